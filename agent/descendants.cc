@@ -1,0 +1,163 @@
+#include "agent/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "agent/unique_fd.h"
+#include "proto/boot_clock.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kLooks = 100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
+
+std::string read_small_file(const char* path) {
+    const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
+    std::string text;
+    if (!file) return text;
+    char buffer[4096];
+    for (;;) {
+        const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return text;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
+}
+
+// Calls `each` with every entry of a folder that is a number.
+template <class Each>
+void for_each_number(const char* folder, Each each) {
+    DIR* dir = ::opendir(folder);
+    if (dir == nullptr) return;
+    while (const dirent* entry = ::readdir(dir)) {
+        const pid_t number = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+        if (number > 0) each(number);
+    }
+    ::closedir(dir);
+}
+
+// The children of all threads of one process, as the kernel lists them.
+void append_children(pid_t parent, std::vector<pid_t>& out) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/task", parent);
+    for_each_number(path, [&](pid_t thread) {
+        std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, thread);
+        const std::string list = read_small_file(path);
+        for (const char* at = list.c_str(); *at != '\0';) {
+            char* end = nullptr;
+            const long pid = std::strtol(at, &end, 10);
+            if (end == at) break;
+            if (pid > 0) out.push_back(static_cast<pid_t>(pid));
+            at = end + std::strspn(end, " ");
+        }
+    });
+}
+
+// For kernels without /proc/PID/task/TID/children: parent → children from every /proc/PID/stat.
+std::multimap<pid_t, pid_t> all_children() {
+    std::multimap<pid_t, pid_t> children;
+    for_each_number("/proc", [&](pid_t pid) {
+        char path[64];
+        std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        const std::string stat = read_small_file(path);
+        // The name may hold spaces and parentheses: the fields go on behind the last one. "… ) S PPID …"
+        const std::size_t name_end = stat.rfind(')');
+        if (name_end == stat.npos || name_end + 4 > stat.size()) return;
+        children.emplace(static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4)), pid);
+    });
+    return children;
+}
+
+bool kernel_lists_children() {
+    static const bool listed = ::access("/proc/thread-self/children", R_OK) == 0;
+    return listed;
+}
+
+// One that has ended meanwhile is no mistake.
+void send(pid_t pid, int signal) { ::kill(pid, signal); }
+
+// Until a child ends, or a few milliseconds: a descendant that is not our child yet becomes one when its parent dies.
+void wait_a_little(pid_t child) {
+    const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+    pollfd wait{pidfd.get(), POLLIN, 0};
+    ::poll(&wait, 1, pidfd ? 5 : 1);
+}
+
+}  // namespace
+
+std::vector<pid_t> find_descendants(pid_t root) {
+    std::vector<pid_t> found;
+    if (kernel_lists_children()) {
+        append_children(root, found);
+        for (std::size_t i = 0; i < found.size(); ++i) append_children(found[i], found);
+        return found;
+    }
+    const std::multimap<pid_t, pid_t> children = all_children();
+    found.push_back(root);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const auto [first, last] = children.equal_range(found[i]);
+        for (auto child = first; child != last; ++child) found.push_back(child->second);
+    }
+    found.erase(found.begin());
+    return found;
+}
+
+bool reap_children(const Reaped& reaped) {
+    for (;;) {
+        int status = 0;
+        const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+        if (pid > 0) {
+            if (reaped) reaped(pid, status);
+        } else if (pid == 0) {
+            return false;
+        } else if (errno != EINTR) {
+            return true;  // ECHILD
+        }
+    }
+}
+
+bool kill_round(const Reaped& reaped) {
+    const pid_t self = ::getpid();
+    std::vector<pid_t> stopped;  // sorted
+    for (int look = 0; look < kLooks; ++look) {
+        bool found_new = false;
+        for (const pid_t pid : find_descendants(self)) {
+            const auto place = std::lower_bound(stopped.begin(), stopped.end(), pid);
+            if (place != stopped.end() && *place == pid) continue;
+            stopped.insert(place, pid);
+            found_new = true;
+            send(pid, SIGSTOP);
+        }
+        if (!found_new) break;
+    }
+    for (const pid_t pid : stopped) send(pid, SIGKILL);
+    return reap_children(reaped);
+}
+
+bool kill_all_descendants(Duration limit, const Reaped& reaped) {
+    const Time give_up = boot_now() + limit;
+    while (!kill_round(reaped)) {
+        if (boot_now() >= give_up) return false;
+        siginfo_t ended{};
+        // A zombie is reaped in the next round at once; otherwise there is something to wait for.
+        if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) continue;
+        const std::vector<pid_t> left = find_descendants(::getpid());
+        wait_a_little(left.empty() ? 0 : left.front());
+    }
+    return true;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,124 @@
+// All that can happen to the agent machine (Event) and all it can ask for (Effect). Plain values; the runner makes the
+// one and performs the other, in the order given.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/messages.h"
+#include "rendezvous/note.h"
+
+namespace ddprun::agent {
+
+using rendezvous::Note;
+
+// ---- events
+
+struct Started {};  // first event: begin to look for the rendezvous
+// The link to a leader is connected and has answered our Hello; the answer follows as a message. `local_address` is the
+// one from which we reached it: what a node offers that was not told otherwise.
+struct LinkUp {
+    std::string local_address;
+};
+// It ended, or could not be made before its deadline.
+struct LinkLost {
+    std::string sentence;
+};
+struct MessageCame {
+    rendezvous::ToNode message;
+};
+// Answers to Spawn, one for each worker.
+struct WorkerStarted {
+    Generation generation;
+    int local_rank = 0;
+    std::int64_t pid = 0;
+};
+struct WorkerNotStarted {
+    Generation generation;
+    int local_rank = 0;
+    std::string sentence;  // "cannot execute ./train: Permission denied"
+    int exit_code = 126;   // 127 where the program was not found, as a shell says it
+};
+struct WorkerExited {
+    Generation generation;
+    rendezvous::WorkerOutcome outcome;  // sentence, error and tail filled in; age is 0
+    Time at{};                          // when the keeper reaped it
+};
+struct Swept {  // the keeper has verified: nothing of that generation is left
+    Generation generation;
+};
+struct KeeperDied {};  // and what it left has been killed; a new one is being started
+struct KeeperBack {};
+struct WorkerProgress {
+    Generation generation;
+    std::int64_t step = -1;
+    std::int64_t snapshot = -1;
+};
+struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0 node)
+    Generation generation;
+};
+struct SignalCame {
+    int signal = 0;
+};
+struct Tick {};
+
+using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted, WorkerExited, Swept,
+                           KeeperDied, KeeperBack, WorkerProgress, StoreContact, SignalCame, Tick>;
+
+// ---- effects
+
+// Look for the leader and connect; `hello` is the first message on each connection tried, so that a stranger on the port is
+// passed over (the machine sends no Hello by itself). Answered by LinkUp, or by LinkLost when `deadline` has passed. Closes
+// an old connection.
+struct Connect {
+    Time deadline;
+    rendezvous::Hello hello;
+    std::string address;  // where an Elsewhere pointed; empty: the endpoint
+    std::uint16_t port = 0;
+    bool operator==(const Connect&) const = default;
+};
+struct SendMessage {
+    rendezvous::ToLeader message;
+    bool operator==(const SendMessage&) const = default;
+};
+// Tell the keeper until when the workers may run; comes before the Spawn it guards. kNever: no deadline.
+struct SetDeadline {
+    Time deadline;
+    bool operator==(const SetDeadline&) const = default;
+};
+// Start the store of this generation on our listening socket (only on the node with rank 0), before Spawn.
+struct OpenStore {
+    rendezvous::Assignment assignment;
+    bool operator==(const OpenStore&) const = default;
+};
+// Start all workers of this node.
+struct Spawn {
+    rendezvous::Assignment assignment;
+    bool operator==(const Spawn&) const = default;
+};
+struct SignalWorkers {  // to the process groups of all workers that live
+    int signal = 0;
+    bool operator==(const SignalWorkers&) const = default;
+};
+// Kill whatever is left of this generation, descendants too; answered by Swept.
+struct Sweep {
+    Generation generation;
+    bool operator==(const Sweep&) const = default;
+};
+// The generation's store, if this node has it, is not needed any more. Its own workers' end does not say so: those of other
+// nodes may still use it.
+struct CloseStore {
+    bool operator==(const CloseStore&) const = default;
+};
+// The process's end: flush and leave with this.
+struct Exit {
+    rendezvous::Ending ending;
+    bool operator==(const Exit&) const = default;
+};
+
+using Effect =
+    std::variant<Connect, SendMessage, SetDeadline, OpenStore, Spawn, SignalWorkers, Sweep, CloseStore, Exit, Note>;
+using Effects = std::vector<Effect>;
+
+}  // namespace ddprun::agent

@@ -1,0 +1,58 @@
+#include "agent/keeper_setup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace ddprun::agent::keeper {
+namespace {
+
+bool close_others(int socket) {
+    if (socket != kSocket && ::dup3(socket, kSocket, O_CLOEXEC) < 0) return false;
+    ::fcntl(kSocket, F_SETFD, FD_CLOEXEC);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(null, STDOUT_FILENO);
+    if (::fcntl(STDERR_FILENO, F_GETFD) < 0) ::dup2(null, STDERR_FILENO);
+    if (::syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U) == 0) return true;
+    DIR* dir = ::opendir("/proc/self/fd");  // before Linux 5.9
+    if (dir == nullptr) return false;
+    std::vector<int> open;
+    while (const dirent* entry = ::readdir(dir)) open.push_back(std::atoi(entry->d_name));
+    ::closedir(dir);
+    for (const int fd : open)
+        if (fd > kSocket) ::close(fd);
+    return true;
+}
+
+// Everything that can be is ignored and blocked, but what the CPU raises for our own mistakes.
+void ignore_signals() {
+    sigset_t blocked;
+    ::sigfillset(&blocked);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) ::sigdelset(&blocked, fault);
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;  // SIGCHLD ignored would mean that children vanish without a status
+    for (int signal = 1; signal <= SIGRTMAX; ++signal)
+        ::sigaction(signal, signal != SIGCHLD && ::sigismember(&blocked, signal) == 1 ? &ignore : &standard, nullptr);
+    ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+}  // namespace
+
+bool become_keeper(int socket, bool own_session) {
+    ignore_signals();
+    if (own_session) ::setsid();
+    else ::setpgid(0, 0);
+    ::prctl(PR_SET_NAME, "ddprun-keeper");
+    return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && close_others(socket);
+}
+
+}  // namespace ddprun::agent::keeper

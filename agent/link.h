@@ -1,0 +1,36 @@
+// The agent's way to its leader: over TCP to another node, or straight into the service of the same process. The agent
+// machine does not know which.
+//
+// Thread: the loop's. Events come on the loop, never from within a call here. Whoever the link is to must outlive it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/events.h"
+#include "rendezvous/client.h"
+#include "rendezvous/service.h"
+
+namespace ddprun::agent {
+
+class Link {
+  public:
+    // LinkUp, MessageCame and LinkLost.
+    using OnEvent = std::function<void(Event)>;
+
+    virtual ~Link() = default;
+    virtual void connect(const Connect& request) = 0;
+    virtual void send(const rendezvous::ToLeader& message) = 0;
+    virtual void close() = 0;
+    virtual int native_handle() const = 0;  // for the keeper's Gone; -1: there is none
+};
+
+// `candidates` are where the leader may be; an Elsewhere's address comes before them.
+std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::Candidate> candidates,
+                                       rendezvous::Log log, Link::OnEvent on_event);
+
+std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event);
+
+}  // namespace ddprun::agent

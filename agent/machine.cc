@@ -1,0 +1,253 @@
+#include "agent/machine.h"
+
+#include <algorithm>
+
+#include "agent/machine_state.h"
+
+namespace ddprun::agent {
+namespace {
+
+using rendezvous::Ending;
+using rendezvous::Verdict;
+
+template <class... F>
+struct Overload : F... {
+    using F::operator()...;
+};
+
+constexpr double kLeaderless = 2.0;  // leases without a leader, once there was one, until a node gives up
+
+Ending unavailable(std::string sentence) {
+    return {.verdict = Verdict::unavailable, .code = 69, .sentence = std::move(sentence), .first_failure = {},
+            .first_failure_node = {}, .consequences = 0};
+}
+
+Ending stopped_by(int signal) {
+    return {.verdict = Verdict::user_signal, .code = 128 + signal, .sentence = "stopped by signal " + std::to_string(signal),
+            .first_failure = {}, .first_failure_node = {}, .consequences = 0};
+}
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+    switch (phase) {
+        case Phase::joining: return "joining";
+        case Phase::running: return "running";
+        case Phase::waiting: return "waiting";
+        case Phase::stopping: return "stopping";
+        case Phase::finished: return "finished";
+    }
+    return "unknown";
+}
+
+Machine::Machine(MachineConfig config, Time now) : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::~Machine() = default;
+Machine::Machine(Machine&&) noexcept = default;
+Machine& Machine::operator=(Machine&&) noexcept = default;
+
+Effects Machine::step(Time now, const Event& event) {
+    State& s = *state_;
+    s.effects.clear();
+    if (s.phase == Phase::finished) return {};
+    std::visit(Overload{[&](const Started&) { s.connect(now); },
+                        [&](const LinkUp& e) { s.link_up(e); },
+                        [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
+                        [&](const MessageCame& e) { s.on_message(now, e.message); },
+                        [&](const WorkerStarted&) {},
+                        [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
+                        [&](const WorkerExited& e) { s.on_exited(now, e); },
+                        [&](const Swept& e) { s.on_swept(now, e); },
+                        [&](const KeeperDied&) { s.on_keeper_died(now); },
+                        [&](const KeeperBack&) { s.keeper_alive = true; },
+                        [&](const WorkerProgress& e) { s.on_progress(now, e); },
+                        [&](const StoreContact& e) { s.on_contact(now, e); },
+                        [&](const SignalCame& e) { s.on_signal(now, e.signal); },
+                        [&](const Tick&) {}},
+               event);
+    if (s.phase != Phase::finished) s.on_tick(now);
+    return std::move(s.effects);
+}
+
+Time Machine::next_deadline() const { return state_->next_deadline(); }
+
+Snapshot Machine::snapshot() const {
+    const State& s = *state_;
+    return {.phase = s.phase, .running = s.lease.running(), .floor = s.lease.floor(), .seen = s.lease.seen(),
+            .deadline = s.lease.deadline(), .workers_alive = s.running ? s.running->slots - s.running->exited : 0};
+}
+
+// Before the first welcome the join timeout counts; later a leader that does not come back within two leases is lost.
+Duration Machine::State::patience() const {
+    if (!was_welcomed) return config.join_timeout;
+    return Duration(static_cast<Duration::rep>(static_cast<double>(lease.lease().count()) * kLeaderless));
+}
+
+void Machine::State::connect(Time now) {
+    welcomed = false;
+    lease.disconnected();
+    effects.push_back(Connect{std::max(lost_since + patience(), now), rendezvous::Hello{config.run_id, config.node, config.version, config.requeue}, {}, 0});
+}
+
+void Machine::State::link_up(const LinkUp& up) {
+    if (config.offer.address.empty()) config.offer.address = up.local_address;
+}
+
+void Machine::State::link_lost(Time now, const std::string& sentence) {
+    if (welcomed) {
+        lost_since = now;
+        note(Note::Level::warn, "the link to the rendezvous is lost: " + sentence + "; calling again");
+    } else if (now - lost_since >= patience()) {
+        return leave(now, unavailable(was_welcomed ? "the rendezvous has been lost for " + to_text(now - lost_since) + ": " + sentence
+                                                   : sentence + " (--rdzv-endpoint, --join-timeout)"));
+    }
+    connect(now);
+}
+
+void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
+    std::visit(Overload{[&](const rendezvous::Welcome& m) { on_welcome(now, m); },
+                        [&](const rendezvous::Ack& m) { on_ack(now, m); },
+                        [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
+                        [&](const rendezvous::Parked& m) { note(Note::Level::info, m.sentence); },
+                        [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
+                        [&](const rendezvous::Stop& m) { on_stop(now, m); },
+                        [&](const rendezvous::Finished& m) { leave(now, m.ending); },
+                        [&](const rendezvous::Refused& m) {
+                            leave(now, unavailable("the rendezvous refused this node: " + m.sentence));
+                        }},
+               message);
+}
+
+void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
+    lease.welcomed(now, welcome);
+    welcomed = was_welcomed = true;
+    send(rendezvous::Join{config.offer, next_beat(now)});
+    if (signal) send(rendezvous::StopAsked{*signal, "signal " + std::to_string(*signal)});
+    if (!running) return;
+    // What the old connection may have lost; the leader counts it once.
+    if (!running->failures.empty()) report_failures(now);
+    if (running->reported_complete) report_complete(now);
+}
+
+void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
+    const auto result = lease.ack(now, ack);
+    if (!result.accepted) return;
+    if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
+    bool at_once = result.beat_now;
+    if (running && ack.over >= running->assignment.generation) {
+        if (phase == Phase::waiting)
+            cleared(now);
+        else if (phase == Phase::running || running->planned_stop)
+            begin_stop(now, 15, config.grace_restart);
+    } else if (!running) {
+        at_once |= lease.raise_floor(ack.over);
+    }
+    if (at_once) beat(now);
+}
+
+void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
+    const Generation g = assigned.assignment.generation;
+    if (assigned.entry < lease.seen() || running || g <= lease.floor()) return;
+    const rendezvous::Member* self = assigned.assignment.find(config.node);
+    if (!self || ending) return;
+    const auto deadline = lease.granted_until(assigned.beat, assigned.remaining);
+    lease.see(assigned.entry);
+    if (!deadline || now >= *deadline || !keeper_alive) {
+        lease.raise_floor(g);  // never to be run here
+        note(Note::Level::warn, "generation " + std::to_string(g.value) + " cannot start here: " +
+                                    (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
+        return beat(now);
+    }
+    start_workers(assigned, *deadline);
+    beat(now);
+}
+
+void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {
+    connect(now);
+    auto& connect_effect = std::get<Connect>(effects.back());
+    connect_effect.address = elsewhere.address;
+    connect_effect.port = elsewhere.port;
+}
+
+void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
+    if (!is_running(stop.generation) || phase != Phase::running) return;
+    running->planned_stop = true;
+    note(Note::Level::info, stop.reason + "; stopping the workers");
+    begin_stop(now, stop.signal, config.grace_final);
+}
+
+// All nodes stop together, so the leader is told; who has no leader stops alone.
+void Machine::State::on_signal(Time now, int number) {
+    if (ending || signal) return;
+    signal = number;
+    if (welcomed) {
+        signal_answer_by = now + lease.lease();
+        return send(rendezvous::StopAsked{number, "signal " + std::to_string(number)});
+    }
+    leave(now, stopped_by(number));
+}
+
+// Leaves with this ending as soon as nothing runs here any more.
+void Machine::State::leave(Time now, Ending with) {
+    if (!ending) ending = std::move(with);
+    signal_answer_by = kNever;
+    if (!running) {
+        send(rendezvous::Leave{ending->sentence});
+        effects.push_back(Exit{*ending});
+        phase = Phase::finished;
+    } else if (phase == Phase::running) {
+        begin_stop(now, signal.value_or(15), config.grace_final);
+    } else if (phase == Phase::waiting) {
+        cleared(now);
+    }
+}
+
+void Machine::State::check_link(Time now) {
+    if (welcomed && lease.next_beat() != kNever &&
+        now - lease.silent_since() >= share(lease.lease(), rendezvous::LeaseMember::kSilence))
+        link_lost(now, "no answer for " + to_text(now - lease.silent_since()));
+}
+
+void Machine::State::on_tick(Time now) {
+    if (running && now >= deadline() && !running->sweeping) {
+        note(Note::Level::warn, "the lease of generation " + std::to_string(running->assignment.generation.value) +
+                                    " has passed without a word of the rendezvous; its workers are killed");
+        if (!running->stopping_since) running->stopping_since = now;
+        running->planned_stop = false;
+        phase = Phase::stopping;
+        sweep();
+    }
+    climb(now);
+    if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
+    if (now >= signal_answer_by) leave(now, stopped_by(*signal));
+    if (phase == Phase::finished) return;
+    check_link(now);
+    if (welcomed && now >= lease.next_beat()) beat(now);
+}
+
+Time Machine::State::next_deadline() const {
+    if (phase == Phase::finished) return kNever;
+    Time next = signal_answer_by;
+    if (welcomed && lease.next_beat() != kNever) {
+        next = std::min({next, lease.next_beat(), lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
+    }
+    if (running) {
+        if (!running->sweeping) next = std::min(next, deadline());
+        if (running->ladder && !running->sweeping) next = std::min(next, running->ladder->next_deadline());
+        if (phase == Phase::running) next = std::min(next, running->all_in_contact);
+    }
+    return next;
+}
+
+rendezvous::Beat Machine::State::next_beat(Time now) {
+    rendezvous::Beat beat = lease.beat(now);
+    if (running) {
+        beat.progressed = running->progressed;
+        beat.step = running->step;
+        beat.snapshot = running->snapshot;
+    }
+    return beat;
+}
+
+void Machine::State::beat(Time now) { send(next_beat(now)); }
+
+}  // namespace ddprun::agent

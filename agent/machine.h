@@ -1,0 +1,56 @@
+// The agent machine: the life of one node. Pure: an event and the time in, effects out.
+//
+//     joining ──Assigned──▶ running ──failure, over, Stop, lease──▶ stopping ──Swept──▶ joining …
+//        │                     └──────── all workers exited 0 ──▶ waiting (still a member) ──over/Finished──▶
+//        └──Finished, Refused, join timeout──▶ finished
+//
+// It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats, echoes, the deadline;
+// that half lives in lease_member.h. Total, deterministic. Thread: the loop's; owned by the runner (or the simulator).
+#pragma once
+
+#include <memory>
+
+#include "agent/events.h"
+
+namespace ddprun::agent {
+
+enum class Phase { joining, running, waiting, stopping, finished };
+const char* to_string(Phase phase);
+
+struct MachineConfig {
+    std::string run_id;
+    rendezvous::NodeId node;
+    rendezvous::Offer offer;
+    int requeue = 0;
+    std::string version;
+    Duration join_timeout = std::chrono::seconds{600};
+    Duration grace_final = std::chrono::seconds{30};
+    Duration grace_restart = std::chrono::seconds{5};
+};
+
+struct Snapshot {
+    Phase phase = Phase::joining;
+    Generation running = kNoGeneration;
+    Generation floor = kNoGeneration;
+    EntryNumber seen = kNoEntry;
+    Time deadline = kNever;
+    int workers_alive = 0;
+};
+
+class Machine {
+  public:
+    Machine(MachineConfig config, Time now);
+    ~Machine();
+    Machine(Machine&&) noexcept;
+    Machine& operator=(Machine&&) noexcept;
+
+    Effects step(Time now, const Event& event);
+    Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
+    Snapshot snapshot() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace ddprun::agent

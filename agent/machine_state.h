@@ -1,0 +1,92 @@
+// The insides of the agent machine, shared by its two sources and nobody else: machine.cc (the link and the lease) and
+// workers.cc (starting, watching and stopping the workers).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "agent/machine.h"
+#include "agent/stop_ladder.h"
+#include "rendezvous/lease_member.h"
+
+namespace ddprun::agent {
+
+// What is running, or being stopped, on this node.
+struct Running {
+    rendezvous::Assignment assignment;
+    int slots = 0;
+    int exited = 0;                          // workers that have ended, or could not be started
+    bool sweeping = false;                   // the keeper was asked to clear all away
+    bool planned_stop = false;               // by Stop: this node stays a member until all have stopped
+    bool reported_complete = false;
+    std::optional<Time> stopping_since;
+    std::optional<StopLadder> ladder;
+    std::vector<std::pair<rendezvous::WorkerOutcome, Time>> failures;  // before the stop began; with the time of the exit
+    bool progressed = false;
+    std::int64_t step = -1, snapshot = -1;
+    int contacts = 0;                        // connections to the store, on the node with rank 0
+    Time all_in_contact = kNever;
+};
+
+struct Machine::State {
+    State(MachineConfig c, Time now) : config(std::move(c)), lost_since(now) {}
+
+    MachineConfig config;
+    Phase phase = Phase::joining;
+    rendezvous::LeaseMember lease;
+    bool welcomed = false, was_welcomed = false;
+    bool keeper_alive = true;
+    Time lost_since;                         // since when there is no leader
+    std::optional<Running> running;
+    std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
+    std::optional<int> signal;               // a user's signal that the leader was told of
+    Time signal_answer_by = kNever;
+    Effects effects;
+
+    // machine.cc: the link and the lease
+    void connect(Time now);
+    void link_lost(Time now, const std::string& sentence);
+    void link_up(const LinkUp& up);
+    void on_message(Time now, const rendezvous::ToNode& message);
+    void on_welcome(Time now, const rendezvous::Welcome& welcome);
+    void on_ack(Time now, const rendezvous::Ack& ack);
+    void on_assigned(Time now, const rendezvous::Assigned& assigned);
+    void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
+    void on_stop(Time now, const rendezvous::Stop& stop);
+    void on_signal(Time now, int signal);
+    void on_tick(Time now);
+    void check_link(Time now);
+    rendezvous::Beat next_beat(Time now);
+    void beat(Time now);
+    Duration patience() const;
+    Time next_deadline() const;
+    void leave(Time now, rendezvous::Ending ending);
+
+    // workers.cc: the workers of this node
+    void start_workers(const rendezvous::Assigned& assigned, Time deadline);
+    void on_exited(Time now, const WorkerExited& event);
+    void on_not_started(Time now, const WorkerNotStarted& event);
+    void worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at);
+    void report_failures(Time now);
+    void report_complete(Time now);
+    void begin_stop(Time now, int signal, Duration grace);
+    void climb(Time now);
+    void sweep();
+    void on_swept(Time now, const Swept& event);
+    void cleared(Time now);
+    void on_keeper_died(Time now);
+    void on_progress(Time now, const WorkerProgress& event);
+    void on_contact(Time now, const StoreContact& event);
+    void made_progress(Time now);
+    rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
+
+    bool is_running(Generation generation) const { return running && running->assignment.generation == generation; }
+    Time deadline() const { return lease.deadline(); }
+    void send(rendezvous::ToLeader message) {
+        if (welcomed) effects.push_back(SendMessage{std::move(message)});
+    }
+    void note(Note::Level level, std::string sentence) { effects.push_back(Note{level, std::move(sentence)}); }
+};
+
+}  // namespace ddprun::agent

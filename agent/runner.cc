@@ -1,0 +1,159 @@
+#include "agent/runner.h"
+
+#include <fcntl.h>
+
+#include <boost/asio/post.hpp>
+
+#include "agent/output.h"
+#include "proto/boot_clock.h"
+#include "rendezvous/wire.h"
+
+namespace ddprun::agent {
+namespace {
+
+template <class... F>
+struct Overload : F... {
+    using F::operator()...;
+};
+
+// Workers may connect from any address of any member, and from this node itself.
+std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignment& assignment) {
+    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(), boost::asio::ip::address_v6::loopback()};
+    for (const rendezvous::Member& member : assignment.members)
+        for (const std::string& text : member.offer.addresses) {
+            boost::system::error_code error;
+            const auto address = boost::asio::ip::make_address(text, error);
+            if (!error) allowed.insert(store::plain_address(address));
+        }
+    return allowed;
+}
+
+}  // namespace
+
+Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err, rendezvous::Log log,
+               const MakeLink& make_link, OnExit on_exit)
+    : loop_(loop),
+      config_(std::move(config)),
+      keeper_(keeper),
+      out_(out),
+      err_(err),
+      log_(std::move(log)),
+      on_exit_(std::move(on_exit)),
+      machine_(config_.machine, boot_now()),
+      folder_(config_.log_dir, config_.machine.run_id),
+      link_(make_link([this](Event event) {
+          const bool up = std::holds_alternative<LinkUp>(event);
+          post(std::move(event));
+          if (up) prepare_gone();
+      })),
+      timer_(loop) {}
+
+Runner::~Runner() { link_->close(); }
+
+void Runner::start() {
+    keeper_.attach(loop_, {.exited = [this](std::int64_t pid, int status, Time at) { if (workers_) workers_->exited(pid, status, at); },
+                           .expired = [this] { post(Tick{}); },
+                           .died = [this] { keeper_died(); }});
+    post(Started{});
+}
+
+// Events that come while others are worked off wait their turn, so that the machine is never entered twice.
+void Runner::post(Event event) {
+    mailbox_.push_back(std::move(event));
+    if (!draining_) drain();
+}
+
+void Runner::drain() {
+    draining_ = true;
+    while (!mailbox_.empty() && !finished_) {
+        const Event event = std::move(mailbox_.front());
+        mailbox_.pop_front();
+        Effects effects = machine_.step(boot_now(), event);
+        for (Effect& effect : effects) perform(effect);
+    }
+    draining_ = false;
+    if (!finished_) arm();
+}
+
+void Runner::arm() {
+    const Time next = machine_.next_deadline();
+    if (next == armed_) return;
+    armed_ = next;
+    timer_.cancel();
+    if (next == kNever) return;
+    timer_.expires_after(std::max(next - boot_now(), Duration{0}));
+    timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+        if (error || !alive.lock()) return;
+        armed_ = kNever;
+        post(Tick{});
+    });
+}
+
+void Runner::perform(Effect& effect) {
+    std::visit(Overload{[&](const Connect& e) { link_->connect(e); },
+                        [&](const SendMessage& e) { link_->send(e.message); },
+                        [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
+                        [&](const OpenStore& e) { open_store(e.assignment); },
+                        [&](const CloseStore&) { store_.reset(); },
+                        [&](const Spawn& e) { spawn(e.assignment); },
+                        [&](const SignalWorkers& e) { if (workers_) workers_->signal(e.signal); },
+                        [&](const Sweep& e) { sweep(e.generation); },
+                        [&](const Note& e) { log_(e); },
+                        [&](const Exit& e) {
+                            finished_ = true;
+                            timer_.cancel();
+                            link_->close();
+                            store_.reset();
+                            on_exit_(e.ending);
+                        }},
+               effect);
+}
+
+// The listening socket stays ours over all generations, and its port with it; each store gets a duplicate and begins empty.
+void Runner::open_store(const rendezvous::Assignment& assignment) {
+    store::ServerOptions options;
+    options.allowed = allowed_addresses(assignment);
+    const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
+        boost::asio::post(loop_, [alive, what = std::move(what)] {
+            if (alive.lock()) what();
+        });
+    };
+    options.log = [this, on_loop](const std::string& sentence) { on_loop([this, sentence] { warn(sentence); }); };
+    options.on_contact = [this, on_loop, generation = assignment.generation] {
+        on_loop([this, generation] { post(StoreContact{generation}); });
+    };
+    auto store = store::StoreThread::start(::fcntl(config_.store_listener.get(), F_DUPFD_CLOEXEC, 3), std::move(options));
+    if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
+    store_ = std::move(*store);
+}
+
+void Runner::spawn(const rendezvous::Assignment& assignment) {
+    workers_ = std::make_unique<WorkerSet>(loop_, config_.workers, keeper_, out_, err_, folder_,
+                                           [this](Event event) { post(std::move(event)); },
+                                           [this](const Error& error) { warn(error.sentence()); });
+    workers_->start(assignment);
+}
+
+void Runner::sweep(Generation generation) {
+    keeper_.noticed();
+    keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
+        if (alive.lock() && keeper_.alive()) post(Swept{generation});
+    });
+}
+
+void Runner::keeper_died() {
+    post(KeeperDied{});
+    if (const auto again = keeper_.restart(); !again) return warn("no new keeper can be started: " + again.error().sentence());
+    prepare_gone();
+    post(KeeperBack{});
+}
+
+// The keeper's last word goes out on a duplicate of our link; without one (the leader's own node) it only frees the port.
+void Runner::prepare_gone() {
+    const int link = link_->native_handle();
+    keeper_.prepare_gone(link < 0 ? std::string() : rendezvous::gone_frame(config_.machine.node), link, config_.gone_listener.get());
+}
+
+void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
+
+}  // namespace ddprun::agent

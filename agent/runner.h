@@ -1,0 +1,72 @@
+// The one mailbox of the agent: events in, machine, effects out. Makes what happens on the link, in the keeper, in the
+// workers' pipes, in the store and by signals into events, and performs what the machine asks for, in order.
+//
+// Thread: the loop's. Owner: main. What the config refers to must outlive it. The end is told once, through on_exit; by then
+// no worker lives, and what the workers printed is with the consoles.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "agent/link.h"
+#include "agent/machine.h"
+#include "agent/unique_fd.h"
+#include "agent/worker_set.h"
+#include "rendezvous/store/store_thread.h"
+
+namespace ddprun::agent {
+
+class Runner {
+  public:
+    struct Config {
+        MachineConfig machine;
+        WorkerPlan workers;
+        std::string log_dir;          // empty: workers' files lie in a temporary folder
+        Duration lease;               // for the keeper
+        UniqueFd store_listener;      // bound and listening; its port is machine.offer.store_port
+        UniqueFd gone_listener;       // our service's listening socket for the keeper to hold; -1: none
+    };
+    using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
+    using OnExit = std::function<void(const rendezvous::Ending&)>;
+
+    Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err, rendezvous::Log log,
+           const MakeLink& make_link, OnExit on_exit);
+    ~Runner();
+
+    void start();
+    void signal(int number) { post(SignalCame{number}); }
+
+  private:
+    void post(Event event);
+    void drain();
+    void arm();
+    void perform(Effect& effect);
+    void open_store(const rendezvous::Assignment& assignment);
+    void spawn(const rendezvous::Assignment& assignment);
+    void sweep(Generation generation);
+    void keeper_died();
+    void prepare_gone();
+    void warn(const std::string& sentence);
+
+    boost::asio::io_context& loop_;
+    Config config_;
+    Keeper& keeper_;
+    Console &out_, &err_;
+    rendezvous::Log log_;
+    OnExit on_exit_;
+    Machine machine_;
+    AttemptFolder folder_;
+    std::unique_ptr<Link> link_;
+    std::unique_ptr<WorkerSet> workers_;
+    std::unique_ptr<store::StoreThread> store_;
+    boost::asio::steady_timer timer_;
+    Time armed_ = kNever;
+    std::deque<Event> mailbox_;
+    bool draining_ = false, finished_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::agent

@@ -1,0 +1,41 @@
+#include "agent/worker_env.h"
+
+#include <utility>
+
+namespace ddprun::agent {
+
+std::vector<std::string> worker_environment(Environment base, const WorkerPlace& place) {
+    Environment& env = base;
+    const auto number = [](auto value) { return std::to_string(value); };
+    env["RANK"] = number(place.rank);
+    env["LOCAL_RANK"] = number(place.local_rank);
+    env["WORLD_SIZE"] = number(place.world_size);
+    env["LOCAL_WORLD_SIZE"] = number(place.local_world_size);
+    env["GROUP_RANK"] = number(place.group_rank);
+    env["GROUP_WORLD_SIZE"] = number(place.group_world_size);
+    env["ROLE_NAME"] = place.role;
+    env["ROLE_RANK"] = number(place.role_rank);
+    env["ROLE_WORLD_SIZE"] = number(place.role_world_size);
+    env["MASTER_ADDR"] = place.master_addr;
+    env["MASTER_PORT"] = number(place.master_port);
+    env["TORCHELASTIC_RESTART_COUNT"] = number(place.generation);
+    env["TORCHELASTIC_MAX_RESTARTS"] = number(place.max_restarts);
+    env["TORCHELASTIC_RUN_ID"] = place.run_id;
+    env["TORCHELASTIC_USE_AGENT_STORE"] = place.use_agent_store ? "True" : "False";
+    env["TORCHELASTIC_ERROR_FILE"] = place.error_file;
+    // These two keep what the user has set.
+    env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
+    // An outer ddprun's descriptor means nothing here.
+    env.erase("DDPRUN_PROGRESS_FD");
+    if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
+    if (place.visible_devices) env["CUDA_VISIBLE_DEVICES"] = *place.visible_devices;
+    for (const auto& [name, value] : place.more) env[name] = value;
+
+    std::vector<std::string> lines;
+    lines.reserve(env.size());
+    for (const auto& [name, value] : env) lines.push_back(name + "=" + value);
+    return lines;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,201 @@
+#include "agent/worker_set.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <charconv>
+
+#include "agent/exit_report.h"
+#include "agent/output.h"
+#include "proto/boot_clock.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kProgressFd = 3;                   // its number in the worker
+constexpr std::size_t kProgressLineLimit = 4096;
+constexpr int kStdout = 1, kStderr = 2;          // bits of --redirects and --tee
+
+// "step=12 snapshot=10" → the number behind a name, or -1.
+std::int64_t field(const std::string& line, const std::string& name) {
+    const auto at = line.find(name + "=");
+    std::int64_t value = -1;
+    if (at != std::string::npos && (at == 0 || line[at - 1] == ' '))
+        std::from_chars(line.data() + at + name.size() + 1, line.data() + line.size(), value);
+    return value;
+}
+
+int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
+
+}  // namespace
+
+struct WorkerSet::Worker {
+    explicit Worker(boost::asio::io_context& loop) : progress(loop) {}
+
+    int local_rank = 0, rank = 0;
+    std::int64_t pid = 0;
+    UniqueFd pidfd;
+    Time started{};
+    bool ended = false;
+    std::string error_file;
+    std::unique_ptr<WorkerOutput> output;
+    boost::asio::posix::stream_descriptor progress;
+    std::string progress_line;  // what has come of the next one
+};
+
+WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out, Console& err,
+                     AttemptFolder& folder, OnEvent on_event, Warn warn)
+    : loop_(loop), plan_(plan), keeper_(keeper), out_(out), err_(err), folder_(folder), on_event_(std::move(on_event)), warn_(std::move(warn)) {}
+
+WorkerSet::~WorkerSet() = default;
+
+void WorkerSet::start(const rendezvous::Assignment& assignment) {
+    assignment_ = assignment;
+    const rendezvous::Member& self = *assignment_.find(plan_.node);
+    for (int i = 0; i < self.offer.slots; ++i) {
+        auto worker = std::make_unique<Worker>(loop_);
+        worker->local_rank = i;
+        worker->rank = self.rank_offset + i;
+        workers_.push_back(std::move(worker));
+    }
+    for (auto& worker : workers_) {
+        const auto folder = folder_.of(assignment_.generation, worker->local_rank);
+        if (!folder)
+            warn_(folder.error());
+        else
+            worker->error_file = *folder + "/error.json";
+        start_one(*worker, environment_of(*worker));
+    }
+}
+
+std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
+    const rendezvous::Member& self = *assignment_.find(plan_.node);
+    WorkerPlace place;
+    place.rank = place.role_rank = worker.rank;
+    place.local_rank = worker.local_rank;
+    place.world_size = place.role_world_size = assignment_.world_size;
+    place.local_world_size = self.offer.slots;
+    place.group_rank = static_cast<int>(&self - assignment_.members.data());
+    place.group_world_size = static_cast<int>(assignment_.members.size());
+    place.role = plan_.role;
+    place.master_addr = assignment_.master().address;
+    place.master_port = assignment_.master().store_port;
+    place.generation = assignment_.generation.value;
+    place.max_restarts = assignment_.max_restarts;
+    place.run_id = plan_.run_id;
+    place.error_file = worker.error_file;
+    place.omp_num_threads = plan_.omp_num_threads;
+    place.progress_fd = kProgressFd;
+    return worker_environment(plan_.environment, place);
+}
+
+void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& environment) {
+    const int file = plan_.redirected(worker.local_rank) | plan_.teed(worker.local_rank);
+    const int hidden = plan_.redirected(worker.local_rank) & ~plan_.teed(worker.local_rank);
+    const bool shown = plan_.on_console(worker.local_rank);
+    const std::string folder = worker.error_file.substr(0, worker.error_file.rfind('/') + 1);
+    const auto route = [&](int stream, Console& console, const char* name) {
+        return StreamRoute{shown && !(hidden & stream) ? &console : nullptr,
+                           (file & stream) && !folder.empty() ? folder + name : std::string()};
+    };
+    OutputConfig config{.prefix = plan_.label && workers_.size() > 1 ? console_prefix(plan_.role, worker.local_rank) : "",
+                        .out = route(kStdout, out_, "stdout.log"), .err = route(kStderr, err_, "stderr.log")};
+    worker.output = std::make_unique<WorkerOutput>(loop_, std::move(config), warn_);
+    auto ends = worker.output->open();
+    int progress[2];
+    if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
+        return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
+    ::fcntl(progress[0], F_SETFL, O_NONBLOCK);
+    worker.progress.assign(progress[0]);
+    const UniqueFd progress_end(progress[1]);
+    await_progress(worker);
+
+    WorkerStart start;
+    start.argv = plan_.argv;
+    start.environment = environment;
+    start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
+    start.stdout_fd = ends->out.get();
+    start.stderr_fd = ends->err.get();
+    start.extra = {{kProgressFd, progress_end.get()}};
+    start.nofile_soft = plan_.nofile_soft;
+    start.foreground = plan_.foreground;
+    worker.started = boot_now();
+    keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+        if (!alive.lock()) return;
+        if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
+        worker.pid = spawned->pid;
+        worker.pidfd = std::move(spawned->pidfd);
+        on_event_(WorkerStarted{assignment_.generation, worker.local_rank, worker.pid});
+    });
+}
+
+void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
+    worker.ended = true;
+    on_event_(WorkerNotStarted{assignment_.generation, worker.local_rank, sentence, exit_code});
+}
+
+void WorkerSet::await_progress(Worker& worker) {
+    worker.progress.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                               [this, &worker, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+                                   if (error || !alive.lock() || worker.ended) return;
+                                   if (take_progress(worker)) await_progress(worker);
+                               });
+}
+
+// Takes what lies in the pipe; false at its end, or when a line without end is written there.
+bool WorkerSet::take_progress(Worker& worker) {
+    char bytes[kProgressLineLimit];
+    ssize_t got;
+    while ((got = ::read(worker.progress.native_handle(), bytes, sizeof bytes)) > 0) {
+        worker.progress_line.append(bytes, static_cast<std::size_t>(got));
+        for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
+            const std::string line = worker.progress_line.substr(0, end);
+            worker.progress_line.erase(0, end + 1);
+            on_event_(WorkerProgress{assignment_.generation, field(line, "step"), field(line, "snapshot")});
+        }
+        if (worker.progress_line.size() > kProgressLineLimit) return false;
+    }
+    return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+void WorkerSet::signal(int number) {
+    signalled_ = number;
+    for (const auto& worker : workers_) {
+        if (worker->pid == 0 || worker->ended) continue;
+        // The group's number is safe to use only while its leader has not been reaped.
+        if (worker->pidfd.get() >= 0 && ::syscall(SYS_pidfd_send_signal, worker->pidfd.get(), 0, nullptr, 0) != 0) continue;
+        ::kill(static_cast<pid_t>(-worker->pid), number);
+    }
+}
+
+bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
+    for (auto& worker : workers_) {
+        if (worker->pid != pid || worker->ended) continue;
+        worker->ended = true;
+        take_progress(*worker);  // its last word on that counts before its end
+        worker->output->finish();
+        const ExitStatus status = from_wait_status(wait_status);
+        rendezvous::WorkerOutcome outcome;
+        outcome.rank = worker->rank;
+        outcome.local_rank = worker->local_rank;
+        outcome.pid = pid;
+        outcome.exit_code = status.code;
+        outcome.signal = status.signal;
+        outcome.sentence = exit_sentence(status, {.rank = worker->rank, .local_rank = worker->local_rank, .node = plan_.node.name,
+                                                  .ran = at - worker->started, .slurm_job_id = plan_.slurm_job_id,
+                                                  .stopped_by_us = signalled_ != 0});
+        if (status.failed()) {
+            outcome.error = read_error_file(worker->error_file);
+            outcome.tail = worker->output->tail();
+        }
+        on_event_(WorkerExited{assignment_.generation, std::move(outcome), at});
+        return true;
+    }
+    return false;
+}
+
+}  // namespace ddprun::agent

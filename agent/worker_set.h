@@ -1,0 +1,75 @@
+// The workers of one node in one generation, as processes: pipes, variables, requests to the keeper, signals, and what is
+// known of each when it ends. It decides nothing; what happens becomes agent events.
+//
+// Thread: the loop's. Owner: the runner, one for each generation. What is handed in by reference must outlive it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/attempt_folder.h"
+#include "agent/console.h"
+#include "agent/events.h"
+#include "agent/keeper.h"
+#include "agent/worker_env.h"
+
+namespace ddprun::agent {
+
+// What the workers of a node are, the same in every generation.
+struct WorkerPlan {
+    rendezvous::NodeId node;
+    std::string run_id;
+    std::string role = "default";
+    std::vector<std::string> argv;
+    Environment environment;  // ddprun's own, to which each worker's place is added
+    std::optional<int> omp_num_threads;
+    std::optional<std::uint64_t> nofile_soft;
+    bool label = true;            // prefixes on the console where more than one worker shares it
+    bool foreground = false;      // a lone worker at a terminal
+    std::string slurm_job_id;
+    // Which streams of a local rank go where: 1 = stdout, 2 = stderr, 3 = both (torchrun's --redirects and --tee).
+    std::function<int(int local_rank)> redirected, teed;
+    std::function<bool(int local_rank)> on_console;
+};
+
+class WorkerSet {
+  public:
+    using OnEvent = std::function<void(Event)>;
+    using Warn = std::function<void(const Error&)>;
+
+    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out, Console& err,
+              AttemptFolder& folder, OnEvent on_event, Warn warn);
+    ~WorkerSet();
+
+    // Requests all workers at once. Each is answered by WorkerStarted or WorkerNotStarted.
+    void start(const rendezvous::Assignment& assignment);
+    void signal(int number);  // to the process group of each that lives
+    // The keeper has reaped a process. False: it is none of ours.
+    bool exited(std::int64_t pid, int wait_status, Time at);
+
+  private:
+    struct Worker;
+    void start_one(Worker& worker, const std::vector<std::string>& environment);
+    std::vector<std::string> environment_of(const Worker& worker) const;
+    void fail(Worker& worker, const std::string& sentence, int exit_code);
+    void await_progress(Worker& worker);
+    bool take_progress(Worker& worker);
+
+    boost::asio::io_context& loop_;
+    const WorkerPlan& plan_;
+    Keeper& keeper_;
+    Console &out_, &err_;
+    AttemptFolder& folder_;
+    OnEvent on_event_;
+    Warn warn_;
+    rendezvous::Assignment assignment_;
+    int signalled_ = 0;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::agent

@@ -1,0 +1,150 @@
+// Starting, watching and stopping the workers of one generation: the other half of the agent machine.
+#include <algorithm>
+
+#include "agent/machine_state.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kTerminate = 15;  // SIGTERM
+constexpr int kKill = 9;        // SIGKILL
+// A worker that never reports progress counts as progressing when it has lived so long after all were in contact.
+constexpr auto kLifeAfterContact = std::chrono::seconds{60};
+
+}  // namespace
+
+void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time deadline) {
+    const rendezvous::Assignment& assignment = assigned.assignment;
+    running = Running{};
+    running->assignment = assignment;
+    running->slots = assignment.find(config.node)->offer.slots;
+    lease.run(assignment.generation, assigned.entry, deadline);
+    phase = Phase::running;
+    effects.push_back(SetDeadline{deadline});
+    if (assignment.members.front().node == config.node) effects.push_back(OpenStore{assignment});
+    effects.push_back(Spawn{assignment});
+}
+
+rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& event) const {
+    rendezvous::WorkerOutcome outcome;
+    outcome.local_rank = event.local_rank;
+    outcome.rank = running->assignment.find(config.node)->rank_offset + event.local_rank;
+    outcome.exit_code = event.exit_code;
+    outcome.sentence = "rank " + std::to_string(outcome.rank) + " (local " + std::to_string(event.local_rank) + " on " +
+                       config.node.name + ") was not started: " + event.sentence;
+    return outcome;
+}
+
+void Machine::State::on_not_started(Time now, const WorkerNotStarted& event) {
+    if (is_running(event.generation)) worker_ended(now, outcome_of(event), now);
+}
+
+void Machine::State::on_exited(Time now, const WorkerExited& event) {
+    if (is_running(event.generation)) worker_ended(now, event.outcome, event.at);
+}
+
+void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
+    ++running->exited;
+    // Who ends after the stop began does so because of it.
+    const bool counts = outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
+    if (counts) {
+        running->failures.emplace_back(std::move(outcome), at);
+        report_failures(now);
+        if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
+    }
+    if (running->exited == running->slots) sweep();
+}
+
+void Machine::State::report_failures(Time now) {
+    rendezvous::Report report{.generation = running->assignment.generation, .complete = false, .outcomes = {}};
+    for (const auto& [outcome, at] : running->failures) {
+        report.outcomes.push_back(outcome);
+        report.outcomes.back().age = now - at;
+    }
+    send(std::move(report));
+}
+
+void Machine::State::report_complete(Time) {
+    running->reported_complete = true;
+    send(rendezvous::Report{.generation = running->assignment.generation, .complete = true, .outcomes = {}});
+}
+
+void Machine::State::begin_stop(Time now, int signal, Duration grace) {
+    phase = Phase::stopping;
+    if (!running->stopping_since) running->stopping_since = now;
+    if (running->sweeping) return;
+    if (running->ladder) return running->ladder->kill_at(now + grace);
+    running->ladder = StopLadder(signal, now, grace);
+    climb(now);
+}
+
+void Machine::State::climb(Time now) {
+    if (!running || !running->ladder || running->sweeping) return;
+    const std::optional<int> signal = running->ladder->step(now);
+    if (signal == kKill)
+        sweep();
+    else if (signal)
+        effects.push_back(SignalWorkers{*signal});
+}
+
+void Machine::State::sweep() {
+    if (running->sweeping) return;
+    running->sweeping = true;
+    effects.push_back(Sweep{running->assignment.generation});
+}
+
+// Nothing of the generation is left here. After a success, or a planned stop, the node stays a member, so that its vow does
+// not end the generation under those that still run; `over` lets it go.
+void Machine::State::on_swept(Time now, const Swept& event) {
+    if (!is_running(event.generation)) return;
+    running->exited = running->slots;
+    const bool stays = phase == Phase::running || (running->planned_stop && phase == Phase::stopping);
+    if (stays && !ending && now < deadline()) {
+        phase = Phase::waiting;
+        running->sweeping = false;
+        running->ladder.reset();
+        return report_complete(now);
+    }
+    cleared(now);
+}
+
+// The generation has ended on this node for good, its workers are gone: the vow is kept, and said.
+void Machine::State::cleared(Time now) {
+    lease.stopped();
+    running.reset();
+    phase = Phase::joining;
+    effects.push_back(CloseStore{});
+    effects.push_back(SetDeadline{kNever});
+    if (ending) return leave(now, *ending);
+    beat(now);
+}
+
+void Machine::State::on_keeper_died(Time now) {
+    keeper_alive = false;
+    note(Note::Level::error, "the keeper has died; the workers of this node are gone with it");
+    if (!running) return;
+    cleared(now);
+}
+
+void Machine::State::on_progress(Time now, const WorkerProgress& event) {
+    if (!is_running(event.generation)) return;
+    running->step = std::max(running->step, event.step);
+    running->snapshot = std::max(running->snapshot, event.snapshot);
+    made_progress(now);
+}
+
+void Machine::State::on_contact(Time now, const StoreContact& event) {
+    if (!is_running(event.generation)) return;
+    if (++running->contacts >= running->assignment.world_size && running->all_in_contact == kNever && !running->progressed)
+        running->all_in_contact = now + kLifeAfterContact;
+}
+
+// Said at once the first time, for a failure may follow on its heels and the budget depends on it.
+void Machine::State::made_progress(Time now) {
+    running->all_in_contact = kNever;
+    if (running->progressed) return;
+    running->progressed = true;
+    beat(now);
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,104 @@
+#include "examples/dataset.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <numeric>
+
+#include "examples/random.h"
+
+namespace example {
+
+using ddprun::Error;
+using ddprun::ErrorCode;
+using ddprun::Result;
+
+Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
+    Dataset data;
+    data.inputs_ = inputs;
+    data.seed_ = seed;
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+        float target = 0;
+        for (int i = 0; i < inputs; ++i) {
+            const float x = uniform(seed + 1, sample * static_cast<std::size_t>(inputs) + static_cast<std::size_t>(i));
+            data.x_.push_back(x);
+            // Curved and not separable, yet made of exact operations only.
+            target += (i % 2 ? -x : x * x) * (i % 3 ? 0.5f : data.x_[data.x_.size() - static_cast<std::size_t>(i) - 1]);
+        }
+        data.y_.push_back(target);
+    }
+    return data;
+}
+
+namespace {
+
+// Appends a line's numbers; false when it holds anything else.
+bool parse_line(const std::string& line, std::vector<float>& row) {
+    const char* at = line.data();
+    const char* end = at + line.size();
+    while (true) {
+        while (at != end && (*at == ' ' || *at == '\t')) ++at;
+        float value = 0;
+        auto [stop, problem] = std::from_chars(at, end, value);
+        if (problem != std::errc{}) return false;
+        row.push_back(value);
+        at = stop;
+        while (at != end && (*at == ' ' || *at == '\t' || *at == '\r')) ++at;
+        if (at == end) return true;
+        if (*at++ != ',') return false;
+    }
+}
+
+}  // namespace
+
+Result<Dataset> Dataset::from_csv(const std::string& path, std::uint64_t seed) {
+    std::ifstream file(path);
+    if (!file) return Error(ErrorCode::not_found, "cannot open --data " + path);
+    Dataset data;
+    data.seed_ = seed;
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+        if (line.empty() || line == "\r" || line[0] == '#') continue;
+        std::vector<float> row;
+        const bool good = parse_line(line, row) && row.size() >= 2;
+        if (!good || (data.inputs_ && row.size() != static_cast<std::size_t>(data.inputs_) + 1)) {
+            return Error(ErrorCode::malformed, path + ":" + std::to_string(number) +
+                                                   ": not a row of numbers, or not as many as above");
+        }
+        data.inputs_ = static_cast<int>(row.size()) - 1;
+        data.x_.insert(data.x_.end(), row.begin(), row.end() - 1);
+        data.y_.push_back(row.back());
+    }
+    if (data.y_.empty()) return Error(ErrorCode::malformed, path + " holds no samples");
+    return data;
+}
+
+std::size_t Dataset::sample_at(std::int64_t position) {
+    const auto count = static_cast<std::int64_t>(size());
+    if (position / count != epoch_) {
+        epoch_ = position / count;
+        order_.resize(size());
+        std::iota(order_.begin(), order_.end(), 0u);
+        const std::uint64_t key = mix(seed_, static_cast<std::uint64_t>(epoch_));
+        for (std::size_t i = size() - 1; i > 0; --i) std::swap(order_[i], order_[mix(key, i) % (i + 1)]);
+    }
+    return order_[static_cast<std::size_t>(position % count)];
+}
+
+Batch Dataset::batch(std::int64_t consumed, int size, int rank, int world) {
+    Batch batch;
+    for (int i = 0; i < size; ++i) {
+        const std::size_t sample = sample_at(consumed + static_cast<std::int64_t>(i) * world + rank);
+        const auto first = x_.begin() + static_cast<std::ptrdiff_t>(sample) * inputs_;
+        batch.x.insert(batch.x.end(), first, first + inputs_);
+        batch.y.push_back(y_[sample]);
+    }
+    return batch;
+}
+
+Batch Dataset::head(std::size_t most) const {
+    const auto count = static_cast<std::ptrdiff_t>(std::min(most, size()));
+    return {{x_.begin(), x_.begin() + count * inputs_}, {y_.begin(), y_.begin() + count}};
+}
+
+}  // namespace example

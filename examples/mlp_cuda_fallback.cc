@@ -1,0 +1,9 @@
+#include "examples/mlp.h"
+
+namespace example {
+
+ddprun::Result<std::unique_ptr<Mlp>> make_cuda_mlp(const MlpShape&) {
+    return ddprun::Error(ddprun::ErrorCode::unavailable, "this program was built without CUDA");
+}
+
+}  // namespace example

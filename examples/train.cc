@@ -1,0 +1,68 @@
+// train: a data-parallel worker on the trainer library. Options in train_options.h, the loop in training.h.
+#include <signal.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "examples/training.h"
+
+using namespace ddprun;
+using namespace ddprun::trainer;
+
+namespace {
+
+std::atomic<bool> stop_asked{false};  // a signal handler can reach nothing else
+
+int failed(const Error& error) {
+    std::fprintf(stderr, "train: %s\n", error.sentence().c_str());
+    return error.code() == ErrorCode::usage ? 2 : 1;
+}
+
+Result<std::unique_ptr<example::Mlp>> make_mlp(const ProcessGroup& group, const example::MlpShape& shape) {
+    if (group.memory() == Memory::gpu) return example::make_cuda_mlp(shape);
+    return example::make_cpu_mlp(shape);
+}
+
+Result<int> train(const example::TrainOptions& options) {
+    auto context = Context::from_environment();
+    if (!context) return context.error();
+    const auto timeout = std::chrono::seconds(options.timeout_s);
+    auto store = connect_store(*context, timeout);
+    if (!store) return store.error();
+    GroupOptions group_options{options.backend, timeout, {}};
+    auto group = make_process_group(*context, **store, group_options);
+    if (!group) return group.error();
+    auto data = options.data.empty()
+                    ? Result<example::Dataset>(example::Dataset::made(static_cast<std::size_t>(options.samples), 16, options.seed))
+                    : example::Dataset::from_csv(options.data, options.seed);
+    if (!data) return data.error();
+    const example::MlpShape shape{data->inputs(), options.hidden};
+    auto mlp = make_mlp(**group, shape);
+    if (!mlp) return mlp.error();
+    if (context->is_first()) {
+        std::printf("training on %d ranks with %s, generation %lld\n", context->world_size, (*group)->backend(),
+                    static_cast<long long>(context->generation.value));
+        std::fflush(stdout);
+    }
+    example::Training training({options, *context, **store, **group, *data, **mlp, shape,
+                                Progress::from_environment(), stop_asked});
+    if (auto begun = training.begin(); !begun) return begun.error();
+    auto end = training.run();
+    if (!end) return end.error();
+    if (*end == example::Training::End::stopped) return 128 + SIGTERM;
+    auto result = training.result();
+    if (!result) return result.error();
+    if (context->is_first()) std::printf("%s\n", result->c_str());
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    auto options = example::parse_train_options({argv + 1, argv + argc});
+    if (!options) return failed(options.error());
+    if (options->help) return std::fputs(example::kTrainHelp, stdout) < 0;
+    (void)signal(SIGTERM, [](int) { stop_asked = true; });
+    auto code = train(*options);
+    return code ? *code : failed(code.error());
+}

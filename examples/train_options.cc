@@ -1,0 +1,116 @@
+#include "examples/train_options.h"
+
+#include <charconv>
+#include <functional>
+#include <map>
+
+namespace example {
+
+using ddprun::Error;
+using ddprun::ErrorCode;
+using ddprun::Result;
+
+const char kTrainHelp[] =
+    "Usage: train [options]     under ddprun or torchrun, or alone\n"
+    "Trains a small perceptron, data parallel, and ends with a line `loss=... checksum=...`.\n"
+    "  --steps N             steps in all (200)\n"
+    "  --batch N             samples per rank and step (32)\n"
+    "  --hidden N            hidden units (64)\n"
+    "  --samples N           samples that are made when there is no --data (4096)\n"
+    "  --data FILE           CSV of numbers, the last column is the target\n"
+    "  --lr X, --momentum X  of the optimizer (0.02, 0.9)\n"
+    "  --seed N              of weights, made data and order (1)\n"
+    "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
+    "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N keeps so many (3)\n"
+    "  --log-every N         steps between lines of progress (10)\n"
+    "  --step-time-ms N      sleep so long in each step (0)\n"
+    "  --timeout N           seconds for meeting and for each collective (300)\n"
+    "  --backend NAME        auto, gloo or nccl (auto)\n"
+    "  --crash-at-step N     on purpose, before step N, in the first generation only\n"
+    "  --crash-rank R        the rank that crashes (0)\n"
+    "  --crash-signal S      by this signal (9), or --crash-exit CODE by this exit code\n"
+    "Exit: 0 done, 1 failed, 2 wrong option, 143 stopped by SIGTERM after a last snapshot.\n";
+
+namespace {
+
+using Setter = std::function<bool(TrainOptions&, const std::string&)>;
+
+template <class T>
+Setter number(T TrainOptions::*field, double least, double most) {
+    return [=](TrainOptions& options, const std::string& text) {
+        T value{};
+        auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        // Written so that a NaN fails too.
+        const bool inside = static_cast<double>(value) >= least && static_cast<double>(value) <= most;
+        options.*field = value;
+        return problem == std::errc{} && stop == text.data() + text.size() && inside;
+    };
+}
+
+Setter text(std::string TrainOptions::*field) {
+    return [=](TrainOptions& options, const std::string& value) {
+        options.*field = value;
+        return !value.empty();
+    };
+}
+
+bool set_backend(TrainOptions& options, const std::string& name) {
+    using ddprun::trainer::Backend;
+    static const std::map<std::string, Backend> kNames{
+        {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
+    auto it = kNames.find(name);
+    if (it != kNames.end()) options.backend = it->second;
+    return it != kNames.end();
+}
+
+const std::map<std::string, Setter>& setters() {
+    using O = TrainOptions;
+    static const std::map<std::string, Setter> kSetters{
+        {"--steps", number(&O::steps, 0, 1e15)},
+        {"--batch", number(&O::batch, 1, 1e6)},
+        {"--hidden", number(&O::hidden, 1, 1e6)},
+        {"--samples", number(&O::samples, 1, 1e8)},
+        {"--lr", number(&O::rate, 0, 1e6)},
+        {"--momentum", number(&O::momentum, 0, 1)},
+        {"--seed", number(&O::seed, 0, 1e19)},
+        {"--data", text(&O::data)},
+        {"--snapshot-dir", text(&O::snapshot_dir)},
+        {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
+        {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},
+        {"--log-every", number(&O::log_every, 1, 1e15)},
+        {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},
+        {"--timeout", number(&O::timeout_s, 1, 1e6)},
+        {"--backend", set_backend},
+        {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
+        {"--crash-rank", number(&O::crash_rank, 0, 1e6)},
+        {"--crash-signal", number(&O::crash_signal, 1, 64)},
+        {"--crash-exit", number(&O::crash_exit, 0, 255)}};
+    return kSetters;
+}
+
+Error usage(const std::string& sentence) {
+    return Error(ErrorCode::usage, sentence + "; see train --help");
+}
+
+}  // namespace
+
+// Takes `--name value` and `--name=value`.
+Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
+    TrainOptions options;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i] == "--help" || arguments[i] == "-h") {
+            options.help = true;
+            return options;
+        }
+        const auto equals = arguments[i].find('=');
+        const std::string name = arguments[i].substr(0, equals);
+        auto setter = setters().find(name);
+        if (setter == setters().end()) return usage("unknown option \"" + arguments[i] + "\"");
+        if (equals == std::string::npos && i + 1 == arguments.size()) return usage(name + " needs a value");
+        const std::string value = equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
+        if (!setter->second(options, value)) return usage(name + " cannot be \"" + value + "\"");
+    }
+    return options;
+}
+
+}  // namespace example

@@ -1,0 +1,249 @@
+#include "launcher/job.h"
+
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <algorithm>
+#include <csignal>
+#include <random>
+
+#include "agent/hardware.h"
+#include "agent/runner.h"
+#include "launcher/failure_report.h"
+#include "launcher/log.h"
+#include "launcher/meeting_point.h"
+#include "rendezvous/ledger_directory.h"
+#include "rendezvous/ledger_memory.h"
+#include "rendezvous/service.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using rendezvous::Ending;
+using rendezvous::Note;
+
+constexpr auto kFlushLimit = std::chrono::seconds{5};
+
+std::uint64_t random_number() {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32) | device();
+}
+
+// FNV-1a: tells one command line from another in a ledger; guards nothing.
+std::string digest(const std::string& text) {
+    std::uint64_t hash = 14695981039346656037u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return std::to_string(hash);
+}
+
+Ending failed(const Error& error) {
+    const bool ours = error.code() == ErrorCode::internal;
+    return {.verdict = ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable, .code = ours ? 70 : 69,
+            .sentence = error.sentence(), .first_failure = {}, .first_failure_node = {}, .consequences = 0};
+}
+
+Note::Level least_level(const Plan& plan, bool leads) {
+    if (plan.output.verbosity > 0) return Note::Level::debug;
+    if (plan.output.verbosity < 0) return Note::Level::error;
+    return leads ? Note::Level::info : Note::Level::warn;  // one node tells the story of the job
+}
+
+int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
+
+class Job {
+  public:
+    Job(JobInput input, agent::Keeper keeper)
+        : input_(std::move(input)), plan_(input_.plan), keeper_(std::move(keeper)), node_{plan_.node_name, Incarnation{random_number()}} {}
+
+    Ending run() {
+        auto point = open_meeting_point(loop_, plan_, input_.host);
+        if (!point) return finish(failed(point.error()));
+        log_.emplace(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun", least_level(plan_, point->leads));
+        for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
+        for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
+        agent::Runner::Config config = runner_config(*point);
+        auto store = listen_on(loop_, 0, plan_.max_nodes == 1);
+        if (!store) return finish(failed(store.error()));
+        config.machine.offer.store_port = store->local_endpoint().port();
+        config.store_listener.reset(store->release());
+        if (point->leads)
+            if (auto opened = start_service(std::move(point->listener)); !opened) return finish(failed(opened.error()));
+        return finish(run_agent(std::move(config), point->candidates));
+    }
+
+  private:
+    Result<> start_service(std::optional<boost::asio::ip::tcp::acceptor> listener) {
+        if (auto opened = open_ledger(); !opened) return opened;
+        rendezvous::MachineConfig config;
+        config.run_id = plan_.run_id;
+        config.self = {plan_.node_name, Incarnation{random_number()}};
+        config.requeue = plan_.slurm_restart_count;
+        config.command_digest = digest(input_.command_line);
+        config.version = DDPRUN_VERSION;
+        config.seed = random_number();
+        config.limits = limits();
+        service_.emplace(loop_, std::move(listener), std::move(config), *ledger_, [this](const Note& note) { (*log_)(note); },
+                         [this](const Ending&) {
+                             service_closed_ = true;
+                             stop_when_done();
+                         });
+        service_->start();
+        return {};
+    }
+
+    Result<> open_ledger() {
+        if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
+            if (plan_.max_nodes > 1 && !plan_.ledger.chosen)
+                say(Note::Level::warn, "the ledger is in memory: the loss of node " + plan_.node_name +
+                                           " will end the job; --ledger=directory:PATH on a shared file system keeps its history");
+            ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
+            return {};
+        }
+        std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
+        rendezvous::open_ledger_directory(plan_.ledger.directory, digest(input_.command_line), files_,
+                                          [this](const Note& note) { (*log_)(note); },
+                                          [&](Result<std::unique_ptr<rendezvous::Ledger>> result) { opened = std::move(result); });
+        while (!opened) {
+            if (loop_.stopped()) loop_.restart();
+            loop_.run_one();
+        }
+        if (!*opened) return opened->error();
+        ledger_ = std::move(**opened);
+        return {};
+    }
+
+    rendezvous::Limits limits() const {
+        rendezvous::Limits limits;
+        limits.min_nodes = plan_.min_nodes;
+        limits.max_nodes = plan_.max_nodes;
+        limits.max_restarts = plan_.max_restarts.automatic ? rendezvous::kAutoRestarts : plan_.max_restarts.count;
+        limits.crash_loop = plan_.crash_loop;
+        limits.order = plan_.expected_nodes;
+        limits.times = {plan_.times.lease, plan_.times.join_timeout, plan_.times.last_call};
+        return limits;
+    }
+
+    agent::Runner::Config runner_config(const MeetingPoint& point) {
+        agent::Runner::Config config;
+        config.machine.run_id = plan_.run_id;
+        config.machine.node = node_;
+        config.machine.requeue = plan_.slurm_restart_count;
+        config.machine.version = DDPRUN_VERSION;
+        config.machine.join_timeout = plan_.times.join_timeout;
+        config.machine.grace_final = plan_.times.grace_signal;
+        config.machine.grace_restart = plan_.times.grace_restart;
+        config.machine.offer = offer(point);
+        config.workers = worker_plan();
+        config.log_dir = plan_.output.log_dir.value_or("");
+        config.lease = plan_.times.lease;
+        return config;
+    }
+
+    // The others reach the leader by the name that they were given for it; who is not the leader offers the address from which
+    // it reached it (LinkUp).
+    rendezvous::Offer offer(const MeetingPoint& point) const {
+        rendezvous::Offer offer;
+        offer.slots = plan_.slots;
+        offer.node_rank = plan_.node_rank;
+        offer.addresses = input_.host.local_addresses;
+        if (plan_.max_nodes == 1)
+            offer.address = "127.0.0.1";
+        else if (plan_.local_addr)
+            offer.address = *plan_.local_addr;
+        else if (point.leads)
+            offer.address = plan_.endpoint.host;
+        return offer;
+    }
+
+    agent::WorkerPlan worker_plan() const {
+        agent::WorkerPlan workers;
+        workers.node = node_;
+        workers.run_id = plan_.run_id;
+        workers.role = plan_.role;
+        workers.argv = plan_.command.argv;
+        workers.environment = input_.environment;
+        workers.omp_num_threads = plan_.omp_num_threads;
+        workers.nofile_soft = input_.nofile_soft;
+        workers.label = plan_.output.label;
+        workers.foreground = plan_.slots == 1 && ::isatty(STDIN_FILENO);
+        workers.slurm_job_id = input_.slurm_job_id;
+        const Output output = plan_.output;
+        workers.redirected = [output](int rank) { return bits(output.redirects.of(rank)); };
+        workers.teed = [output](int rank) { return bits(output.tee.of(rank)); };
+        workers.on_console = [filter = output.local_ranks_filter](int rank) {
+            return filter.empty() || std::find(filter.begin(), filter.end(), rank) != filter.end();
+        };
+        return workers;
+    }
+
+    Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::Candidate> candidates) {
+        const auto broken = [this](const Error& error) { say(Note::Level::warn, error.sentence()); };
+        agent::Console out(loop_, STDOUT_FILENO, "stdout", broken), err(loop_, STDERR_FILENO, "stderr", broken);
+        const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
+        const auto make_link = [&](agent::Link::OnEvent on_event) {
+            return service_ ? agent::make_local_link(loop_, *service_, std::move(on_event))
+                            : agent::make_remote_link(loop_, std::move(candidates), log, std::move(on_event));
+        };
+        agent::Runner runner(loop_, std::move(config), keeper_, out, err, log, make_link, [this](const Ending& ending) {
+            ending_ = ending;
+            stop_when_done();
+        });
+        boost::asio::signal_set signals(loop_, SIGTERM, SIGINT, SIGHUP);
+        signals.add(SIGQUIT);
+        await_signal(signals, runner);
+        runner.start();
+        if (loop_.stopped()) loop_.restart();
+        loop_.run();
+        out.flush(kFlushLimit);
+        err.flush(kFlushLimit);
+        return ending_.value_or(failed(Error(ErrorCode::internal, "the loop ended before the job")));
+    }
+
+    void await_signal(boost::asio::signal_set& signals, agent::Runner& runner) {
+        signals.async_wait([this, &signals, &runner](const boost::system::error_code& error, int number) {
+            if (error) return;
+            runner.signal(number);
+            await_signal(signals, runner);
+        });
+    }
+
+    // The leader stays until every node has heard the verdict (the service bounds that itself).
+    void stop_when_done() {
+        if (ending_ && (!service_ || service_closed_)) loop_.stop();
+        if (!ending_ || !service_ || service_closed_) return;
+        last_.expires_after(plan_.times.lease + kFlushLimit);
+        last_.async_wait([this](const boost::system::error_code& error) {
+            if (!error) loop_.stop();
+        });
+    }
+
+    Ending finish(Ending ending) {
+        if (!log_) log_.emplace("ddprun", Note::Level::info);
+        if (const auto ended = keeper_.shutdown(); !ended) say(Note::Level::error, ended.error().sentence());
+        const bool whole = service_.has_value() || plan_.max_nodes == 1;
+        for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
+        return ending;
+    }
+
+    void say(Note::Level level, const std::string& sentence) { (*log_)(Note{level, sentence}); }
+
+    JobInput input_;
+    const Plan& plan_;
+    agent::Keeper keeper_;
+    rendezvous::NodeId node_;
+    boost::asio::io_context loop_{1};
+    rendezvous::FileThread files_{loop_};
+    std::optional<Log> log_;
+    std::unique_ptr<rendezvous::Ledger> ledger_;
+    std::optional<rendezvous::Service> service_;
+    boost::asio::steady_timer last_{loop_};
+    std::optional<Ending> ending_;
+    bool service_closed_ = false;
+};
+
+}  // namespace
+
+Ending run_job(JobInput input, agent::Keeper keeper) { return Job(std::move(input), std::move(keeper)).run(); }
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,25 @@
+// One node's part of a job, put together and run: rendezvous service (on the leader), agent, consoles, signals. The
+// composition root behind main(): who is made, in which order, and unmade.
+//
+// Thread: the caller's, which becomes the loop's. Blocks until the job has ended on this node.
+#pragma once
+
+#include "agent/keeper.h"
+#include "launcher/plan.h"
+#include "rendezvous/model.h"
+
+namespace ddprun::launcher {
+
+struct JobInput {
+    Plan plan;
+    HostFacts host;
+    std::map<std::string, std::string> environment;
+    std::string command_line;                  // for the ledger's digest
+    std::optional<std::uint64_t> nofile_soft;  // workers are given back
+    std::string slurm_job_id;
+};
+
+// The ending's code is what every node exits with. The keeper is shut down before this returns.
+rendezvous::Ending run_job(JobInput input, agent::Keeper keeper);
+
+}  // namespace ddprun::launcher

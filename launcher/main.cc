@@ -1,0 +1,118 @@
+// ddprun: from the command line to a running job. Reads as the order of things: the keeper is forked before anything else
+// lives, options and Slurm's variables become one plan, the program is looked at, and the job runs.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
+#include "agent/hardware.h"
+#include "agent/keeper.h"
+#include "launcher/exit_code.h"
+#include "launcher/job.h"
+#include "launcher/options.h"
+#include "launcher/plan.h"
+#include "launcher/program_check.h"
+#include "slurm/allocation.h"
+#include "slurm/launch_shape.h"
+
+extern char** environ;
+
+namespace {
+
+using namespace ddprun;
+using launcher::Environment;
+
+Environment read_environment() {
+    Environment environment;
+    for (char** entry = environ; *entry; ++entry) {
+        const std::string text = *entry;
+        const auto sign = text.find('=');
+        if (sign != std::string::npos) environment.emplace(text.substr(0, sign), text.substr(sign + 1));
+    }
+    return environment;
+}
+
+std::string value_of(const Environment& environment, const std::string& name) {
+    const auto it = environment.find(name);
+    return it == environment.end() ? std::string() : it->second;
+}
+
+std::optional<std::string> python_of(const Environment& environment) {
+    if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty()) return python;
+    const std::string venv = value_of(environment, "VIRTUAL_ENV");
+    if (venv.empty() || ::access((venv + "/bin/python").c_str(), X_OK) != 0) return std::nullopt;
+    return venv + "/bin/python";
+}
+
+launcher::HostFacts look_at_host(const Environment& environment, const char* called_as) {
+    launcher::HostFacts host;
+    std::error_code ignored;  // without a working directory nothing relative is named
+    host.hostname = agent::short_host_name();
+    host.cpus = static_cast<int>(agent::allowed_cpus().size());
+    host.gpus = agent::count_driver_gpus();
+    if (const auto it = environment.find("CUDA_VISIBLE_DEVICES"); it != environment.end()) host.cuda_visible_devices = it->second;
+    host.local_addresses = agent::interface_addresses();
+    host.working_directory = std::filesystem::current_path(ignored).string();
+    char random[24];
+    std::random_device device;
+    std::snprintf(random, sizeof random, "%08x%08x", device(), device());
+    host.random_id = random;
+    host.called_as_torchrun = std::filesystem::path(called_as).filename() == "torchrun";
+    host.python_exec = python_of(environment);
+    host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
+    return host;
+}
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "ddprun: %s\n", error.sentence().c_str());
+    return launcher::exit_code(launcher::verdict_of(error));
+}
+
+int print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+}
+
+Result<launcher::JobInput> plan_job(const launcher::Options& options, Environment environment, const char* called_as) {
+    const auto allocation = slurm::read_allocation(environment);
+    if (!allocation) return allocation.error();
+    const bool one_node = options.standalone || (options.nnodes && options.nnodes->max == 1);
+    const auto shape = slurm::check_launch_shape(environment, *allocation, one_node);
+    if (!shape) return shape.error();
+    const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
+    launcher::JobInput input;
+    input.host = look_at_host(environment, called_as);
+    auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
+    if (!plan) return plan.error();
+    if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good) return good.error();
+    input.plan = std::move(*plan);
+    if (!shape->note.empty()) input.plan.notes.push_back(shape->note);
+    input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
+    input.environment = std::move(environment);
+    return input;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument) return agent::keeper_main_exec(argc, argv);
+    std::signal(SIGPIPE, SIG_IGN);
+    Environment environment = read_environment();
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const auto options = launcher::parse_options(words, environment);
+    if (!options) return fail(options.error());
+    if (options->help) return print(launcher::help_text());
+    if (options->version) return print("ddprun " DDPRUN_VERSION "\n");
+
+    auto input = plan_job(*options, std::move(environment), argv[0]);
+    if (!input) return fail(input.error());
+    for (const std::string& word : words) input->command_line += word + '\0';
+    input->nofile_soft = agent::raise_nofile_limit();
+
+    const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
+    auto keeper = agent::Keeper::start({.own_session = !terminal});
+    if (!keeper) return fail(keeper.error());
+    return launcher::run_job(std::move(*input), std::move(*keeper)).code;
+}

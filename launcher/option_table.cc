@@ -1,0 +1,141 @@
+#include "launcher/option_table.h"
+
+#include <iterator>
+
+namespace ddprun::launcher {
+namespace {
+
+using enum OptionKind;
+using Group = OptionGroup;
+
+// In the order of --help. torchrun's defaults that differ stand in the help of their option, with
+// the reason.
+constexpr OptionRow kTable[] = {
+    {"nnodes", 0, "N|MIN:MAX", value, Group::nodes, true, "1; under srun the nodes of the step",
+     "How many nodes take part; with a range the job goes on with MIN of them"},
+    {"nproc-per-node", 0, "N|auto|gpu|cpu", value, Group::nodes, true,
+     "one a GPU, else 1 (torchrun: 1)",
+     "Workers on each node; torchrun's 1 leaves all other GPUs idle. auto: one a GPU, without GPUs "
+     "one a CPU"},
+    {"node-rank", 0, "N", value, Group::nodes, true, "",
+     "Rank of this node; the one with 0 leads. Not needed under srun, where SLURM_NODEID counts"},
+    {"standalone", 0, "", flag, Group::nodes, true, "",
+     "One node, nobody else: no endpoint is needed"},
+
+    {"rdzv-backend", 0, "NAME", value, Group::meeting, true, "ddprun",
+     "Accepted for torchrun's sake (static, c10d): the rendezvous is always ddprun's own"},
+    {"rdzv-endpoint", 0, "HOST[:PORT]", value, Group::meeting, true,
+     "under srun the step's first node, port 29400",
+     "Where the nodes meet: the node that has this address leads"},
+    {"rdzv-id", 0, "ID", value, Group::meeting, true, "none; under srun cluster, job and step",
+     "Name of the job, the same on all nodes"},
+    {"rdzv-conf", 0, "KEY=VALUE,...", value, Group::meeting, true, "",
+     "torchrun's keys: join_timeout, last_call_timeout, keep_alive_interval times "
+     "keep_alive_max_attempt (the lease), "
+     "is_host; others are ignored"},
+    {"master-addr", 0, "HOST", value, Group::meeting, true, "127.0.0.1",
+     "Where the nodes meet without --rdzv-endpoint"},
+    {"master-port", 0, "PORT", value, Group::meeting, true, "29500", "Port to that"},
+    {"local-addr", 0, "ADDRESS", value, Group::meeting, true, "the one that reaches the leader",
+     "Address of this node that the others are told"},
+    {"ports", 0, "FROM-TO", value, Group::meeting, false,
+     "under srun SLURM_STEP_RESV_PORTS, else made from job and step",
+     "Ports to try for the rendezvous, in this order"},
+    {"ledger", 0, "memory|directory:PATH", value, Group::meeting, false,
+     "under srun with several nodes .ddprun in the working directory, else memory",
+     "Where generations are written down. On a file system that all nodes share, the loss of the "
+     "leader's node does "
+     "not end the job"},
+    {"lease", 0, "SECONDS", value, Group::meeting, false, "10",
+     "A generation trains only while all its nodes hear each other within this time; half of it is "
+     "the stall of one "
+     "node that harms nobody"},
+    {"join-timeout", 0, "SECONDS", value, Group::meeting, false, "600",
+     "How long to wait for MIN nodes"},
+    {"last-call", 0, "SECONDS", value, Group::meeting, false, "30",
+     "How long to wait for more than MIN nodes at the first start"},
+
+    {"max-restarts", 0, "N|auto", value, Group::failure, true, "auto (torchrun's: 0)",
+     "Restarts after failures of workers, for the whole job. auto: 3, but none before the job has "
+     "made progress, for "
+     "that is a bug in the script. 0 when called as torchrun"},
+    {"crash-loop", 0, "N", value, Group::failure, false, "3",
+     "Give up after N deaths in a row of the same cause without progress; 0: never"},
+    {"shutdown-timeout", 0, "SECONDS", value, Group::failure, true, "30; 5 at a restart",
+     "Time between SIGTERM and SIGKILL for the workers. At a restart collectives are broken "
+     "anyway, hence less; "
+     "25 under srun when a signal came, since Slurm kills after 30"},
+
+    {"log-dir", 0, "PATH", value, Group::output, true, "",
+     "Folder for the files of --redirects and --tee"},
+    {"redirects", 'r', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
+     "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both"},
+    {"tee", 't', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
+     "The same, and to the console too"},
+    {"local-ranks-filter", 0, "RANK,...", value, Group::output, true, "",
+     "Local ranks that may write to the console"},
+    {"label", 0, "", flag, Group::output, false, "with more than one worker",
+     "Put the rank in front of each line on the console"},
+    {"no-label", 0, "", flag, Group::output, false, "", "Do not"},
+    {"verbose", 'v', "", flag, Group::output, false, "", "Say more"},
+    {"quiet", 'q', "", flag, Group::output, false, "", "Say warnings and errors only"},
+
+    {"module", 'm', "", flag, Group::worker, true, "",
+     "The program is a Python module, run as python -m"},
+    {"no-python", 0, "", flag, Group::worker, true, "",
+     "Run the program itself, whatever its name"},
+    {"run-path", 0, "", flag, Group::worker, true, "",
+     "Run the program as a Python script, whatever its name"},
+    {"python", 0, "PATH", value, Group::worker, false,
+     "PYTHON_EXEC, the virtual environment's, python3", "The interpreter of Python programs"},
+    {"role", 0, "NAME", value, Group::worker, true, "default", "Label of these workers"},
+
+    {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
+     "not needed: the end of a worker is seen at once"},
+    {"start-method", 0, "NAME", ignored, Group::other, true, "",
+     "every worker is a program of its own here"},
+    {"event-log-handler", 0, "NAME", ignored, Group::other, true, "",
+     "ddprun writes its own events"},
+    {"logs-specs", 0, "NAME", ignored, Group::other, true, "", "it names a Python class"},
+    {"log-line-prefix-template", 0, "TEXT", ignored, Group::other, true, "", "see --label"},
+    {"duplicate-stdout-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
+    {"duplicate-stderr-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
+    {"numa-binding", 0, "NAME", ignored, Group::other, true, "",
+     "CPUs are left as Slurm or the caller bound them"},
+    {"signals-to-handle", 0, "NAME,...", ignored, Group::other, true, "",
+     "all of torchrun's are handled"},
+    {"exit-barrier-timeout", 0, "SECONDS", ignored, Group::other, true, "",
+     "all nodes end together"},
+    {"version", 0, "", flag, Group::other, false, "", "Print the version and leave"},
+    {"help", 'h', "", flag, Group::other, true, "", "Print this and leave"},
+};
+
+}  // namespace
+
+std::span<const OptionRow> option_table() { return kTable; }
+
+std::string_view title(OptionGroup group) {
+    switch (group) {
+        case Group::nodes:
+            return "Nodes and workers";
+        case Group::meeting:
+            return "Meeting";
+        case Group::failure:
+            return "When something fails";
+        case Group::output:
+            return "Output";
+        case Group::worker:
+            return "The worker";
+        case Group::other:
+            return "Other";
+    }
+    return "";
+}
+
+std::string pet_variable(const OptionRow& row) {
+    std::string name = "PET_";
+    for (char c : row.name) name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
+    return name;
+}
+
+}  // namespace ddprun::launcher

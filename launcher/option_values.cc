@@ -1,0 +1,238 @@
+#include "launcher/option_values.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+std::optional<int> whole(std::string_view text) {
+    int value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        std::size_t at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == std::string_view::npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
+constexpr int kMostNodes = 1'000'000, kMostWorkers = 4096, kMostPort = 65535;
+
+Result<Streams> read_digit(std::string_view text) {
+    if (text.size() != 1 || text[0] < '0' || text[0] > '3')
+        return wrong("not 0, 1, 2 or 3 (none, stdout, stderr, both)");
+    int digit = text[0] - '0';
+    return Streams{(digit & 1) != 0, (digit & 2) != 0};
+}
+
+Result<bool> read_bool(std::string_view text) {
+    std::string lower(text);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (const char* yes : {"1", "true", "t", "yes", "y"})
+        if (lower == yes) return true;
+    for (const char* no : {"0", "false", "f", "no", "n"})
+        if (lower == no) return false;
+    return wrong("not a yes or no; give true or false");
+}
+
+}  // namespace
+
+Result<int> read_int(std::string_view text, int least, int most) {
+    auto value = whole(text);
+    if (!value) return wrong("not a whole number");
+    if (*value < least || *value > most)
+        return wrong("not within " + std::to_string(least) + " to " + std::to_string(most));
+    return *value;
+}
+
+Result<NodeRange> read_node_range(std::string_view text) {
+    std::size_t colon = text.find(':');
+    auto min = whole(text.substr(0, colon));
+    auto max = colon == std::string_view::npos ? min : whole(text.substr(colon + 1));
+    if (!min || !max) return wrong("not a number of nodes; give N or MIN:MAX");
+    if (*min < 1 || *min > *max || *max > kMostNodes)
+        return wrong("MIN must be at least 1 and at most MAX");
+    return NodeRange{*min, *max};
+}
+
+Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
+    using Kind = WorkersPerNode::Kind;
+    if (text == "auto") return WorkersPerNode{Kind::automatic, 0};
+    if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
+    if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
+    // SLURM_GPUS_PER_NODE reads `a100:4` when the user asked with a type.
+    std::size_t colon = text.rfind(':');
+    auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
+    if (!count) return wrong("not a number; give a count, auto, gpu or cpu");
+    if (*count < 1 || *count > kMostWorkers)
+        return wrong("not within 1 to " + std::to_string(kMostWorkers) +
+                     "; give a count, auto, gpu or cpu");
+    return WorkersPerNode{Kind::count, *count};
+}
+
+Result<HostPort> read_host_port(std::string_view text) {
+    text = trim(text);
+    if (text.find_first_of(" \t\n") != std::string_view::npos)
+        return wrong(
+            "more than one address (as `hostname --ip-address` may print); give one, or under "
+            "Slurm leave "
+            "the option out");
+    HostPort result;
+    std::string_view port;
+    bool has_port = false;
+    if (text.starts_with('[')) {
+        std::size_t close = text.find(']');
+        if (close == std::string_view::npos) return wrong("'[' without ']'; give [ADDRESS]:PORT");
+        result.host = text.substr(1, close - 1);
+        std::string_view rest = text.substr(close + 1);
+        has_port = !rest.empty();
+        if (has_port && rest[0] != ':') return wrong("not an endpoint; give [ADDRESS]:PORT");
+        if (has_port) port = rest.substr(1);
+    } else {
+        std::size_t colon = text.find(':');
+        if (colon != text.rfind(':'))
+            return wrong("an IPv6 address needs brackets; give [ADDRESS]:PORT");
+        result.host = text.substr(0, colon);
+        has_port = colon != std::string_view::npos;
+        if (has_port) port = text.substr(colon + 1);
+    }
+    if (result.host.empty()) result.host = "localhost";
+    if (!has_port) return result;
+    result.port = whole(port);
+    if (!result.port || *result.port < 0 || *result.port > kMostPort)
+        return wrong("not a port behind the last colon; give HOST:PORT with a port up to 65535");
+    return result;
+}
+
+Result<PortRange> read_port_range(std::string_view text) {
+    std::size_t dash = text.find('-');
+    auto first = whole(text.substr(0, dash));
+    auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
+    if (!first || !last) return wrong("not a range of ports; give FROM-TO, e.g. 20000-20015");
+    if (*first < 1 || *first > *last || *last > kMostPort)
+        return wrong("not within 1 to 65535, FROM not above TO");
+    return PortRange{*first, *last};
+}
+
+Result<LedgerChoice> read_ledger(std::string_view text) {
+    using Kind = LedgerChoice::Kind;
+    if (text == "memory") return LedgerChoice{Kind::memory, ""};
+    if (text.starts_with("etcd:"))
+        return wrong("etcd is not built in; give memory or directory:PATH");
+    bool named = text.starts_with("directory:");
+    std::string path(named ? text.substr(10) : text);
+    if (path.empty()) return wrong("no folder; give directory:PATH");
+    if (!named && path.find('/') == std::string::npos && path != "." && path != "..")
+        return wrong("not a ledger; give memory, directory:PATH or a path with a slash in it");
+    return LedgerChoice{Kind::directory, std::move(path)};
+}
+
+Result<RestartLimit> read_restart_limit(std::string_view text) {
+    if (text == "auto") return RestartLimit{};
+    auto count = whole(text);
+    if (!count || *count < 0) return wrong("not a number of restarts; give 0 or more, or auto");
+    return RestartLimit{false, *count};
+}
+
+Result<StreamsPerRank> read_streams(std::string_view text) {
+    StreamsPerRank result;
+    if (text.find(':') == std::string_view::npos) {
+        auto all = read_digit(text);
+        if (!all) return all.error();
+        result.all = *all;
+        return result;
+    }
+    for (std::string_view part : split(text, ',')) {
+        std::size_t colon = part.find(':');
+        auto rank = whole(trim(part.substr(0, colon)));
+        if (colon == std::string_view::npos || !rank || *rank < 0)
+            return wrong("not a digit, nor RANK:DIGIT,… with local ranks");
+        auto streams = read_digit(trim(part.substr(colon + 1)));
+        if (!streams) return streams.error();
+        result.by_rank[*rank] = *streams;
+    }
+    return result;
+}
+
+Result<std::vector<int>> read_rank_list(std::string_view text) {
+    std::vector<int> ranks;
+    for (std::string_view part : split(text, ',')) {
+        auto rank = whole(trim(part));
+        if (!rank || *rank < 0) return wrong("not a list of local ranks like 0,1");
+        ranks.push_back(*rank);
+    }
+    return ranks;
+}
+
+Result<milliseconds> read_seconds(std::string_view text) {
+    double value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
+    if (!all || !std::isfinite(value)) return wrong("not a number of seconds");
+    constexpr double kMost = 366.0 * 24 * 3600;
+    if (value < 0 || value > kMost) return wrong("not within 0 seconds and a year");
+    return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
+}
+
+Result<RdzvConf> read_rdzv_conf(std::string_view text) {
+    RdzvConf conf;
+    // A script's quotes within quotes arrive here.
+    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+        text.back() == text.front())
+        text = text.substr(1, text.size() - 2);
+    std::optional<milliseconds> interval;
+    std::optional<int> attempts;
+    for (std::string_view part : split(text, ',')) {
+        std::size_t equals = part.find('=');
+        std::string key(trim(part.substr(0, equals)));
+        std::string_view value =
+            equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
+        if (key.empty() || value.empty()) return wrong("not KEY=VALUE,KEY=VALUE,…");
+        auto fail = [&](const Error& error) {
+            return wrong(key + "=" + std::string(value) + " is " + error.sentence());
+        };
+        if (key == "is_host") {
+            auto is_host = read_bool(value);
+            if (!is_host) return fail(is_host.error());
+            conf.is_host = *is_host;
+        } else if (key == "keep_alive_max_attempt") {
+            auto count = read_int(value, 1, 10'000);
+            if (!count) return fail(count.error());
+            attempts = *count;
+        } else if (key == "join_timeout" || key == "last_call_timeout" ||
+                   key == "keep_alive_interval") {
+            auto time = read_seconds(value);
+            if (!time) return fail(time.error());
+            (key == "join_timeout"        ? conf.join_timeout
+             : key == "last_call_timeout" ? conf.last_call
+                                          : interval) = *time;
+        } else {
+            conf.ignored.push_back(key);
+        }
+    }
+    // torchrun's defaults for the factor that is not given: 5 s, 3 times.
+    if (interval || attempts)
+        conf.lease = interval.value_or(milliseconds(5000)) * attempts.value_or(3);
+    return conf;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,102 @@
+// The values that options can have, as types, and how each is read from its text. Every reader
+// gives back a sentence without the option's name ("not a number; give a count, auto, gpu or cpu");
+// the caller puts the name in front. Pure.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+
+namespace ddprun::launcher {
+
+// --nnodes=N or MIN:MAX; 1 <= min <= max.
+struct NodeRange {
+    int min = 1, max = 1;
+    bool operator==(const NodeRange&) const = default;
+};
+
+// --nproc-per-node: a number, or who is to count.
+struct WorkersPerNode {
+    enum class Kind {
+        count,      // `count` workers
+        automatic,  // one a GPU, without GPUs one a CPU
+        gpu,        // one a GPU, an error without
+        cpu,        // one a CPU of the affinity mask
+    };
+    Kind kind = Kind::count;
+    int count = 1;
+    bool operator==(const WorkersPerNode&) const = default;
+};
+
+// host, host:port, [v6]:port; an empty host is localhost.
+struct HostPort {
+    std::string host;
+    std::optional<int> port;
+    bool operator==(const HostPort&) const = default;
+};
+
+// --ports=FROM-TO, both included.
+struct PortRange {
+    int first = 0, last = 0;
+    bool operator==(const PortRange&) const = default;
+};
+
+// --ledger=memory|directory:PATH|PATH
+struct LedgerChoice {
+    enum class Kind { memory, directory };
+    Kind kind = Kind::memory;
+    std::string path;  // of directory
+    bool operator==(const LedgerChoice&) const = default;
+};
+
+// --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
+struct RestartLimit {
+    bool automatic = true;
+    int count = 3;
+    bool operator==(const RestartLimit&) const = default;
+};
+
+// Which streams of a worker: torchrun's digit, 1 stdout, 2 stderr, 3 both.
+struct Streams {
+    bool out = false, err = false;
+    bool operator==(const Streams&) const = default;
+};
+
+// --redirects and --tee: one digit for all, or `local rank:digit,…`.
+struct StreamsPerRank {
+    Streams all;
+    std::map<int, Streams> by_rank;  // ranks that are not listed have `all`
+    Streams of(int local_rank) const {
+        auto found = by_rank.find(local_rank);
+        return found == by_rank.end() ? all : found->second;
+    }
+    bool operator==(const StreamsPerRank&) const = default;
+};
+
+// The keys of --rdzv-conf that mean something here.
+struct RdzvConf {
+    std::optional<std::chrono::milliseconds> join_timeout, last_call, lease;
+    std::optional<bool> is_host;
+    std::vector<std::string> ignored;  // keys without a meaning here
+    bool operator==(const RdzvConf&) const = default;
+};
+
+Result<int> read_int(std::string_view text, int least, int most);
+Result<NodeRange> read_node_range(std::string_view text);
+Result<WorkersPerNode> read_workers_per_node(std::string_view text);
+Result<HostPort> read_host_port(std::string_view text);
+Result<PortRange> read_port_range(std::string_view text);
+Result<LedgerChoice> read_ledger(std::string_view text);
+Result<RestartLimit> read_restart_limit(std::string_view text);
+Result<StreamsPerRank> read_streams(std::string_view text);
+Result<std::vector<int>> read_rank_list(std::string_view text);
+Result<RdzvConf> read_rdzv_conf(std::string_view text);
+// Seconds with an optional fraction: "10", "0.5".
+Result<std::chrono::milliseconds> read_seconds(std::string_view text);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,264 @@
+#include "launcher/options.h"
+
+#include <algorithm>
+
+#include "launcher/option_table.h"
+#include "launcher/words.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using MaybeError = std::optional<Error>;
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+template <class Target, class Value>
+MaybeError store(Target& target, Result<Value> value) {
+    if (!value) return value.error();
+    target = std::move(*value);
+    return std::nullopt;
+}
+
+// A time below its least value would break what is built on it.
+MaybeError store_time(std::optional<milliseconds>& target, std::string_view text,
+                      int least_seconds) {
+    if (auto error = store(target, read_seconds(text))) return error;
+    if (*target < std::chrono::seconds(least_seconds))
+        return usage("too short; give " + std::to_string(least_seconds) + " seconds or more");
+    return std::nullopt;
+}
+
+// Half a lease is the stall that harms nobody, and less than a second of that is refused
+// (design 4.4).
+constexpr int kLeastLeaseSeconds = 2;
+
+using Setter = MaybeError (*)(Options&, const std::string&);
+struct SetterRow {
+    std::string_view name;
+    Setter set;
+};
+
+// One line an option of the kind `value`.
+constexpr SetterRow kSetters[] = {
+    {"nnodes",
+     [](Options& o, const std::string& v) { return store(o.nnodes, read_node_range(v)); }},
+    {"nproc-per-node",
+     [](Options& o, const std::string& v) {
+         return store(o.nproc_per_node, read_workers_per_node(v));
+     }},
+    {"node-rank",
+     [](Options& o, const std::string& v) {
+         return store(o.node_rank, read_int(v, 0, 1'000'000));
+     }},
+    {"rdzv-backend",
+     [](Options& o, const std::string& v) -> MaybeError {
+         if (v != "static" && v != "c10d" && v != "ddprun")
+             return usage("not a rendezvous of ours; leave the option out, or give c10d or static");
+         o.rdzv_backend = v;
+         return std::nullopt;
+     }},
+    {"rdzv-endpoint",
+     [](Options& o, const std::string& v) { return store(o.rdzv_endpoint, read_host_port(v)); }},
+    {"rdzv-id",
+     [](Options& o, const std::string& v) { return store(o.rdzv_id, Result<std::string>(v)); }},
+    {"rdzv-conf",
+     [](Options& o, const std::string& v) { return store(o.rdzv_conf, read_rdzv_conf(v)); }},
+    {"master-addr",
+     [](Options& o, const std::string& v) -> MaybeError {
+         auto address = read_host_port(v);
+         if (!address) return address.error();
+         if (address->port) return usage("a port does not belong here; give it as --master-port");
+         o.master_addr = address->host;
+         return std::nullopt;
+     }},
+    {"master-port",
+     [](Options& o, const std::string& v) { return store(o.master_port, read_int(v, 0, 65535)); }},
+    {"local-addr",
+     [](Options& o, const std::string& v) { return store(o.local_addr, Result<std::string>(v)); }},
+    {"ports", [](Options& o, const std::string& v) { return store(o.ports, read_port_range(v)); }},
+    {"ledger", [](Options& o, const std::string& v) { return store(o.ledger, read_ledger(v)); }},
+    {"lease",
+     [](Options& o, const std::string& v) { return store_time(o.lease, v, kLeastLeaseSeconds); }},
+    {"join-timeout",
+     [](Options& o, const std::string& v) { return store_time(o.join_timeout, v, 1); }},
+    {"last-call", [](Options& o, const std::string& v) { return store_time(o.last_call, v, 0); }},
+    {"max-restarts",
+     [](Options& o, const std::string& v) { return store(o.max_restarts, read_restart_limit(v)); }},
+    {"crash-loop",
+     [](Options& o, const std::string& v) {
+         return store(o.crash_loop, read_int(v, 0, 1'000'000));
+     }},
+    {"shutdown-timeout",
+     [](Options& o, const std::string& v) { return store_time(o.shutdown_timeout, v, 0); }},
+    {"log-dir",
+     [](Options& o, const std::string& v) { return store(o.log_dir, Result<std::string>(v)); }},
+    {"redirects",
+     [](Options& o, const std::string& v) { return store(o.redirects, read_streams(v)); }},
+    {"tee", [](Options& o, const std::string& v) { return store(o.tee, read_streams(v)); }},
+    {"local-ranks-filter",
+     [](Options& o, const std::string& v) {
+         return store(o.local_ranks_filter, read_rank_list(v));
+     }},
+    {"python",
+     [](Options& o, const std::string& v) { return store(o.python, Result<std::string>(v)); }},
+    {"role",
+     [](Options& o, const std::string& v) { return store(o.role, Result<std::string>(v)); }},
+};
+
+void set_flag(Options& options, std::string_view name) {
+    if (name == "standalone") options.standalone = true;
+    if (name == "module") options.module = true;
+    if (name == "no-python") options.no_python = true;
+    if (name == "run-path") options.run_path = true;
+    if (name == "label" || name == "no-label") options.label = name == "label";
+    if (name == "verbose" || name == "quiet") options.verbosity = name == "verbose" ? 1 : -1;
+    if (name == "version") options.version = true;
+    if (name == "help") options.help = true;
+}
+
+// These may be empty, as torchrun's are: it is the same as not giving them.
+bool may_be_empty(std::string_view name) {
+    return name == "rdzv-endpoint" || name == "rdzv-id" || name == "rdzv-conf" ||
+           name == "log-dir" || name == "local-ranks-filter" || name == "local-addr";
+}
+
+// `given` is how the user named it: "--nnodes", "PET_NNODES".
+MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
+                 const std::string& value) {
+    if (row.kind == OptionKind::flag) {
+        set_flag(options, row.name);
+        return std::nullopt;
+    }
+    if (row.kind == OptionKind::ignored) {
+        options.warnings.push_back(given + " has no effect here: " + std::string(row.help));
+        return std::nullopt;
+    }
+    if (value.empty()) {
+        if (may_be_empty(row.name)) return std::nullopt;
+        return usage(given + "=: nothing behind it; is a variable of the script not set?");
+    }
+    auto setter = std::ranges::find(kSetters, row.name, &SetterRow::name);
+    DDPRUN_CHECK(setter != std::end(kSetters), "an option of the table has no setter");
+    if (auto error = setter->set(options, value))
+        return usage(given + "=" + value + ": " + error->sentence());
+    return std::nullopt;
+}
+
+// Variables first, so that the command line wins; an empty one counts as unset.
+MaybeError apply_environment(Options& options, const SplitWords& words,
+                             const Environment& environment) {
+    for (const OptionRow& row : option_table()) {
+        if (row.name == "help" || row.name == "version") continue;
+        bool on_command_line =
+            std::ranges::any_of(words.options, [&](const auto& o) { return o.row == &row; });
+        std::string name = pet_variable(row);
+        auto variable = environment.find(name);
+        if (on_command_line || variable == environment.end() || variable->second.empty()) continue;
+        const std::string& value = variable->second;
+        if (row.kind == OptionKind::flag) {
+            auto number = read_int(value, -1'000'000'000, 1'000'000'000);
+            if (!number) return usage(name + "=" + value + ": not a number; give 1 or 0");
+            if (*number == 0) continue;
+        }
+        if (auto error = apply(options, row, name, value)) return error;
+    }
+    return std::nullopt;
+}
+
+// An address where the program should be: `hostname --ip-address` printed two, and nobody quoted
+// them.
+bool is_second_address(const std::string& program) {
+    return std::ranges::count(program, '.') == 3 &&
+           program.find_first_not_of("0123456789.:") == std::string::npos;
+}
+
+MaybeError check_together(Options& options) {
+    if (options.program.empty())
+        return usage("no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
+    if (options.rdzv_endpoint && is_second_address(options.program))
+        return usage(
+            "--rdzv-endpoint has two addresses, the second of them (" + options.program +
+            ") stands where the program should; give one, or under Slurm leave the option out");
+    if (options.module && options.no_python)
+        return usage("--module and --no-python contradict each other; give one of them");
+    if (options.standalone && options.nnodes && options.nnodes->min > 1)
+        return usage("--standalone is for one node, but --nnodes asks for " +
+                     std::to_string(options.nnodes->min) + "; leave one of them out");
+    if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
+        options.warnings.push_back("--standalone: the endpoint that is given too is not used");
+    for (const std::string& key : options.rdzv_conf.ignored)
+        options.warnings.push_back("--rdzv-conf: the key " + key + " has no effect here");
+    return std::nullopt;
+}
+
+void append_wrapped(std::string& text, std::string_view words, std::size_t indent,
+                    std::size_t columns) {
+    std::size_t column = columns;
+    while (!words.empty()) {
+        std::size_t end = std::min(words.find(' '), words.size());
+        if (column + 1 + end > columns) {
+            text += '\n' + std::string(indent, ' ');
+            column = indent;
+        } else {
+            text += ' ';
+            ++column;
+        }
+        text += words.substr(0, end);
+        column += end;
+        words.remove_prefix(std::min(end + 1, words.size()));
+    }
+}
+
+}  // namespace
+
+Result<Options> parse_options(const std::vector<std::string>& words,
+                              const Environment& environment) {
+    Options options;
+    auto split = split_words(words);
+    if (!split) return split.error();
+    for (const GivenOption& given : split->options)
+        if (given.row->name == "help" || given.row->name == "version")
+            set_flag(options, given.row->name);
+    if (options.help || options.version) return options;
+    if (auto error = apply_environment(options, *split, environment)) return *error;
+    for (const GivenOption& given : split->options)
+        if (auto error = apply(options, *given.row, given.spelling, given.value)) return *error;
+    if (!split->the_rest.empty()) {
+        options.program = split->the_rest.front();
+        options.arguments.assign(split->the_rest.begin() + 1, split->the_rest.end());
+    }
+    if (auto error = check_together(options)) return *error;
+    return options;
+}
+
+std::string help_text() {
+    std::string text =
+        "Usage: srun ddprun [OPTIONS] PROGRAM [ARGUMENTS]\n"
+        "       ddprun --standalone [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
+        "Starts one worker a GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
+        "MASTER_PORT, and\n"
+        "starts all of them again when one fails. PROGRAM is run by Python when its name ends in "
+        ".py.\n"
+        "Options are torchrun's and some more; _ and - are the same. PET_NNODES=2 stands in for "
+        "--nnodes=2, and so on.\n";
+    constexpr std::size_t kColumns = 100, kIndent = 8;
+    const OptionRow* previous = nullptr;
+    for (const OptionRow& row : option_table()) {
+        if (!previous || previous->group != row.group)
+            text += "\n" + std::string(title(row.group)) + ":\n";
+        previous = &row;
+        text += "  ";
+        if (row.letter != 0) text += std::string("-") + row.letter + ", ";
+        text += "--" + std::string(row.name);
+        if (row.kind != OptionKind::flag) text += "=" + std::string(row.placeholder);
+        std::string help(row.help);
+        if (row.kind == OptionKind::ignored) help = "Accepted, no effect: " + help;
+        if (!row.default_text.empty()) help += ". Default: " + std::string(row.default_text);
+        append_wrapped(text, help, kIndent, kColumns);
+        text += '\n';
+    }
+    return text;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,75 @@
+// The grammar of the command line, as argparse reads torchrun's: words and PET_ variables in, typed
+// values out, or one line that says what is wrong and what to write in its place.
+//
+// Dashes and underscores are the same; `--opt value` and `--opt=value`; a short option may carry
+// its value (-r3); a prefix that fits one option only is that option; the last of two wins; options
+// end at the first positional, which is the program, and everything behind it is the worker's,
+// untouched. A PET_ variable stands in for an option that the command line does not give. Unset is
+// an empty optional: what a missing value means is decided in plan.h. Pure.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/option_values.h"
+#include "proto/error.h"
+
+namespace ddprun::launcher {
+
+using Environment = std::map<std::string, std::string>;
+
+// What the user said, and nothing that we concluded from it.
+struct Options {
+    bool help = false;     // nothing else is checked then; print help_text() and exit 0
+    bool version = false;  // likewise
+
+    // Who meets.
+    std::optional<NodeRange> nnodes;
+    std::optional<WorkersPerNode> nproc_per_node;
+    std::optional<int> node_rank;
+    bool standalone = false;
+
+    // Where they meet.
+    std::optional<std::string> rdzv_backend;  // static, c10d or ddprun; accepted, all mean our own
+    std::optional<HostPort> rdzv_endpoint;
+    std::optional<std::string> rdzv_id;
+    RdzvConf rdzv_conf;
+    std::optional<std::string> master_addr;
+    std::optional<int> master_port;
+    std::optional<std::string> local_addr;
+    std::optional<PortRange> ports;
+    std::optional<LedgerChoice> ledger;
+
+    // When it fails, and how long things may take.
+    std::optional<RestartLimit> max_restarts;
+    std::optional<int> crash_loop;
+    std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
+
+    // Output.
+    std::optional<std::string> log_dir;
+    StreamsPerRank redirects, tee;
+    std::vector<int> local_ranks_filter;  // empty: all
+    std::optional<bool> label;            // --label / --no-label
+    int verbosity = 0;                    // -1 quiet, 0, 1 verbose
+
+    // The worker.
+    std::optional<std::string> role;
+    bool module = false, no_python = false, run_path = false;
+    std::optional<std::string> python;
+    std::string program;
+    std::vector<std::string> arguments;
+
+    std::vector<std::string> warnings;  // sentences for the log
+};
+
+// `words` are those behind the program's own name. Possible errors: usage.
+Result<Options> parse_options(const std::vector<std::string>& words,
+                              const Environment& environment);
+
+// The text of --help, made from the table, grouped.
+std::string help_text();
+
+}  // namespace ddprun::launcher

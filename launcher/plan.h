@@ -1,0 +1,107 @@
+// From what the user said, what Slurm says and what this host has to one plain plan: who leads at
+// the start, where the nodes meet, how many take part, and what each worker runs.
+//
+// The user's word beats Slurm's, but for what Slurm knows better: the node's rank and the order of
+// nodes. Whatever was concluded rather than told stands in `notes`, for the log. All checks of a
+// layout happen here, before any socket. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/options.h"
+#include "proto/error.h"
+#include "slurm/allocation.h"
+
+namespace ddprun::launcher {
+
+// What the caller found out about this host.
+struct HostFacts {
+    std::string hostname;
+    int cpus = 1;  // in the affinity mask
+    int gpus = 0;  // that the host shows; what is visible is decided here
+    std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
+    std::vector<std::string> local_addresses;         // as text; for the caller's own address match
+    std::string working_directory;
+    std::string random_id;                   // for a run that nobody named
+    bool called_as_torchrun = false;         // argv[0]: other defaults, see make_plan
+    std::optional<std::string> python_exec;  // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    bool omp_num_threads_set = false;
+};
+
+// Whether this node leads at the start (design 4.1).
+enum class Lead {
+    yes,                 // start the service active; a port of the endpoint must be bound
+    no,                  // be a client of the endpoint
+    if_address_matches,  // yes if the endpoint's host resolves to an address of ours and a port can
+                         // be bound, else no
+};
+
+struct Endpoint {
+    std::string host;
+    std::vector<int> ports;  // to be tried in this order; 0 (standalone only): any free one
+    bool operator==(const Endpoint&) const = default;
+};
+
+struct Ledger {
+    LedgerChoice::Kind kind = LedgerChoice::Kind::memory;
+    std::string directory;  // the folder of this job's entries; empty for memory
+    bool chosen = false;    // the user named it; else it is a default
+};
+
+struct Times {
+    std::chrono::milliseconds lease{10'000};
+    std::chrono::milliseconds join_timeout{600'000};
+    std::chrono::milliseconds last_call{30'000};
+    std::chrono::milliseconds grace_final{30'000};   // last stop, but for that of a signal
+    std::chrono::milliseconds grace_signal{30'000};  // that: 25 s under Slurm (KillWait is 30)
+    std::chrono::milliseconds grace_restart{5'000};  // stop after a failure
+};
+
+struct WorkerCommand {
+    std::vector<std::string> argv;  // argv[0] is looked up in PATH when it has no slash
+    bool python = false;            // argv[0] is an interpreter, the program stands behind it
+    std::string display;            // script, module or program, for logs and reports
+};
+
+struct Output {
+    std::optional<std::string> log_dir;
+    StreamsPerRank redirects, tee;
+    std::vector<int> local_ranks_filter;
+    bool label = true;  // a prefix in front of each line of a worker on the console
+    int verbosity = 0;
+};
+
+struct Plan {
+    std::string run_id;
+    std::string node_name;
+    std::vector<std::string> expected_nodes;  // in the order of ranks; empty: not known
+    std::optional<int> node_rank;             // index in that order, or what --node-rank says
+    int min_nodes = 1, max_nodes = 1;
+    int slots = 1;
+    bool standalone = false;  // one node, nobody else can come
+    Endpoint endpoint;
+    Lead lead = Lead::yes;
+    std::optional<std::string> local_addr;
+    int slurm_restart_count = 0;  // in the link's identity: who is from before a requeue is refused
+    Ledger ledger;
+    RestartLimit max_restarts;
+    int crash_loop = 3;  // 0: off
+    Times times;
+    WorkerCommand command;
+    Output output;
+    std::string role = "default";
+    std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
+    std::vector<std::string> notes;      // sentences for the log, level info
+    std::vector<std::string> warnings;   // level warning; those of Options come first
+};
+
+// Possible errors: usage, with the sentence that says which option to change.
+Result<Plan> make_plan(const Options& options, const std::optional<slurm::Allocation>& allocation,
+                       const HostFacts& host);
+
+const char* to_string(Lead lead);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,231 @@
+#include "launcher/plan_meeting.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "slurm/hostlist.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+using slurm::Allocation;
+
+constexpr int kRendezvousPort = 29400, kStaticPort = 29500;  // torchrun's
+constexpr std::size_t kMostPorts = 16;                       // each costs a client one more connect
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+bool is_loopback(std::string_view host) {
+    return host == "localhost" || host.starts_with("127.") || host == "::1" ||
+           host.starts_with("localhost.");
+}
+
+bool is_address(std::string_view host) {
+    return host.find(':') != std::string_view::npos ||
+           host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+std::string_view short_name(std::string_view host) {
+    return is_address(host) ? host : host.substr(0, host.find('.'));
+}
+
+// Place of a host in a list of names, with its domain or without; -1: not there.
+int place_of(std::string_view host, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (short_name(names[i]) == short_name(host)) return static_cast<int>(i);
+    return -1;
+}
+
+std::vector<int> ports_of(const PortRange& range) {
+    std::vector<int> ports;
+    for (int port = range.first; port <= range.last && ports.size() < kMostPorts; ++port)
+        ports.push_back(port);
+    return ports;
+}
+
+// The endpoint that the user gave, in either of torchrun's two forms; with both the endpoint
+// counts.
+std::optional<HostPort> given_endpoint(const Options& options) {
+    if (options.rdzv_endpoint) {
+        HostPort endpoint = *options.rdzv_endpoint;
+        bool is_static = options.rdzv_backend.value_or("static") == "static";
+        if (!endpoint.port && is_static) endpoint.port = options.master_port;
+        return endpoint;
+    }
+    if (!options.master_addr && !options.master_port) return std::nullopt;
+    return HostPort{options.master_addr.value_or("127.0.0.1"),
+                    options.master_port.value_or(kStaticPort)};
+}
+
+std::string name_of(const Allocation& allocation) {
+    std::string name = allocation.job_id + "." + allocation.step_id;
+    return allocation.cluster.empty() ? name : allocation.cluster + "." + name;
+}
+
+std::vector<int> step_ports(const Options& options, const Allocation& allocation) {
+    if (options.ports) return ports_of(*options.ports);
+    if (allocation.reserved_ports.empty()) return derived_ports(allocation);
+    auto ports = allocation.reserved_ports;
+    ports.resize(std::min(ports.size(), kMostPorts));
+    return ports;
+}
+
+// Several nodes cannot meet at a loopback address, nor at a node of the job that this step does not
+// run on; scripts that take `hostname` in the batch shell give such endpoints. Empty: the endpoint
+// may be right.
+std::string why_not(const HostPort& endpoint, const Allocation& allocation) {
+    if (is_loopback(endpoint.host)) return "is each node's own loopback address";
+    if (place_of(endpoint.host, allocation.nodes) < 0 &&
+        place_of(endpoint.host, allocation.job_nodes) >= 0)
+        return "is not a node of this step";
+    return "";
+}
+
+void place_in_step(Plan& plan, const Options& options, const Allocation& allocation) {
+    plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
+    plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
+    auto given = given_endpoint(options);
+    // --master-port alone says nothing about the host.
+    if (given && !options.rdzv_endpoint && !options.master_addr)
+        given->host = allocation.nodes.front();
+    if (!given) return;
+    if (std::string reason = why_not(*given, allocation); !reason.empty()) {
+        plan.warnings.push_back("the endpoint " + given->host + " " + reason +
+                                "; the nodes meet at " + plan.endpoint.host +
+                                ", the first of the step, as they do without the option");
+        return;
+    }
+    plan.endpoint.host = given->host;
+    // The user's port first; behind it the others, for two jobs with one fixed port on a node are
+    // common.
+    int first = given->port.value_or(0);
+    if (first != 0) {
+        std::erase(plan.endpoint.ports, first);
+        plan.endpoint.ports.insert(plan.endpoint.ports.begin(), first);
+    }
+    int place = place_of(given->host, allocation.nodes);
+    plan.lead = place < 0                     ? Lead::if_address_matches
+                : place == allocation.node_id ? Lead::yes
+                                              : Lead::no;
+}
+
+MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& allocation) {
+    int nodes = static_cast<int>(allocation.nodes.size());
+    std::string count = std::to_string(nodes);
+    std::string names = slurm::fold_hostlist(allocation.nodes);
+    if (options.standalone && nodes > 1)
+        return usage("--standalone: this step has " + count + " nodes (" + names +
+                     "), each would train on its own; leave the option out, or use srun --nodes=1");
+    NodeRange range = options.nnodes.value_or(NodeRange{nodes, nodes});
+    if (range.min > nodes)
+        return usage(
+            "--nnodes=" + std::to_string(range.min) + ": this step has " + count + " node" +
+            (nodes == 1 ? "" : "s") + " (" + names +
+            "); leave the option out, or ask Slurm for --nodes=" + std::to_string(range.min));
+    if (range.max < nodes)
+        plan.warnings.push_back("--nnodes allows " + std::to_string(range.max) + " of the step's " +
+                                count + " nodes; the others wait as spares");
+    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.run_id = name_of(allocation);
+    plan.node_name = allocation.node_name;
+    plan.expected_nodes = allocation.nodes;
+    plan.node_rank = allocation.node_id;
+    plan.slurm_restart_count = allocation.restart_count;
+    if (options.node_rank && *options.node_rank != allocation.node_id)
+        plan.notes.push_back("--node-rank=" + std::to_string(*options.node_rank) +
+                             " is not used: SLURM_NODEID is " + std::to_string(allocation.node_id));
+    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint;
+    if (plan.standalone) {
+        plan.endpoint = {"localhost",
+                         options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
+        plan.lead = Lead::yes;
+    } else {
+        place_in_step(plan, options, allocation);
+    }
+    return std::nullopt;
+}
+
+Lead lead_of(const Options& options) {
+    if (options.node_rank) return *options.node_rank == 0 ? Lead::yes : Lead::no;
+    if (options.rdzv_conf.is_host) return *options.rdzv_conf.is_host ? Lead::yes : Lead::no;
+    return Lead::if_address_matches;
+}
+
+MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& host) {
+    NodeRange range =
+        options.standalone ? NodeRange{1, 1} : options.nnodes.value_or(NodeRange{1, 1});
+    auto given = given_endpoint(options);
+    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.node_name = host.hostname;
+    plan.standalone = options.standalone || (!given && range.max == 1);
+    if (plan.standalone) {
+        plan.run_id = options.rdzv_id.value_or(host.random_id);
+        plan.endpoint = {"localhost",
+                         options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
+        plan.lead = Lead::yes;
+        return std::nullopt;
+    }
+    if (!given)
+        return usage("--nnodes=" + std::to_string(range.max) +
+                     ": where are the nodes to meet? Give --rdzv-endpoint=HOST:PORT, or start "
+                     "ddprun by srun");
+    bool host_only = !options.rdzv_endpoint && !options.master_addr;
+    if (host_only && range.max > 1)
+        return usage(
+            "--master-port without --master-addr: where are the nodes to meet? Give "
+            "--rdzv-endpoint=HOST:PORT");
+    if (given->port == 0 && range.max > 1)
+        return usage("--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
+    plan.node_rank = options.node_rank;
+    plan.run_id = options.rdzv_id.value_or("none");
+    plan.endpoint.host = given->host;
+    plan.endpoint.ports = given->port     ? std::vector<int>{*given->port}
+                          : options.ports ? ports_of(*options.ports)
+                                          : std::vector<int>{kRendezvousPort};
+    plan.lead = lead_of(options);
+    return std::nullopt;
+}
+
+// One srun a node, each a step of one node, with an endpoint: the steps are the nodes, and Slurm's
+// list says nothing.
+bool steps_meet(const Options& options, const Allocation& allocation) {
+    return allocation.nodes.size() == 1 && options.nnodes && options.nnodes->max > 1 &&
+           !options.standalone && (options.rdzv_endpoint || options.master_addr);
+}
+
+}  // namespace
+
+std::vector<int> derived_ports(const Allocation& allocation) {
+    constexpr long long kFirst = 20000, kCount = 10000, kApart = 2503;
+    auto below_count = [](const std::string& digits) {
+        long long value = 0;
+        for (char c : digits) value = (value * 10 + (c - '0')) % kCount;
+        return value;
+    };
+    // 37 and 1 keep neighbouring jobs and steps on different ports, also on their alternatives.
+    long long start = below_count(allocation.job_id) * 37 + below_count(allocation.step_id);
+    std::vector<int> ports;
+    for (long long k = 0; k < 4; ++k)
+        ports.push_back(static_cast<int>(kFirst + (start + k * kApart) % kCount));
+    return ports;
+}
+
+MaybeError plan_meeting(Plan& plan, const Options& options,
+                        const std::optional<Allocation>& allocation, const HostFacts& host) {
+    if (allocation && !steps_meet(options, *allocation))
+        return meet_in_step(plan, options, *allocation);
+    auto error = meet_elsewhere(plan, options, host);
+    if (!error && allocation) {
+        plan.node_name = allocation->node_name;
+        plan.slurm_restart_count = allocation->restart_count;
+        // Without the step's id, which differs from node to node here.
+        if (!options.rdzv_id)
+            plan.run_id =
+                (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
+        plan.notes.push_back("this step has one node; the nodes of --nnodes are other steps");
+    }
+    return error;
+}
+
+}  // namespace ddprun::launcher

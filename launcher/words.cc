@@ -1,0 +1,127 @@
+#include "launcher/words.h"
+
+#include <optional>
+#include <string_view>
+
+namespace ddprun::launcher {
+namespace {
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+// What starts with a dash is an option but for the dash alone, negative numbers and what has a
+// blank in it.
+bool looks_like_option(std::string_view word) {
+    if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string_view::npos) return false;
+    return word.substr(1).find_first_not_of("0123456789.") != std::string_view::npos;
+}
+
+class Splitter {
+  public:
+    explicit Splitter(const std::vector<std::string>& words) : words_(words) {}
+
+    Result<SplitWords> run() {
+        while (at_ < words_.size()) {
+            const std::string& word = words_[at_];
+            if (word == "--") {
+                ++at_;
+                break;
+            }
+            if (word.size() < 2 || word[0] != '-') break;
+            ++at_;
+            auto error = word[1] == '-' ? read_long(word) : read_letters(word);
+            if (error) return *error;
+        }
+        result_.the_rest.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+        return std::move(result_);
+    }
+
+  private:
+    std::optional<Error> read_long(const std::string& word) {
+        std::size_t equals = word.find('=');
+        std::string spelling = word.substr(0, equals);
+        std::optional<std::string> value;
+        if (equals != std::string::npos) value = word.substr(equals + 1);
+        auto row = find_long(spelling);
+        if (!row) return row.error();
+        return take(**row, spelling, std::move(value));
+    }
+
+    // Exact before abbreviated, torchrun's before ours: what works with torchrun means the same
+    // here.
+    Result<const OptionRow*> find_long(const std::string& spelling) {
+        std::string name = spelling.substr(2);
+        for (char& c : name) c = c == '_' ? '-' : c;
+        std::vector<const OptionRow*> theirs, all;
+        for (const OptionRow& row : option_table()) {
+            if (row.name == name) return &row;
+            if (name.empty() || !row.name.starts_with(name)) continue;
+            all.push_back(&row);
+            if (row.torchrun) theirs.push_back(&row);
+        }
+        if (all.empty())
+            return usage(spelling +
+                         ": no such option; see --help (options of the program stand behind it)");
+        if (theirs.size() == 1) return theirs[0];
+        if (all.size() == 1) return all[0];
+        std::string names;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            names += (i == 0                ? "--"
+                      : i + 1 == all.size() ? " or --"
+                                            : ", --") +
+                     std::string(all[i]->name);
+        return usage(spelling + ": ambiguous; write " + names);
+    }
+
+    // -r3, -r 3, -r=3, -m, -mr3
+    std::optional<Error> read_letters(const std::string& word) {
+        for (std::size_t i = 1; i < word.size(); ++i) {
+            std::string spelling = std::string("-") + word[i];
+            const OptionRow* row = find_letter(word[i]);
+            if (!row)
+                return usage(
+                    word + ": no such option; see --help (options of the program stand behind it)");
+            std::optional<std::string> value;
+            bool glued =
+                i + 1 < word.size() && (row->kind != OptionKind::flag || word[i + 1] == '=');
+            if (glued) value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
+            if (auto error = take(*row, spelling, std::move(value))) return error;
+            if (row->kind != OptionKind::flag) break;
+        }
+        return std::nullopt;
+    }
+
+    static const OptionRow* find_letter(char letter) {
+        for (const OptionRow& row : option_table())
+            if (row.letter != 0 && row.letter == letter) return &row;
+        return nullptr;
+    }
+
+    std::optional<Error> take(const OptionRow& row, const std::string& spelling,
+                              std::optional<std::string> value) {
+        if (row.kind == OptionKind::flag) {
+            if (value)
+                return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
+                             " alone");
+            value = "1";
+        } else if (!value) {
+            if (at_ == words_.size() || looks_like_option(words_[at_]))
+                return usage(spelling + ": its value is missing; write " + spelling + "=" +
+                             std::string(row.placeholder));
+            value = words_[at_++];
+        }
+        result_.options.push_back({&row, spelling, std::move(*value)});
+        return std::nullopt;
+    }
+
+    const std::vector<std::string>& words_;
+    std::size_t at_ = 0;
+    SplitWords result_;
+};
+
+}  // namespace
+
+Result<SplitWords> split_words(const std::vector<std::string>& words) {
+    return Splitter(words).run();
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,28 @@
+// How a command line falls apart into options and a program, without knowing what any option means:
+// argparse's rules. Pure; used by options.cc alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/option_table.h"
+#include "proto/error.h"
+
+namespace ddprun::launcher {
+
+// An option as it was given; a flag has the value "1".
+struct GivenOption {
+    const OptionRow* row = nullptr;
+    std::string spelling;  // as the user wrote it, for messages: "--nproc_per_node"
+    std::string value;
+};
+
+struct SplitWords {
+    std::vector<GivenOption> options;   // in order
+    std::vector<std::string> the_rest;  // the program and its arguments
+};
+
+// Possible errors: usage: an unknown option, an ambiguous prefix, a value missing or too many.
+Result<SplitWords> split_words(const std::vector<std::string>& words);
+
+}  // namespace ddprun::launcher

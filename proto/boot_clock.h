@@ -1,0 +1,16 @@
+// The one place where CLOCK_BOOTTIME is read: it goes on while a host is suspended, so that a lease ends there too.
+#pragma once
+
+#include <ctime>
+
+#include "proto/time.h"
+
+namespace ddprun {
+
+inline Time boot_now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return Time{std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec}};
+}
+
+}  // namespace ddprun

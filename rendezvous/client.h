@@ -1,0 +1,78 @@
+// A node's side of the agent link: finds the rendezvous among candidates, keeps one connection to
+// it, and says when it is lost. What is said on it is the agent's business.
+//
+// connect() tries the candidates in order, again and again, until one answers the opening message
+// (Hello) with a frame of ours, or the deadline passes. A refused connect is tried again after 1
+// ms, doubling up to 50 ms for each round: the peer is not up yet. A peer that takes the connection
+// and answers with something else, or not within 5 s, is passed over (a stranger on our port); so
+// is a rendezvous that refuses us, while there are other candidates, for 30 s at most: then its
+// Refused is delivered.
+//
+//   idle ──connect()──▶ calling ──first frame──▶ up ──end──▶ idle
+//                          └─────deadline──────────────────────▲      close(): idle from
+//                          everywhere, no callback
+//
+// Thread: the loop's. Callbacks come on the loop, never from within a call here, and none after
+// close() or destruction; in them everything may be called, destruction included.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/time.h"
+#include "rendezvous/log.h"
+#include "rendezvous/messages.h"
+
+namespace ddprun::rendezvous {
+
+struct Candidate {
+    std::string host;  // name or address
+    std::uint16_t port = 0;
+    bool operator==(const Candidate&) const = default;
+};
+
+class Client {
+  public:
+    struct Callbacks {
+        // The rendezvous has answered; `local_address` is the one from which we reached it (the
+        // address to offer). The answer itself follows as the first on_message.
+        std::function<void(const std::string& local_address)> on_up;
+        std::function<void(const ToNode&)> on_message;
+        // The link is idle again. closed: an established connection ended; timed_out: nobody
+        // answered by the deadline; malformed: what came was not of our protocol. The sentence says
+        // who, and what the last tries met.
+        std::function<void(const Error&)> on_lost;
+    };
+
+    Client(boost::asio::io_context& loop, Log log, Callbacks callbacks);
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    // From idle, or instead of what there is. `opening` (a Hello) is sent on each connection first.
+    // `deadline` is a point of boot_now(); kNever: try for ever.
+    void connect(std::vector<Candidate> candidates, ToLeader opening, Time deadline);
+
+    // Queued, never blocks. Dropped while not up (nothing is owed between connections; Join says it
+    // all again) and with a peer that has not read 64 MiB: that connection is then lost.
+    void send(const ToLeader& message);
+
+    // Sends what is queued (for 2 s at most, by itself), then ends the connection; no callback
+    // comes any more.
+    void close();
+
+    bool is_up() const;
+    // The socket, for the keeper's duplicate; -1 while not up. Never close or read it.
+    int native_handle() const;
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;  // handlers hold it weakly
+};
+
+}  // namespace ddprun::rendezvous

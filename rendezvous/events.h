@@ -1,0 +1,71 @@
+// All that can happen to the rendezvous machine (Event) and all it can ask for (Effect). Plain values; the service makes
+// the one and performs the other, in the order given.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/messages.h"
+#include "rendezvous/note.h"
+
+namespace ddprun::rendezvous {
+
+// One connection of a node (or the leader's own node, which has no socket). Numbered by the service, never reused.
+using Session = Strong<struct SessionTag, std::int64_t>;
+
+// ---- events
+
+// A message came on a connection whose frames have passed wire.cc. The first is Hello, from a keeper Gone.
+struct Came {
+    Session session;
+    ToLeader message;
+};
+struct ConnectionLost {
+    Session session;
+};
+// The ledger was read: its newest entries from the asked one on, in order, perhaps none.
+struct LedgerRead {
+    std::vector<LedgerEntry> entries;
+};
+// A create has returned: it is ours, another's entry stands there, or the ledger failed.
+struct LedgerCreated {
+    enum class Outcome { won, lost, failed };
+    Outcome outcome = Outcome::won;
+    LedgerEntry entry;     // what stands there (won, lost)
+    std::string sentence;  // failed: why
+};
+struct Tick {};  // the deadline of next_deadline() has come
+
+using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerCreated, Tick>;
+
+// ---- effects
+
+struct Send {
+    Session session;
+    ToNode message;
+    bool operator==(const Send&) const = default;
+};
+// Flush what was sent, then close.
+struct Close {
+    Session session;
+    bool operator==(const Close&) const = default;
+};
+struct ReadLedger {
+    EntryNumber from;
+    bool operator==(const ReadLedger&) const = default;
+};
+struct CreateEntry {
+    LedgerEntry entry;
+    bool operator==(const CreateEntry&) const = default;
+};
+// The job has ended and everyone was told: the service flushes, then may be destroyed.
+struct Closed {
+    Ending ending;
+    bool operator==(const Closed&) const = default;
+};
+
+using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Closed, Note>;
+using Effects = std::vector<Effect>;
+
+}  // namespace ddprun::rendezvous

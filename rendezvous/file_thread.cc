@@ -1,0 +1,103 @@
+#include "rendezvous/file_thread.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+// One of the two posting points of the program: the lock guards the queue and the way to the loop,
+// never work or results.
+struct FileThread::Shared {
+    struct Job {
+        std::function<void()> work;
+        std::function<void()> done;
+    };
+    using Guard = asio::executor_work_guard<asio::io_context::executor_type>;
+
+    std::mutex lock;
+    std::condition_variable changed;
+    std::deque<Job> jobs;
+    bool working = false;  // a job has been taken and is not finished
+    bool ending = false;
+    asio::io_context* loop = nullptr;  // null: nobody wants results any more
+    std::optional<Guard> guard;        // while a result is owed
+    std::size_t owed = 0;
+    std::thread thread;
+
+    void run();
+    void deliver(std::function<void()> done);
+};
+
+void FileThread::Shared::run() {
+    std::unique_lock held(lock);
+    while (true) {
+        changed.wait(held, [this] { return ending || !jobs.empty(); });
+        if (jobs.empty()) return;
+        Job job = std::move(jobs.front());
+        jobs.pop_front();
+        working = true;
+        held.unlock();
+        job.work();
+        job.work = nullptr;  // what it holds goes on this thread, before anyone is told
+        held.lock();
+        working = false;
+        deliver(std::move(job.done));
+        changed.notify_all();
+    }
+}
+
+// Under the lock, so that the loop cannot be destroyed between the look and the post.
+void FileThread::Shared::deliver(std::function<void()> done) {
+    if (!done || !loop) return;
+    asio::post(*loop, std::move(done));
+    if (--owed == 0) guard.reset();
+}
+
+FileThread::FileThread(asio::io_context& loop) : shared_(std::make_shared<Shared>()) {
+    shared_->loop = &loop;
+}
+
+void FileThread::post(std::function<void()> work, std::function<void()> done) {
+    const std::lock_guard held(shared_->lock);
+    if (done && shared_->loop && shared_->owed++ == 0)
+        shared_->guard.emplace(shared_->loop->get_executor());
+    shared_->jobs.push_back({std::move(work), std::move(done)});
+    if (!shared_->thread.joinable())
+        shared_->thread = std::thread([shared = shared_] { shared->run(); });
+    shared_->changed.notify_all();
+}
+
+void FileThread::abandon() {
+    const std::lock_guard held(shared_->lock);
+    shared_->loop = nullptr;
+    shared_->owed = 0;
+    shared_->guard.reset();
+}
+
+FileThread::~FileThread() {
+    abandon();
+    std::unique_lock held(shared_->lock);
+    shared_->ending = true;
+    shared_->changed.notify_all();
+    const bool idle = shared_->changed.wait_for(held, std::chrono::seconds{2}, [this] {
+        return shared_->jobs.empty() && !shared_->working;
+    });
+    std::thread thread = std::move(shared_->thread);
+    held.unlock();
+    if (!thread.joinable()) return;
+    if (idle)
+        thread.join();
+    else
+        thread.detach();  // it hangs in the kernel: nothing here can end it
+}
+
+}  // namespace ddprun::rendezvous

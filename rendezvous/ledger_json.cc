@@ -1,0 +1,267 @@
+#include "rendezvous/ledger_json.h"
+
+#include <boost/crc.hpp>
+#include <cctype>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "rendezvous/wire_check.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using Json =
+    nlohmann::json;  // sorted keys: the same entry always has the same text, hence checksum
+
+constexpr const char* kFormat = "ddprun ledger entry 1";
+constexpr const char* kKinds[] = {"generation", "takeover", "end"};
+
+std::string hex(std::uint64_t value, int digits = 16) {
+    std::string text(static_cast<std::size_t>(digits), '0');
+    for (int i = digits - 1; i >= 0; --i, value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+    return text;
+}
+
+std::string checksum(const Json& entry) {
+    const std::string text = entry.dump();
+    boost::crc_32_type crc;
+    crc.process_bytes(text.data(), text.size());
+    return "crc32:" + hex(crc.checksum(), 8);
+}
+
+// ---- to JSON
+
+bool is_utf8(const std::string& text) {
+    try {
+        Json(text).dump();
+        return true;
+    } catch (const Json::exception&) {
+        return false;
+    }
+}
+
+Json text_json(const std::string& text) {
+    if (is_utf8(text)) return text;
+    std::string digits;
+    for (unsigned char byte : text) digits += hex(byte, 2);
+    return {{"hex", digits}};
+}
+
+Json texts_json(const std::vector<std::string>& texts) {
+    Json list = Json::array();
+    for (const std::string& text : texts) list.push_back(text_json(text));
+    return list;
+}
+
+Json write(const NodeId& node) {
+    return {{"name", text_json(node.name)}, {"incarnation", hex(node.incarnation.value)}};
+}
+
+Json write(const Offer& offer) {
+    Json json{{"slots", offer.slots},
+              {"address", text_json(offer.address)},
+              {"addresses", texts_json(offer.addresses)},
+              {"service_port", offer.service_port},
+              {"store_port", offer.store_port}};
+    if (offer.node_rank) json["node_rank"] = *offer.node_rank;
+    return json;
+}
+
+Json write(const Assignment& assignment) {
+    Json members = Json::array();
+    for (const Member& member : assignment.members)
+        members.push_back({{"node", write(member.node)},
+                           {"offer", write(member.offer)},
+                           {"rank_offset", member.rank_offset}});
+    return {{"generation", assignment.generation.value}, {"members", members},
+            {"world_size", assignment.world_size},       {"restarts", assignment.restarts},
+            {"max_restarts", assignment.max_restarts},   {"cause", text_json(assignment.cause)}};
+}
+
+Json write(const WorkerOutcome& outcome) {
+    return {{"rank", outcome.rank},
+            {"local_rank", outcome.local_rank},
+            {"pid", outcome.pid},
+            {"exit_code", outcome.exit_code},
+            {"signal", outcome.signal},
+            {"age_ns", outcome.age.count()},
+            {"sentence", text_json(outcome.sentence)},
+            {"error", text_json(outcome.error)},
+            {"tail", texts_json(outcome.tail)}};
+}
+
+Json write(const Ending& ending) {
+    Json json{{"verdict", static_cast<int>(ending.verdict)},
+              {"code", ending.code},
+              {"sentence", text_json(ending.sentence)},
+              {"first_failure_node", text_json(ending.first_failure_node)},
+              {"consequences", ending.consequences}};
+    if (ending.first_failure) json["first_failure"] = write(*ending.first_failure);
+    return json;
+}
+
+// ---- from JSON: what has the wrong type throws (caught in from_json), what has the wrong value is
+// a fault
+
+int number(const Place& place, const Json& json, const char* field, std::int64_t low,
+           std::int64_t high) {
+    return static_cast<int>(place.integer(field, json.at(field).get<std::int64_t>(), low, high));
+}
+
+std::int64_t long_number(const Place& place, const Json& json, const char* field,
+                         std::int64_t low) {
+    return place.integer(field, json.at(field).get<std::int64_t>(), low, kMaxNumber);
+}
+
+std::uint64_t from_hex(const Place& place, const Json& json, const char* field) {
+    const std::string text = json.at(field).get<std::string>();
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty())
+        place.complain(field, "\"" + text + "\" is not hexadecimal");
+    return value;
+}
+
+std::string plain_text(const Place& place, const char* field, const Json& json) {
+    if (json.is_string()) return json.get<std::string>();
+    const std::string digits = json.at("hex").get<std::string>();
+    std::string text;
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+        unsigned byte = 0;
+        const auto [end, error] = std::from_chars(&digits[i], &digits[i] + 2, byte, 16);
+        if (error != std::errc() || end != &digits[i] + 2) place.complain(field, "not hexadecimal");
+        text.push_back(static_cast<char>(byte));
+    }
+    return text;
+}
+
+std::string text(const Place& place, const Json& json, const char* field,
+                 std::size_t high = kMaxText) {
+    return place.text(field, plain_text(place, field, json.at(field)), 0, high);
+}
+
+std::vector<std::string> texts(const Place& place, const Json& json, const char* field,
+                               std::size_t high) {
+    std::vector<std::string> list;
+    if (place.count(field, json.at(field).size(), high))
+        for (const Json& one : json.at(field)) list.push_back(plain_text(place, field, one));
+    return list;
+}
+
+NodeId read_node(const Place& place, const Json& json) {
+    return {text(place, json, "name", kMaxName), Incarnation{from_hex(place, json, "incarnation")}};
+}
+
+Offer read_offer(const Place& place, const Json& json) {
+    Offer offer;
+    offer.slots = number(place, json, "slots", 1, kMaxSlots);
+    if (json.contains("node_rank"))
+        offer.node_rank = number(place, json, "node_rank", 0, kMaxNodes);
+    offer.address = text(place, json, "address", kMaxName);
+    offer.addresses = texts(place, json, "addresses", kMaxAddresses);
+    offer.service_port =
+        static_cast<std::uint16_t>(number(place, json, "service_port", 0, UINT16_MAX));
+    offer.store_port = static_cast<std::uint16_t>(number(place, json, "store_port", 0, UINT16_MAX));
+    return offer;
+}
+
+Assignment read_assignment(const Place& place, const Json& json) {
+    Assignment assignment;
+    assignment.generation = Generation{long_number(place, json, "generation", kNoGeneration.value)};
+    int index = 0;
+    for (const Json& member : json.at("members")) {
+        const Place here = place.at("members", index++);
+        assignment.members.push_back({read_node(here.at("node"), member.at("node")),
+                                      read_offer(here.at("offer"), member.at("offer")),
+                                      number(here, member, "rank_offset", 0, kMaxWorld)});
+    }
+    assignment.world_size = number(place, json, "world_size", 0, kMaxWorld);
+    assignment.restarts = number(place, json, "restarts", 0, kMaxWorld);
+    assignment.max_restarts = number(place, json, "max_restarts", kAutoRestarts, kMaxWorld);
+    assignment.cause = text(place, json, "cause");
+    return assignment;
+}
+
+WorkerOutcome read_outcome(const Place& place, const Json& json) {
+    WorkerOutcome outcome;
+    outcome.rank = number(place, json, "rank", 0, kMaxWorld);
+    outcome.local_rank = number(place, json, "local_rank", 0, kMaxSlots);
+    outcome.pid = long_number(place, json, "pid", 0);
+    outcome.exit_code = number(place, json, "exit_code", 0, 255);
+    outcome.signal = number(place, json, "signal", 0, 64);
+    outcome.age = Duration{long_number(place, json, "age_ns", 0)};
+    outcome.sentence = text(place, json, "sentence");
+    outcome.error = text(place, json, "error");
+    outcome.tail = texts(place, json, "tail", kMaxTail);
+    return outcome;
+}
+
+Ending read_ending(const Place& place, const Json& json) {
+    Ending ending;
+    ending.verdict = static_cast<Verdict>(
+        number(place, json, "verdict", 0, static_cast<int>(Verdict::user_signal)));
+    ending.code = number(place, json, "code", 0, 255);
+    ending.sentence = text(place, json, "sentence");
+    if (json.contains("first_failure"))
+        ending.first_failure = read_outcome(place.at("first_failure"), json.at("first_failure"));
+    ending.first_failure_node = text(place, json, "first_failure_node", kMaxName);
+    ending.consequences = number(place, json, "consequences", 0, kMaxWorld);
+    return ending;
+}
+
+LedgerEntry::Kind read_kind(const Place& place, const Json& json) {
+    const std::string kind = json.at("kind").get<std::string>();
+    for (int i = 0; i < 3; ++i)
+        if (kind == kKinds[i]) return static_cast<LedgerEntry::Kind>(i);
+    place.complain("kind", "\"" + kind + "\" is not one that I know");
+    return LedgerEntry::Kind::generation;
+}
+
+LedgerEntry read_entry(const Place& place, const Json& json) {
+    LedgerEntry entry;
+    entry.number = EntryNumber{long_number(place, json, "number", 0)};
+    entry.kind = read_kind(place, json);
+    entry.leader = read_node(place.at("leader"), json.at("leader"));
+    entry.random = from_hex(place, json, "random");
+    entry.requeue = number(place, json, "requeue", 0, kMaxWorld);
+    entry.command_digest = text(place, json, "command_digest");
+    entry.progressed = json.at("progressed").get<bool>();
+    if (json.contains("assignment"))
+        entry.assignment = read_assignment(place.at("assignment"), json.at("assignment"));
+    if (json.contains("ending")) entry.ending = read_ending(place.at("ending"), json.at("ending"));
+    if (entry.kind != LedgerEntry::Kind::end && entry.assignment.members.empty())
+        place.complain("assignment", "has no members");
+    return entry;
+}
+
+}  // namespace
+
+std::string to_json(const LedgerEntry& entry) {
+    Json json{{"number", entry.number.value},  {"kind", kKinds[static_cast<int>(entry.kind)]},
+              {"leader", write(entry.leader)}, {"random", hex(entry.random)},
+              {"requeue", entry.requeue},      {"command_digest", text_json(entry.command_digest)},
+              {"progressed", entry.progressed}};
+    if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
+    if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
+        json["ending"] = write(entry.ending);
+    return Json{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}}.dump(1) + "\n";
+}
+
+Result<LedgerEntry> from_json(std::string_view text) {
+    const auto malformed = [](const std::string& why) { return Error(ErrorCode::malformed, why); };
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_discarded()) return malformed("is cut or is not JSON");
+    try {
+        if (json.at("format") != kFormat) return malformed("is not a ledger entry that I can read");
+        if (json.at("checksum") != checksum(json.at("entry")))
+            return malformed("its checksum does not match");
+        Fault fault;
+        LedgerEntry entry = read_entry(Place(fault, "entry"), json.at("entry"));
+        if (fault.first) return *fault.first;
+        return entry;
+    } catch (const Json::exception& wrong) {
+        return malformed(wrong.what());
+    }
+}
+
+}  // namespace ddprun::rendezvous

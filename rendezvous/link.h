@@ -1,0 +1,76 @@
+// One TCP connection that speaks the framing of the agent link, either side: whole frames in,
+// queued frames out, and one sentence when it is over. It knows frames, not messages.
+//
+//   open ──finish()──▶ finishing: what is queued goes out, then end of stream; waits for the peer's
+//   end, 2 s at most
+//     │                    │
+//     └─ peer ends, error, ─┴──▶ over: on_end(sentence), once. drop(): over at once, without a call
+//        garbage, 64 MiB queued
+//
+// Thread: the loop's. Made by make_shared; the socket's handlers keep it alive until it is over.
+// Handlers are called on the loop, never from within send(), finish() or drop(); they may destroy
+// whoever owns the link.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "proto/error.h"
+#include "proto/time.h"
+#include "rendezvous/frame.h"
+
+namespace ddprun::rendezvous {
+
+class Link : public std::enable_shared_from_this<Link> {
+  public:
+    using Socket = boost::asio::ip::tcp::socket;
+    struct Handlers {
+        std::function<void(std::string_view body)> on_frame;
+        std::function<void(const Error&)>
+            on_end;  // closed, malformed (garbage) or timed_out, with a sentence
+    };
+
+    Link(Socket socket, std::size_t first_limit, std::size_t limit, Handlers handlers);
+
+    // Begins to read. Without a whole first frame after `first_frame_within` (0: no limit) the link
+    // ends (timed_out).
+    void start(Duration first_frame_within);
+    void send(std::string_view body);
+    void finish();
+    void drop();
+
+    bool is_open() const { return phase_ == Phase::open; }
+    bool is_over() const { return phase_ == Phase::over; }
+    int native_handle() { return socket_.native_handle(); }
+    const std::string& peer() const { return peer_; }  // "10.0.0.3:41234"
+    const std::string& local_address() const { return local_address_; }
+
+  private:
+    enum class Phase { open, finishing, over };
+
+    void read();
+    void readable();
+    void take();
+    void write();
+    void end(Error why);
+
+    Socket socket_;
+    boost::asio::steady_timer timer_;  // the first frame's limit, later that of finishing
+    FrameReader reader_;
+    std::size_t limit_;
+    std::shared_ptr<const Handlers>
+        handlers_;  // shared with a call that is under way; null when over
+    Phase phase_ = Phase::open;
+    std::string peer_;
+    std::string local_address_;
+    std::string queue_;     // framed bytes that wait
+    std::string out_;       // those that are being written
+    bool greeted_ = false;  // the preface was queued
+    bool framed_ = false;   // a first frame has come
+};
+
+}  // namespace ddprun::rendezvous

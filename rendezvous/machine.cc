@@ -1,0 +1,220 @@
+#include "rendezvous/machine.h"
+
+#include <algorithm>
+
+#include "rendezvous/machine_state.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats
+
+template <class... F>
+struct Overload : F... {
+    using F::operator()...;
+};
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+    switch (phase) {
+        case Phase::reading: return "reading";
+        case Phase::gathering: return "gathering";
+        case Phase::creating: return "creating";
+        case Phase::running: return "running";
+        case Phase::ending: return "ending";
+        case Phase::closed: return "closed";
+    }
+    return "unknown";
+}
+
+Machine::Machine(MachineConfig config, Time now) : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::~Machine() = default;
+Machine::Machine(Machine&&) noexcept = default;
+Machine& Machine::operator=(Machine&&) noexcept = default;
+
+Effects Machine::start() { return {ReadLedger{kNoEntry}}; }
+
+Effects Machine::step(Time now, const Event& event) {
+    State& s = *state_;
+    s.effects.clear();
+    s.expire(now);  // rule 5: looked at before any other event
+    std::visit(Overload{[&](const Came& e) { s.came(now, e); },
+                        [&](const ConnectionLost& e) {
+                            s.strangers.erase(e.session);
+                            s.roster.lost(e.session);
+                        },
+                        [&](const LedgerRead& e) { s.on_read(now, e); },
+                        [&](const LedgerCreated& e) { s.on_created(now, e); }, [](const Tick&) {}},
+               event);
+    s.lead(now);
+    return std::move(s.effects);
+}
+
+Time Machine::next_deadline() const { return state_->wake; }
+
+Snapshot Machine::snapshot() const {
+    const State& s = *state_;
+    Snapshot snapshot{.phase = s.phase, .newest = s.newest(), .entry = s.top ? s.top->number : kNoEntry, .over = s.over,
+                      .held_until = s.holding() ? s.held->lease.held_until() : kLongAgo, .connected = {},
+                      .restarts = s.history.restarts, .waiting_for = {}};
+    for (const auto& [id, node] : s.roster.nodes())
+        if (node.connected()) snapshot.connected.push_back(id);
+    return snapshot;
+}
+
+void Machine::State::came(Time now, const Came& event) {
+    const Session session = event.session;
+    std::visit(Overload{[&](const Hello& m) { on_hello(now, session, m); },
+                        [&](const Join& m) { on_join(now, session, m); },
+                        [&](const Beat& m) { on_beat(now, session, m); },
+                        [&](const Report& m) { on_report(now, session, m); },
+                        [&](const StopAsked& m) { on_stop_asked(now, session, m); },
+                        [&](const Leave& m) {
+                            if (const NodeState* node = roster.of(session)) on_gone(now, NodeId(node->id), "left: " + m.reason);
+                        },
+                        // Only the session of that very process may say so (a keeper holds a duplicate of it).
+                        [&](const Gone& m) {
+                            const NodeState* node = roster.of(session);
+                            if (node && node->id == m.node) on_gone(now, m.node, "is gone: its ddprun has ended");
+                        }},
+               event.message);
+}
+
+void Machine::State::refuse(Session session, std::string sentence) {
+    note(Note::Level::warn, "refused a node: " + sentence);
+    send(session, Refused{std::move(sentence)});
+    effects.push_back(Close{session});
+}
+
+void Machine::State::on_hello(Time now, Session session, const Hello& hello) {
+    if (hello.run_id != config.run_id)
+        return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id + "\", this is run \"" +
+                                   config.run_id + "\" (--rdzv-id, --rdzv-endpoint)");
+    if (hello.version != config.version)
+        return refuse(session, "node " + hello.node.name + " has ddprun " + hello.version + ", this is " +
+                                   config.version + "; use one version on all nodes");
+    if (hello.requeue != config.requeue)
+        return refuse(session, "node " + hello.node.name + " is of restart " + std::to_string(hello.requeue) +
+                                   " of the job, this is restart " + std::to_string(config.requeue));
+    if (roster.gone(hello.node))
+        return refuse(session, "node " + hello.node.name + " in this incarnation is known to be gone");
+    if (const auto replaced = roster.hello(session, hello.node)) effects.push_back(Close{*replaced});
+    send(session, Welcome{config.self, config.limits.times, config.limits.order, config.limits.max_nodes});
+    if (phase == Phase::closed) send(session, Finished{*ending});
+    (void)now;
+}
+
+void Machine::State::on_join(Time now, Session session, const Join& join) {
+    NodeState* node = roster.of(session);
+    if (!node) return refuse(session, "a Join came before its Hello");
+    node->joined = true;
+    node->offer = join.offer;
+    on_beat(now, session, join.beat);
+}
+
+void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
+    NodeState* node = roster.of(session);
+    if (!node || !node->joined) return;
+    const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
+    node->beat = beat;
+    node->beat.floor = floor;
+    node->beat_came = now;
+    std::optional<Time> confirmed;
+    if (const auto it = node->acks.find(beat.echo); it != node->acks.end()) {
+        confirmed = it->second;
+        node->confirmed = std::max(node->confirmed.value_or(kLongAgo), it->second);
+    }
+    if (phase == Phase::closed) return;
+    if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
+    if (beat.running > kNoGeneration && beat.running <= over)
+        note(Note::Level::debug, "beat from " + node->id.name + " runs generation " + std::to_string(beat.running.value) +
+                                     ", which has ended (over " + std::to_string(over.value) + "); it is told to stop its workers");
+    send_ack(now, *node);
+}
+
+void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
+    const Generation g = held->assignment.generation;
+    if (node.beat.running == g) held->progressed |= node.beat.progressed;
+    if (node.beat.floor >= g)
+        return end_generation(now, "node " + node.id.name + " does not run generation " + std::to_string(g.value), Note::Level::warn);
+    if (node.idle() && node.assigned != g) send_assigned(node, now);
+    if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now)) ack_all(now);
+}
+
+void Machine::State::on_report(Time now, Session session, const Report& report) {
+    NodeState* node = roster.of(session);
+    if (!node || !held || report.generation != held->assignment.generation || !held->lease.has(node->id)) return;
+    // After another cause has ended the generation, its workers' failures are consequences of that.
+    const bool counts = !stop && (holding() || failure);
+    if (counts)
+        for (const WorkerOutcome& outcome : report.outcomes)
+            if (outcome.failed()) note_failure(now, *node, outcome);
+    if (holding() && failure)
+        end_generation(now, failure->outcome.sentence, Note::Level::warn);
+    else if (holding() && report.complete && held->complete.insert(node->id).second)
+        all_complete(now);
+}
+
+void Machine::State::note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome) {
+    const Time at = now - outcome.age;
+    if (failure && failure->outcome.rank == outcome.rank && failure->node == node.id.name) return;  // said twice
+    const int others = failure ? failure->others + 1 : 0;
+    if (!failure || at < failure->at)
+        failure = Failure{outcome, node.id.name, at, others};
+    else
+        failure->others = others;
+}
+
+void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
+    const NodeState* node = roster.of(session);
+    if (!node || stop || phase == Phase::closed || phase == Phase::ending) return;
+    stop = asked;
+    ending = Ending{.verdict = Verdict::user_signal, .code = 128 + asked.signal,
+                    .sentence = "stopped: " + asked.reason + " on node " + node->id.name, .first_failure = {},
+                    .first_failure_node = {}, .consequences = 0};
+    failure.reset();
+    note(Note::Level::info, ending->sentence);
+    if (!holding()) return;
+    for (auto& [id, other] : roster.nodes())
+        if (other.connected() && held->lease.has(id))
+            send(*other.session, Stop{held->assignment.generation, asked.signal, ending->sentence});
+    (void)now;
+}
+
+void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why) {
+    if (!roster.set_gone(id)) return;
+    if (holding() && held->lease.has(id))
+        end_generation(now, "node " + id.name + " " + why, Note::Level::warn);
+    else if (phase != Phase::closed)
+        note(Note::Level::info, "node " + id.name + " " + why);
+}
+
+void Machine::State::send_assigned(NodeState& node, Time now) {
+    const Time until = held->lease.held_until();
+    if (!node.session || !held->lease.granted() || now >= until) return;
+    node.assigned = held->assignment.generation;
+    send(*node.session, Assigned{held->entry, held->assignment, node.beat.number,
+                                 until == kNever ? Duration::max() : until - node.beat_came});
+}
+
+void Machine::State::send_ack(Time now, NodeState& node) {
+    if (!node.connected()) return;
+    node.acks[++ack_number] = now;
+    if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
+    Ack ack{.number = ack_number, .beat = node.beat.number, .entry = top ? top->number : kNoEntry, .held = kNoGeneration,
+            .remaining = {}, .over = over};
+    if (holding()) {
+        ack.held = held->assignment.generation;
+        const Time until = held->lease.held_until();
+        if (held->lease.has(node.id) && held->lease.granted())
+            ack.remaining = until == kNever ? Duration::max() : until - node.beat_came;
+    }
+    send(*node.session, ack);
+}
+
+void Machine::State::ack_all(Time now) {
+    for (auto& [id, node] : roster.nodes()) send_ack(now, node);
+}
+
+}  // namespace ddprun::rendezvous

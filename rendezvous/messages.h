@@ -1,0 +1,136 @@
+// The messages of the agent link as plain structs, one for each message of proto/agent_link.proto; what repeating one does
+// stands there. Durations are relative on purpose: no two nodes share a clock. Pure values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/model.h"
+
+namespace ddprun::rendezvous {
+
+// ---- node → rendezvous
+
+struct Hello {
+    std::string run_id;
+    NodeId node;
+    std::string version;
+    int requeue = 0;  // SLURM_RESTART_COUNT
+    bool operator==(const Hello&) const = default;
+};
+
+// A node's word on itself, every heartbeat period and at once when floor, seen or running changes (design 4.3, rule 1).
+struct Beat {
+    std::int64_t number = 0;         // of this connection: 1, 2, 3, …
+    std::int64_t echo = 0;           // newest Ack received on this connection; 0: none
+    Generation floor = kNoGeneration;    // will never run a generation ≤ floor
+    EntryNumber seen = kNoEntry;         // highest entry number heard of
+    Generation running = kNoGeneration;  // the generation whose workers it runs or is stopping
+    Duration silent{};               // how long no *other* leader has sent it an Ack; Duration::max(): never
+    bool progressed = false;         // a worker of `running` has reported progress (or lived 60 s after first contact)
+    std::int64_t step = -1;          // newest progress reported, -1: none
+    std::int64_t snapshot = -1;      // newest snapshot reported, -1: none
+    bool operator==(const Beat&) const = default;
+};
+
+struct Join {
+    Offer offer;
+    Beat beat;  // the first of its connection, number 1
+    bool operator==(const Join&) const = default;
+};
+
+// Workers of a generation have ended on this node. A failure is reported at once, with `complete` false while other
+// workers still run; all exited 0 is reported once, with `complete` true.
+struct Report {
+    Generation generation = kNoGeneration;
+    bool complete = false;
+    std::vector<WorkerOutcome> outcomes;
+    bool operator==(const Report&) const = default;
+};
+
+// This node was told to stop by a signal: all stop.
+struct StopAsked {
+    int signal = 0;
+    std::string reason;
+    bool operator==(const StopAsked&) const = default;
+};
+
+// The node goes away in good order; its workers are gone.
+struct Leave {
+    std::string reason;
+    bool operator==(const Leave&) const = default;
+};
+
+// A keeper's last word: ddprun and workers of that incarnation are gone. Proof, like a floor of every generation.
+struct Gone {
+    NodeId node;
+    bool operator==(const Gone&) const = default;
+};
+
+using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone>;
+
+// ---- rendezvous → node
+
+struct Welcome {
+    NodeId leader;  // its incarnation is new each time a leader becomes active
+    Times times;
+    std::vector<std::string> order;
+    int max_nodes = 1;  // 1: a job of one node has no lease
+    bool operator==(const Welcome&) const = default;
+};
+
+struct Ack {
+    std::int64_t number = 0;  // of the leader: 1, 2, 3, …
+    std::int64_t beat = 0;    // the Beat it answers
+    EntryNumber entry = kNoEntry;
+    Generation held = kNoGeneration;
+    std::optional<Duration> remaining;  // counted from the sending of the named Beat; none: nothing is granted
+    Generation over = kNoGeneration;
+    bool operator==(const Ack&) const = default;
+};
+
+struct Assigned {
+    EntryNumber entry = kNoEntry;
+    Assignment assignment;
+    std::int64_t beat = 0;
+    Duration remaining{};  // Duration::max(): no deadline (a job of one node)
+    bool operator==(const Assigned&) const = default;
+};
+
+// Nothing to do yet: spare, or waiting for others; the sentence says for whom.
+struct Parked {
+    std::string sentence;
+    bool operator==(const Parked&) const = default;
+};
+
+// Not the leader: call that address, or wait a little and call again where it is empty.
+struct Elsewhere {
+    std::string address;
+    std::uint16_t port = 0;
+    bool operator==(const Elsewhere&) const = default;
+};
+
+// A planned stop within a held generation: signal the workers, grace, kill. The lease goes on until they are gone.
+struct Stop {
+    Generation generation = kNoGeneration;
+    int signal = 0;
+    std::string reason;
+    bool operator==(const Stop&) const = default;
+};
+
+struct Finished {
+    Ending ending;
+    bool operator==(const Finished&) const = default;
+};
+
+// Not wanted here: other run, other version. Do not call again.
+struct Refused {
+    std::string sentence;
+    bool operator==(const Refused&) const = default;
+};
+
+using ToNode = std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused>;
+
+}  // namespace ddprun::rendezvous

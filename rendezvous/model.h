@@ -1,0 +1,131 @@
+// The nouns of the rendezvous as plain structs: what a node is, what a generation is, how a job is limited and how it
+// ends. No behaviour, no thread; owned by whoever holds them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/ids.h"
+#include "proto/time.h"
+
+namespace ddprun::rendezvous {
+
+// One `ddprun` process: never known by its host's name alone, for a restarted one is another.
+struct NodeId {
+    std::string name;
+    Incarnation incarnation;
+    auto operator<=>(const NodeId&) const = default;
+};
+
+// The times of design 4.4. The period of beats is always 0.05 lease.
+struct Times {
+    Duration lease = std::chrono::seconds{10};
+    Duration join_timeout = std::chrono::seconds{600};
+    Duration last_call = std::chrono::seconds{30};
+    bool operator==(const Times&) const = default;
+};
+
+inline constexpr int kAutoRestarts = -1;  // 3, but none for a job that has never made progress
+
+// What the job was started with, as far as the rendezvous must know it.
+struct Limits {
+    int min_nodes = 1;
+    int max_nodes = 1;
+    int max_restarts = kAutoRestarts;
+    int crash_loop = 3;               // same cause so often in a row without progress ends the job; 0 = off
+    std::vector<std::string> order;   // names of the nodes in the order of ranks; empty: by node rank, then name
+    Times times;
+};
+
+// What a node offers when it joins.
+struct Offer {
+    int slots = 1;                      // workers it will start
+    std::optional<int> node_rank;       // --node-rank or SLURM_NODEID
+    std::string address;                // where the other nodes' workers reach it (MASTER_ADDR if it has rank 0)
+    std::vector<std::string> addresses; // all addresses of all its interfaces
+    std::uint16_t service_port = 0;     // of its own (dormant) rendezvous service; 0: none
+    std::uint16_t store_port = 0;       // already bound and listening
+    bool operator==(const Offer&) const = default;
+};
+
+// A member of a generation with its place in the world.
+struct Member {
+    NodeId node;
+    Offer offer;
+    int rank_offset = 0;  // rank of its local rank 0; node rank is the member's index
+    bool operator==(const Member&) const = default;
+};
+
+// One generation as the ledger records it and every member is told it. Members stand in the order of node ranks.
+struct Assignment {
+    Generation generation = kNoGeneration;
+    std::vector<Member> members;
+    int world_size = 0;
+    int restarts = 0;            // of the budget that are used up
+    int max_restarts = 0;        // what workers are told
+    std::string cause;           // why this generation was made: "start", "rank 3 … exited with 1", "gpu03 joined"
+
+    const Offer& master() const { return members.front().offer; }
+    // The member that is this node in this incarnation, or null.
+    const Member* find(const NodeId& node) const {
+        for (const Member& member : members)
+            if (member.node == node) return &member;
+        return nullptr;
+    }
+    bool operator==(const Assignment&) const = default;
+};
+
+// How a worker ended, as its own node saw it.
+struct WorkerOutcome {
+    int rank = 0;
+    int local_rank = 0;
+    std::int64_t pid = 0;
+    int exit_code = 0;     // of a worker that exited; 0 when a signal ended it
+    int signal = 0;        // of a worker that was killed; else 0
+    Duration age{};        // between its end and the sending of the report: places causes in time across nodes
+    std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
+    std::string error;     // last line of its error file's message, or empty
+    std::vector<std::string> tail;  // its last lines of output
+    bool failed() const { return exit_code != 0 || signal != 0; }
+    bool operator==(const WorkerOutcome&) const = default;
+};
+
+// How the job ended. The numbers travel and stand in ledgers: never renumber.
+enum class Verdict : int {
+    succeeded = 0,       // every worker of one generation exited 0
+    worker_failed = 1,   // budget or crash loop; code is the first failed worker's
+    unavailable = 2,     // could not meet or go on; 69
+    internal = 3,        // our own fault; 70
+    work_left = 4,       // stopped by time limit, preemption or drain with work left; 75
+    user_signal = 5,     // stopped by a user's signal; 128+n
+};
+
+struct Ending {
+    Verdict verdict = Verdict::succeeded;
+    int code = 0;          // what every node exits with
+    std::string sentence;  // why, in one line
+    std::optional<WorkerOutcome> first_failure;
+    std::string first_failure_node;
+    int consequences = 0;  // other workers that failed after it
+    bool operator==(const Ending&) const = default;
+};
+
+// One entry of the ledger, written once. `random` tells its writer that a repeated create was its own.
+struct LedgerEntry {
+    enum class Kind : int { generation = 0, takeover = 1, end = 2 };
+    EntryNumber number = kNoEntry;
+    Kind kind = Kind::generation;
+    NodeId leader;
+    std::uint64_t random = 0;
+    int requeue = 0;              // SLURM_RESTART_COUNT of its writer
+    std::string command_digest;   // of the job's command line
+    Assignment assignment;        // kind generation, takeover
+    Ending ending;                // kind end
+    bool progressed = false;      // whether any generation before had made progress
+    bool operator==(const LedgerEntry&) const = default;
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,42 @@
+#include "rendezvous/quorum.h"
+
+#include <algorithm>
+
+namespace ddprun::rendezvous {
+namespace {
+
+std::string counts(const QuorumInput& input, const Limits& limits) {
+    std::string text = std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) + " nodes joined";
+    if (limits.min_nodes < limits.max_nodes) text += " (min " + std::to_string(limits.min_nodes) + ")";
+    if (!input.missing.empty()) text += ", missing " + name_some(input.missing);
+    return text;
+}
+
+}  // namespace
+
+std::string name_some(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) text += (i ? ", " : "") + names[i];
+    if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
+    return text;
+}
+
+QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time now) {
+    using What = QuorumVerdict::What;
+    if (input.here >= limits.max_nodes) return {What::closes, now, counts(input, limits)};
+    if (input.here >= limits.min_nodes) {
+        const Time last_call = input.first ? input.since_min + limits.times.last_call : kLongAgo;
+        const Time until = std::max(input.wait_for_members, last_call);
+        if (now >= until) return {What::closes, now, counts(input, limits)};
+        return {What::waits, until, "still waiting: " + counts(input, limits)};
+    }
+    const Time give_up = input.since_gathering + limits.times.join_timeout;
+    if (now >= give_up)
+        return {What::impossible, now,
+                "too few nodes: " + counts(input, limits) + " within " + to_text(limits.times.join_timeout) +
+                    " (--join-timeout)"};
+    return {What::waits, give_up,
+            "still waiting: " + counts(input, limits) + "; giving up in " + to_text(give_up - now)};
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,46 @@
+#include "rendezvous/roster.h"
+
+namespace ddprun::rendezvous {
+
+std::optional<Session> Roster::hello(Session session, const NodeId& node) {
+    NodeState& state = nodes_[node];
+    const std::optional<Session> replaced = state.session;
+    if (replaced) by_session_.erase(*replaced);
+    // What it confirmed before stays true; all else is of the old connection.
+    const auto confirmed = state.confirmed;
+    const Beat beat = state.beat;
+    state = NodeState{};
+    state.id = node;
+    state.session = session;
+    state.confirmed = confirmed;
+    state.beat = beat;
+    by_session_[session] = node;
+    return replaced;
+}
+
+void Roster::lost(Session session) {
+    if (NodeState* state = of(session)) {
+        state->session.reset();
+        state->joined = false;
+    }
+    by_session_.erase(session);
+}
+
+NodeState* Roster::of(Session session) {
+    const auto it = by_session_.find(session);
+    return it == by_session_.end() ? nullptr : &nodes_.at(it->second);
+}
+
+NodeState* Roster::find(const NodeId& node) {
+    const auto it = nodes_.find(node);
+    return it == nodes_.end() ? nullptr : &it->second;
+}
+
+const NodeState* Roster::find(const NodeId& node) const {
+    const auto it = nodes_.find(node);
+    return it == nodes_.end() ? nullptr : &it->second;
+}
+
+bool Roster::set_gone(const NodeId& node) { return gone_.insert(node).second; }
+
+}  // namespace ddprun::rendezvous

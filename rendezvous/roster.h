@@ -1,0 +1,52 @@
+// Who is a member of the job, in which incarnation, connected or not, and what it last said of itself. Pure; owned by the
+// rendezvous machine. Two sessions of one node never live at once: the newer one counts.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "rendezvous/events.h"
+
+namespace ddprun::rendezvous {
+
+struct NodeState {
+    NodeId id;
+    std::optional<Session> session;  // none: its connection is gone
+    bool joined = false;             // on this session
+    Offer offer;
+    Beat beat;                       // newest on this session
+    Time beat_came = kLongAgo;
+    std::map<std::int64_t, Time> acks;      // sent on this session: number → when
+    std::optional<Time> confirmed;          // when the newest Ack that it has echoed was sent
+    std::optional<Generation> assigned;     // what it was sent on this session
+    bool told_parked = false;
+
+    bool idle() const { return beat.running == kNoGeneration; }
+    bool connected() const { return session.has_value() && joined; }
+};
+
+class Roster {
+  public:
+    // A connection said Hello. Returns the session that it replaces, if any.
+    std::optional<Session> hello(Session session, const NodeId& node);
+    void lost(Session session);
+
+    NodeState* of(Session session);
+    NodeState* find(const NodeId& node);
+    const NodeState* find(const NodeId& node) const;
+
+    // Proof that process and workers are gone; true when it is news.
+    bool set_gone(const NodeId& node);
+    bool gone(const NodeId& node) const { return gone_.contains(node); }
+
+    std::map<NodeId, NodeState>& nodes() { return nodes_; }
+    const std::map<NodeId, NodeState>& nodes() const { return nodes_; }
+
+  private:
+    std::map<NodeId, NodeState> nodes_;
+    std::map<Session, NodeId> by_session_;
+    std::set<NodeId> gone_;
+};
+
+}  // namespace ddprun::rendezvous

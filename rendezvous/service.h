@@ -1,0 +1,60 @@
+// The leader's service: keeps the nodes' connections, feeds the machine, performs its effects in
+// order, holds the one timer. It decides nothing.
+//
+//   listener ─accept─▶ Link (frame.h, wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger, log,
+//   on_closed the leader's own node ─local_send─▶ (posted) ─Came─▶    "         ─▶ (posted) deliver
+//
+// What a peer does harms nobody else: garbage on the port closes that connection with one line of
+// the log; one that has sent no Hello (or Gone) in 10 s is closed; one that does not read is closed
+// when 64 MiB wait for it; accept errors (no descriptor left) pause accepting and go on. A ledger
+// read that fails is said in the log and repeated each second: the machine's deadlines decide how
+// long.
+//
+// Thread: the loop's, all of it. `loop` and `ledger` must outlive the service. It may be destroyed
+// at any time, within its own callbacks too: connections are cut then and no callback comes any
+// more.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "rendezvous/ledger.h"
+#include "rendezvous/log.h"
+#include "rendezvous/machine.h"
+
+namespace ddprun::rendezvous {
+
+class Service {
+  public:
+    using Acceptor = boost::asio::ip::tcp::acceptor;
+    using Deliver = std::function<void(const ToNode&)>;
+    using OnClosed = std::function<void(const Ending&)>;
+
+    // `listener` is bound and listening, or none (a job of one node). `on_closed` is called once,
+    // on the loop, when the machine has closed the job and every node has taken its last message, 2
+    // s later at the latest.
+    Service(boost::asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
+            Ledger& ledger, Log log, OnClosed on_closed);
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    void start();
+
+    // The leader's own node joins without a socket. `deliver` is called on the loop, never from
+    // within a call here; after close_local() or a Close by the machine it is not called any more.
+    Session open_local(Deliver deliver);
+    void local_send(Session session, ToLeader message);  // posted; order is kept
+    void close_local(Session session);                   // posted; to the machine a lost connection
+
+    Snapshot snapshot() const;
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;  // handlers hold it weakly
+};
+
+}  // namespace ddprun::rendezvous

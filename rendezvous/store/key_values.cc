@@ -1,0 +1,263 @@
+#include "rendezvous/store/key_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace ddprun::store {
+namespace {
+
+// As C's strtoll reads it, for so do PyTorch's servers: blanks in front and anything behind are
+// ignored.
+bool parse_counter(std::string_view text, std::int64_t& number) {
+    const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
+    if (start == std::string_view::npos) return false;
+    text.remove_prefix(start);
+    if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc{};
+}
+
+// Wraps around, as PyTorch's servers do on the machines they run on.
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
+
+Result<> KeyValues::handle(ConnectionId from, Request request, Replies& replies) {
+    switch (request.operation) {
+        case Operation::validate:
+            break;
+        case Operation::ping:
+            replies.push_back(nonce_reply(from, request.number));
+            break;
+        case Operation::set:
+            store(request.keys[0], std::move(request.values[0]), replies);
+            break;
+        case Operation::compare_set:
+            compare_set(from, request, replies);
+            break;
+        case Operation::add:
+            return add(from, request, replies);
+        case Operation::append:
+            return append(request, replies);
+        case Operation::barrier:
+            return barrier(from, request, replies);
+        case Operation::get:
+        case Operation::multi_get:
+            // A missing key is an empty value here: it takes a race to ask for one, and closing
+            // would kill a worker.
+            for (const std::string& key : request.keys)
+                replies.push_back(value_reply(from, find(key)));
+            break;
+        case Operation::multi_set:
+            for (std::size_t i = 0; i < request.keys.size(); ++i) {
+                store(request.keys[i], std::move(request.values[i]), replies);
+            }
+            break;
+        case Operation::check:
+            replies.push_back(
+                status_reply(from, all_present(request.keys) ? Status::ready : Status::not_ready));
+            break;
+        case Operation::wait:
+            wait(from, request.keys, replies);
+            break;
+        case Operation::cancel_wait:
+            waits_.drop(from);
+            replies.push_back(status_reply(from, Status::wait_canceled));
+            break;
+        case Operation::num_keys:
+            replies.push_back(number_reply(from, std::ssize(values_)));
+            break;
+        case Operation::delete_key:
+            delete_key(from, request.keys[0], replies);
+            break;
+        case Operation::queue_push:
+            queue_push(request, replies);
+            break;
+        case Operation::queue_pop:
+            queue_pop(from, request.keys[0], replies);
+            break;
+        case Operation::queue_len:
+            replies.push_back(
+                number_reply(from, static_cast<std::int64_t>(queue_length(request.keys[0]))));
+            break;
+        case Operation::list_keys:
+            list_keys(from, replies);
+            break;
+        case Operation::watch_key:
+            watches_.add(from, request.keys[0]);
+            replies.push_back({from, std::string(1, static_cast<char>(kWatchRegistered)), nullptr});
+            break;
+    }
+    return {};
+}
+
+void KeyValues::closed(ConnectionId connection) {
+    waits_.drop(connection);
+    watches_.drop(connection);
+}
+
+// Wakes exactly when the key exists afterwards. (One of PyTorch's servers never wakes here, the
+// other also for a key that still does not exist.)
+void KeyValues::compare_set(ConnectionId from, Request& request, Replies& replies) {
+    const std::string& key = request.keys[0];
+    std::string& expected = request.values[0];
+    std::string& desired = request.values[1];
+    const SharedValue current = find(key);
+    const bool matches = current ? *current == expected : expected.empty();
+    if (matches) {
+        store(key, std::move(desired), replies);
+        replies.push_back(value_reply(from, find(key)));
+    } else if (current) {
+        replies.push_back(value_reply(from, current));
+    } else {
+        // Missing, yet something was expected: the expectation goes back. Clients know this and
+        // depend on it.
+        replies.push_back(value_reply(from, std::make_shared<std::string>(std::move(expected))));
+    }
+}
+
+Result<> KeyValues::add(ConnectionId from, const Request& request, Replies& replies) {
+    const Result<std::int64_t> before = counter(request);
+    if (!before) return before.error();
+    const std::int64_t after = sum(*before, request.number);
+    replies.push_back(number_reply(from, after));
+    store(request.keys[0], std::to_string(after), replies);
+    return {};
+}
+
+Result<> KeyValues::append(Request& request, Replies& replies) {
+    const std::string& key = request.keys[0];
+    const auto found = values_.find(key);
+    if (found == values_.end()) {
+        store(key, std::move(request.values[0]), replies);
+        return {};
+    }
+    StoredValue& value = found->second;
+    if (value->size() + request.values[0].size() > limits_.max_value) {
+        return Error(ErrorCode::malformed,
+                     "APPEND would make a value of " +
+                         std::to_string(value->size() + request.values[0].size()) +
+                         " bytes, over the limit of " + std::to_string(limits_.max_value));
+    }
+    if (value.use_count() == 1 && !watches_.any(key)) {
+        value->append(request.values[0]);
+    } else {
+        // Replies on their way out keep what they were made from.
+        put(key, *value + request.values[0], replies);
+    }
+    wake(key, replies);  // who waits in a barrier on this key
+    return {};
+}
+
+void KeyValues::delete_key(ConnectionId from, const std::string& key, Replies& replies) {
+    const auto removed = values_.extract(key);
+    if (!removed.empty()) watches_.changed(key, removed.mapped().get(), nullptr, replies);
+    replies.push_back(number_reply(from, removed.empty() ? 0 : 1));
+}
+
+void KeyValues::wait(ConnectionId from, std::vector<std::string>& keys, Replies& replies) {
+    waits_.drop(from);
+    std::erase_if(keys, [this](const std::string& key) { return present(key); });
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    if (keys.empty()) {
+        replies.push_back(status_reply(from, Status::stop_waiting));
+    } else {
+        waits_.start(from, std::move(keys));
+    }
+}
+
+// The counter stays behind in the map and an arrival is never taken back, so a key serves one
+// barrier. Only the last arrival wakes; that the first one creates the key does not end a WAIT on
+// it.
+Result<> KeyValues::barrier(ConnectionId from, const Request& request, Replies& replies) {
+    const Result<std::int64_t> before = counter(request);
+    if (!before) return before.error();
+    const std::int64_t arrived = sum(*before, 1);
+    waits_.drop(from);
+    put(request.keys[0], std::to_string(arrived), replies);
+    if (arrived < request.number) {
+        waits_.start(from, {request.keys[0]});
+        return {};
+    }
+    wake(request.keys[0], replies);
+    replies.push_back(status_reply(from, Status::stop_waiting));
+    return {};
+}
+
+void KeyValues::queue_push(Request& request, Replies& replies) {
+    const std::string& key = request.keys[0];
+    queues_[key].push_back(std::make_shared<std::string>(std::move(request.values[0])));
+    if (const auto connection = waits_.arrived_for_one(key)) {
+        replies.push_back(status_reply(*connection, Status::stop_waiting));
+    }
+}
+
+void KeyValues::queue_pop(ConnectionId from, const std::string& key, Replies& replies) {
+    replies.push_back(number_reply(from, static_cast<std::int64_t>(queue_length(key))));
+    const auto queue = queues_.find(key);
+    if (queue == queues_.end()) return;
+    replies.push_back(value_reply(from, queue->second.front()));
+    queue->second.pop_front();
+    if (queue->second.empty()) queues_.erase(queue);
+}
+
+std::size_t KeyValues::queue_length(const std::string& key) const {
+    const auto queue = queues_.find(key);
+    return queue == queues_.end() ? 0 : queue->second.size();
+}
+
+void KeyValues::list_keys(ConnectionId from, Replies& replies) const {
+    std::vector<std::string_view> keys;
+    keys.reserve(values_.size());
+    for (const auto& [key, value] : values_) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());  // the map's own order would differ from run to run
+    Reply reply = number_reply(from, std::ssize(keys));
+    for (const std::string_view key : keys) put_text(reply.bytes, key);
+    replies.push_back(std::move(reply));
+}
+
+Result<std::int64_t> KeyValues::counter(const Request& request) const {
+    const SharedValue text = find(request.keys[0]);
+    std::int64_t number = 0;
+    if (!text || parse_counter(*text, number)) return number;
+    return Error(ErrorCode::malformed, std::string(to_string(request.operation)) + " on key '" +
+                                           request.keys[0].substr(0, 200) +
+                                           "', whose value is no 64-bit number");
+}
+
+SharedValue KeyValues::find(const std::string& key) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? nullptr : found->second;
+}
+
+bool KeyValues::present(const std::string& key) const {
+    return values_.contains(key) || queues_.contains(key);
+}
+
+bool KeyValues::all_present(const std::vector<std::string>& keys) const {
+    return std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return present(key); });
+}
+
+void KeyValues::put(const std::string& key, std::string value, Replies& replies) {
+    StoredValue& slot = values_[key];
+    // A new object each time: the old one may be on its way to others.
+    const StoredValue before = std::exchange(slot, std::make_shared<std::string>(std::move(value)));
+    watches_.changed(key, before.get(), slot.get(), replies);
+}
+
+void KeyValues::store(const std::string& key, std::string value, Replies& replies) {
+    put(key, std::move(value), replies);
+    wake(key, replies);
+}
+
+void KeyValues::wake(const std::string& key, Replies& replies) {
+    for (const ConnectionId connection : waits_.arrived(key)) {
+        replies.push_back(status_reply(connection, Status::stop_waiting));
+    }
+}
+
+}  // namespace ddprun::store

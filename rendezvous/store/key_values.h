@@ -1,0 +1,71 @@
+// What the worker store holds (keys with values, counters, queues) and what each request does to
+// it: the request of one connection in, replies for whichever connections out.
+//
+// Pure and deterministic: no clock, no sockets; the same requests in the same order give the same
+// replies. One thread. The server never ends a wait by time: clients do, with CANCEL_WAIT. Where
+// PyTorch's two servers differ from each other the choice is written at the function. Errors:
+// handle() answers malformed when the request makes no sense on what is stored (ADD on a text that
+// is no number) or would pass a limit; the connection has to be closed then, as PyTorch's servers
+// do. Nothing has been changed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "proto/error.h"
+#include "rendezvous/store/protocol.h"
+#include "rendezvous/store/waits.h"
+#include "rendezvous/store/watches.h"
+
+namespace ddprun::store {
+
+class KeyValues {
+  public:
+    explicit KeyValues(Limits limits = {}) : limits_(limits) {}
+
+    // Serves a request, appending to `replies` in the order in which they must go out.
+    Result<> handle(ConnectionId from, Request request, std::vector<Reply>& replies);
+
+    // The connection is gone: its wait and its watches with it. What it stored stays.
+    void closed(ConnectionId connection);
+
+    std::size_t num_keys() const { return values_.size(); }
+    std::size_t num_waits() const { return waits_.size(); }
+
+  private:
+    using Replies = std::vector<Reply>;
+    using StoredValue = std::shared_ptr<std::string>;
+
+    void compare_set(ConnectionId from, Request& request, Replies& replies);
+    Result<> add(ConnectionId from, const Request& request, Replies& replies);
+    Result<> append(Request& request, Replies& replies);
+    void delete_key(ConnectionId from, const std::string& key, Replies& replies);
+    void wait(ConnectionId from, std::vector<std::string>& keys, Replies& replies);
+    Result<> barrier(ConnectionId from, const Request& request, Replies& replies);
+    void queue_push(Request& request, Replies& replies);
+    void queue_pop(ConnectionId from, const std::string& key, Replies& replies);
+    std::size_t queue_length(const std::string& key) const;
+    void list_keys(ConnectionId from, Replies& replies) const;
+
+    // The counter under a key, 0 when there is none.
+    Result<std::int64_t> counter(const Request& request) const;
+    SharedValue find(const std::string& key) const;
+    bool present(const std::string& key) const;
+    bool all_present(const std::vector<std::string>& keys) const;
+    // Stores without waking; store() also wakes who waits for the key.
+    void put(const std::string& key, std::string value, Replies& replies);
+    void store(const std::string& key, std::string value, Replies& replies);
+    void wake(const std::string& key, Replies& replies);
+
+    Limits limits_;
+    std::unordered_map<std::string, StoredValue> values_;
+    std::unordered_map<std::string, std::deque<SharedValue>>
+        queues_;  // a name space of its own; none is empty
+    Waits waits_;
+    Watches watches_;
+};
+
+}  // namespace ddprun::store

@@ -1,0 +1,174 @@
+#include "rendezvous/store/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace ddprun::store {
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kReadBuffer = 256 << 10;
+// Out of file descriptors or memory: connections wait in the backlog meanwhile.
+constexpr std::chrono::milliseconds kAcceptAgainAfter{100};
+// Addresses remembered as refused; a scan from more of them is not worth more lines.
+constexpr std::size_t kRefusedToName = 256;
+
+std::string name_of(const tcp::endpoint& peer) {
+    const asio::ip::address address = plain_address(peer.address());
+    std::string name = address.to_string();
+    if (address.is_v6()) name = '[' + name + ']';
+    return name + ':' + std::to_string(peer.port());
+}
+
+std::optional<std::set<asio::ip::address>> plain_addresses(
+    const std::optional<std::set<asio::ip::address>>& addresses) {
+    if (!addresses) return std::nullopt;
+    std::set<asio::ip::address> plain;
+    for (const auto& address : *addresses) plain.insert(plain_address(address));
+    return plain;
+}
+
+}  // namespace
+
+asio::ip::address plain_address(const asio::ip::address& address) {
+    if (!address.is_v6()) return address;
+    asio::ip::address_v6 v6 = address.to_v6();
+    if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
+    v6.scope_id(0);
+    return v6;
+}
+
+Server::Server(tcp::acceptor acceptor, ServerOptions options)
+    : acceptor_(std::move(acceptor)),
+      accept_timer_(acceptor_.get_executor()),
+      options_(std::move(options)),
+      key_values_(options_.limits),
+      read_buffer_(kReadBuffer) {
+    options_.allowed = plain_addresses(options_.allowed);
+}
+
+Server::~Server() { stop(); }
+
+void Server::start() { accept(); }
+
+void Server::stop() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    accept_timer_.cancel();
+    for (const auto& [id, session] : sessions_) session->close();
+    sessions_.clear();
+}
+
+void Server::accept() {
+    acceptor_.async_accept(
+        peer_, [this, alive = std::weak_ptr(alive_)](const error_code& error, tcp::socket socket) {
+            if (alive.expired() || !acceptor_.is_open()) return;
+            on_accept(error, std::move(socket));
+        });
+}
+
+void Server::on_accept(const error_code& error, tcp::socket socket) {
+    // A connection that was given up before we took it says nothing about the next one.
+    const bool only_this_one = error == asio::error::connection_aborted;
+    if (error && !only_this_one) return accept_later(error);
+    if (!error) {
+        accept_failing_ = false;
+        admit(std::move(socket));
+    }
+    accept();
+}
+
+void Server::accept_later(const error_code& error) {
+    if (!std::exchange(accept_failing_, true)) {
+        log("the store cannot take connections now: " + error.message() +
+            "; it tries on, workers wait; see ulimit -n if these are file descriptors");
+    }
+    accept_timer_.expires_after(kAcceptAgainAfter);
+    accept_timer_.async_wait([this, alive = std::weak_ptr(alive_)](const error_code& cancelled) {
+        if (cancelled || alive.expired() || !acceptor_.is_open()) return;
+        accept();
+    });
+}
+
+void Server::admit(tcp::socket socket) {
+    const asio::ip::address address = plain_address(peer_.address());
+    if (options_.allowed && !options_.allowed->contains(address)) return refuse(address);
+    ++last_id_.value;
+    SessionOwner& owner = *this;
+    const auto session =
+        std::make_shared<Session>(last_id_, std::move(socket), name_of(peer_),
+                                  Decoder(options_.limits, options_.legacy), owner);
+    sessions_.emplace(last_id_, session);
+    session->start();
+}
+
+void Server::refuse(const asio::ip::address& address) {
+    if (refused_.size() >= kRefusedToName || !refused_.insert(address).second) return;
+    log("the store refused a connection from " + address.to_string() +
+        ", which is no address of a member of this generation; further ones from there are not "
+        "logged; --store-allow admits more");
+}
+
+void Server::on_requests(Session& session, std::vector<Request>& requests) {
+    note_contact(session);
+    for (Request& request : requests) {
+        if (!serve(session, request)) break;
+    }
+    flush_queued();
+}
+
+void Server::note_contact(Session& session) {
+    if (std::exchange(session.made_contact, true)) return;
+    contacts_.fetch_add(1, std::memory_order_relaxed);
+    if (options_.on_contact) options_.on_contact();
+}
+
+bool Server::serve(Session& session, Request& request) {
+    if (!takes_replies(session)) return false;
+    const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
+    queue_replies(session);
+    if (!served) session.end(served.error().sentence());
+    return !session.closed();
+}
+
+void Server::queue_replies(const Session& asker) {
+    for (Reply& reply : replies_) {
+        const auto found = sessions_.find(reply.to);
+        if (found == sessions_.end()) continue;
+        const std::shared_ptr<Session> session = found->second;
+        // Whoever asked was looked at before the request: all replies to one request go out,
+        // however large.
+        if (session.get() != &asker && !takes_replies(*session)) continue;
+        if (session->queued_bytes() == 0) to_flush_.push_back(session);
+        session->queue(std::move(reply));
+    }
+    replies_.clear();
+}
+
+bool Server::takes_replies(Session& session) {
+    if (session.queued_bytes() <= options_.max_queued_output) return true;
+    session.end("it does not take its replies, " + std::to_string(session.queued_bytes()) +
+                " bytes are waiting, the limit is " + std::to_string(options_.max_queued_output));
+    return false;
+}
+
+void Server::flush_queued() {
+    for (const auto& session : to_flush_) session->flush();
+    to_flush_.clear();
+}
+
+void Server::on_end(Session& session, const std::string& why) {
+    if (!why.empty()) log("the store closed the connection of " + session.peer() + ": " + why);
+    key_values_.closed(session.id());
+    sessions_.erase(session.id());
+}
+
+void Server::log(const std::string& sentence) const {
+    if (options_.log) options_.log(sentence);
+}
+
+}  // namespace ddprun::store

@@ -1,0 +1,98 @@
+// The worker store as a TCP server: takes connections, feeds their requests to the KeyValues, sends
+// the replies.
+//
+// Everything happens on the thread that runs the acceptor's io_context, callbacks too; only
+// contacts() may be called from any thread. Construct, start(), stop() and destroy on that thread,
+// or while it does not run. The io_context must outlive the server. One connection's garbage,
+// slowness or death closes that connection and no other. Names of peers are never looked up.
+// Connections are never closed for being idle: workers stay silent for days.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/store/key_values.h"
+#include "rendezvous/store/session.h"
+
+namespace ddprun::store {
+
+struct ServerOptions {
+    // Who may connect: addresses of all interfaces of the members. Nothing: anyone. IPv4 addresses
+    // that arrive mapped into IPv6 count as IPv4, on both sides.
+    std::optional<std::set<boost::asio::ip::address>> allowed;
+    Limits limits;
+    // Output waiting for one connection. The replies to one request may pass it, for values may be
+    // larger; whatever would come on top of that closes the connection.
+    std::size_t max_queued_output = 256 << 20;
+    // What clients without a greeting are taken for; legacy decides by how they send (see Dialect).
+    Dialect legacy = Dialect::legacy;
+    // A sentence for the operator: refused addresses (each once), closed connections and why,
+    // accept errors.
+    std::function<void(const std::string&)> log;
+    // A connection has sent its first complete request; called after contacts() has grown.
+    std::function<void()> on_contact;
+};
+
+// IPv4 out of a mapped IPv6 address, and link-local addresses without their interface.
+boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
+
+class Server : private SessionOwner {
+  public:
+    // The acceptor is open, bound and listening.
+    Server(boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    void start();
+    void stop();  // closes the listening socket and all connections; the destructor does it too
+
+    // Connections that have ever sent a complete request. A worker makes at least one: torch 1.13
+    // opens a second one, which stays silent and is not counted, and a worker that clones its store
+    // counts again.
+    std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
+    std::size_t connections() const { return sessions_.size(); }
+
+  private:
+    void accept();
+    void on_accept(const boost::system::error_code& error, boost::asio::ip::tcp::socket socket);
+    void accept_later(const boost::system::error_code& error);
+    void admit(boost::asio::ip::tcp::socket socket);
+    void refuse(const boost::asio::ip::address& address);
+
+    void on_requests(Session& session, std::vector<Request>& requests) override;
+    void on_end(Session& session, const std::string& why) override;
+    std::span<char> read_buffer() override { return read_buffer_; }
+    void note_contact(Session& session);
+    bool serve(Session& session, Request& request);
+    void queue_replies(const Session& asker);
+    bool takes_replies(Session& session);  // else it has been ended
+    void flush_queued();
+    void log(const std::string& sentence) const;
+
+    boost::asio::ip::tcp::acceptor acceptor_;
+    boost::asio::steady_timer accept_timer_;
+    boost::asio::ip::tcp::endpoint peer_;  // of the connection being accepted
+    bool accept_failing_ = false;          // said so already
+    ServerOptions options_;
+    KeyValues key_values_;
+    std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
+    ConnectionId last_id_{0};
+    std::set<boost::asio::ip::address> refused_;  // said so already
+    std::atomic<std::uint64_t> contacts_{0};
+    std::vector<char> read_buffer_;
+    std::vector<Reply> replies_;
+    std::vector<std::shared_ptr<Session>> to_flush_;
+    std::shared_ptr<bool> alive_ =
+        std::make_shared<bool>(true);  // expired: a handler must not touch us
+};
+
+}  // namespace ddprun::store

@@ -1,0 +1,177 @@
+#include "rendezvous/store/session.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <new>
+#include <utility>
+
+namespace ddprun::store {
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// Reads in a row from one connection before the others get their turn.
+constexpr int kReadsInARow = 8;
+// And bytes written in a row, which a fast reader of a large value would take without end.
+constexpr std::size_t kWriteInARow = 4 << 20;
+// Buffers in one gathered write, and from which size on a piece is not joined with the next small
+// one.
+constexpr std::size_t kBuffersAWrite = 32;
+constexpr std::size_t kJoinUpTo = 16 << 10;
+
+bool would_block(const error_code& error) {
+    return error == asio::error::would_block || error == asio::error::try_again;
+}
+
+// Peers that leave without good-bye are ordinary: workers are killed.
+bool peer_left(const error_code& error) {
+    return error == asio::error::eof || error == asio::error::connection_reset ||
+           error == asio::error::broken_pipe;
+}
+
+}  // namespace
+
+Session::Session(ConnectionId id, asio::ip::tcp::socket socket, std::string peer, Decoder decoder,
+                 SessionOwner& owner)
+    : id_(id),
+      socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      decoder_(decoder),
+      owner_(owner) {}
+
+void Session::start() {
+    error_code ignored;  // options improve a connection, none is needed
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+    error_code error;
+    socket_.non_blocking(true, error);
+    if (error) return end("cannot be made non-blocking: " + error.message());
+    wait_readable();
+}
+
+void Session::wait_readable() {
+    if (reading_ || closed() || peer_finished_ || queued_bytes_ > kPauseReadingAt) return;
+    reading_ = true;
+    socket_.async_wait(asio::socket_base::wait_read, [self = shared_from_this()](error_code error) {
+        self->reading_ = false;
+        if (error || self->closed()) return;
+        self->read();
+    });
+}
+
+void Session::read() {
+    try {
+        for (int i = 0; i < kReadsInARow; ++i) {
+            if (!read_once()) break;
+        }
+    } catch (const std::bad_alloc&) {
+        end("no memory for its requests");
+    }
+    wait_readable();
+}
+
+// Whether there may be more to read at once.
+bool Session::read_once() {
+    const std::span<char> room = owner_.read_buffer();
+    error_code error;
+    const std::size_t got = socket_.read_some(asio::buffer(room.data(), room.size()), error);
+    if (would_block(error)) return false;
+    if (error == asio::error::eof && queued_bytes_ > 0) {
+        peer_finished_ = true;
+        return false;
+    }
+    if (error) {
+        end(peer_left(error) ? std::string() : error.message());
+        return false;
+    }
+    const bool burst_ends = got < room.size();
+    requests_.clear();
+    const Result<> decoded = decoder_.feed({room.data(), got}, burst_ends, requests_);
+    if (!requests_.empty()) owner_.on_requests(*this, requests_);
+    if (!decoded && !closed()) end(decoded.error().sentence());
+    return !burst_ends && !closed() && queued_bytes_ <= kPauseReadingAt;
+}
+
+void Session::queue(Reply reply) {
+    if (closed()) return;
+    queued_bytes_ += reply.size();
+    const bool join = !output_.empty() && !output_.back().value &&
+                      output_.back().bytes.size() + reply.bytes.size() <= kJoinUpTo;
+    if (join) {
+        output_.back().bytes += reply.bytes;
+        output_.back().value = std::move(reply.value);
+    } else {
+        output_.push_back({std::move(reply.bytes), std::move(reply.value)});
+    }
+}
+
+void Session::flush() {
+    if (writing_ || closed()) return;
+    error_code error;
+    const std::size_t before = queued_bytes_;
+    while (queued_bytes_ > 0 && !error && before - queued_bytes_ < kWriteInARow)
+        write_pieces(error);
+    if (error && !would_block(error))
+        return end(peer_left(error) ? std::string() : error.message());
+    if (queued_bytes_ > 0) return wait_writable();
+    if (peer_finished_) return end({});
+    wait_readable();
+}
+
+void Session::wait_writable() {
+    writing_ = true;
+    socket_.async_wait(asio::socket_base::wait_write,
+                       [self = shared_from_this()](error_code error) {
+                           self->writing_ = false;
+                           if (error || self->closed()) return;
+                           self->flush();
+                       });
+}
+
+void Session::write_pieces(error_code& error) {
+    std::array<asio::const_buffer, kBuffersAWrite> buffers;
+    std::size_t count = 0;
+    std::size_t skip = front_sent_;
+    const auto add = [&](const std::string& bytes) {
+        const std::size_t skipped = std::min(skip, bytes.size());
+        skip -= skipped;
+        if (bytes.size() > skipped) buffers[count++] = asio::buffer(bytes) + skipped;
+    };
+    for (const Piece& piece : output_) {
+        if (count + 2 > buffers.size()) break;
+        add(piece.bytes);
+        if (piece.value) add(*piece.value);
+    }
+    discard(socket_.write_some(std::span(buffers.data(), count), error));
+}
+
+void Session::discard(std::size_t sent) {
+    queued_bytes_ -= sent;
+    front_sent_ += sent;
+    while (!output_.empty()) {
+        const Piece& front = output_.front();
+        const std::size_t size = front.bytes.size() + (front.value ? front.value->size() : 0);
+        if (front_sent_ < size) break;
+        front_sent_ -= size;
+        output_.pop_front();
+    }
+}
+
+void Session::close() {
+    error_code ignored;
+    socket_.close(ignored);
+    output_.clear();
+    queued_bytes_ = 0;
+    front_sent_ = 0;
+}
+
+void Session::end(const std::string& why) {
+    if (closed()) return;
+    const auto self = shared_from_this();  // the owner lets go of us
+    close();
+    owner_.on_end(*this, why);
+}
+
+}  // namespace ddprun::store

@@ -1,0 +1,95 @@
+#include "rendezvous/store/store_thread.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace ddprun::store {
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+// Which of the two kinds of address a socket was bound to; the agent hands over a bare descriptor.
+Result<tcp> protocol_of(int fd) {
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0) {
+        if (name.ss_family == AF_INET) return tcp::v4();
+        if (name.ss_family == AF_INET6) return tcp::v6();
+        errno = EAFNOSUPPORT;
+    }
+    return Error(ErrorCode::internal, "descriptor " + std::to_string(fd) +
+                                          " for the worker store: " + std::strerror(errno));
+}
+
+// A thread starts with its maker's mask; signals are for the main loop.
+class SignalsBlocked {
+  public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, ServerOptions options) {
+    const Result<tcp> protocol = protocol_of(listening_fd);
+    if (!protocol) {
+        ::close(listening_fd);
+        return protocol.error();
+    }
+    auto io = std::make_unique<asio::io_context>(1);
+    tcp::acceptor acceptor(*io);
+    error_code error;
+    acceptor.assign(*protocol, listening_fd, error);
+    if (error) {
+        ::close(listening_fd);
+        return Error(ErrorCode::internal,
+                     "the listening socket of the worker store: " + error.message());
+    }
+    std::unique_ptr<StoreThread> store(
+        new StoreThread(std::move(io), std::move(acceptor), std::move(options)));
+    const Result<> running = store->run();
+    if (!running) return running.error();
+    return store;
+}
+
+StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, tcp::acceptor acceptor,
+                         ServerOptions options)
+    : io_(std::move(io)), server_(std::move(acceptor), std::move(options)) {}
+
+Result<> StoreThread::run() {
+    server_.start();
+    const SignalsBlocked blocked;
+    try {
+        thread_ = std::thread([this] { io_->run(); });
+    } catch (const std::system_error& error) {
+        return Error(ErrorCode::unavailable,
+                     std::string("no thread for the worker store: ") + error.what());
+    }
+    return {};
+}
+
+StoreThread::~StoreThread() {
+    // Nothing of a store is worth finishing: who still talks to it belongs to a generation that has
+    // ended.
+    io_->stop();
+    if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace ddprun::store

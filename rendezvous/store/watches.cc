@@ -1,0 +1,40 @@
+#include "rendezvous/store/watches.h"
+
+namespace ddprun::store {
+namespace {
+
+enum class Change : std::uint8_t { updated = 0, created = 1, deleted = 2 };
+
+}  // namespace
+
+void Watches::add(ConnectionId connection, const std::string& key) {
+    by_key_[key].insert(connection);
+    by_connection_[connection].insert(key);
+}
+
+void Watches::changed(const std::string& key, const std::string* before, const std::string* after,
+                      std::vector<Reply>& replies) const {
+    if (by_key_.empty()) return;
+    const auto watchers = by_key_.find(key);
+    if (watchers == by_key_.end()) return;
+    const Change change = !before ? Change::created : !after ? Change::deleted : Change::updated;
+    std::string record(1, static_cast<char>(change));
+    put_text(record, key);
+    put_text(record, before ? *before : std::string());
+    put_text(record, after ? *after : std::string());
+    for (const ConnectionId connection : watchers->second) {
+        replies.push_back({connection, record, nullptr});
+    }
+}
+
+void Watches::drop(ConnectionId connection) {
+    const auto keys = by_connection_.extract(connection);
+    if (keys.empty()) return;
+    for (const std::string& key : keys.mapped()) {
+        const auto watchers = by_key_.find(key);
+        watchers->second.erase(connection);
+        if (watchers->second.empty()) by_key_.erase(watchers);
+    }
+}
+
+}  // namespace ddprun::store

@@ -1,0 +1,183 @@
+#include "rendezvous/wire_parts.h"
+
+#include <algorithm>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr Duration kYear = std::chrono::hours{24 * 365};
+constexpr std::size_t kMaxAddress = 64;
+
+std::uint16_t read_port(const Place& place, const char* field, std::uint32_t value) {
+    return static_cast<std::uint16_t>(place.integer(field, value, 0, UINT16_MAX));
+}
+
+}  // namespace
+
+std::string TextBudget::take(const std::string& text) {
+    std::string part = clipped(text, std::min(left_, kMaxText));
+    left_ -= std::min(left_, part.size() + 8);  // an empty text is not free on the wire
+    return part;
+}
+
+std::string clipped(const std::string& text, std::size_t size) { return text.substr(0, size); }
+
+Generation read_generation(const Place& place, const char* field, std::int64_t value) {
+    return Generation{place.integer(field, value, kNoGeneration.value, kMaxNumber)};
+}
+
+EntryNumber read_entry(const Place& place, const char* field, std::int64_t value) {
+    return EntryNumber{place.integer(field, value, kNoEntry.value, kMaxNumber)};
+}
+
+void write(const NodeId& from, link::NodeId& to) {
+    to.set_name(from.name);
+    to.set_incarnation(from.incarnation.value);
+}
+
+NodeId read(const Place& place, const link::NodeId& from) {
+    return {place.text("name", from.name(), 1, kMaxName), Incarnation{from.incarnation()}};
+}
+
+void write(const Times& from, link::Times& to) {
+    to.set_lease(from.lease.count());
+    to.set_join_timeout(from.join_timeout.count());
+    to.set_last_call(from.last_call.count());
+}
+
+Times read(const Place& place, const link::Times& from) {
+    Times times;
+    times.lease = place.duration("lease", from.lease(), std::chrono::milliseconds{1}, kYear);
+    times.join_timeout = place.duration("join_timeout", from.join_timeout(), Duration{0}, kYear);
+    times.last_call = place.duration("last_call", from.last_call(), Duration{0}, kYear);
+    return times;
+}
+
+void write(const Offer& from, link::Offer& to) {
+    to.set_slots(from.slots);
+    if (from.node_rank) to.set_node_rank(*from.node_rank);
+    to.set_address(from.address);
+    for (const std::string& address : from.addresses) to.add_addresses(address);
+    to.set_service_port(from.service_port);
+    to.set_store_port(from.store_port);
+}
+
+Offer read(const Place& place, const link::Offer& from) {
+    Offer offer;
+    offer.slots = place.small("slots", from.slots(), 1, kMaxSlots);
+    if (from.has_node_rank())
+        offer.node_rank =
+            place.small("node_rank", from.node_rank(), 0, static_cast<int>(kMaxNodes));
+    offer.address = place.text("address", from.address(), 0, kMaxName);
+    if (place.count("addresses", from.addresses().size(), kMaxAddresses))
+        for (const std::string& address : from.addresses())
+            offer.addresses.push_back(place.text("addresses", address, 1, kMaxAddress));
+    offer.service_port = read_port(place, "service_port", from.service_port());
+    offer.store_port = read_port(place, "store_port", from.store_port());
+    return offer;
+}
+
+void write(const Assignment& from, link::Assignment& to) {
+    to.set_generation(from.generation.value);
+    for (const Member& member : from.members) {
+        link::Member& one = *to.add_members();
+        write(member.node, *one.mutable_node());
+        write(member.offer, *one.mutable_offer());
+        one.set_rank_offset(member.rank_offset);
+    }
+    to.set_world_size(from.world_size);
+    to.set_restarts(from.restarts);
+    to.set_max_restarts(from.max_restarts);
+    to.set_cause(clipped(from.cause));
+}
+
+Assignment read(const Place& place, const link::Assignment& from) {
+    Assignment assignment;
+    assignment.generation = read_generation(place, "generation", from.generation());
+    if (!place.count("members", from.members().size(), kMaxNodes)) return assignment;
+    for (int i = 0; i < from.members_size(); ++i) {
+        const Place here = place.at("members", i);
+        const link::Member& member = from.members(i);
+        assignment.members.push_back(
+            {read(here.at("node"), member.node()), read(here.at("offer"), member.offer()),
+             here.small("rank_offset", member.rank_offset(), 0, kMaxWorld)});
+    }
+    assignment.world_size = place.small("world_size", from.world_size(), 0, kMaxWorld);
+    assignment.restarts = place.small("restarts", from.restarts(), 0, kMaxWorld);
+    assignment.max_restarts =
+        place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
+    assignment.cause = place.text("cause", from.cause(), 0, kMaxText);
+    check_assignment(place, assignment);
+    return assignment;
+}
+
+void check_assignment(const Place& place, const Assignment& assignment) {
+    if (assignment.members.empty()) place.complain("members", "there is none");
+    int world = 0;
+    for (const Member& member : assignment.members) {
+        if (member.rank_offset != world)
+            place.complain("members", "rank offset " + std::to_string(member.rank_offset) + " of " +
+                                          member.node.name + " is not " + std::to_string(world));
+        world += member.offer.slots;
+    }
+    if (assignment.world_size != world)
+        place.complain("world_size", std::to_string(assignment.world_size) +
+                                         " is not the sum of the slots, " + std::to_string(world));
+}
+
+void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget) {
+    to.set_rank(from.rank);
+    to.set_local_rank(from.local_rank);
+    to.set_pid(from.pid);
+    to.set_exit_code(from.exit_code);
+    to.set_signal(from.signal);
+    to.set_age(from.age.count());
+    to.set_sentence(budget.take(from.sentence));
+    to.set_error(budget.take(from.error));
+    // The last lines matter most.
+    const std::size_t skip = from.tail.size() - std::min(from.tail.size(), kMaxTail);
+    for (std::size_t i = skip; i < from.tail.size() && !budget.empty(); ++i)
+        to.add_tail(budget.take(from.tail[i]));
+}
+
+WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
+    WorkerOutcome outcome;
+    outcome.rank = place.small("rank", from.rank(), 0, kMaxWorld);
+    outcome.local_rank = place.small("local_rank", from.local_rank(), 0, kMaxSlots - 1);
+    outcome.pid = place.integer("pid", from.pid(), 0, kMaxNumber);
+    outcome.exit_code = place.small("exit_code", from.exit_code(), 0, 255);
+    outcome.signal = place.small("signal", from.signal(), 0, 64);
+    outcome.age = place.duration("age", from.age(), Duration{0}, kYear);
+    outcome.sentence = place.text("sentence", from.sentence(), 0, kMaxText);
+    outcome.error = place.text("error", from.error(), 0, kMaxText);
+    if (place.count("tail", from.tail().size(), kMaxTail))
+        for (const std::string& line : from.tail())
+            outcome.tail.push_back(place.text("tail", line, 0, kMaxText));
+    return outcome;
+}
+
+void write(const Ending& from, link::Ending& to) {
+    TextBudget budget(std::size_t{1} << 20);
+    to.set_verdict(static_cast<int>(from.verdict));
+    to.set_code(from.code);
+    to.set_sentence(clipped(from.sentence));
+    if (from.first_failure) write(*from.first_failure, *to.mutable_first_failure(), budget);
+    to.set_first_failure_node(from.first_failure_node);
+    to.set_consequences(from.consequences);
+}
+
+Ending read(const Place& place, const link::Ending& from) {
+    Ending ending;
+    ending.verdict = static_cast<Verdict>(
+        place.small("verdict", from.verdict(), 0, static_cast<int>(Verdict::user_signal)));
+    ending.code = place.small("code", from.code(), 0, 255);
+    ending.sentence = place.text("sentence", from.sentence(), 0, kMaxText);
+    if (from.has_first_failure())
+        ending.first_failure = read(place.at("first_failure"), from.first_failure());
+    ending.first_failure_node =
+        place.text("first_failure_node", from.first_failure_node(), 0, kMaxName);
+    ending.consequences = place.small("consequences", from.consequences(), 0, kMaxWorld);
+    return ending;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,49 @@
+// The nouns of model.h inside messages ↔ their protobuf, for wire_to_leader.cc and wire_to_node.cc
+// only. What is read is checked; faults are noted at their Place.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "proto/agent_link.pb.h"
+#include "rendezvous/model.h"
+#include "rendezvous/wire_check.h"
+
+namespace ddprun::rendezvous {
+
+// What may still be spent on texts in one message; each text takes at most kMaxText of it.
+class TextBudget {
+  public:
+    explicit TextBudget(std::size_t left) : left_(left) {}
+    std::string take(const std::string& text);
+    bool empty() const { return left_ == 0; }
+
+  private:
+    std::size_t left_;
+};
+
+std::string clipped(const std::string& text, std::size_t size = kMaxText);
+
+void write(const NodeId& from, link::NodeId& to);
+void write(const Times& from, link::Times& to);
+void write(const Offer& from, link::Offer& to);
+void write(const Assignment& from, link::Assignment& to);
+void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget);
+void write(const Ending& from, link::Ending& to);
+
+NodeId read(const Place& place, const link::NodeId& from);
+Times read(const Place& place, const link::Times& from);
+Offer read(const Place& place, const link::Offer& from);
+Assignment read(const Place& place, const link::Assignment& from);
+WorkerOutcome read(const Place& place, const link::WorkerOutcome& from);
+Ending read(const Place& place, const link::Ending& from);
+
+// A generation or an entry number: -1 (none) or more.
+Generation read_generation(const Place& place, const char* field, std::int64_t value);
+EntryNumber read_entry(const Place& place, const char* field, std::int64_t value);
+
+// Ranks are contiguous, the world is the sum of the slots, there is a member: what all who use an
+// Assignment rely on.
+void check_assignment(const Place& place, const Assignment& assignment);
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,159 @@
+// What a node says.
+#include <algorithm>
+
+#include "rendezvous/frame.h"
+#include "rendezvous/wire.h"
+#include "rendezvous/wire_parts.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxRunId = 1024;
+constexpr std::size_t kMaxVersion = 64;
+constexpr std::size_t kReportTexts = std::size_t{2}
+                                     << 20;  // leaves room in kNodeFrameLimit for all else
+constexpr std::size_t kMaxOutcomes = kMaxSlots;
+
+// ---- to bytes
+
+void write(const Beat& from, link::Beat& to) {
+    to.set_number(from.number);
+    to.set_echo(from.echo);
+    to.set_floor(from.floor.value);
+    to.set_seen(from.seen.value);
+    to.set_running(from.running.value);
+    if (from.silent != Duration::max()) to.set_silent(from.silent.count());
+    to.set_progressed(from.progressed);
+    to.set_step(from.step);
+    to.set_snapshot(from.snapshot);
+}
+
+struct Writer {
+    link::ToLeader& to;
+
+    void operator()(const Hello& hello) const {
+        link::Hello& out = *to.mutable_hello();
+        out.set_run_id(hello.run_id);
+        rendezvous::write(hello.node, *out.mutable_node());
+        out.set_version(hello.version);
+        out.set_requeue(hello.requeue);
+    }
+    void operator()(const Join& join) const {
+        rendezvous::write(join.offer, *to.mutable_join()->mutable_offer());
+        write(join.beat, *to.mutable_join()->mutable_beat());
+    }
+    void operator()(const Beat& beat) const { write(beat, *to.mutable_beat()); }
+    void operator()(const Report& report) const {
+        link::Report& out = *to.mutable_report();
+        out.set_generation(report.generation.value);
+        out.set_complete(report.complete);
+        TextBudget budget(kReportTexts);
+        for (const WorkerOutcome& outcome : report.outcomes)
+            rendezvous::write(outcome, *out.add_outcomes(), budget);
+    }
+    void operator()(const StopAsked& asked) const {
+        to.mutable_stop_asked()->set_signal(asked.signal);
+        to.mutable_stop_asked()->set_reason(clipped(asked.reason));
+    }
+    void operator()(const Leave& leave) const {
+        to.mutable_leave()->set_reason(clipped(leave.reason));
+    }
+    void operator()(const Gone& gone) const {
+        rendezvous::write(gone.node, *to.mutable_gone()->mutable_node());
+    }
+};
+
+// ---- from bytes
+
+Hello read(const Place& place, const link::Hello& from) {
+    Hello hello;
+    hello.run_id = place.text("run_id", from.run_id(), 0, kMaxRunId);
+    hello.node = rendezvous::read(place.at("node"), from.node());
+    hello.version = place.text("version", from.version(), 0, kMaxVersion);
+    hello.requeue = place.small("requeue", from.requeue(), 0, kMaxWorld);
+    return hello;
+}
+
+Beat read(const Place& place, const link::Beat& from) {
+    Beat beat;
+    beat.number = place.integer("number", from.number(), 1, kMaxNumber);
+    beat.echo = place.integer("echo", from.echo(), 0, kMaxNumber);
+    beat.floor = read_generation(place, "floor", from.floor());
+    beat.seen = read_entry(place, "seen", from.seen());
+    beat.running = read_generation(place, "running", from.running());
+    beat.silent = from.has_silent()
+                      ? place.duration("silent", from.silent(), Duration{0}, Duration{kMaxNumber})
+                      : Duration::max();
+    beat.progressed = from.progressed();
+    beat.step = place.integer("step", from.step(), -1, kMaxNumber);
+    beat.snapshot = place.integer("snapshot", from.snapshot(), -1, kMaxNumber);
+    return beat;
+}
+
+Join read(const Place& place, const link::Join& from) {
+    return {rendezvous::read(place.at("offer"), from.offer()), read(place.at("beat"), from.beat())};
+}
+
+Report read(const Place& place, const link::Report& from) {
+    Report report;
+    report.generation = read_generation(place, "generation", from.generation());
+    report.complete = from.complete();
+    if (place.count("outcomes", from.outcomes().size(), kMaxOutcomes))
+        for (int i = 0; i < from.outcomes_size(); ++i)
+            report.outcomes.push_back(rendezvous::read(place.at("outcomes", i), from.outcomes(i)));
+    return report;
+}
+
+StopAsked read(const Place& place, const link::StopAsked& from) {
+    return {place.small("signal", from.signal(), 0, 64),
+            place.text("reason", from.reason(), 0, kMaxText)};
+}
+
+ToLeader read(Fault& fault, const link::ToLeader& from) {
+    switch (from.message_case()) {
+        case link::ToLeader::kHello:
+            return read(Place(fault, "Hello"), from.hello());
+        case link::ToLeader::kJoin:
+            return read(Place(fault, "Join"), from.join());
+        case link::ToLeader::kBeat:
+            return read(Place(fault, "Beat"), from.beat());
+        case link::ToLeader::kReport:
+            return read(Place(fault, "Report"), from.report());
+        case link::ToLeader::kStopAsked:
+            return read(Place(fault, "StopAsked"), from.stop_asked());
+        case link::ToLeader::kLeave:
+            return Leave{Place(fault, "Leave").text("reason", from.leave().reason(), 0, kMaxText)};
+        case link::ToLeader::kGone: {
+            const Place place(fault, "Gone");
+            return Gone{rendezvous::read(place.at("node"), from.gone().node())};
+        }
+        case link::ToLeader::MESSAGE_NOT_SET:
+            break;
+    }
+    Place(fault, "ToLeader").complain("message", "none that I know; is the other side newer?");
+    return Leave{};
+}
+
+}  // namespace
+
+std::string encode(const ToLeader& message) {
+    link::ToLeader to;
+    std::visit(Writer{to}, message);
+    return to.SerializeAsString();
+}
+
+Result<ToLeader> decode_to_leader(std::string_view bytes) {
+    link::ToLeader from;
+    if (bytes.size() > kNodeFrameLimit ||
+        !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+        return Error(ErrorCode::malformed, "ToLeader: these " + std::to_string(bytes.size()) +
+                                               " bytes are no protobuf message");
+    Fault fault;
+    ToLeader message = read(fault, from);
+    if (fault.first) return *fault.first;
+    return message;
+}
+
+std::string gone_frame(const NodeId& node) { return frame(encode(ToLeader(Gone{node}))); }
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,60 @@
+#include "slurm/count_list.h"
+
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "slurm/hostlist.h"
+
+namespace ddprun::slurm {
+namespace {
+
+constexpr std::int64_t kMostCount = 4294967295;  // Slurm's counts are 32 bit
+
+Error wrong(const char* what, std::size_t at) {
+    return Error(ErrorCode::malformed,
+                 std::string(what) + " at character " + std::to_string(at + 1));
+}
+
+// Digits at `at`, which moves behind them; nothing when there are none or the number is above
+// kMostCount.
+std::optional<std::int64_t> read_number(std::string_view text, std::size_t& at) {
+    std::int64_t value = 0;
+    auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    bool digit = at < text.size() && text[at] >= '0' && text[at] <= '9';
+    if (!digit || failure != std::errc() || value > kMostCount) return std::nullopt;
+    at = static_cast<std::size_t>(end - text.data());
+    return value;
+}
+
+// `(xN)` at `at`, or nothing at all, which is once.
+Result<std::int64_t> read_repetition(std::string_view text, std::size_t& at) {
+    if (at >= text.size() || text[at] != '(') return std::int64_t{1};
+    if (text.substr(at, 2) != "(x") return wrong("not a repetition like (x2)", at);
+    std::size_t digits = at + 2;
+    auto times = read_number(text, digits);
+    if (!times || *times == 0 || digits >= text.size() || text[digits] != ')')
+        return wrong("not a repetition like (x2)", at);
+    at = digits + 1;
+    return *times;
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> expand_count_list(std::string_view text) {
+    std::vector<std::int64_t> counts;
+    for (std::size_t at = 0;; ++at) {
+        auto count = read_number(text, at);
+        if (!count) return wrong("not a count", at);
+        std::size_t repetition_at = at;
+        auto times = read_repetition(text, at);
+        if (!times) return times.error();
+        if (counts.size() + static_cast<std::size_t>(*times) > kMostHosts)
+            return wrong("counts of more than 262144 nodes", repetition_at);
+        counts.insert(counts.end(), static_cast<std::size_t>(*times), *count);
+        if (at == text.size()) return counts;
+        if (text[at] != ',') return wrong("not a count", at);
+    }
+}
+
+}  // namespace ddprun::slurm

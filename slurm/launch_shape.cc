@@ -1,0 +1,74 @@
+#include "slurm/launch_shape.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ddprun::slurm {
+namespace {
+
+// Nodes of the job, as the batch script knows them; 1 when it does not say.
+int nodes_of_job(const Environment& environment) {
+    for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
+        auto entry = environment.find(name);
+        if (entry == environment.end()) continue;
+        int count = 0;
+        const std::string& text = entry->second;
+        auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+        if (failure == std::errc() && end == text.data() + text.size() && count > 0) return count;
+    }
+    return 1;
+}
+
+std::string job_name(const Environment& environment) {
+    auto entry = environment.find("SLURM_JOB_ID");
+    return entry == environment.end() ? "this job" : "job " + entry->second;
+}
+
+Result<LaunchShape> within_step(const Allocation& allocation) {
+    int most = 1;
+    if (!allocation.tasks_per_node.empty())
+        most = *std::ranges::max_element(allocation.tasks_per_node);
+    if (most == 1) return LaunchShape{LaunchShape::Kind::agent_per_node, ""};
+    // Told by every node in the same words, also by those that have one task only.
+    int here = allocation.tasks_here();
+    std::string count = std::to_string(most);
+    return Error(ErrorCode::usage, "srun starts " + count + " ddprun on " +
+                                       (here == most ? "this node" : "a node of this step") +
+                                       ", where one is to start all workers; use srun "
+                                       "--ntasks-per-node=1 ddprun --nproc-per-node=" +
+                                       count + " (and --gpus-per-node=" + count +
+                                       " rather than --gpus-per-task)");
+}
+
+}  // namespace
+
+Result<LaunchShape> check_launch_shape(const Environment& environment,
+                                       const std::optional<Allocation>& allocation, bool one_node) {
+    if (allocation) return within_step(*allocation);
+    Context context = context_of(environment);
+    LaunchShape alone;
+    if (context == Context::none) return alone;
+    int nodes = nodes_of_job(environment);
+    std::string job = job_name(environment), count = std::to_string(nodes);
+    if (one_node) {
+        if (nodes > 1 || context == Context::shell)
+            alone.note = "runs on this host only, as asked, within " + job;
+        return alone;
+    }
+    if (context == Context::shell)
+        return Error(ErrorCode::usage,
+                     "this is the shell of salloc, not a node of " + job +
+                         "; use srun --ntasks-per-node=1 ddprun … (or --standalone for this host)");
+    if (nodes == 1) return alone;
+    if (context == Context::interactive) {
+        alone.note = "runs on this node only; for all " + count + " nodes of " + job +
+                     " use srun --overlap --ntasks-per-node=1 ddprun …";
+        return alone;
+    }
+    return Error(ErrorCode::usage,
+                 job + " has " + count +
+                     " nodes, but ddprun runs on this one only: srun is missing; "
+                     "use srun --ntasks-per-node=1 ddprun … (or --standalone for one node)");
+}
+
+}  // namespace ddprun::slurm

@@ -1,0 +1,184 @@
+// The keeper as the last line of the fence: deadlines, sweeps, the death of ddprun, its own death.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "tests/agent/keeper_bench.h"
+
+using namespace ddprun;
+using namespace ddprun::agent;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// Two that got away (own session, parent dead) and one that waits; each says "x" on descriptor 3 when it stands, and
+// holds it until it is gone. None of them minds SIGTERM.
+constexpr const char* kFamily =
+    "trap '' TERM; setsid sh -c '(sh -c \"echo x >&3; exec sleep 1000\" &) ; "
+    "setsid sh -c \"echo x >&3; exec sleep 1000\" & exit 0' & echo x >&3; exec sleep 1000";
+
+WorkerStart family(Pipe& alive) {
+    WorkerStart start = shell(kFamily);
+    start.extra = {{3, alive.in.get()}};
+    return start;
+}
+
+bool all_stand(Pipe& alive) {
+    alive.in.reset();
+    for (int i = 0; i < 6; ++i)
+        if (!alive.read_byte()) return false;
+    return true;
+}
+
+// A ddprun of its own, for the test to kill: it has a keeper with one family, and then does `then`.
+pid_t start_agent(Pipe& alive, int link, int listener, const std::function<void(Bench&)>& then) {
+    const pid_t agent = ::fork();
+    if (agent != 0) return agent;
+    {
+        Bench bench;
+        bench.keeper.prepare_gone("gone frame", link, listener);
+        bench.spawn(family(alive));
+        alive.in.reset();
+        alive.out.reset();
+        ::close(link);
+        if (bench.answered(1)) then(bench);
+    }
+    ::_exit(1);
+}
+
+int wait_for(pid_t pid) {
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    return status;
+}
+
+}  // namespace
+
+TEST(KeeperFence, ASweepLeavesNothing) {
+    Bench bench;
+    Pipe alive;
+    bench.spawn(family(alive));
+    ASSERT_TRUE(bench.answered(1));
+    ASSERT_TRUE(all_stand(alive));
+    bool swept = false;
+    bench.keeper.sweep([&] {
+        swept = true;
+        EXPECT_EQ(bench.exits.size(), 1U);
+        EXPECT_TRUE(alive.ended());
+    });
+    ASSERT_TRUE(bench.run_until([&] { return swept; }));
+    bench.spawn(shell("exit 0"));
+    EXPECT_TRUE(bench.exited(2));
+}
+
+TEST(KeeperFence, TheDeadlineKillsAndForbids) {
+    Bench bench;
+    Pipe alive;
+    const Time deadline = boot_now() + milliseconds{400};
+    bench.keeper.set_deadline(deadline, seconds{10});
+    bench.spawn(family(alive));
+    ASSERT_TRUE(all_stand(alive));
+    ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
+    EXPECT_GE(boot_now(), deadline);
+    EXPECT_TRUE(alive.ended());
+    EXPECT_EQ(bench.exits.size(), 1U);
+    bench.spawn(shell("exit 0"));
+    ASSERT_TRUE(bench.answered(2));
+    EXPECT_EQ(bench.errors.at(0).code(), ErrorCode::timed_out);
+    // A new generation, a new deadline.
+    bench.keeper.set_deadline(boot_now() + seconds{1000}, seconds{10});
+    bench.spawn(shell("exit 0"));
+    EXPECT_TRUE(bench.exited(2));
+}
+
+TEST(KeeperFence, AMovedDeadlineDoesNotFire) {
+    Bench bench;
+    bench.keeper.set_deadline(boot_now() + milliseconds{150}, seconds{10});
+    bench.keeper.set_deadline(boot_now() + seconds{1000}, seconds{10});
+    const Time begin = boot_now();
+    bench.spawn(shell("sleep 0.4"));
+    ASSERT_TRUE(bench.exited(1));
+    EXPECT_GE(boot_now() - begin, milliseconds{400});
+    EXPECT_EQ(bench.expired, 0);
+    EXPECT_EQ(bench.exits.begin()->second, 0);
+}
+
+// kill -9 of ddprun: everything it had started goes, then comes the word, then the port is free.
+TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
+    Pipe alive, listener;
+    int link[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    const pid_t agent = start_agent(alive, link[1], listener.in.get(), [](Bench& bench) {
+        bench.run_until([] { return false; });
+    });
+    ::close(link[1]);
+    listener.in.reset();
+    ASSERT_TRUE(all_stand(alive));
+    ::kill(agent, SIGKILL);
+    char frame[64] = {};
+    pollfd wait{link[0], POLLIN, 0};
+    ASSERT_GT(::poll(&wait, 1, kPatienceMs), 0);
+    EXPECT_EQ(::read(link[0], frame, sizeof frame), 10);
+    EXPECT_STREQ(frame, "gone frame");
+    EXPECT_TRUE(alive.ended());
+    EXPECT_EQ(listener.read_all(), "");
+    EXPECT_EQ(wait_for(agent), W_EXITCODE(0, SIGKILL));
+    EXPECT_GT(wait_for(-1), -1);  // the keeper, which has come to us; and nobody else
+    EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
+    ::close(link[0]);
+}
+
+// A ddprun that hangs cannot say that it noticed its deadline: it goes too, 0.1 lease later.
+TEST(KeeperFence, AFrozenAgentIsKilled) {
+    Pipe alive, listener;
+    const pid_t agent = start_agent(alive, -1, listener.in.get(), [](Bench& bench) {
+        bench.keeper.set_deadline(boot_now() + milliseconds{300}, seconds{1});
+        ::raise(SIGSTOP);
+    });
+    ASSERT_TRUE(all_stand(alive));
+    EXPECT_EQ(wait_for(agent), W_EXITCODE(0, SIGKILL));
+    EXPECT_EQ(listener.in.get() >= 0 ? listener.read_all() : "", "");
+    EXPECT_TRUE(alive.ended());
+    EXPECT_GT(wait_for(-1), -1);
+    EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
+}
+
+TEST(KeeperFence, AnAgentThatNoticesLives) {
+    Bench bench;
+    bench.keeper.set_deadline(boot_now() + milliseconds{50}, milliseconds{1000});
+    ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
+    bench.keeper.set_deadline(kNever, seconds{1});
+    bench.spawn(shell("sleep 0.4"));  // longer than the 0.1 lease; we are still here after it
+    EXPECT_TRUE(bench.exited(1));
+}
+
+// The keeper is killed: ddprun adopts and kills what it left, open spawns are answered, and a new keeper takes over.
+TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
+    Bench bench;
+    Pipe alive;
+    bench.spawn(family(alive));
+    ASSERT_TRUE(bench.answered(1));
+    ASSERT_TRUE(all_stand(alive));
+    ::kill(static_cast<pid_t>(bench.keeper.pid()), SIGKILL);
+    ASSERT_TRUE(bench.run_until([&] { return bench.died == 1; }));
+    EXPECT_TRUE(alive.ended());
+    EXPECT_FALSE(bench.keeper.alive());
+    bench.spawn(shell("exit 0"));
+    ASSERT_TRUE(bench.answered(2));
+    EXPECT_EQ(bench.errors.at(0).code(), ErrorCode::closed);
+    ASSERT_TRUE(bench.keeper.restart());
+    bench.spawn(shell("exit 5"));
+    ASSERT_TRUE(bench.exited(1));
+    EXPECT_EQ(bench.exits.begin()->second, W_EXITCODE(5, 0));
+}
+
+// Signals that end others do not end it.
+TEST(KeeperFence, TheKeeperIgnoresSignals) {
+    Bench bench;
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE, SIGALRM, SIGTSTP})
+        ::kill(static_cast<pid_t>(bench.keeper.pid()), signal);
+    bench.spawn(shell("exit 0"));
+    EXPECT_TRUE(bench.exited(1));
+    EXPECT_EQ(bench.died, 0);
+}

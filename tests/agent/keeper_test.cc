@@ -1,0 +1,119 @@
+// Workers by way of a real keeper: how they start, what they find, how their end is told.
+#include "agent/keeper.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "agent/hardware.h"
+#include "tests/agent/keeper_bench.h"
+
+using namespace ddprun;
+using namespace ddprun::agent;
+
+TEST(Keeper, TellsHowAWorkerEnded) {
+    Bench bench;
+    bench.spawn(shell("exit 3"));
+    ASSERT_TRUE(bench.answered(1));
+    bench.spawn(shell("kill -9 $$"));
+    ASSERT_TRUE(bench.exited(2));
+    ASSERT_EQ(bench.pids.size(), 2U);
+    EXPECT_EQ(bench.exits[bench.pids[0]], W_EXITCODE(3, 0));
+    EXPECT_EQ(bench.exits[bench.pids[1]], W_EXITCODE(0, SIGKILL));
+}
+
+TEST(Keeper, ReportsWhatCannotBeExecuted) {
+    Bench bench;
+    for (const char* program : {"/no/such/program", "no-such-program", "/etc/passwd", "/"}) {
+        WorkerStart start = shell("");
+        start.argv = {program};
+        bench.spawn(start);
+    }
+    WorkerStart lost = shell("true");
+    lost.cwd = "/no/such/folder";
+    bench.spawn(lost);
+    ASSERT_TRUE(bench.answered(5));
+    ASSERT_EQ(bench.errors.size(), 5U);
+    std::map<ErrorCode, int> codes;
+    for (const Error& error : bench.errors) ++codes[error.code()];
+    EXPECT_EQ(codes[ErrorCode::not_found], 2);
+    EXPECT_EQ(codes[ErrorCode::refused], 3);
+    EXPECT_TRUE(std::any_of(bench.errors.begin(), bench.errors.end(), [](const Error& error) {
+        return error.sentence() == "cannot execute /etc/passwd: Permission denied";
+    }));
+    bench.spawn(shell("exit 0"));  // and the next one does
+    EXPECT_TRUE(bench.exited(1));
+    EXPECT_EQ(bench.exits.size(), 1U);
+}
+
+// Its own session, the standard signals, only its own descriptors, its directory, CPU and limit.
+TEST(Keeper, GivesAWorkerACleanPlace) {
+    Bench bench;
+    Pipe output, extra;
+    WorkerStart start = shell(
+        "ls /proc/self/fd | tr '\\n' ' '; grep -E 'SigBlk|SigIgn' /proc/self/status; pwd; ulimit -Sn; "
+        "cut -d' ' -f5,6 /proc/$$/stat; echo $$ $$; grep Cpus_allowed_list /proc/self/status; echo $MARK; cat; echo x >&7");
+    start.stdout_fd = start.stderr_fd = output.in.get();
+    start.extra = {{7, extra.in.get()}};
+    start.cwd = "/usr";
+    start.nofile_soft = 99;
+    start.cpus = {allowed_cpus().back()};
+    start.environment.push_back("MARK=here");
+    bench.spawn(start);
+    extra.in.reset();
+    const std::string all = output.read_all();
+    ASSERT_TRUE(bench.exited(1));
+    ASSERT_EQ(bench.pids.size(), 1U);
+    const std::string pid = std::to_string(bench.pids[0]);
+    EXPECT_EQ(all, "0 1 2 3 7 SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n/usr\n99\n" + pid + " " + pid + "\n" +
+                       pid + " " + pid + "\nCpus_allowed_list:\t" + std::to_string(allowed_cpus().back()) + "\nhere\n");
+    EXPECT_EQ(extra.read_all(), "x\n");
+}
+
+TEST(Keeper, TakesAnEnvironmentOfMegabytes) {
+    Bench bench;
+    Pipe output;
+    WorkerStart start = shell("env | wc -c");
+    for (int i = 0; i < 15; ++i)
+        start.environment.push_back("BIG" + std::to_string(i) + "=" + std::string(100'000, 'x'));
+    start.stdout_fd = output.in.get();
+    bench.spawn(start);
+    EXPECT_GT(std::stol(output.read_all()), 1'500'000);
+    EXPECT_TRUE(bench.exited(1));
+}
+
+TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
+    Bench bench;
+    for (int i = 0; i < 64; ++i) {
+        WorkerStart start = shell("exit " + std::to_string(i));
+        bench.spawn(start);
+    }
+    ASSERT_TRUE(bench.exited(64));
+    ASSERT_EQ(bench.pids.size(), 64U);
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(bench.exits[bench.pids[static_cast<std::size_t>(i)]] & 0x7f, 0);
+}
+
+// The time that a restart pays for processes. Printed, with a generous bound, for machines differ.
+TEST(Keeper, StartsEightWorkersInMilliseconds) {
+    Bench bench;
+    double best = 1e9, best_main = 1e9;
+    for (std::size_t round = 1; round <= 10; ++round) {
+        Pipe output;
+        const Time begin = boot_now();
+        for (int i = 0; i < 8; ++i) {
+            WorkerStart start = shell("");
+            start.argv = {"/bin/echo", "x"};
+            start.stdout_fd = output.in.get();
+            bench.spawn(start);
+        }
+        ASSERT_TRUE(bench.answered(8 * round));
+        best = std::min(best, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
+        for (int i = 0; i < 16; ++i) ASSERT_TRUE(output.read_byte());
+        best_main = std::min(best_main, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
+        ASSERT_TRUE(bench.exited(8 * round));
+    }
+    std::printf("8 workers: all executed after %.2f ms, all have written after %.2f ms\n", best, best_main);
+    EXPECT_LT(best, 500);
+}

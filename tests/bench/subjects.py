@@ -1,0 +1,86 @@
+"""The launchers that are compared, and how each is told to start N workers on one node.
+
+  floor     tool.c: posix_spawn and wait, nothing else; what the kernel allows
+  mpirun    Open MPI
+  srun      Slurm, one node of ../tools/slurmlab ($SLURMLAB to use another); needs root
+  torchrun  $TORCHRUN, default torchrun on PATH
+  ddprun    $DDPRUN, default build/bin/ddprun of this tree; takes torchrun's options
+"""
+import atexit
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from workplace import HERE, tool
+
+ALL = ["floor", "mpirun", "srun", "torchrun", "ddprun"]
+PYTHON = os.environ.get("PT_PYTHON", "python3")
+TORCHRUN = os.environ.get("TORCHRUN", "torchrun")
+DDPRUN = os.environ.get("DDPRUN", str(HERE.parent.parent / "build" / "bin" / "ddprun"))
+SLURMLAB = os.environ.get("SLURMLAB", str(HERE.parent / "tools" / "slurmlab"))
+notes = []
+
+
+def note(text):
+    if text not in notes:
+        notes.append(text)
+
+
+def present(wanted, possible):
+    """Those of the possible subjects that were asked for and are installed; notes which are left out."""
+    return [name for name in ALL if name in wanted and name in possible and _installed(name)]
+
+
+def _installed(name):
+    if name == "floor":
+        return True
+    if name == "srun":
+        return _lab_is_up()
+    program = {"mpirun": "mpirun", "torchrun": TORCHRUN, "ddprun": DDPRUN}[name]
+    if program and shutil.which(program):
+        return True
+    note(f"{name} left out: " + (f"no {program}"))
+    return False
+
+
+_lab = []  # one word once it is known: "ours", "theirs" or "none"
+
+
+def _lab_is_up():
+    """Start the one-node Slurm once; a lab that somebody else has up is used as it is, and left up."""
+    if not _lab:
+        if Path("/var/run/netns/sl-ctl").exists():
+            _lab.append("theirs")
+            note("srun: used a Slurm lab that was up already")
+        elif os.geteuid() == 0 and subprocess.run([SLURMLAB, "up", "1"], capture_output=True).returncode == 0:
+            _lab.append("ours")
+            atexit.register(lab_down)
+        else:
+            _lab.append("none")
+            note("srun left out: no lab")
+    return _lab[0] != "none"
+
+
+def lab_down():
+    """Stop the Slurm lab if it was started here; the next use starts it again."""
+    if _lab == ["ours"]:
+        subprocess.run([SLURMLAB, "down"], capture_output=True)
+    _lab.clear()
+
+
+def elastic(name):
+    """The program of a subject with torchrun's command line."""
+    return {"torchrun": TORCHRUN, "ddprun": DDPRUN}[name]
+
+
+def command(name, workers, worker, options=(), timed=None):
+    """The command line that starts so many workers with a launcher; with timed, a file that gets the launcher's two times."""
+    watch = tool("timed", timed) if timed else []
+    if name == "floor":
+        return [*watch, *tool("floor", workers), *worker]
+    if name == "mpirun":
+        return [*watch, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", workers, *options, *worker]
+    if name == "srun":
+        return [SLURMLAB, "run", *watch, "srun", "-N1", "-n", workers, "--overcommit", "--mpi=none", *options, *worker]
+    return [*watch, elastic(name), "--standalone", "--nproc-per-node", workers, *options, "--no-python", *worker]

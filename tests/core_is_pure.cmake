@@ -1,0 +1,12 @@
+# Fails when a file of a core target contains what a core must not know: I/O, clock, thread, log, environment.
+foreach(source ${FILES})
+  string(REGEX REPLACE "\\.cc$" ".h" header ${source})
+  foreach(file ${source} ${header})
+    if(EXISTS ${file})
+      file(STRINGS ${file} bad REGEX "asio|grpc|spdlog|::now\\(|getenv|<thread>|<unistd.h>|<fstream>|<iostream>|<filesystem>|printf\\(std|<sys/")
+      if(bad)
+        message(SEND_ERROR "${file} is core, yet has: ${bad}")
+      endif()
+    endif()
+  endforeach()
+endforeach()

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# An unmodified PyTorch script: init_process_group("gloo") and all_reduce under ddprun, with a crash and a restart, on
+# one node and on two. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+case ${1:-debian} in
+    debian) python=/usr/bin/python3 ;;
+    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
+    *) fail "debian or current?" ;;
+esac
+[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
+"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
+"$python" -c 'import torch; print("PyTorch", torch.__version__)'
+
+script=$root/examples/all_reduce.py
+[[ -f $script ]] || script=$e2e/all_reduce.py
+export PYTHON_EXEC=$python GLOO_SOCKET_IFNAME=lo
+
+say "the sum over four ranks, on one node"
+run 100 --standalone --nproc-per-node=4 "$script"
+expect_code 0
+expect_nothing_left 5
+
+say "one rank crashes, all meet again in an empty store"
+run 100 --standalone --nproc-per-node=4 --max-restarts=1 "$e2e/all_reduce.py" --crash-once
+expect_code 0
+(($(grep -c 'generation 1: sum 10' "$work/run.out") == 4)) || fail "not all four ranks ended in generation 1"
+expect_nothing_left 5
+
+say "the same on two nodes"
+at=$(free_port)
+for rank in 0 1; do
+    start "node$rank" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --nproc-per-node=2 \
+        --max-restarts=1 "$e2e/all_reduce.py" --crash-once
+done
+for rank in 0 1; do
+    join "node$rank" 100
+    expect_code 0
+    (($(grep -c 'generation 1: sum 10' "$work/node$rank.out") == 2)) || fail "not both ranks ended in generation 1"
+done
+expect_nothing_left 5

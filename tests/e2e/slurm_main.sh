@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# The main job on a real Slurm cluster of four hosts: plain srun, a crash on the third node, the same in a batch script,
+# scancel, the job's exit code.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun train
+need_root
+need_program slurmctld
+need_program munged
+need_program ip
+
+export SLURMLAB_DIR=$work/lab
+up=no
+clean_up() {
+    [[ $up == no ]] || "$slurmlab" down
+}
+if ! "$slurmlab" up 4 >"$work/up.out" 2>&1; then
+    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
+    fail "the cluster does not start"
+fi
+up=yes
+cd "$work" # the ledger's folder is made in the working directory
+
+# Runs a command on the login node to its end: seconds, command… Sets code.
+lab() {
+    local seconds=$1 begin=$SECONDS; shift
+    code=0
+    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    in_time "$seconds" "$begin" || fail "not done in $seconds s"
+}
+job=("$ddprun" --nproc-per-node=2 "$train" --steps 40 --snapshot-every 10)
+crash=(--crash-at-step 25 --crash-rank 4)
+
+say "srun ddprun on four nodes"
+lab 60 srun -N4 "${job[@]}" --snapshot-dir "$work/calm"
+expect_code 0
+calm=$(checksum_of "$work/run.out" "$work/run.err")
+[[ -n $calm ]] || fail "no checksum was printed"
+expect_nothing_left
+
+say "the third node's first worker crashes, all eight start again"
+lab 60 srun -N4 "${job[@]}" --snapshot-dir "$work/crash" "${crash[@]}"
+expect_code 0
+[[ $(checksum_of "$work/run.out" "$work/run.err") == "$calm" ]] || fail "the checksum is not $calm"
+expect_nothing_left
+
+say "the same inside a batch script"
+{
+    echo '#!/bin/bash'
+    printf 'srun'
+    printf ' %q' "${job[@]}" --snapshot-dir "$work/batch" "${crash[@]}"
+    echo
+} >"$work/job.sbatch"
+lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/job.sbatch"
+expect_code 0
+[[ $(checksum_of "$work/batch.out" "$work/batch.err") == "$calm" ]] || fail "the checksum is not $calm"
+expect_nothing_left
+
+say "the job's exit code is the failed worker's"
+lab 60 srun -N4 "$ddprun" --nproc-per-node=2 --max-restarts=0 bash -c '((RANK == 5)) && exit 7; sleep 310'
+expect_code 7
+expect_in "$work/run.err" 'rank 5'
+expect_nothing_left 5
+echo "srun $(printf '%q ' "$ddprun") --nproc-per-node=1 --max-restarts=0 bash -c 'exit 7'" |
+    sed '1i #!/bin/bash' >"$work/fails.sbatch"
+lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/fails.sbatch"
+expect_code 7
+
+say "scancel leaves no process"
+printf '#!/bin/bash\nsrun %q --nproc-per-node=2 bash -c "(setsid sleep 311 &) ; exec sleep 311"\n' "$ddprun" >"$work/long.sbatch"
+lab 20 sbatch --parsable -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/long.sbatch"
+expect_code 0
+id=$(<"$work/run.out")
+wait_until 20 count_is "sleep 311" 16 || fail "the workers do not run"
+lab 20 scancel "$id"
+expect_nothing_left 40

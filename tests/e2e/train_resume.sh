@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# train: a crash and a restart end with the same bits as a run without; a damaged snapshot is skipped.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun train
+
+job() { run 100 --standalone --nproc-per-node=4 "$1" "$train" --steps 60 --snapshot-every 20 --snapshot-dir "${@:2}"; }
+sum_of_run() { checksum_of "$work/run.out" "$work/run.err"; }
+
+say "an undisturbed run"
+job --max-restarts=3 "$work/calm"
+expect_code 0
+calm=$(sum_of_run)
+[[ -n $calm ]] || fail "no checksum was printed"
+
+say "a crash at step 50 of rank 2, all resume from step 40"
+job --max-restarts=auto "$work/crash" --crash-at-step 50 --crash-rank 2
+expect_code 0
+[[ $(sum_of_run) == "$calm" ]] || fail "$(sum_of_run) is not $calm"
+
+say "with no restart left the job ends with the worker's code (128 + SIGKILL)"
+job --max-restarts=0 "$work/cut" --crash-at-step 50 --crash-rank 2
+expect_code 137
+cp -r "$work/cut" "$work/altered"
+
+# The files of the newest snapshot, largest first.
+newest() {
+    local latest
+    latest=$(find "$1" -type f -name '*.safetensors' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-)
+    [[ -n $latest ]] || fail "no snapshot in $1"
+    echo "$latest"
+}
+resume_damaged() {
+    job --max-restarts=0 "$1"
+    expect_code 0
+    cat "$work/run.out" "$work/run.err" >"$work/both.out"
+    expect_in "$work/both.out" '[Ss]napshot.*(skip|damaged|not whole|checksum)'
+    [[ $(sum_of_run) == "$calm" ]] || fail "$(sum_of_run) is not $calm"
+}
+
+say "the newest snapshot is cut short"
+file=$(newest "$work/cut")
+truncate -s $(($(stat -c %s "$file") / 2)) "$file"
+resume_damaged "$work/cut"
+
+say "one byte of the newest snapshot is altered"
+file=$(newest "$work/altered")
+at=$(($(stat -c %s "$file") - 3))
+byte=$(od -An -tu1 -j "$at" -N 1 "$file")
+printf "\\x$(printf %02x $((byte ^ 255)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+resume_damaged "$work/altered"
+expect_nothing_left

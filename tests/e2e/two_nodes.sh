@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Two nodes on loopback: start, crash on one and restart of both, the end with one code; the loss of a node; strangers.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+# One node of the job: name, rank, port, more options and the worker.
+node() {
+    local name=$1 rank=$2 at=$3; shift 3
+    start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 \
+        --nproc-per-node=2 "$@"
+}
+both() { # port, options and worker
+    node one 0 "$@"
+    node two 1 "$@"
+}
+expect_both() { # code
+    join one 30; expect_code "$1"
+    join two 30; expect_code "$1"
+    expect_nothing_left
+}
+
+say "four workers of two nodes share one world"
+both "$(free_port)" bash -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_PORT" >"$0/seen.$RANK"' "$work"
+expect_both 0
+for rank in 0 1 2 3; do expect_in "$work/seen.$rank" "^$rank/4 $((rank % 2)) $((rank / 2))/2 "; done
+(($(cut -d' ' -f4 "$work"/seen.* | sort -u | wc -l) == 1)) || fail "more than one MASTER_PORT"
+
+say "a crash on node 1 restarts all four"
+both "$(free_port)" --max-restarts=1 bash -c '
+    echo "generation $TORCHELASTIC_RESTART_COUNT"
+    [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0
+    ((RANK == 3)) && exit 9
+    sleep 306'
+expect_both 0
+for name in one two; do
+    (($(grep -c 'generation 1$' "$work/$name.out") == 2)) || fail "not both workers of $name ran in generation 1"
+done
+
+say "with no restart left both nodes end with the worker's code and name it"
+both "$(free_port)" --max-restarts=0 bash -c '((RANK == 3)) && exit 9; sleep 307'
+expect_both 9
+for name in one two; do expect_in "$work/$name.err" 'rank 3'; done
+
+say "train over two nodes, with a crash, has the bits of a run without"
+if [[ -x $train ]]; then
+    both "$(free_port)" "$train" --steps 30 --snapshot-every 10 --snapshot-dir "$work/calm"
+    expect_both 0
+    calm=$(checksum_of "$work"/{one,two}.{out,err})
+    both "$(free_port)" --max-restarts=1 "$train" --steps 30 --snapshot-every 10 --snapshot-dir "$work/crash" \
+        --crash-at-step 25 --crash-rank 2
+    expect_both 0
+    [[ -n $calm && $(checksum_of "$work"/{one,two}.{out,err}) == "$calm" ]] || fail "the checksums differ"
+fi
+
+# Kills one node; the other ends by itself: which, which other.
+lose() {
+    local begin=$SECONDS
+    both "$(free_port)" --join-timeout=3 sleep 308
+    wait_until 10 count_is "sleep 308" 4 || fail "the workers do not run"
+    kill -KILL "${pid[$1]}"
+    join "$1" 5
+    join "$2" 20
+    expect_code 69
+    [[ -s $work/$2.err ]] || fail "no reason is given"
+    expect_nothing_left 5
+    ((SECONDS - begin < 25)) || fail "it took $((SECONDS - begin)) s"
+}
+say "node 1 is killed: node 0 waits for another as long as it may, and ends with a reason"
+lose two one
+expect_in "$work/one.err" '(node|join|lost|gone)'
+say "node 0, which leads, is killed: node 1 ends with a reason"
+lose one two
+
+say "strangers at the port harm nobody, while nodes gather and while workers run"
+at=$(free_port)
+# Each talks in a process of its own: a write to a closed connection kills the writer.
+reach() { (exec 3<>"/dev/tcp/127.0.0.1/$at") 2>/dev/null; }
+talk() { (exec 3<>"/dev/tcp/127.0.0.1/$at"; printf "$1" >&3) 2>/dev/null || true; }
+strangers() {
+    local text
+    for text in 'GET / HTTP/1.0\r\n\r\n' 'DDPRUN\x01\n\xff\xff\xff\xff' 'DDPRUN\x01\n\x00\x00\x00\x05abcde' \
+        'DDPRUN\x09\nfuture' 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' '\x00\x00\x00\x00' 'DDP'; do
+        talk "$text"
+    done
+    (exec 3<>"/dev/tcp/127.0.0.1/$at"; head -c 65536 /dev/urandom >&3) 2>/dev/null || true
+    reach || fail "nobody listens any more"
+}
+worker=(bash -c 'echo >"$0/up.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
+node one 0 "$at" "${worker[@]}"
+wait_until 10 reach || fail "nobody listens"
+(exec 3<>"/dev/tcp/127.0.0.1/$at"; exec sleep 300) & # says nothing, and stays
+silent=$!
+clean_up() { kill "$silent" 2>/dev/null; }
+strangers
+
+say "a peer of another job is refused, with a sentence"
+start other --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=another --lease=2 --join-timeout=5 sleep 309
+join other 20
+expect_code 69
+expect_in "$work/other.err" 'another'
+
+say "the job that was disturbed goes on"
+node two 1 "$at" "${worker[@]}"
+all_up() { [[ -e $work/up.0 && -e $work/up.1 && -e $work/up.2 && -e $work/up.3 ]]; }
+wait_until 10 all_up || fail "the workers do not run"
+strangers
+touch "$work/go"
+expect_both 0
+for name in one two; do expect_not_in "$work/$name.err" 'generation 1'; done

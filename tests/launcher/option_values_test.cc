@@ -1,0 +1,112 @@
+#include "launcher/option_values.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using Worker = WorkersPerNode;
+
+// The sentence of an error, or "" for a value.
+template <class T>
+std::string sentence(const Result<T>& result) {
+    return result ? "" : result.error().sentence();
+}
+
+// N or MIN:MAX, and nothing else.
+TEST(OptionValues, NodeRange) {
+    EXPECT_EQ(*read_node_range("4"), (NodeRange{4, 4}));
+    EXPECT_EQ(*read_node_range("1:2"), (NodeRange{1, 2}));
+    for (const char* bad : {"0", "2:1", "1:2:3", "four", "", "1:", ":2", "-1", "0:3"})
+        EXPECT_FALSE(read_node_range(bad)) << bad;
+}
+
+// Counts, words, and Slurm's form with a type in front.
+TEST(OptionValues, WorkersPerNode) {
+    EXPECT_EQ(*read_workers_per_node("8"), (Worker{Worker::Kind::count, 8}));
+    EXPECT_EQ(*read_workers_per_node("a100:4"), (Worker{Worker::Kind::count, 4}));
+    EXPECT_EQ(read_workers_per_node("gpu")->kind, Worker::Kind::gpu);
+    EXPECT_EQ(read_workers_per_node("cpu")->kind, Worker::Kind::cpu);
+    EXPECT_EQ(read_workers_per_node("auto")->kind, Worker::Kind::automatic);
+    EXPECT_EQ(sentence(read_workers_per_node("four")),
+              "not a number; give a count, auto, gpu or cpu");
+    EXPECT_FALSE(read_workers_per_node("0"));
+}
+
+// Names, addresses, IPv6 in brackets; two addresses in one word are named.
+TEST(OptionValues, HostPort) {
+    struct Row {
+        const char* text;
+        HostPort expected;
+    };
+    for (const Row& row : {Row{"n1:29500", {"n1", 29500}}, Row{"n1", {"n1", {}}},
+                           Row{":0", {"localhost", 0}}, Row{"[fe80::1]:5", {"fe80::1", 5}},
+                           Row{"[::1]", {"::1", {}}}, Row{"10.0.0.1:65535", {"10.0.0.1", 65535}}}) {
+        auto read = read_host_port(row.text);
+        ASSERT_TRUE(read) << row.text << ": " << read.error();
+        EXPECT_EQ(*read, row.expected) << row.text;
+    }
+    for (const char* bad : {"n1:x", "n1:65536", "n1:-1", "n1:", "[::1", "[::1]5", "fe80::1:5"})
+        EXPECT_FALSE(read_host_port(bad)) << bad;
+    EXPECT_TRUE(
+        sentence(read_host_port("10.0.0.1 10.1.0.1:29500")).starts_with("more than one address"));
+}
+
+TEST(OptionValues, PortsAndLedger) {
+    EXPECT_EQ(*read_port_range("20000-20003"), (PortRange{20000, 20003}));
+    EXPECT_EQ(*read_port_range("7010"), (PortRange{7010, 7010}));
+    for (const char* bad : {"5-4", "0-3", "a-b", "1-70000", ""})
+        EXPECT_FALSE(read_port_range(bad)) << bad;
+    EXPECT_EQ(read_ledger("memory")->kind, LedgerChoice::Kind::memory);
+    EXPECT_EQ(read_ledger("directory:runs")->path, "runs");
+    EXPECT_EQ(read_ledger("./runs")->path, "./runs");
+    EXPECT_FALSE(read_ledger("memry"));
+    EXPECT_FALSE(read_ledger("directory:"));
+    EXPECT_EQ(sentence(read_ledger("etcd:h:1")),
+              "etcd is not built in; give memory or directory:PATH");
+}
+
+TEST(OptionValues, RestartsStreamsRanks) {
+    EXPECT_EQ(*read_restart_limit("0"), (RestartLimit{false, 0}));
+    EXPECT_TRUE(read_restart_limit("auto")->automatic);
+    EXPECT_FALSE(read_restart_limit("-1"));
+    EXPECT_EQ(read_streams("3")->of(7), (Streams{true, true}));
+    auto streams = read_streams("0:1,12:2");
+    EXPECT_EQ(streams->of(0), (Streams{true, false}));
+    EXPECT_EQ(streams->of(12), (Streams{false, true}));
+    EXPECT_EQ(streams->of(1), Streams{});
+    for (const char* bad : {"4", "", "0:4", "a:1", "0:1,", "1,2"})
+        EXPECT_FALSE(read_streams(bad)) << bad;
+    EXPECT_EQ(*read_rank_list("0, 3"), (std::vector<int>{0, 3}));
+    EXPECT_FALSE(read_rank_list("0,,1"));
+}
+
+TEST(OptionValues, Seconds) {
+    EXPECT_EQ(*read_seconds("10"), milliseconds(10'000));
+    EXPECT_EQ(*read_seconds("0.5"), milliseconds(500));
+    for (const char* bad : {"", "-1", "ten", "5s", "nan", "inf", "1e30"})
+        EXPECT_FALSE(read_seconds(bad)) << bad;
+}
+
+// torchrun's keys; what is not ours is listed, what cannot be read is named.
+TEST(OptionValues, RdzvConf) {
+    auto conf = read_rdzv_conf("join_timeout=5, last_call_timeout=1,timeout=60,is_host=True");
+    ASSERT_TRUE(conf) << conf.error();
+    EXPECT_EQ(conf->join_timeout, milliseconds(5000));
+    EXPECT_EQ(conf->last_call, milliseconds(1000));
+    EXPECT_EQ(conf->is_host, true);
+    EXPECT_EQ(conf->lease, std::nullopt);
+    EXPECT_EQ(conf->ignored, std::vector<std::string>{"timeout"});
+    EXPECT_EQ(read_rdzv_conf("keep_alive_interval=4")->lease, milliseconds(12'000));
+    EXPECT_EQ(read_rdzv_conf("keep_alive_interval=1,keep_alive_max_attempt=7")->lease,
+              milliseconds(7000));
+    EXPECT_EQ(read_rdzv_conf("'join_timeout=7'")->join_timeout, milliseconds(7000));
+    EXPECT_EQ(sentence(read_rdzv_conf("join_timeout=x")),
+              "join_timeout=x is not a number of seconds");
+    for (const char* bad : {"a", "a=", "=1", "a=1,", "is_host=maybe"})
+        EXPECT_FALSE(read_rdzv_conf(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace ddprun::launcher

@@ -1,0 +1,178 @@
+#include "launcher/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ddprun::launcher {
+namespace {
+
+using slurm::Allocation;
+using std::chrono::milliseconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Allocation step(int nodes) {
+    Allocation a;
+    a.cluster = "lab", a.job_id = "8812", a.step_id = "0";
+    for (int i = 1; i <= nodes; ++i) a.nodes.push_back("n" + std::to_string(i));
+    a.node_name = "n1";
+    a.submit_directory = "/submit";
+    return a;
+}
+
+HostFacts host(int cpus, int gpus) {
+    HostFacts facts;
+    facts.hostname = "me";
+    facts.cpus = cpus;
+    facts.gpus = gpus;
+    facts.working_directory = "/work";
+    facts.random_id = "random";
+    return facts;
+}
+
+Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allocation = {},
+                  HostFacts facts = host(8, 0)) {
+    bool has_program =
+        std::ranges::any_of(words, [](const std::string& word) { return !word.starts_with('-'); });
+    if (!has_program) words.push_back("./train");
+    return make_plan(parse_options(words, {}).value(), allocation, facts);
+}
+
+// One worker for each visible GPU; what is visible comes from the list, then the step, then the
+// host.
+TEST(Plan, SlotsWithoutAnOption) {
+    EXPECT_EQ(plan({})->slots, 1);
+    EXPECT_THAT(plan({})->notes, Contains(HasSubstr("no GPU found: one worker")));
+    EXPECT_EQ(plan({}, {}, host(8, 4))->slots, 4);
+    auto torchrun = host(8, 4);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->slots, 1);
+
+    auto listed = host(8, 4);
+    for (auto [list, slots] : {std::pair{"3,2", 2},
+                               {"", 1},
+                               {"0,-1,2", 1},
+                               {"GPU-a,MIG-b,GPU-c", 3},
+                               {"NoDevFiles", 1}}) {
+        listed.cuda_visible_devices = list;
+        EXPECT_EQ(plan({}, {}, listed)->slots, slots) << list;
+    }
+    auto allocation = step(1);
+    EXPECT_THAT(plan({}, allocation, host(8, 4))->warnings,
+                ElementsAre(HasSubstr("Slurm gave this step no GPU")));
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->warnings, IsEmpty());
+    allocation.gpus_on_node = 2;
+    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 2);
+    EXPECT_EQ(plan({}, allocation, host(8, 0))->slots, 2);
+    allocation.visible_devices = "0";
+    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 1);
+}
+
+TEST(Plan, SlotsAsAsked) {
+    EXPECT_EQ(plan({"--nproc-per-node=3"})->slots, 3);
+    EXPECT_EQ(plan({"--nproc-per-node=cpu"})->slots, 8);
+    EXPECT_EQ(plan({"--nproc-per-node=auto"})->slots, 8);
+    EXPECT_EQ(plan({"--nproc-per-node=auto"}, {}, host(8, 2))->slots, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=gpu"}).error().sentence(),
+              "--nproc-per-node=gpu: no GPU is visible on me; ask Slurm for --gpus-per-node, or "
+              "give a count or cpu");
+    auto allocation = step(1);
+    allocation.gpus_per_task = 1;
+    allocation.visible_devices = "0";
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->warnings,
+                ElementsAre("4 workers, but 1 GPU is visible on n1; use --gpus-per-node rather "
+                            "than --gpus-per-task"));
+}
+
+// The node's CPUs are shared out, unless the user has said it.
+TEST(Plan, Threads) {
+    EXPECT_EQ(plan({"--nproc-per-node=3"})->omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=16"})->omp_num_threads, 1);
+    auto facts = host(8, 0);
+    facts.omp_num_threads_set = true;
+    EXPECT_EQ(plan({}, {}, facts)->omp_num_threads, std::nullopt);
+}
+
+// Several nodes of a step write their ledger where they work; elsewhere the risk is said once.
+TEST(Plan, LedgerOfAJob) {
+    auto several = plan({}, step(2));
+    EXPECT_EQ(several->ledger.kind, LedgerChoice::Kind::directory);
+    EXPECT_EQ(several->ledger.directory, "/work/.ddprun/lab.8812.0");
+    EXPECT_FALSE(several->ledger.chosen);
+    EXPECT_THAT(several->warnings, IsEmpty());
+    EXPECT_EQ(plan({}, step(1))->ledger.kind, LedgerChoice::Kind::memory);
+    EXPECT_THAT(plan({"--ledger=memory"}, step(2))->warnings, IsEmpty());
+    auto elsewhere = plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b"});
+    EXPECT_THAT(elsewhere->warnings,
+                ElementsAre(HasSubstr("the loss of the leader's node will end the job")));
+    EXPECT_EQ(
+        plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b", "--ledger=directory:/l/"})
+            ->ledger.directory,
+        "/l/_._a_b");
+}
+
+// Defaults, torchrun's keys, and our options above them.
+TEST(Plan, TimesAndBudget) {
+    auto defaults = plan({});
+    EXPECT_EQ(defaults->times.lease, milliseconds(10'000));
+    EXPECT_EQ(defaults->times.join_timeout, milliseconds(600'000));
+    EXPECT_EQ(defaults->times.last_call, milliseconds(30'000));
+    EXPECT_EQ(defaults->times.grace_final, milliseconds(30'000));
+    EXPECT_EQ(defaults->times.grace_restart, milliseconds(5000));
+    EXPECT_EQ(defaults->times.grace_signal, milliseconds(30'000));
+    EXPECT_EQ(plan({}, step(1))->times.grace_signal, milliseconds(25'000));
+    EXPECT_TRUE(defaults->max_restarts.automatic);
+    EXPECT_EQ(defaults->crash_loop, 3);
+    auto torchrun = host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->max_restarts, (RestartLimit{false, 0}));
+
+    auto conf = plan({"--rdzv-conf=join_timeout=5,last_call_timeout=1,keep_alive_interval=1",
+                      "--shutdown-timeout=7"});
+    EXPECT_EQ(conf->times.join_timeout, milliseconds(5000));
+    EXPECT_EQ(conf->times.last_call, milliseconds(1000));
+    EXPECT_EQ(conf->times.lease, milliseconds(3000));
+    EXPECT_EQ(conf->times.grace_restart, milliseconds(7000));
+    auto short_lease = plan({"--rdzv-conf=keep_alive_interval=0.1"});
+    EXPECT_EQ(short_lease->times.lease, milliseconds(2000));
+    EXPECT_EQ(short_lease->warnings.size(), 1u);
+    EXPECT_EQ(plan({"--rdzv-conf=keep_alive_interval=1", "--lease=20"})->times.lease,
+              milliseconds(20'000));
+}
+
+// A .py file and a module are Python's, all else runs itself; torchrun's name makes all Python's.
+TEST(Plan, Command) {
+    EXPECT_THAT(plan({"./train", "-x"})->command.argv, ElementsAre("./train", "-x"));
+    EXPECT_THAT(plan({"train.py", "--epochs", "3"})->command.argv,
+                ElementsAre("python3", "-u", "train.py", "--epochs", "3"));
+    EXPECT_THAT(plan({"-m", "pkg.train", "a"})->command.argv,
+                ElementsAre("python3", "-u", "-m", "pkg.train", "a"));
+    EXPECT_THAT(plan({"--no-python", "train.py"})->command.argv, ElementsAre("train.py"));
+    EXPECT_THAT(plan({"--python=/opt/python", "script"})->command.argv,
+                ElementsAre("/opt/python", "-u", "script"));
+    EXPECT_THAT(plan({"--run-path", "/s"})->command.argv, ElementsAre("python3", "-u", "/s"));
+    auto facts = host(8, 0);
+    facts.called_as_torchrun = true;
+    facts.python_exec = "/venv/bin/python";
+    auto torchrun = plan({"script", "a"}, {}, facts);
+    EXPECT_THAT(torchrun->command.argv, ElementsAre("/venv/bin/python", "-u", "script", "a"));
+    EXPECT_EQ(torchrun->command.display, "script");
+    EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->command.argv, ElementsAre("script"));
+}
+
+TEST(Plan, OutputAndRole) {
+    auto result = plan({"-t3", "--log-dir=l", "--role=X:", "--nproc-per-node=2"});
+    EXPECT_EQ(result->output.tee.of(1), (Streams{true, true}));
+    EXPECT_EQ(result->output.log_dir, "l");
+    EXPECT_TRUE(result->output.label);
+    EXPECT_EQ(result->role, "X:");
+    EXPECT_FALSE(plan({})->output.label);
+    EXPECT_FALSE(plan({"--no-label", "--nproc-per-node=2"})->output.label);
+}
+
+}  // namespace
+}  // namespace ddprun::launcher

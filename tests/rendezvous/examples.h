@@ -1,0 +1,100 @@
+// One of each message with every field set, and a ledger entry, for the tests of wire, frames and ledger.
+#pragma once
+
+#include "rendezvous/messages.h"
+
+namespace ddprun::rendezvous {
+
+inline Offer example_offer(int slots = 4) {
+    Offer offer;
+    offer.slots = slots;
+    offer.node_rank = 3;
+    offer.address = "10.0.0.7";
+    offer.addresses = {"10.0.0.7", "fe80::1"};
+    offer.service_port = 29400;
+    offer.store_port = 41234;
+    return offer;
+}
+
+inline Assignment example_assignment() {
+    Assignment assignment;
+    assignment.generation = Generation{5};
+    assignment.members = {{{"gpu01", Incarnation{~0ULL}}, example_offer(4), 0},
+                          {{"gpu02", Incarnation{2}}, example_offer(2), 4}};
+    assignment.world_size = 6;
+    assignment.restarts = 1;
+    assignment.max_restarts = 3;
+    assignment.cause = "gpu03 was lost";
+    return assignment;
+}
+
+inline WorkerOutcome example_outcome() {
+    WorkerOutcome outcome;
+    outcome.rank = 13;
+    outcome.local_rank = 5;
+    outcome.pid = 4711;
+    outcome.signal = 9;
+    outcome.age = std::chrono::milliseconds{12};
+    outcome.sentence = "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL)";
+    outcome.error = "CUDA out of memory";
+    outcome.tail = {"first line", "", "not UTF-8: \xff\xfe"};
+    return outcome;
+}
+
+inline Ending example_ending() {
+    return {Verdict::worker_failed, 137, "rank 13 failed", example_outcome(), "gpu01", 7};
+}
+
+inline Beat example_beat() {
+    return {9, 8, Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true, 1000, 900};
+}
+
+inline std::vector<ToLeader> examples_to_leader() {
+    Beat never = example_beat();
+    never.silent = Duration::max();
+    return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2},
+            Join{example_offer(), example_beat()},
+            example_beat(),
+            never,
+            Report{Generation{5}, true, {example_outcome(), example_outcome()}},
+            StopAsked{15, "scancel"},
+            Leave{"done"},
+            Gone{{"gpu01", Incarnation{7}}}};
+}
+
+inline std::vector<ToNode> examples_to_node() {
+    Ack nothing{3, 2, EntryNumber{6}, kNoGeneration, std::nullopt, Generation{5}};
+    Ack granted{4, 3, EntryNumber{6}, Generation{5}, std::chrono::seconds{8}, Generation{4}};
+    return {Welcome{{"gpu01", Incarnation{8}}, Times{}, {"gpu01", "gpu02"}, 2},
+            nothing,
+            granted,
+            Assigned{EntryNumber{6}, example_assignment(), 9, std::chrono::milliseconds{-5}},
+            Assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()},
+            Parked{"waiting for gpu03"},
+            Elsewhere{"10.0.0.8", 29400},
+            Stop{Generation{5}, 15, "drain"},
+            Finished{example_ending()},
+            Refused{"this is run 8812"}};
+}
+
+inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random = 99) {
+    LedgerEntry entry;
+    entry.number = EntryNumber{number};
+    entry.leader = {"gpu01", Incarnation{~0ULL - 1}};
+    entry.random = random;
+    entry.requeue = 1;
+    entry.command_digest = "abc123";
+    entry.assignment = example_assignment();
+    entry.progressed = true;
+    return entry;
+}
+
+inline LedgerEntry example_end(std::int64_t number, std::uint64_t random = 99) {
+    LedgerEntry entry = example_entry(number, random);
+    entry.kind = LedgerEntry::Kind::end;
+    entry.assignment = {};
+    entry.ending = example_ending();
+    return entry;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,75 @@
+#include "rendezvous/file_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "tests/rendezvous/loop.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+// Work is done in the order of posting, on one thread that is not the loop's; results come on the loop.
+TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
+    asio::io_context loop;
+    FileThread files(loop);
+    std::vector<int> worked, told;
+    std::thread::id worker;
+    for (int i = 0; i < 100; ++i)
+        files.post(
+            [&, i] {
+                worked.push_back(i);
+                worker = std::this_thread::get_id();
+            },
+            [&, i] {
+                EXPECT_NE(worker, std::this_thread::get_id());
+                told.push_back(i);
+            });
+    loop.run();  // returns when nothing is owed any more
+    EXPECT_EQ(told.size(), 100u);
+    EXPECT_EQ(worked, told);
+}
+
+// What was posted is done before the destructor returns, though nobody hears of it.
+TEST(FileThread, FinishesPendingWorkAtTheEnd) {
+    asio::io_context loop;
+    std::atomic<int> worked = 0;
+    bool told = false;
+    {
+        FileThread files(loop);
+        for (int i = 0; i < 10; ++i) files.post([&] { ++worked; }, [&] { told = true; });
+        files.abandon();
+    }
+    EXPECT_EQ(worked, 10);
+    loop.run();
+    EXPECT_FALSE(told);
+}
+
+// A file system that hangs: the loop may end, and the destructor gives up after 2 s; what wakes up later harms nobody.
+TEST(FileThread, LeavesHangingWorkBehind) {
+    std::promise<void> release;
+    auto finished = std::make_shared<std::promise<void>>();
+    auto last = finished->get_future();
+    bool told = false;
+    {
+        asio::io_context loop;
+        FileThread files(loop);
+        files.post([hang = release.get_future().share()] { hang.wait(); }, [&] { told = true; });
+        files.post([finished] { finished->set_value(); }, [&] { told = true; });
+        files.abandon();
+        loop.run();
+        const auto before = std::chrono::steady_clock::now();
+        { FileThread unused(loop); }  // one that never worked has no thread to wait for
+        EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds{1});
+    }
+    release.set_value();
+    EXPECT_EQ(last.wait_for(std::chrono::seconds{10}), std::future_status::ready);
+    EXPECT_FALSE(told);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,269 @@
+// What each request does to the store, and who is answered: scripts of requests of connections 1, 2
+// and 3.
+#include "rendezvous/store/key_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ddprun::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string number(std::int64_t value) {
+    std::string out;
+    put_u64(out, static_cast<std::uint64_t>(value));
+    return out;
+}
+std::string text(const std::string& value) {
+    std::string out;
+    put_text(out, value);
+    return out;
+}
+
+const std::string kReady(1, '\0');
+const std::string kNotReady(1, '\1');
+const std::string kStop(1, '\0');
+const std::string kCanceled(1, '\1');
+
+// "connection: bytes" of one reply.
+using Sent = std::pair<int, std::string>;
+
+class KeyValuesTest : public testing::Test {
+  protected:
+    std::vector<Sent> ask(int from, Operation operation, std::vector<std::string> keys = {},
+                          std::vector<std::string> values = {}, std::int64_t argument = 0) {
+        std::vector<Reply> replies;
+        const Result<> served = store_.handle(
+            id(from), {operation, std::move(keys), std::move(values), argument}, replies);
+        error_ = served ? "" : served.error().sentence();
+        std::vector<Sent> sent;
+        for (const Reply& reply : replies) {
+            sent.emplace_back(static_cast<int>(reply.to.value), reply.flat());
+        }
+        return sent;
+    }
+    static ConnectionId id(int connection) {
+        return ConnectionId(static_cast<std::uint64_t>(connection));
+    }
+    std::vector<Sent> set(int from, const std::string& key, const std::string& value) {
+        return ask(from, Operation::set, {key}, {value});
+    }
+    std::string get(const std::string& key) { return ask(9, Operation::get, {key}).at(0).second; }
+
+    KeyValues store_{Limits{.max_value = 100}};
+    std::string error_;
+};
+
+// SET has no answer; GET answers at once, a missing key with an empty value.
+TEST_F(KeyValuesTest, SetsAndGets) {
+    EXPECT_THAT(set(1, "/k", "v"), IsEmpty());
+    EXPECT_THAT(ask(2, Operation::get, {"/k"}), ElementsAre(Sent{2, text("v")}));
+    EXPECT_THAT(ask(2, Operation::get, {"/none"}), ElementsAre(Sent{2, text("")}));
+    set(1, "/k", "w");
+    EXPECT_THAT(ask(2, Operation::multi_get, {"/k", "/none", "/k"}),
+                ElementsAre(Sent{2, text("w")}, Sent{2, text("")}, Sent{2, text("w")}));
+    EXPECT_THAT(ask(2, Operation::multi_get), IsEmpty());
+    EXPECT_THAT(ask(2, Operation::ping, {}, {}, 7), ElementsAre(Sent{2, number(7).substr(0, 4)}));
+    EXPECT_THAT(ask(2, Operation::validate), IsEmpty());
+}
+
+// The four rows of COMPARE_SET that torchrun's rendezvous depends on.
+TEST_F(KeyValuesTest, ComparesAndSets) {
+    const auto compare_set = [&](const std::string& expected, const std::string& desired) {
+        return ask(1, Operation::compare_set, {"/k"}, {expected, desired}).at(0).second;
+    };
+    EXPECT_EQ(compare_set("old", "new"), text("old"));  // missing: the expectation comes back
+    EXPECT_EQ(ask(1, Operation::check, {"/k"}).at(0).second, kNotReady);
+    EXPECT_EQ(compare_set("", "new"), text("new"));
+    EXPECT_EQ(compare_set("other", "newer"), text("new"));
+    EXPECT_EQ(compare_set("new", "newer"), text("newer"));
+}
+
+// COMPARE_SET frees a waiter exactly when the key exists afterwards.
+TEST_F(KeyValuesTest, CompareSetWakesOnlyWhenTheKeyIsThere) {
+    ask(2, Operation::wait, {"/k"});
+    EXPECT_THAT(ask(1, Operation::compare_set, {"/k"}, {"old", "new"}),
+                ElementsAre(Sent{1, text("old")}));
+    EXPECT_THAT(ask(1, Operation::compare_set, {"/k"}, {"", "new"}),
+                ElementsAre(Sent{2, kStop}, Sent{1, text("new")}));
+}
+
+// Counters are text, read as strtoll reads; a text that is none closes the connection and changes
+// nothing.
+TEST_F(KeyValuesTest, Adds) {
+    EXPECT_THAT(ask(1, Operation::add, {"/n"}, {}, 21), ElementsAre(Sent{1, number(21)}));
+    EXPECT_THAT(ask(1, Operation::add, {"/n"}, {}, -24), ElementsAre(Sent{1, number(-3)}));
+    EXPECT_EQ(get("/n"), text("-3"));
+    set(1, "/n", " +12abc");
+    EXPECT_THAT(ask(1, Operation::add, {"/n"}, {}, 1), ElementsAre(Sent{1, number(13)}));
+    set(1, "/n", "9223372036854775807");
+    EXPECT_THAT(ask(1, Operation::add, {"/n"}, {}, 1), ElementsAre(Sent{1, number(INT64_MIN)}));
+    for (const char* bad : {"abc", "", " ", "+-5", "9223372036854775808"}) {
+        set(1, "/n", bad);
+        EXPECT_THAT(ask(1, Operation::add, {"/n"}, {}, 1), IsEmpty());
+        EXPECT_THAT(error_, HasSubstr("ADD on key '/n', whose value is no 64-bit number")) << bad;
+        EXPECT_EQ(get("/n"), text(bad));
+    }
+}
+
+// APPEND creates or goes on, up to the largest value; replies that are on their way keep what they
+// were.
+TEST_F(KeyValuesTest, Appends) {
+    ask(2, Operation::wait, {"/k"});
+    EXPECT_THAT(ask(1, Operation::append, {"/k"}, {"ab"}), ElementsAre(Sent{2, kStop}));
+    ask(1, Operation::append, {"/k"}, {"cd"});
+    EXPECT_EQ(get("/k"), text("abcd"));
+    ask(1, Operation::append, {"/k"}, {std::string(97, 'x')});
+    EXPECT_THAT(error_, HasSubstr("a value of 101 bytes, over the limit of 100"));
+    EXPECT_EQ(get("/k"), text("abcd"));
+}
+
+// An append while a large value is being sent to someone must not change what is being sent.
+TEST(KeyValuesSharing, AppendLeavesValuesOnTheirWayAlone) {
+    KeyValues store;
+    std::vector<Reply> replies;
+    const std::string large(100'000, 'a');
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::set, {"/k"}, {large}, 0}, replies));
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::get, {"/k"}, {}, 0}, replies));
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::append, {"/k"}, {"b"}, 0}, replies));
+    EXPECT_EQ(replies.at(0).flat(), text(large));
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::get, {"/k"}, {}, 0}, replies));
+    EXPECT_EQ(replies.at(1).flat(), text(large + "b"));
+}
+
+// The id herd of NCCL: many wait for one key, one SET frees them all, in the order in which they
+// came.
+TEST_F(KeyValuesTest, OneSetFreesAllWaiters) {
+    for (const int waiter : {3, 1, 2})
+        EXPECT_THAT(ask(waiter, Operation::wait, {"/id"}), IsEmpty());
+    EXPECT_THAT(set(4, "/id", "x"), ElementsAre(Sent{3, kStop}, Sent{1, kStop}, Sent{2, kStop}));
+    EXPECT_THAT(set(4, "/id", "y"), IsEmpty());
+    EXPECT_EQ(store_.num_waits(), 0u);
+}
+
+// A wait on several keys ends with the last of them; one that was there and went counts all the
+// same.
+TEST_F(KeyValuesTest, WaitsForAllKeys) {
+    set(1, "/a", "1");
+    EXPECT_THAT(ask(2, Operation::wait, {"/a", "/b", "/b", "/c"}), IsEmpty());
+    EXPECT_THAT(set(1, "/b", "1"), IsEmpty());
+    ask(1, Operation::delete_key, {"/b"});
+    EXPECT_THAT(ask(1, Operation::multi_set, {"/d", "/c"}, {"1", "1"}),
+                ElementsAre(Sent{2, kStop}));
+    EXPECT_THAT(ask(2, Operation::wait, {"/a", "/c"}), ElementsAre(Sent{2, kStop}));
+    EXPECT_THAT(ask(2, Operation::wait), ElementsAre(Sent{2, kStop}));
+    EXPECT_THAT(ask(2, Operation::check), ElementsAre(Sent{2, kReady}));
+}
+
+// CANCEL_WAIT always answers, and the wait it took back never does.
+TEST_F(KeyValuesTest, CancelsWaits) {
+    ask(1, Operation::wait, {"/k"});
+    EXPECT_THAT(ask(1, Operation::cancel_wait), ElementsAre(Sent{1, kCanceled}));
+    EXPECT_THAT(set(2, "/k", "v"), IsEmpty());
+    EXPECT_THAT(ask(1, Operation::cancel_wait), ElementsAre(Sent{1, kCanceled}));
+}
+
+// torch 1.13 gives up a wait without a word: the next one replaces it.
+TEST_F(KeyValuesTest, ANewWaitReplacesTheOld) {
+    ask(1, Operation::wait, {"/a"});
+    ask(1, Operation::wait, {"/b"});
+    EXPECT_THAT(set(2, "/a", "v"), IsEmpty());
+    EXPECT_THAT(set(2, "/b", "v"), ElementsAre(Sent{1, kStop}));
+}
+
+// Who is gone is not answered any more.
+TEST_F(KeyValuesTest, ForgetsClosedConnections) {
+    ask(1, Operation::wait, {"/a", "/b"});
+    ask(2, Operation::wait, {"/a"});
+    ask(1, Operation::watch_key, {"/a"});
+    store_.closed(id(1));
+    store_.closed(id(1));
+    EXPECT_THAT(set(3, "/a", "v"), ElementsAre(Sent{2, kStop}));
+    EXPECT_EQ(store_.num_waits(), 0u);
+}
+
+// Queues: first in, first out, beside a key of the same name; pop says the length before it.
+TEST_F(KeyValuesTest, Queues) {
+    EXPECT_THAT(ask(1, Operation::queue_pop, {"/q"}), ElementsAre(Sent{1, number(0)}));
+    ask(1, Operation::queue_push, {"/q"}, {"a"});
+    ask(1, Operation::queue_push, {"/q"}, {""});
+    EXPECT_THAT(ask(1, Operation::queue_len, {"/q"}), ElementsAre(Sent{1, number(2)}));
+    EXPECT_THAT(ask(1, Operation::check, {"/q"}), ElementsAre(Sent{1, kReady}));
+    EXPECT_THAT(ask(1, Operation::wait, {"/q"}), ElementsAre(Sent{1, kStop}));
+    EXPECT_THAT(ask(1, Operation::num_keys), ElementsAre(Sent{1, number(0)}));
+    EXPECT_THAT(ask(1, Operation::delete_key, {"/q"}), ElementsAre(Sent{1, number(0)}));
+    EXPECT_THAT(ask(1, Operation::queue_pop, {"/q"}),
+                ElementsAre(Sent{1, number(2)}, Sent{1, text("a")}));
+    EXPECT_THAT(ask(1, Operation::queue_pop, {"/q"}),
+                ElementsAre(Sent{1, number(1)}, Sent{1, text("")}));
+    EXPECT_THAT(ask(1, Operation::check, {"/q"}), ElementsAre(Sent{1, kNotReady}));
+}
+
+// One push frees one waiter, once: PyTorch's own server can free it a second time from another
+// wait.
+TEST_F(KeyValuesTest, APushFreesOneWaiterOnce) {
+    ask(1, Operation::wait, {"/q"});
+    ask(2, Operation::wait, {"/q"});
+    EXPECT_THAT(ask(3, Operation::queue_push, {"/q"}, {"a"}), ElementsAre(Sent{1, kStop}));
+    ask(1, Operation::wait, {"/other"});
+    EXPECT_THAT(ask(3, Operation::queue_push, {"/q"}, {"b"}), ElementsAre(Sent{2, kStop}));
+    EXPECT_THAT(ask(3, Operation::queue_push, {"/q"}, {"c"}), IsEmpty());
+}
+
+// The last to arrive frees all; its counter stays, so later ones pass; a cancelled arrival stays
+// counted.
+TEST_F(KeyValuesTest, Barriers) {
+    EXPECT_THAT(ask(1, Operation::barrier, {"/b"}, {}, 3), IsEmpty());
+    EXPECT_THAT(ask(2, Operation::barrier, {"/b"}, {}, 3), IsEmpty());
+    EXPECT_THAT(ask(2, Operation::cancel_wait), ElementsAre(Sent{2, kCanceled}));
+    EXPECT_THAT(ask(3, Operation::barrier, {"/b"}, {}, 3),
+                ElementsAre(Sent{1, kStop}, Sent{3, kStop}));
+    EXPECT_THAT(ask(2, Operation::barrier, {"/b"}, {}, 3), ElementsAre(Sent{2, kStop}));
+    EXPECT_EQ(get("/b"), text("4"));
+    set(1, "/b", "x");
+    ask(1, Operation::barrier, {"/b"}, {}, 3);
+    EXPECT_THAT(error_, HasSubstr("BARRIER on key '/b'"));
+}
+
+// A barrier's key is an ordinary one: its completion ends a WAIT on it, and so does any write end
+// the barrier.
+TEST_F(KeyValuesTest, BarriersAndWaitsShareTheKey) {
+    ask(1, Operation::wait, {"/b"});
+    EXPECT_THAT(ask(2, Operation::barrier, {"/b"}, {}, 3), IsEmpty());
+    EXPECT_THAT(ask(3, Operation::append, {"/b"}, {""}),
+                ElementsAre(Sent{1, kStop}, Sent{2, kStop}));
+    EXPECT_THAT(ask(1, Operation::barrier, {"/zero"}, {}, 0), ElementsAre(Sent{1, kStop}));
+}
+
+// Counting, listing (sorted, as stored) and deleting.
+TEST_F(KeyValuesTest, CountsListsAndDeletes) {
+    ask(1, Operation::add, {"init/"}, {}, 1);
+    set(1, "/k", "v");
+    EXPECT_THAT(ask(1, Operation::num_keys), ElementsAre(Sent{1, number(2)}));
+    EXPECT_THAT(ask(1, Operation::list_keys),
+                ElementsAre(Sent{1, number(2) + text("/k") + text("init/")}));
+    EXPECT_THAT(ask(1, Operation::delete_key, {"/k"}), ElementsAre(Sent{1, number(1)}));
+    EXPECT_THAT(ask(1, Operation::delete_key, {"/k"}), ElementsAre(Sent{1, number(0)}));
+}
+
+// 1.13's watches: registered at once, then created, updated, deleted with the old and the new
+// value.
+TEST_F(KeyValuesTest, Watches) {
+    EXPECT_THAT(ask(1, Operation::watch_key, {"/k"}), ElementsAre(Sent{1, "\x03"}));
+    const auto record = [](int type, const std::string& before, const std::string& after) {
+        return std::string(1, static_cast<char>(type)) + text("/k") + text(before) + text(after);
+    };
+    EXPECT_THAT(set(2, "/k", "a"), ElementsAre(Sent{1, record(1, "", "a")}));
+    EXPECT_THAT(ask(2, Operation::append, {"/k"}, {"b"}),
+                ElementsAre(Sent{1, record(0, "a", "ab")}));
+    EXPECT_THAT(ask(2, Operation::compare_set, {"/k"}, {"no", "c"}),
+                ElementsAre(Sent{2, text("ab")}));
+    EXPECT_THAT(ask(2, Operation::delete_key, {"/k"}),
+                ElementsAre(Sent{1, record(2, "ab", "")}, Sent{2, number(1)}));
+}
+
+}  // namespace
+}  // namespace ddprun::store

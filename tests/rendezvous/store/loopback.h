@@ -1,0 +1,140 @@
+// A store on a loopback port of its own for a test, with its log lines and first contacts to wait
+// for.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rendezvous/store/client_socket.h"
+#include "rendezvous/store/store_thread.h"
+
+namespace ddprun::store::test {
+
+inline constexpr std::chrono::seconds kLong{20};  // no test that passes waits so long
+
+// A socket on a free port of 127.0.0.1 (listening, or only bound: then connections are refused), or
+// listening on [::] for IPv4 and IPv6 alike.
+struct Listening {
+    int fd = -1;
+    std::uint16_t port = 0;
+};
+
+inline Listening bind_v4() {
+    Listening made;
+    made.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof name;
+    if (::bind(made.fd, reinterpret_cast<sockaddr*>(&name), size) != 0 ||
+        ::getsockname(made.fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+        throw std::runtime_error("no socket on 127.0.0.1");
+    }
+    made.port = ntohs(name.sin_port);
+    return made;
+}
+
+inline Listening listen_v4() {
+    const Listening made = bind_v4();
+    if (::listen(made.fd, 128) != 0) throw std::runtime_error("no listening socket on 127.0.0.1");
+    return made;
+}
+
+inline Listening listen_any() {
+    Listening made;
+    made.fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int off = 0;
+    ::setsockopt(made.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    sockaddr_in6 name{};
+    name.sin6_family = AF_INET6;
+    name.sin6_addr = in6addr_any;
+    socklen_t size = sizeof name;
+    if (made.fd < 0 || ::bind(made.fd, reinterpret_cast<sockaddr*>(&name), size) != 0 ||
+        ::listen(made.fd, 128) != 0 ||
+        ::getsockname(made.fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+        if (made.fd >= 0) ::close(made.fd);
+        return {};
+    }
+    made.port = ntohs(name.sin6_port);
+    return made;
+}
+
+class Loopback {
+  public:
+    explicit Loopback(ServerOptions options = {}, Listening at = listen_v4()) : port(at.port) {
+        options.log = [this](const std::string& line) {
+            const std::lock_guard lock(mutex_);
+            lines_.push_back(line);
+            changed_.notify_all();
+        };
+        options.on_contact = [this] {
+            const std::lock_guard lock(mutex_);
+            ++contacts_;
+            changed_.notify_all();
+        };
+        store = std::move(StoreThread::start(at.fd, std::move(options)).value());
+    }
+
+    // The line that contains `text`, or an empty one when none came in time.
+    std::string wait_for_line(const std::string& text) {
+        std::unique_lock lock(mutex_);
+        std::string found;
+        changed_.wait_for(lock, kLong, [&] {
+            for (const std::string& line : lines_) {
+                if (line.find(text) != std::string::npos) found = line;
+            }
+            return !found.empty();
+        });
+        return found;
+    }
+    bool wait_for_contacts(int count) {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, kLong, [&] { return contacts_ >= count; });
+    }
+    std::vector<std::string> lines() {
+        const std::lock_guard lock(mutex_);
+        return lines_;
+    }
+
+    std::uint16_t port;
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::string> lines_;
+    int contacts_ = 0;
+
+  public:
+    std::unique_ptr<StoreThread> store;  // last: its thread uses the above
+};
+
+// A connection that says what bytes it likes.
+class Raw {
+  public:
+    explicit Raw(std::uint16_t port, const std::string& host = "127.0.0.1")
+        : socket_(std::move(ClientSocket::connect(host, port, soon()).value())) {}
+
+    void send(const std::string& bytes) { (void)socket_.send(bytes, soon()); }
+    std::string receive(std::size_t count) {
+        std::string bytes(count, '\0');
+        const Result<> got = socket_.receive(bytes.data(), count, soon());
+        return got ? bytes : to_string(got.error().code());
+    }
+    bool ends() { return receive(1) == "closed"; }
+
+  private:
+    static Deadline soon() { return Deadline::clock::now() + kLong; }
+
+    ClientSocket socket_;
+};
+
+}  // namespace ddprun::store::test

@@ -1,0 +1,252 @@
+// Bytes to requests and back, in every dialect, in every way in which TCP may cut them.
+#include "rendezvous/store/protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ddprun::store {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+std::string bytes(std::initializer_list<int> list) { return {list.begin(), list.end()}; }
+std::string u64(std::uint64_t number) {
+    std::string out;
+    put_u64(out, number);
+    return out;
+}
+std::string code(int value) { return std::string(1, static_cast<char>(value)); }
+std::string text(const std::string& value) { return u64(value.size()) + value; }
+
+const std::string kGreeting = bytes({0x00, 0xCE, 0xF7, 0x85, 0x3C});
+
+std::vector<Request> every_request_since_22() {
+    return {
+        {Operation::validate, {}, {}, 0},
+        {Operation::ping, {}, {}, 0xFEDCBA98},
+        {Operation::set, {"/k"}, {"v"}, 0},
+        {Operation::set, {""}, {""}, 0},
+        {Operation::compare_set, {"/k"}, {"", "x"}, 0},
+        {Operation::get, {"/k"}, {}, 0},
+        {Operation::add, {"init/"}, {}, -3},
+        {Operation::check, {"/a", "/b"}, {}, 0},
+        {Operation::check, {}, {}, 0},
+        {Operation::wait, {"/a"}, {}, 0},
+        {Operation::num_keys, {}, {}, 0},
+        {Operation::delete_key, {"/k"}, {}, 0},
+        {Operation::append, {"/k"}, {std::string(5000, 'z')}, 0},
+        {Operation::multi_get, {"/a", "", "/c"}, {}, 0},
+        {Operation::multi_set, {"/a", "/b"}, {"1", ""}, 0},
+        {Operation::multi_set, {}, {}, 0},
+        {Operation::cancel_wait, {}, {}, 0},
+        {Operation::queue_push, {"/q"}, {"e"}, 0},
+        {Operation::queue_pop, {"/q"}, {}, 0},
+        {Operation::queue_len, {"/q"}, {}, 0},
+        {Operation::list_keys, {}, {}, 0},
+        {Operation::barrier, {"/b"}, {}, 8},
+    };
+}
+
+// What both old dialects have and number alike.
+std::vector<Request> every_common_old_request() {
+    return {
+        {Operation::set, {"/k"}, {"v"}, 0},      {Operation::compare_set, {"/k"}, {"a", "b"}, 0},
+        {Operation::get, {"/k"}, {}, 0},         {Operation::add, {"init/"}, {}, 1},
+        {Operation::check, {"/a", "/b"}, {}, 0}, {Operation::wait, {"/a"}, {}, 0},
+        {Operation::num_keys, {}, {}, 0},
+    };
+}
+
+std::string encoded(const std::vector<Request>& requests, Dialect dialect) {
+    std::string out;
+    for (const Request& request : requests) out += encode(request, dialect);
+    return out;
+}
+
+std::vector<Request> decoded(Decoder& decoder, const std::string& sent, std::size_t piece) {
+    std::vector<Request> requests;
+    for (std::size_t at = 0; at < sent.size(); at += piece) {
+        const Result<> fed = decoder.feed(sent.substr(at, piece), false, requests);
+        EXPECT_TRUE(fed) << fed.error();
+    }
+    EXPECT_FALSE(decoder.inside_request());
+    return requests;
+}
+
+std::string error_of(const std::string& sent, Limits limits = {}) {
+    Decoder decoder(limits);
+    std::vector<Request> requests;
+    const Result<> fed = decoder.feed(sent, true, requests);
+    if (fed) return "no error";
+    EXPECT_EQ(fed.error().code(), ErrorCode::malformed);
+    return fed.error().sentence();
+}
+
+// The examples of the reference, captured from torch 2.15, byte for byte.
+TEST(Protocol, SendsWhatPyTorchSends) {
+    EXPECT_EQ(encode({Operation::validate, {}, {}, 0}), kGreeting);
+    EXPECT_EQ(encode({Operation::ping, {}, {}, 0x1234}), bytes({0x0D, 0x34, 0x12, 0, 0}));
+    EXPECT_EQ(encode({Operation::add, {"init/"}, {}, 1}), code(0x04) + text("init/") + u64(1));
+    EXPECT_EQ(encode({Operation::add, {"init/"}, {}, 1}, Dialect::torch_2_1)[0], '\x03');
+    EXPECT_EQ(encode({Operation::set, {"/k"}, {"v"}, 0}), code(0x01) + text("/k") + text("v"));
+    EXPECT_EQ(encode({Operation::wait, {"/k"}, {}, 0}), code(0x06) + u64(1) + text("/k"));
+    EXPECT_EQ(encode({Operation::cancel_wait, {}, {}, 0}), "\x0C");
+    EXPECT_EQ(encode({Operation::cancel_wait, {}, {}, 0}, Dialect::torch_2_1), "\x0B");
+    EXPECT_EQ(encode({Operation::barrier, {"/b"}, {}, 2}), code(0x12) + text("/b") + u64(2));
+    EXPECT_EQ(encode({Operation::list_keys, {}, {}, 0}), "\x11");
+}
+
+// TCP keeps no boundaries: any cut of any mix of requests gives the same requests.
+TEST(Protocol, ReadsTheNewestDialectInPiecesOfAnySize) {
+    const auto requests = every_request_since_22();
+    const std::string sent = encoded(requests, Dialect::torch_2_2);
+    for (const std::size_t piece : {1u, 2u, 3u, 7u, 64u, 4096u, 1u << 20}) {
+        Decoder decoder;
+        EXPECT_THAT(decoded(decoder, sent, piece), ElementsAreArray(requests)) << piece;
+        EXPECT_EQ(decoder.dialect(), Dialect::torch_2_2);
+    }
+}
+
+// The two old dialects start without a greeting; a first SET even starts like one.
+TEST(Protocol, ReadsOldDialectsInPiecesOfAnySize) {
+    const auto requests = every_common_old_request();
+    for (const Dialect dialect : {Dialect::torch_1_13, Dialect::torch_2_1}) {
+        const std::string sent = encoded(requests, dialect);
+        for (const std::size_t piece : {1u, 3u, 4096u}) {
+            Decoder decoder;
+            EXPECT_THAT(decoded(decoder, sent, piece), ElementsAreArray(requests)) << piece;
+            EXPECT_EQ(decoder.dialect(), Dialect::legacy);
+        }
+    }
+}
+
+// The launcher may know its workers' version: then nothing is guessed.
+TEST(Protocol, TakesTheOldDialectItIsTold) {
+    const std::vector<Request> old{{Operation::watch_key, {"/w"}, {}, 0},
+                                   {Operation::delete_key, {"/k"}, {}, 0}};
+    Decoder decoder({}, Dialect::torch_1_13);
+    EXPECT_THAT(decoded(decoder, encoded(old, Dialect::torch_1_13), 1), ElementsAreArray(old));
+
+    const std::vector<Request> newer{{Operation::delete_key, {"/k"}, {}, 0},
+                                     {Operation::append, {"/k"}, {"v"}, 0},
+                                     {Operation::multi_get, {"/a"}, {}, 0},
+                                     {Operation::multi_set, {"/a"}, {"1"}, 0},
+                                     {Operation::cancel_wait, {}, {}, 0}};
+    Decoder other({}, Dialect::torch_2_1);
+    EXPECT_THAT(decoded(other, encoded(newer, Dialect::torch_2_1), 1), ElementsAreArray(newer));
+}
+
+// torch 1.13 deletes with code 8 and waits for the answer; nothing follows the key.
+TEST(Protocol, TakesCode8ThatStopsAfterItsKeyForADelete) {
+    Decoder decoder;
+    std::vector<Request> requests;
+    ASSERT_TRUE(decoder.feed(code(0x08) + text("/gone"), true, requests));
+    ASSERT_EQ(requests.size(), 1u);
+    EXPECT_EQ(requests[0], (Request{Operation::delete_key, {"/gone"}, {}, 0}));
+    EXPECT_EQ(decoder.dialect(), Dialect::torch_1_13);
+    // And its code may come alone, before everything else.
+    Decoder other;
+    ASSERT_TRUE(other.feed("\x08", true, requests));
+    ASSERT_TRUE(other.feed(text("/gone"), true, requests));
+    EXPECT_EQ(requests.at(1), requests.at(0));
+}
+
+// torch 2.1 appends with code 8, in one piece; after that its code 7 deletes.
+TEST(Protocol, TakesCode8ThatGoesOnForAnAppend) {
+    Decoder decoder;
+    std::vector<Request> requests;
+    ASSERT_TRUE(decoder.feed(code(0x08) + text("/k") + text("more"), true, requests));
+    ASSERT_TRUE(decoder.feed("\x07", true, requests));
+    ASSERT_TRUE(decoder.feed(text("/k"), true, requests));
+    ASSERT_EQ(requests.size(), 2u);
+    EXPECT_EQ(requests[0], (Request{Operation::append, {"/k"}, {"more"}, 0}));
+    EXPECT_EQ(requests[1].operation, Operation::delete_key);
+    EXPECT_EQ(decoder.dialect(), Dialect::torch_2_1);
+}
+
+// A code 7 on its own is 1.13's WATCH_KEY; together with its key it is 2.1's DELETE_KEY.
+TEST(Protocol, TellsWatchFromDeleteByHowTheyAreSent) {
+    std::vector<Request> requests;
+    Decoder old;
+    ASSERT_TRUE(old.feed("\x07", true, requests));
+    ASSERT_TRUE(old.feed(text("/k"), true, requests));
+    Decoder newer;
+    ASSERT_TRUE(newer.feed(code(0x07) + text("/k"), true, requests));
+    ASSERT_EQ(requests.size(), 2u);
+    EXPECT_EQ(requests[0].operation, Operation::watch_key);
+    EXPECT_EQ(requests[1].operation, Operation::delete_key);
+}
+
+// Another service's client, a port scanner, a browser: one sentence that says so.
+TEST(Protocol, NamesWhatIsWrongWithStrangers) {
+    EXPECT_THAT(error_of("GET / HTTP/1.1\r\n\r\n"),
+                HasSubstr("operation code 71 without a greeting"));
+    EXPECT_THAT(error_of(bytes({0x16, 3, 1, 2, 0})), HasSubstr("operation code 22"));
+    EXPECT_THAT(error_of(bytes({0x00, 0xDE, 0xAD, 0xBE, 0xEF})), HasSubstr("magic 0xEFBEADDE"));
+    EXPECT_THAT(error_of(kGreeting + "\x13"), HasSubstr("operation code 19 is unknown"));
+    EXPECT_THAT(error_of(kGreeting + kGreeting), HasSubstr("second greeting"));
+}
+
+// A length is judged when it is read: not a byte of what it announces has to come, or is made room
+// for.
+TEST(Protocol, RefusesLengthsOverTheLimits) {
+    const Limits limits{.max_key = 8, .max_value = 100, .max_keys = 3, .max_request = 150};
+    const std::uint64_t huge = ~std::uint64_t{0};
+    EXPECT_THAT(error_of(kGreeting + code(0x03) + u64(9), limits),
+                HasSubstr("GET with a key of bytes 9"));
+    EXPECT_THAT(error_of(kGreeting + code(0x03) + u64(huge)), HasSubstr("over the limit of 65536"));
+    EXPECT_THAT(error_of(kGreeting + code(0x01) + text("/k") + u64(101), limits),
+                HasSubstr("SET with a value of bytes 101, over the limit of 100"));
+    EXPECT_THAT(error_of(kGreeting + code(0x06) + u64(4), limits),
+                HasSubstr("over the limit of 3"));
+    EXPECT_THAT(error_of(kGreeting + code(0x0B) + u64(huge)),
+                HasSubstr("MULTI_SET with a number of keys"));
+    EXPECT_THAT(error_of(kGreeting + code(0x02) + text("/k") + text(std::string(90, 'a')) + u64(90),
+                         limits),
+                HasSubstr("keys and values of bytes 182, over the limit of 150"));
+    EXPECT_EQ(error_of(kGreeting + code(0x03) + text("12345678"), limits), "no error");
+}
+
+// A worker may SET and send garbage, or die: what was complete counts.
+TEST(Protocol, HandsOutWhatCameBeforeTheGarbage) {
+    Decoder decoder;
+    std::vector<Request> requests;
+    const std::string sent = kGreeting + encode({Operation::set, {"/k"}, {"v"}, 0}) + "\x63";
+    EXPECT_FALSE(decoder.feed(sent, true, requests));
+    ASSERT_EQ(requests.size(), 2u);
+    EXPECT_EQ(requests[1].keys.at(0), "/k");
+}
+
+// Any byte after any valid beginning is either understood or refused: never a crash, never a
+// runaway allocation.
+TEST(Protocol, SurvivesEveryChangedByte) {
+    const std::string good = encoded(every_request_since_22(), Dialect::torch_2_2);
+    for (std::size_t at = 0; at < std::min<std::size_t>(good.size(), 400); ++at) {
+        for (const int change : {0x01, 0x80, 0xFF}) {
+            std::string bad = good;
+            bad[at] = static_cast<char>(bad[at] ^ change);
+            Decoder decoder;
+            std::vector<Request> requests;
+            (void)decoder.feed(bad, true, requests);
+            EXPECT_LE(requests.size(), bad.size());
+        }
+    }
+}
+
+// Replies as the reference gives them; a large value is shared, not copied.
+TEST(Protocol, EncodesReplies) {
+    const ConnectionId to{1};
+    EXPECT_EQ(status_reply(to, Status::not_ready).flat(), "\x01");
+    EXPECT_EQ(number_reply(to, -1).flat(), std::string(8, '\xFF'));
+    EXPECT_EQ(nonce_reply(to, 0x1234).flat(), bytes({0x34, 0x12, 0, 0}));
+    EXPECT_EQ(value_reply(to, nullptr).flat(), u64(0));
+    EXPECT_EQ(value_reply(to, std::make_shared<std::string>("v")).flat(), text("v"));
+    const auto large = std::make_shared<std::string>(1 << 20, 'x');
+    const Reply reply = value_reply(to, large);
+    EXPECT_EQ(reply.value, large);
+    EXPECT_EQ(reply.bytes, u64(1 << 20));
+}
+
+}  // namespace
+}  // namespace ddprun::store

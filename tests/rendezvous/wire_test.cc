@@ -1,0 +1,130 @@
+#include "rendezvous/wire.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "proto/agent_link.pb.h"
+#include "rendezvous/frame.h"
+#include "tests/rendezvous/examples.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+// What is sent is what arrives, field by field, for every message.
+TEST(Wire, CarriesEveryMessageToTheLeaderUnchanged) {
+    for (const ToLeader& message : examples_to_leader()) {
+        const auto back = decode_to_leader(encode(message));
+        ASSERT_TRUE(back) << back.error();
+        EXPECT_EQ(*back, message) << message.index();
+    }
+}
+
+TEST(Wire, CarriesEveryMessageToTheNodeUnchanged) {
+    for (const ToNode& message : examples_to_node()) {
+        const auto back = decode_to_node(encode(message));
+        ASSERT_TRUE(back) << back.error();
+        EXPECT_EQ(*back, message) << message.index();
+    }
+}
+
+// Every cut of every message, and thousands of altered ones: an answer, never a crash; what is taken is within limits.
+TEST(Wire, SurvivesCutAndAlteredBytes) {
+    std::mt19937 random(1);
+    for (const ToLeader& message : examples_to_leader()) {
+        const std::string bytes = encode(message);
+        for (std::size_t size = 0; size < bytes.size(); ++size)
+            if (!decode_to_leader(bytes.substr(0, size))) continue;
+        for (int i = 0; i < 3000; ++i) {
+            std::string altered = bytes;
+            for (int n = 0; n < 3; ++n) altered[random() % altered.size()] = static_cast<char>(random());
+            const auto taken = decode_to_leader(altered);
+            if (taken && std::holds_alternative<Join>(*taken)) {
+                EXPECT_GE(std::get<Join>(*taken).offer.slots, 1);
+                EXPECT_LE(std::get<Join>(*taken).offer.slots, 4096);
+            }
+        }
+    }
+    for (const ToNode& message : examples_to_node()) {
+        for (int i = 0; i < 3000; ++i) {
+            std::string altered = encode(message);
+            for (int n = 0; n < 3; ++n) altered[random() % altered.size()] = static_cast<char>(random());
+            const auto taken = decode_to_node(altered);
+            if (taken && std::holds_alternative<Assigned>(*taken)) {
+                EXPECT_FALSE(std::get<Assigned>(*taken).assignment.members.empty());
+            }
+        }
+    }
+}
+
+template <class Change>
+std::string fault_of_join(Change change) {
+    link::ToLeader message;
+    const std::string bytes = encode(ToLeader(Join{example_offer(), example_beat()}));
+    EXPECT_TRUE(message.ParseFromString(bytes));
+    change(*message.mutable_join());
+    const auto decoded = decode_to_leader(message.SerializeAsString());
+    if (decoded) return "";
+    EXPECT_EQ(decoded.error().code(), ErrorCode::malformed);
+    return decoded.error().sentence();
+}
+
+// The sentence of a fault names the field, the value and the limit.
+TEST(Wire, NamesTheFieldThatIsWrong) {
+    EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_slots(0); }),
+              "Join.offer.slots: 0 is not 1..4096");
+    EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_slots(4097); }),
+              "Join.offer.slots: 4097 is not 1..4096");
+    EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_store_port(65536); }),
+              "Join.offer.store_port: 65536 is not 0..65535");
+    EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_address(std::string(300, 'a')); }),
+              "Join.offer.address: 300 bytes (limit 255)");
+    EXPECT_THAT(fault_of_join([](link::Join& j) { j.mutable_beat()->set_floor(-2); }),
+                HasSubstr("Join.beat.floor: -2 is not -1.."));
+    EXPECT_THAT(fault_of_join([](link::Join& j) {
+                    for (int i = 0; i < 300; ++i) j.mutable_offer()->add_addresses("a");
+                }),
+                HasSubstr("elements (limit 256)"));
+}
+
+TEST(Wire, RefusesAnAssignmentWhoseRanksDoNotAddUp) {
+    Assigned assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()};
+    assigned.assignment.members[1].rank_offset = 3;
+    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(),
+                HasSubstr("Assigned.assignment.members: rank offset 3 of gpu02 is not 4"));
+    assigned.assignment = {};
+    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(), HasSubstr("there is none"));
+}
+
+TEST(Wire, RefusesAMessageItDoesNotKnow) {
+    EXPECT_THAT(decode_to_leader("").error().sentence(), HasSubstr("none that I know"));
+    EXPECT_THAT(decode_to_node("\xff").error().sentence(), HasSubstr("no protobuf message"));
+}
+
+// The largest report that a node can make still fits a frame, and what matters most is kept.
+TEST(Wire, CutsTheTextsOfAReport) {
+    WorkerOutcome loud = example_outcome();
+    loud.sentence.assign(10000, 's');
+    loud.tail.assign(5000, std::string(10000, 't'));
+    const std::string bytes = encode(ToLeader(Report{Generation{1}, true, std::vector(4096, loud)}));
+    EXPECT_LT(bytes.size(), kNodeFrameLimit);
+    const auto back = decode_to_leader(bytes);
+    ASSERT_TRUE(back) << back.error();
+    const Report& report = std::get<Report>(*back);
+    ASSERT_EQ(report.outcomes.size(), 4096u);
+    EXPECT_EQ(report.outcomes[0].sentence.size(), 4096u);
+    EXPECT_EQ(report.outcomes[4095].signal, 9);
+}
+
+TEST(Wire, MakesTheKeepersFrame) {
+    FrameReader reader(kFirstFrameLimit);
+    reader.add(std::string(kPreface) + gone_frame({"gpu01", Incarnation{7}}));
+    const auto body = reader.next();
+    ASSERT_TRUE(body && *body);
+    EXPECT_EQ(*decode_to_leader(**body), ToLeader(Gone{{"gpu01", Incarnation{7}}}));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# All tests of the project; installs what is missing and builds first.
+#
+#   tests/run.sh              everything that fits a normal run
+#   tests/run.sh --long       more seeds of the simulator, and what else takes longer
+#   tests/run.sh --sanitize   core and shell tests under address, undefined and thread sanitizer
+#
+# Without root, Slurm or torch the tests that need them are skipped with a reason. With CI=true nothing may be skipped
+# (but tests of a GPU, for there is none), warnings are errors, and the current PyTorch is installed with pip for its
+# test (3 GB to download, 5 on disk); otherwise that happens with --long only.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source tests/support/packages.sh
+
+mode=${1:-}
+case $mode in
+    '' | --long | --sanitize) ;;
+    *) sed -n '2,10p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+esac
+ci=${CI:-false}
+[[ $ci == true ]] && werror=ON || werror=OFF
+[[ $mode == --sanitize ]] && packages=(libgtest-dev libgmock-dev procps util-linux) || packages=("${TEST_PACKAGES[@]}")
+
+install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev
+# Without the rest the tests that need it are skipped; in CI that is an error.
+install_packages "${packages[@]}" || [[ $ci != true ]]
+
+# Prints ctest's closing line again, where it is seen, and fails for what was skipped in CI: folder, log, ctest's code.
+close() {
+    local folder=$1 log=$2 code=$3 skipped
+    # Whole tests that ended with 77, and single tests of a GoogleTest program.
+    skipped=$({ grep -E '\*\*\*Skipped|\*\*\*Not Run' "$log"
+        grep -E '^\[  SKIPPED \] [^ ]+\.[^ ]+$' "$folder/Testing/Temporary/LastTest.log" | sort -u; } || true)
+    [[ -z $skipped ]] || printf 'skipped in %s:\n%s\n' "$folder" "$skipped"
+    grep -E '^[0-9]+% tests passed' "$log" || true
+    if [[ $ci == true ]] && grep -v '^$' <<<"$skipped" | grep -qviE 'gpu|cuda|nccl'; then
+        echo "CI=true: nothing may be skipped"
+        ((code)) || code=1
+    fi
+    return "$code"
+}
+
+configure() { # preset
+    cmake --preset "$1" -DDDPRUN_TESTS=ON -DDDPRUN_WERROR="$werror" >"$logs/configure" 2>&1 ||
+        { cat "$logs/configure" >&2; return 1; }
+}
+
+# Runs ctest in a folder with a command in front of it: folder, command…, --, options of ctest.
+check() {
+    local folder=$1 front=() code=0; shift
+    while [[ $1 != -- ]]; do front+=("$1"); shift; done
+    shift
+    "${front[@]}" ctest --test-dir "$folder" -j2 --output-on-failure "$@" | tee "$logs/$folder" || code=$?
+    close "$folder" "$logs/$folder" "$code"
+}
+
+# The programs of a folder's core and shell tests: a test is called as the target that makes its program (ddprun_test).
+programs_of_unit_tests() {
+    comm -12 <(ctest --test-dir "$1" -N -L 'core|shell' | sed -n 's/^ *Test *#[0-9]*: //p' | sort -u) \
+        <(ninja -C "$1" -t targets all | sed 's/: [^:]*$//' | sort -u)
+}
+
+sanitize() {
+    local preset front programs code=0
+    for preset in asan tsan; do
+        front=(env)
+        # gcc's thread sanitizer does not know the address layouts of newer kernels ("unexpected memory mapping").
+        if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then front=(setarch "$(uname -m)" -R); fi
+        configure "$preset" || return
+        mapfile -t programs < <(programs_of_unit_tests "build-$preset")
+        cmake --build --preset "$preset" --target "${programs[@]}" || return
+        check "build-$preset" "${front[@]}" -- -L 'core|shell' || code=$?
+    done
+    return "$code"
+}
+
+# The current PyTorch in a virtual environment of the build folder; Debian's interpreter, so that nobody's own counts.
+install_current_torch() {
+    local venv=build/torch-venv
+    [[ -e $venv/complete ]] && return 0
+    echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
+    rm -rf "$venv"
+    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet torch numpy && touch "$venv/complete"
+}
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+if [[ $mode == --sanitize ]]; then
+    sanitize
+    exit
+fi
+configure release
+cmake --build --preset release
+if [[ $mode == --long || $ci == true ]]; then
+    install_current_torch || echo "the current PyTorch could not be installed" >&2
+fi
+if [[ $mode == --long ]]; then
+    export DDPRUN_LONG=1 DDPRUN_SEEDS=${DDPRUN_SEEDS:-10000}
+fi
+check build env --

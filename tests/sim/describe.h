@@ -1,0 +1,20 @@
+// Events, messages and effects in one line each, for the trace.
+#pragma once
+
+#include <string>
+
+#include "agent/events.h"
+#include "rendezvous/events.h"
+
+namespace ddprun::sim {
+
+std::string describe(const rendezvous::ToLeader& message);
+std::string describe(const rendezvous::ToNode& message);
+std::string describe(const rendezvous::Event& event);
+std::string describe(const rendezvous::Effect& effect);
+std::string describe(const agent::Event& event);
+std::string describe(const agent::Effect& effect);
+std::string describe(const rendezvous::Ending& ending);
+std::string describe(const rendezvous::Assignment& assignment);
+
+}  // namespace ddprun::sim

@@ -1,0 +1,73 @@
+#include "tests/sim/faults.h"
+
+#include <algorithm>
+
+namespace ddprun::sim {
+
+namespace {
+
+constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls) + 1;
+
+bool needs_time(Fault::Kind kind) {
+    return kind >= Fault::Kind::host_paused || kind == Fault::Kind::process_replaced;
+}
+
+}  // namespace
+
+const char* to_string(Fault::Kind kind) {
+    switch (kind) {
+        case Fault::Kind::worker_fails: return "worker_fails";
+        case Fault::Kind::workers_stubborn: return "workers_stubborn";
+        case Fault::Kind::process_killed: return "process_killed";
+        case Fault::Kind::process_replaced: return "process_replaced";
+        case Fault::Kind::host_lost: return "host_lost";
+        case Fault::Kind::host_paused: return "host_paused";
+        case Fault::Kind::process_frozen: return "process_frozen";
+        case Fault::Kind::connection_dropped: return "connection_dropped";
+        case Fault::Kind::cut_off: return "cut_off";
+        case Fault::Kind::cut_from_leader: return "cut_from_leader";
+        case Fault::Kind::cut_to_leader: return "cut_to_leader";
+        case Fault::Kind::ledger_stalls: return "ledger_stalls";
+    }
+    return "?";
+}
+
+std::string to_text(const Fault& fault) {
+    return std::string(to_string(fault.kind)) + " on host " + std::to_string(fault.host) +
+           (needs_time(fault.kind) ? " for " + ddprun::to_text(fault.lasts) : "");
+}
+
+std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon) {
+    std::vector<Fault> plan;
+    if (random.chance(0.1)) return plan;
+    const Duration focus = random.span(share(lease, 0.2), horizon);
+    const bool focused = random.chance(0.5);
+    const bool leader_may_die = random.chance(0.15);
+    const int kinds = random.between(1, 5);
+    for (int i = 0; i < kinds; ++i) {
+        const auto kind = static_cast<Fault::Kind>(random.below(kKinds));
+        for (int times = random.between(1, 3); times > 0; --times) {
+            Fault fault;
+            fault.kind = kind;
+            fault.host = random.below(hosts);
+            const Duration at = focused ? focus + share(lease, random.real(-0.6, 0.6))
+                                        : random.span(share(lease, 0.05), horizon);
+            fault.at = Time{std::clamp(at, share(lease, 0.05), horizon)};
+            const int length = random.below(3);
+            fault.lasts = length == 0   ? share(lease, random.real(0.02, 0.5))
+                          : length == 1 ? share(lease, random.real(0.5, 1.5))
+                                        : share(lease, random.real(1.0, 3.0));
+            const bool deadly = kind == Fault::Kind::process_killed ||
+                                kind == Fault::Kind::process_replaced ||
+                                kind == Fault::Kind::host_lost;
+            if (deadly && fault.host == 0 && !leader_may_die) {
+                if (hosts == 1) continue;
+                fault.host = random.between(1, hosts - 1);
+            }
+            plan.push_back(fault);
+        }
+    }
+    return plan;
+}
+
+}  // namespace ddprun::sim

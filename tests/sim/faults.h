@@ -1,0 +1,38 @@
+// What goes wrong in a virtual job, and when: a plan of faults from a seed. Plain values; World::apply makes them happen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/clock.h"
+
+namespace ddprun::sim {
+
+struct Fault {
+    enum class Kind {
+        worker_fails,        // one of the node's workers exits with 1..9
+        workers_stubborn,    // they do not end at SIGTERM
+        process_killed,      // ddprun dies, its keeper says Gone
+        process_replaced,    // the same, and a new ddprun comes on that host after `lasts`
+        host_lost,           // nobody says anything
+        host_paused,         // all on it stands still
+        process_frozen,      // ddprun stands still, keeper and workers go on
+        connection_dropped,  // between node and leader
+        cut_off,             // nothing passes between node and leader, both ways
+        cut_from_leader,     // node hears nothing
+        cut_to_leader,       // node is not heard
+        ledger_stalls,
+    };
+    Kind kind = Kind::worker_fails;
+    Time at{};
+    int host = 0;
+    Duration lasts{};
+};
+
+const char* to_string(Fault::Kind kind);
+std::string to_text(const Fault& fault);
+
+// Some faults of some kinds within `horizon`, half of the time close together. The leader's host (0) may be lost too.
+std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon);
+
+}  // namespace ddprun::sim

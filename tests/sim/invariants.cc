@@ -1,0 +1,208 @@
+#include "tests/sim/invariants.h"
+
+#include <algorithm>
+
+#include "tests/sim/describe.h"
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+
+using rendezvous::Assignment;
+using rendezvous::Ending;
+using rendezvous::LedgerEntry;
+using rendezvous::Verdict;
+
+namespace {
+
+std::string name(Generation generation) {
+    return "generation " + std::to_string(generation.value);
+}
+
+}  // namespace
+
+void Invariants::spawned(const Host& host, const Process& process, const Assignment& assignment,
+                         bool guarded, Time deadline) {
+    const std::string who = host.name + " starts " + name(assignment.generation);
+    const LedgerEntry* entry = world_.ledger().find(assignment.generation);
+    if (!entry)
+        world_.violation(who + ", which is not in the ledger");
+    else if (entry->assignment != assignment)
+        world_.violation(who + " with another world than the ledger's: " + describe(assignment) +
+                         " instead of " + describe(entry->assignment));
+    if (!assignment.find(process.id)) world_.violation(who + " and is no member of it");
+    if (!spawned_.emplace(assignment.generation, host.index).second)
+        world_.violation(who + " a second time");
+    if (!guarded || (world_.config().limits.max_nodes > 1 && deadline == kNever))
+        world_.violation(who + " without a deadline");
+    for (const Worker& worker : host.workers)
+        if (worker.owner == process.id.incarnation)
+            world_.violation(who + " beside workers of " + name(worker.generation));
+}
+
+void Invariants::check_members(const Assignment& assignment) {
+    const rendezvous::Limits& limits = world_.config().limits;
+    const int nodes = static_cast<int>(assignment.members.size());
+    if (nodes < limits.min_nodes || nodes > limits.max_nodes)
+        world_.violation(name(assignment.generation) + " has " + std::to_string(nodes) + " nodes");
+    int ranks = 0;
+    std::set<std::string> names;
+    for (const rendezvous::Member& member : assignment.members) {
+        if (member.rank_offset != ranks)
+            world_.violation(name(assignment.generation) + ": ranks are not contiguous");
+        if (!names.insert(member.node.name).second)
+            world_.violation(name(assignment.generation) + " has " + member.node.name + " twice");
+        ranks += member.offer.slots;
+    }
+    if (ranks != assignment.world_size)
+        world_.violation(name(assignment.generation) + ": the world has another size than said");
+}
+
+void Invariants::appended(const LedgerEntry& entry) {
+    if (entry.kind == LedgerEntry::Kind::end) {
+        ended_at_ = world_.now();
+        check_ending(entry.ending);
+        return;
+    }
+    const Assignment& assignment = entry.assignment;
+    int before = 0;
+    std::int64_t newest = -1;
+    for (const LedgerEntry& earlier : world_.ledger().entries()) {
+        if (&earlier == &world_.ledger().entries().back()) break;
+        newest = std::max(newest, earlier.assignment.generation.value);
+        before = std::max(before, earlier.assignment.restarts);
+    }
+    if (assignment.generation.value != newest + 1)
+        world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));
+    check_members(assignment);
+    const int asked = world_.config().limits.max_restarts;
+    const int budget = asked == rendezvous::kAutoRestarts ? 3 : asked;
+    int failed = 0;
+    for (const auto& [generation, outcomes] : failures_)
+        failed += generation < assignment.generation;
+    if (assignment.restarts > budget)
+        world_.violation(name(assignment.generation) + " is beyond the budget of restarts");
+    if (assignment.restarts > failed)
+        world_.violation(name(assignment.generation) + " counts " +
+                         std::to_string(assignment.restarts) + " restarts, but only " +
+                         std::to_string(failed) + " generations had a worker that failed");
+    if (assignment.restarts < before || assignment.restarts > before + 1)
+        world_.violation(name(assignment.generation) + " jumps in the count of restarts");
+}
+
+void Invariants::check_ending(const Ending& ending) {
+    if (ending.sentence.empty()) world_.violation("the end has no sentence");
+    if (ending.verdict == Verdict::succeeded) {
+        bool whole = false;
+        for (const LedgerEntry& entry : world_.ledger().entries())
+            if (entry.kind == LedgerEntry::Kind::generation)
+                whole |= static_cast<int>(successes_[entry.assignment.generation].size()) ==
+                         entry.assignment.world_size;
+        if (!whole) world_.violation("success, but in no generation all workers exited 0");
+        if (ending.code != 0) world_.violation("success with a code that is not 0");
+    }
+    if (ending.verdict == Verdict::internal) world_.violation("internal: " + ending.sentence);
+    if (ending.verdict != Verdict::worker_failed) return;
+    if (!ending.first_failure) {
+        world_.violation("a worker's failure ended the job, and it is not named");
+        return;
+    }
+    bool real = false;
+    for (const auto& [generation, outcomes] : failures_)
+        for (const auto& outcome : outcomes) real |= outcome.pid == ending.first_failure->pid;
+    if (!real)
+        world_.violation("the failure that ended the job is not a worker's own: " +
+                         describe(ending));
+    if (ending.code == 0 || ending.code != ending.first_failure->exit_code)
+        world_.violation("the job's code is not that of the first failure: " + describe(ending));
+}
+
+void Invariants::worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome,
+                              bool natural) {
+    if (!natural) return;
+    if (outcome.failed())
+        failures_[worker.generation].push_back(outcome);
+    else
+        successes_[worker.generation].insert(worker.rank);
+}
+
+void Invariants::exited(const Process& process, const Ending& ending) {
+    const Host& host = world_.hosts()[process.host];
+    for (const Worker& worker : host.workers)
+        if (worker.owner == process.id.incarnation) {
+            world_.violation(host.name + " exits with workers of " + name(worker.generation));
+            break;
+        }
+    const LedgerEntry* end = world_.ledger().end();
+    if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
+    if (!end)
+        world_.violation(host.name + " exits with " + describe(ending) +
+                         ", but no end is recorded");
+    else if (end->ending.verdict != ending.verdict || end->ending.code != ending.code)
+        world_.violation(host.name + " exits with " + describe(ending) + " instead of " +
+                         describe(end->ending));
+}
+
+bool Invariants::just_resumed(const Host& host) const {
+    return host.resumed_stale && world_.now() <= host.resumed_at + world_.lease(0.07);
+}
+
+void Invariants::check_host(const Host& host) {
+    const Worker* first = nullptr;
+    for (const Worker& worker : host.workers) {
+        if (!worker.alive) continue;
+        if (first && first->generation != worker.generation)
+            world_.violation(host.name + " runs " + name(first->generation) + " and " +
+                             name(worker.generation) + " at once");
+        first = &worker;
+    }
+    if (!first || world_.config().limits.max_nodes == 1 || just_resumed(host)) return;
+    const Time deadline = host.process->keeper->deadline();
+    if (host.process->id.incarnation == first->owner && deadline != kNever &&
+        host.clock.local(world_.now()) > deadline + world_.lease(0.05))
+        world_.violation(host.name + " runs " + name(first->generation) + " beyond its deadline");
+}
+
+void Invariants::after_step() {
+    const Worker* training = nullptr;
+    const Host* where = nullptr;
+    for (const Host& host : world_.hosts()) {
+        if (host.workers.empty() || !host.up || world_.paused(host)) continue;
+        check_host(host);
+        if (just_resumed(host)) continue;  // the named limit: the length of one kill
+        for (const Worker& worker : host.workers) {
+            if (!worker.alive) continue;
+            if (training && training->generation != worker.generation)
+                world_.violation(name(training->generation) + " on " + where->name + " and " +
+                                 name(worker.generation) + " on " + host.name + " train at once");
+            training = &worker;
+            where = &host;
+        }
+    }
+}
+
+bool Invariants::undisturbed(const Process& process, Time from, Time until) const {
+    const Host& host = world_.hosts()[process.host];
+    if (!host.up || host.disturbed_until > from) return false;
+    if (world_.network().was_cut(process.host, from, until)) return false;
+    return process.first_up <= from && process.exited_at >= from;
+}
+
+void Invariants::at_end() {
+    const LedgerEntry* end = world_.ledger().end();
+    const Host& leader = world_.hosts()[0];
+    for (const auto& process : world_.processes()) {
+        const std::string& who = world_.hosts()[process->host].name;
+        if (process->alive && !process->exit)
+            world_.violation(who + " has not exited in " + ddprun::to_text(world_.now() - Time{}));
+        if (process->alive && process->service && !process->closed)
+            world_.violation("the service has not closed in " + ddprun::to_text(world_.now() - Time{}));
+        if (!process->exit || !end || process->exit->verdict == end->ending.verdict) continue;
+        const Time from = ended_at_ - world_.lease(2), until = ended_at_ + world_.lease(1);
+        if (leader.up && undisturbed(*process, from, until) &&
+            undisturbed(*world_.processes().front(), from, until))
+            world_.violation(who + " was connected, but exits with " + describe(*process->exit) +
+                             " instead of " + describe(end->ending));
+    }
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,210 @@
+#include "tests/sim/keeper.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+
+void Keeper::set_deadline(Time local) {
+    deadline_ = local;
+    guarded_ = true;
+    const int number = ++deadline_number_;
+    if (local == kNever) return;
+    world_.clock().at(host_.clock.truth(local), [this, number] { check_deadline(number); });
+}
+
+void Keeper::check_deadline(int number) {
+    if (number != deadline_number_ || !host_.up) return;
+    if (world_.config().mutation == Mutation::keeper_ignores_deadlines) return;
+    if (world_.paused(host_)) {
+        world_.clock().at(host_.paused_until + world_.random().span({}, world_.lease(0.001)),
+                          [this, number] { check_deadline(number); });
+        return;
+    }
+    if (living() == 0) return;
+    world_.trace(host_, "keeper: the deadline has passed");
+    kill_all();
+    world_.clock().after(world_.lease(0.1), [this] {  // a frozen ddprun has not said that it noticed
+        if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
+            world_.kill_process(host_);
+    });
+}
+
+void Keeper::spawn(const rendezvous::Assignment& assignment) {
+    world_.invariants().spawned(host_, process_, assignment, guarded_, deadline_);
+    const rendezvous::Member* member = assignment.find(process_.id);
+    if (!member) return;  // said as a violation
+    for (int local_rank = 0; local_rank < member->offer.slots; ++local_rank) {
+        Worker worker;
+        worker.pid = world_.next_pid();
+        worker.owner = process_.id.incarnation;
+        worker.generation = assignment.generation;
+        worker.rank = member->rank_offset + local_rank;
+        worker.local_rank = local_rank;
+        worker.behaviour = world_.behaviour(assignment.generation, host_.index, worker.rank);
+        host_.workers.push_back(worker);
+        world_.clock().after(
+            world_.random().span({}, world_.lease(0.02)),
+            [this, generation = worker.generation, pid = worker.pid] { start(generation, pid); });
+    }
+}
+
+void Keeper::start(Generation generation, std::int64_t pid) {
+    Worker* worker = find(pid);
+    if (!worker || !host_.up || worker->dying) return;
+    if (world_.paused(host_)) {
+        world_.clock().at(host_.paused_until + world_.random().span({}, world_.lease(0.001)),
+                          [this, generation, pid] { start(generation, pid); });
+        return;
+    }
+    const bool late = host_.clock.local(world_.now()) >= deadline_ &&
+                      world_.config().mutation != Mutation::keeper_ignores_deadlines;
+    if (late || orphaned_) {
+        world_.post_agent(process_, agent::WorkerNotStarted{generation, worker->local_rank,
+                                                            "the deadline has passed before exec",
+                                                            126});
+        std::erase_if(host_.workers, [pid](const Worker& each) { return each.pid == pid; });
+        check_swept();
+        return;
+    }
+    worker->alive = true;
+    world_.post_agent(process_, agent::WorkerStarted{generation, worker->local_rank, pid});
+    world_.worker_started(host_, *worker);
+    live(pid);
+}
+
+void Keeper::live(std::int64_t pid) {
+    const Worker* worker = find(pid);
+    const Behaviour behaviour = worker->behaviour;
+    if (behaviour.life == Duration::max()) return;
+    world_.clock().after(behaviour.life, [this, pid] {
+        Worker* worker = find(pid);
+        if (!worker || worker->dying || !host_.up || worker->behaviour.life == Duration::max())
+            return;
+        const bool waits = worker->behaviour.exit_code == 0 && !world_.complete(worker->generation);
+        if (world_.paused(host_) || waits) {  // nobody finishes before all have begun
+            worker->behaviour.life = world_.lease(0.05) +
+                                     std::max(Duration{}, host_.paused_until - world_.now());
+            live(pid);
+            return;
+        }
+        ends(pid, worker->behaviour.exit_code, 0, true);
+    });
+}
+
+void Keeper::signal(int number) {
+    for (Worker& worker : host_.workers) {
+        if (worker.owner != process_.id.incarnation) continue;
+        if (number == SIGKILL) {
+            kill(worker);
+        } else if (number != 0 && worker.alive && !worker.behaviour.stubborn &&
+                   !worker.told_stop) {
+            worker.told_stop = true;
+            world_.clock().after(
+                world_.random().span({}, world_.lease(0.2)), [this, pid = worker.pid, number] {
+                    const Worker* worker = find(pid);
+                    if (worker && !worker->dying && host_.up && !world_.paused(host_))
+                        ends(pid, 0, number, false);
+                });
+        }
+    }
+}
+
+void Keeper::sweep(Generation generation) {
+    if (world_.config().mutation == Mutation::swept_too_early) {
+        world_.post_agent(process_, agent::Swept{generation});
+        return;
+    }
+    for (Worker& worker : host_.workers)
+        if (worker.owner == process_.id.incarnation && worker.generation == generation)
+            kill(worker);
+    sweeping_.push_back(generation);
+    world_.clock().after(world_.random().span({}, world_.lease(0.001)), [this] { check_swept(); });
+}
+
+void Keeper::process_died() {
+    orphaned_ = true;
+    gone_on_ = process_.connection;
+    world_.clock().after(world_.random().span({}, world_.lease(0.002)), [this] {
+        kill_all();
+        check_swept();
+    });
+}
+
+void Keeper::kill(Worker& worker) {
+    if (worker.dying) return;
+    worker.dying = true;
+    const double longest = world_.config().mutation == Mutation::kills_are_slow ? 3.0 : 0.04;
+    const Duration takes = world_.random().span({}, world_.lease(longest));
+    world_.clock().after(takes, [this, pid = worker.pid] { ends(pid, 0, SIGKILL, false); });
+}
+
+void Keeper::kill_all() {
+    for (Worker& worker : host_.workers)
+        if (worker.owner == process_.id.incarnation) kill(worker);
+}
+
+void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
+    Worker* worker = find(pid);
+    if (!worker || !host_.up) return;
+    if (world_.paused(host_)) {
+        const Time when = host_.paused_until + world_.random().span({}, world_.lease(0.02));
+        world_.clock().at(when, [=, this] { ends(pid, exit_code, signal, natural); });
+        return;
+    }
+    const Worker ended = *worker;
+    std::erase_if(host_.workers, [pid](const Worker& each) { return each.pid == pid; });
+    if (ended.alive) {
+        rendezvous::WorkerOutcome outcome;
+        outcome.rank = ended.rank;
+        outcome.local_rank = ended.local_rank;
+        outcome.pid = pid;
+        outcome.exit_code = exit_code;
+        outcome.signal = signal;
+        outcome.sentence = "rank " + std::to_string(ended.rank) + " (local " +
+                           std::to_string(ended.local_rank) + " on " + host_.name + ") ended";
+        world_.worker_ended(host_, ended, outcome, natural);
+        world_.post_agent(process_, agent::WorkerExited{ended.generation, outcome,
+                                                        host_.clock.local(world_.now())});
+    } else {  // killed between fork and exec
+        world_.post_agent(process_, agent::WorkerNotStarted{ended.generation, ended.local_rank,
+                                                            "killed before exec", 126});
+    }
+    check_swept();
+}
+
+void Keeper::check_swept() {
+    if (!host_.up) return;
+    if (world_.paused(host_)) {
+        world_.clock().at(host_.paused_until, [this] { check_swept(); });
+        return;
+    }
+    std::erase_if(sweeping_, [this](Generation generation) {
+        for (const Worker& worker : host_.workers)
+            if (worker.owner == process_.id.incarnation && worker.generation == generation)
+                return false;
+        world_.post_agent(process_, agent::Swept{generation});
+        return true;
+    });
+    if (orphaned_ && living() == 0) {
+        orphaned_ = false;
+        world_.keeper_says_gone(process_, gone_on_);
+    }
+}
+
+int Keeper::living() const {
+    return static_cast<int>(
+        std::count_if(host_.workers.begin(), host_.workers.end(), [this](const Worker& worker) {
+            return worker.owner == process_.id.incarnation;
+        }));
+}
+
+Worker* Keeper::find(std::int64_t pid) {
+    for (Worker& worker : host_.workers)
+        if (worker.pid == pid) return &worker;
+    return nullptr;
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,90 @@
+#include "tests/sim/ledger.h"
+
+#include <algorithm>
+
+namespace ddprun::sim {
+
+using rendezvous::LedgerCreated;
+using rendezvous::LedgerEntry;
+using rendezvous::LedgerRead;
+
+const LedgerEntry* VirtualLedger::find(Generation generation) const {
+    for (const LedgerEntry& entry : entries_)
+        if (entry.kind == LedgerEntry::Kind::generation &&
+            entry.assignment.generation == generation)
+            return &entry;
+    return nullptr;
+}
+
+const LedgerEntry* VirtualLedger::end() const {
+    if (entries_.empty() || entries_.back().kind != LedgerEntry::Kind::end) return nullptr;
+    return &entries_.back();
+}
+
+Time VirtualLedger::ready(Time when) const {
+    for (bool again = true; again;) {
+        again = false;
+        for (const auto& [begin, end] : stalls_)
+            if (begin <= when && when < end) {
+                when = end;
+                again = true;
+            }
+    }
+    return when;
+}
+
+void VirtualLedger::read(EntryNumber from, Answer answer) {
+    const Time when =
+        ready(clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    clock_.at(when, [this, from, answer = std::move(answer)] {
+        LedgerRead read;
+        for (const LedgerEntry& entry : entries_)
+            if (entry.number >= from) read.entries.push_back(entry);
+        answer(read);
+    });
+}
+
+void VirtualLedger::create(LedgerEntry entry, Answer answer) {
+    const Duration quick = random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    Time applied = ready(clock_.now()) + quick;
+    if (random_.chance(0.5)) applied = clock_.now() + quick;  // applied at once, the answer stalls
+    if (random_.chance(lost_answers_)) {
+        // The answer is "failed": it was applied nevertheless, or will be yet, or never.
+        const int fate = random_.below(3);
+        const Time answered = clock_.now() + random_.span(quick, share(lease_, 0.3));
+        if (fate == 1) applied = answered + random_.span({}, share(lease_, 0.5));
+        if (fate != 2) clock_.at(applied, [this, entry] { apply(entry); });
+        clock_.at(answered, [answer = std::move(answer), entry] {
+            answer(LedgerCreated{LedgerCreated::Outcome::failed, entry, "the file system is away"});
+        });
+        return;
+    }
+    const bool repeated = random_.chance(lost_answers_);  // below us a first answer was lost
+    clock_.at(applied, [this, entry, repeated, answer = std::move(answer)] {
+        LedgerCreated created = apply(entry);
+        if (repeated && created.outcome == LedgerCreated::Outcome::won)
+            created.outcome = LedgerCreated::Outcome::lost;  // "exists", and it is our own
+        const Time when =
+            ready(clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+        clock_.at(when, [answer, created] { answer(created); });
+    });
+}
+
+LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
+    const auto size = static_cast<std::int64_t>(entries_.size());
+    if (entry.number.value > size) {
+        violation_("entry " + std::to_string(entry.number.value) + " leaves a gap in the ledger");
+        return {LedgerCreated::Outcome::failed, entry, "a gap"};
+    }
+    if (entry.number.value < size) {
+        const LedgerEntry& there = entries_[entry.number.value];
+        const bool own = there.random == entry.random;
+        return {own ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, there, ""};
+    }
+    if (end()) violation_("an entry follows the end of the job");
+    entries_.push_back(entry);
+    appended_(entry);
+    return {LedgerCreated::Outcome::won, entry, ""};
+}
+
+}  // namespace ddprun::sim

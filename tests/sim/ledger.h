@@ -1,0 +1,53 @@
+// The one ledger of a virtual job: entries in order, each written once, behind a file system that stalls, loses answers
+// and applies what it has called failed. Owned by the World.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/events.h"
+#include "tests/sim/clock.h"
+
+namespace ddprun::sim {
+
+class VirtualLedger {
+  public:
+    using Answer = std::function<void(const rendezvous::Event&)>;
+    using Violation = std::function<void(const std::string&)>;
+    using Appended = std::function<void(const rendezvous::LedgerEntry&)>;
+
+    VirtualLedger(Clock& clock, Random& random, Duration lease, Violation violation,
+                  Appended appended)
+        : clock_(clock),
+          random_(random),
+          lease_(lease),
+          violation_(std::move(violation)),
+          appended_(std::move(appended)) {}
+
+    const std::vector<rendezvous::LedgerEntry>& entries() const { return entries_; }
+    const rendezvous::LedgerEntry* find(Generation generation) const;
+    const rendezvous::LedgerEntry* end() const;  // of the job, or null
+    // Nothing is read and nothing answered from begin to end; half of the creates are applied all the same.
+    void stall(Time begin, Time end) { stalls_.emplace_back(begin, end); }
+    void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
+
+    void read(EntryNumber from, Answer answer);
+    void create(rendezvous::LedgerEntry entry, Answer answer);
+
+  private:
+    Time ready(Time when) const;
+    rendezvous::LedgerCreated apply(const rendezvous::LedgerEntry& entry);
+
+    Clock& clock_;
+    Random& random_;
+    Duration lease_;
+    Violation violation_;
+    Appended appended_;
+    double lost_answers_ = 0.05;
+    std::vector<rendezvous::LedgerEntry> entries_;
+    std::vector<std::pair<Time, Time>> stalls_;
+};
+
+}  // namespace ddprun::sim

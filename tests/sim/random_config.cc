@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+
+WorldConfig random_config(std::uint64_t seed) {
+    using std::chrono::seconds;
+    Random random(seed + 0x5EED);
+    WorldConfig config;
+    config.seed = seed;
+    config.hosts = random.chance(0.1) ? 1 : random.between(2, 7);
+    const int spares = config.hosts > 2 && random.chance(0.3) ? random.between(1, 2) : 0;
+    const int slots = random.between(1, 2);
+    for (int i = 0; i < config.hosts; ++i)
+        config.slots.push_back(random.chance(0.1) ? random.between(1, 3) : slots);
+
+    rendezvous::Limits& limits = config.limits;
+    limits.max_nodes = std::max(1, config.hosts - spares);
+    limits.min_nodes = random.chance(0.4) ? limits.max_nodes : random.between(1, limits.max_nodes);
+    limits.max_restarts = random.chance(0.2) ? rendezvous::kAutoRestarts : random.between(0, 3);
+    limits.crash_loop = random.chance(0.3) ? 0 : 3;
+    limits.times.lease = seconds{1};
+    limits.times.join_timeout = seconds{random.between(5, 8)};
+    limits.times.last_call = random.span(seconds{0}, seconds{1});
+    if (random.chance(0.2))
+        for (int i = config.hosts - 1; i >= 0; --i)
+            limits.order.push_back("n" + std::to_string(i));
+    config.offer_node_ranks = random.chance(0.5);
+    if (random.chance(0.15) && config.hosts > 1) {  // one comes late
+        config.starts.assign(config.hosts, Duration{});
+        config.starts[random.between(1, config.hosts - 1)] = random.span(seconds{0}, seconds{4});
+    }
+    config.work = random.span(seconds{1}, seconds{5});
+    config.progress = random.chance(0.5);
+    config.lost_answers = random.chance(0.3) ? 0.3 : 0.02;
+
+    // Some scripts are simply wrong: one rank always fails, at about the same time.
+    if (random.chance(0.15)) {
+        const int rank = random.below(config.hosts);
+        const Duration life = random.span(seconds{0}, config.work);
+        const int code = random.between(1, 99);
+        const Duration work = config.work;
+        config.script = [=](Generation, int, int each) {
+            return each == rank ? Behaviour{life, code, false} : Behaviour{work, 0, false};
+        };
+    }
+    config.faults = plan_faults(random, config.hosts, limits.times.lease, seconds{10});
+    return config;
+}
+
+}  // namespace ddprun::sim

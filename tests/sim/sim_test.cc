@@ -1,0 +1,326 @@
+// Whole jobs in virtual time: many seeds against all invariants, named scenarios, and the proof that the invariants
+// can fail. DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds of the first test; default 1 and 300.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/sim/describe.h"
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using rendezvous::LedgerEntry;
+using rendezvous::Verdict;
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+    const char* text = std::getenv(variable);
+    return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string first_violation(const World& world) {
+    return world.violations().empty() ? "" : world.violations().front();
+}
+
+// A calm job of `nodes`, all of which are needed: lease 1 s, join timeout 5 s, 3 s of work.
+WorldConfig calm(int nodes, std::uint64_t seed = 1) {
+    WorldConfig config;
+    config.seed = seed;
+    config.hosts = nodes;
+    config.limits.min_nodes = config.limits.max_nodes = nodes;
+    config.limits.max_restarts = 3;
+    config.limits.times = {.lease = 1s, .join_timeout = 5s, .last_call = 500ms};
+    config.lost_answers = 0;
+    return config;
+}
+
+Fault fault(Fault::Kind kind, Duration at, int host, Duration lasts = {}) {
+    return {kind, Time{at}, host, lasts};
+}
+
+std::vector<LedgerEntry> generations(const World& world) {
+    std::vector<LedgerEntry> found;
+    for (const LedgerEntry& entry : world.ledger().entries())
+        if (entry.kind == LedgerEntry::Kind::generation) found.push_back(entry);
+    return found;
+}
+
+// Runs the same job with some seeds; each must hold the invariants and then what `expect` says.
+template <class Expect>
+void for_seeds(const std::function<WorldConfig(std::uint64_t)>& make, Expect expect) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        World world(make(seed));
+        world.run();
+        ASSERT_EQ(first_violation(world), "") << "seed " << seed << "\n" << world.tail(60);
+        expect(world);
+        if (testing::Test::HasFailure()) {
+            std::cerr << "seed " << seed << "\n" << world.tail(60);
+            return;
+        }
+    }
+}
+
+void expect_all_exit(const World& world, Verdict verdict, int code) {
+    for (const auto& process : world.processes()) {
+        if (!world.hosts()[process->host].up) continue;
+        ASSERT_TRUE(process->exit) << process->id.name;
+        EXPECT_EQ(process->exit->verdict, verdict) << process->id.name;
+        EXPECT_EQ(process->exit->code, code) << process->id.name;
+    }
+}
+
+TEST(Sim, HoldsItsInvariantsOnManySeeds) {
+    const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
+    const std::uint64_t count = number_from("DDPRUN_SEEDS", 300);
+    int failures = 0;
+    std::map<std::string, int> ends;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+        World world(random_config(seed));
+        world.run();
+        const LedgerEntry* end = world.ledger().end();
+        ++ends[end ? "verdict " + std::to_string(static_cast<int>(end->ending.verdict)) : "none"];
+        if (world.violations().empty()) continue;
+        ADD_FAILURE() << "seed " << seed << ": " << first_violation(world)
+                      << "\nrepeat: DDPRUN_SEED_FIRST=" << seed
+                      << " DDPRUN_SEEDS=1 build/tests/sim_test"
+                      << (count == 1 || failures < 2 ? "\n" + world.tail(count == 1 ? 400 : 60)
+                                                     : "");
+        if (++failures == 20) break;
+    }
+    for (const auto& [end, times] : ends) std::cout << end << ": " << times << " jobs\n";
+}
+
+TEST(Sim, SameSeedGivesTheSameTraceByteForByte) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        WorldConfig config = random_config(seed);
+        config.keep_trace = true;
+        World one(config), other(config);
+        one.run();
+        other.run();
+        ASSERT_EQ(one.trace(), other.trace()) << "seed " << seed;
+        ASSERT_EQ(one.trace_hash(), other.trace_hash());
+    }
+    World one(random_config(1)), other(random_config(2));
+    one.run();
+    other.run();
+    EXPECT_NE(one.trace_hash(), other.trace_hash());
+}
+
+TEST(Sim, FourNodesStartAndSucceed) {
+    for_seeds([](auto seed) { return calm(4, seed); },
+              [](const World& world) {
+                  EXPECT_EQ(generations(world).size(), 1u);
+                  expect_all_exit(world, Verdict::succeeded, 0);
+              });
+}
+
+TEST(Sim, OneNodeAloneSucceedsWithoutALease) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(1, seed);
+            config.faults = {fault(Fault::Kind::host_paused, 1s, 0, 5s)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, AFailedWorkerOnTheThirdNodeRestartsAllOnce) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_EQ(made[1].assignment.restarts, 1);
+            EXPECT_EQ(made[1].assignment.members.size(), 4u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, AUsedUpBudgetGivesTheWorkersCodeEverywhere) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.limits.max_restarts = 1;
+            config.limits.crash_loop = 0;
+            config.script = [](Generation, int, int rank) {
+                return rank == 2 ? Behaviour{500ms, 7, false} : Behaviour{3s, 0, false};
+            };
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 2u);
+            expect_all_exit(world, Verdict::worker_failed, 7);
+        });
+}
+
+TEST(Sim, SixNodesTwoOfWhichCrashDuringTheStopGoOnWithFour) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(6, seed);
+            config.limits.min_nodes = 3;
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 2),
+                             fault(Fault::Kind::process_killed, 1510ms, 4),
+                             fault(Fault::Kind::host_lost, 1520ms, 5)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().assignment.members.size(), 4u);
+            const LedgerEntry* end = world.ledger().end();
+            ASSERT_TRUE(end);
+            EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+        });
+}
+
+TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::host_paused, 1s, 2, 480ms),
+                             fault(Fault::Kind::process_frozen, 2s, 0, 480ms)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::ledger_stalls, 1s, 0, 5s)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, ALostNodeLeavesASmallerJob) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.limits.min_nodes = 2;
+            config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_EQ(made[1].assignment.members.size(), 3u);
+            EXPECT_EQ(made[1].assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, TooFewNodesLeftEndAsUnavailable) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
+            return config;
+        },
+        [](const World& world) { expect_all_exit(world, Verdict::unavailable, 69); });
+}
+
+TEST(Sim, ALateNodeJoinsWhileOthersGather) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.starts = {0ms, 10ms, 20ms, 3s};
+            return config;
+        },
+        [](const World& world) {
+            ASSERT_EQ(generations(world).size(), 1u);
+            EXPECT_EQ(generations(world)[0].assignment.members.size(), 4u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, AReplacedProcessComesBackAsAnother) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(3, seed);
+            config.faults = {fault(Fault::Kind::process_replaced, 1500ms, 1, 200ms)};
+            return config;
+        },
+        [](const World& world) {
+            ASSERT_EQ(generations(world).size(), 2u);
+            EXPECT_EQ(generations(world)[1].assignment.restarts, 0);
+            const LedgerEntry* end = world.ledger().end();
+            ASSERT_TRUE(end);
+            EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+        });
+}
+
+TEST(Sim, ALostLeaderEndsTheOthersWithUnavailable) {
+    for (const auto kind : {Fault::Kind::host_lost, Fault::Kind::process_killed})
+        for_seeds(
+            [kind](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.faults = {fault(kind, 1500ms, 0)};
+                return config;
+            },
+            [](const World& world) {
+                for (const auto& process : world.processes()) {
+                    if (process->host == 0) continue;
+                    ASSERT_TRUE(process->exit);
+                    EXPECT_EQ(process->exit->code, 69);
+                    EXPECT_LT(process->exited_at, Time{1500ms + 3s + 5s});
+                }
+            });
+}
+
+// ---- the invariants can fail
+
+int seeds_with_violations(Mutation mutation, std::string_view word) {
+    int found = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        WorldConfig config = random_config(seed);
+        config.hosts = 4;
+        config.starts.clear();
+        config.slots.clear();
+        config.script = nullptr;
+        config.limits.max_nodes = 4;
+        config.limits.min_nodes = 2;
+        config.work = 6s;
+        config.mutation = mutation;
+        config.faults = {fault(Fault::Kind::worker_fails, 1s, 1),
+                         fault(mutation == Mutation::keeper_ignores_deadlines
+                                   ? Fault::Kind::process_frozen
+                                   : Fault::Kind::cut_off,
+                               1500ms, 3, 4s)};
+        World world(config);
+        world.run();
+        for (const std::string& violation : world.violations())
+            found += violation.find(word) != std::string::npos;
+    }
+    return found;
+}
+
+TEST(Mutation, AWorldThatBreaksNoRuleHasNoViolation) {
+    EXPECT_EQ(seeds_with_violations(Mutation::none, ""), 0);
+}
+TEST(Mutation, AKeeperThatIgnoresDeadlinesIsFound) {
+    EXPECT_GT(seeds_with_violations(Mutation::keeper_ignores_deadlines, "deadline"), 0);
+}
+TEST(Mutation, KillsThatTakeTooLongAreFound) {
+    EXPECT_GT(seeds_with_violations(Mutation::kills_are_slow, ""), 0);
+}
+TEST(Mutation, AKeeperThatSaysSweptTooEarlyIsFound) {
+    EXPECT_GT(seeds_with_violations(Mutation::swept_too_early, ""), 0);
+}
+
+}  // namespace
+}  // namespace ddprun::sim

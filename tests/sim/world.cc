@@ -1,0 +1,357 @@
+#include "tests/sim/world.h"
+
+#include <algorithm>
+
+#include "tests/sim/describe.h"
+
+namespace ddprun::sim {
+
+using std::chrono::microseconds;
+
+World::World(WorldConfig config)
+    : config_(std::move(config)),
+      random_(config_.seed),
+      network_(
+          clock_, random_, config_.limits.times.lease, [this](int host) { return hosts_[host].up; },
+          [this](int connection, Side side) { connection_ended(connection, side); }),
+      ledger_(
+          clock_, random_, config_.limits.times.lease,
+          [this](const std::string& sentence) { violation(sentence); },
+          [this](const rendezvous::LedgerEntry& entry) { invariants_.appended(entry); }),
+      invariants_(*this) {
+    ledger_.lose_answers(config_.lost_answers);
+    for (int i = 0; i < config_.hosts; ++i) {
+        Host host;
+        host.index = i;
+        host.name = "n" + std::to_string(i);
+        host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
+                               random_.real(-5e-4, 5e-4));
+        hosts_.push_back(std::move(host));
+    }
+    const auto in_order = [this](Time when, auto action) {
+        ++pending_;
+        clock_.at(when, [this, action] {
+            --pending_;
+            action();
+        });
+    };
+    for (int i = 0; i < config_.hosts; ++i) {
+        const Duration start = i < static_cast<int>(config_.starts.size())
+                                   ? config_.starts[i]
+                                   : random_.span({}, lease(0.1));
+        in_order(Time{start}, [this, i] {
+            if (hosts_[i].up && !hosts_[i].process) start_process(hosts_[i]);
+        });
+        bound_ = std::max(bound_, Time{start});
+    }
+    for (const Fault& fault : config_.faults) {
+        in_order(fault.at, [this, fault] { apply(fault); });
+        bound_ = std::max(bound_, fault.at + fault.lasts);
+    }
+    // Generously: each generation may take its work, a stop and a gathering; then the last waiting for a node.
+    bound_ += 10 * (config_.work + lease(6)) + 4 * config_.limits.times.join_timeout +
+              config_.limits.times.last_call;
+}
+
+World::~World() = default;
+
+void World::run() {
+    while (!clock_.empty() && violations_.empty() && clock_.now() < bound_ && !over()) {
+        clock_.step();
+        invariants_.after_step();
+        if (++steps_ > 3'000'000) violation("the world spins");
+    }
+    if (violations_.empty()) invariants_.at_end();
+}
+
+bool World::over() const {
+    if (pending_ > 0 && processes_.empty()) return false;
+    for (const auto& process : processes_)
+        if (process->alive) return false;
+    return processes_.size() >= hosts_.size() || pending_ == 0;
+}
+
+// ---- processes
+
+void World::start_process(Host& host) {
+    auto process = std::make_unique<Process>();
+    process->host = host.index;
+    process->id = {host.name, Incarnation{++incarnations_ * 7919}};
+    const Time now = host.clock.local(clock_.now());
+    const rendezvous::Times& times = config_.limits.times;
+    agent::MachineConfig config;
+    config.run_id = "sim";
+    config.node = process->id;
+    config.offer.slots = host.index < static_cast<int>(config_.slots.size())
+                             ? config_.slots[host.index]
+                             : 1;
+    if (config_.offer_node_ranks) config.offer.node_rank = host.index;
+    config.offer.address = "10.0.0." + std::to_string(host.index + 1);
+    config.offer.addresses = {config.offer.address};
+    config.offer.service_port = 29400;
+    config.offer.store_port = 29500;
+    config.version = "0.1.0";
+    config.join_timeout = times.join_timeout;
+    config.grace_final = lease(1);
+    config.grace_restart = lease(0.3);
+    process->agent.emplace(config, now);
+    process->keeper = std::make_unique<Keeper>(*this, host, *process);
+    Process& here = *process;
+    host.process = &here;
+    processes_.push_back(std::move(process));
+    trace(host, "ddprun starts");
+    if (host.index == 0) {
+        rendezvous::MachineConfig service;
+        service.run_id = config.run_id;
+        service.self = here.id;
+        service.command_digest = "digest";
+        service.version = config.version;
+        service.limits = config_.limits;
+        service.seed = random_.bits();
+        here.service.emplace(service, now);
+        perform(here, here.service->start());
+        plan_tick(here, true);
+    }
+    post_agent(here, agent::Started{});
+}
+
+void World::post_agent(Process& process, agent::Event event) {
+    clock_.after({}, [this, &process, event = std::move(event)] {
+        deliver(process, false, [this, &process, event] { step_agent(process, event); });
+    });
+}
+
+// Runs it now, or when the process can run again.
+void World::deliver(Process& process, bool tick, std::function<void()> run) {
+    if (!process.alive || !hosts_[process.host].up) return;
+    if (paused(hosts_[process.host]) || frozen(process) || !process.inbox.empty())
+        process.inbox.push_back({tick, std::move(run)});
+    else
+        run();
+}
+
+void World::drain(Process& process) {
+    if (paused(host_of(process)) || frozen(process)) return;  // another drain will come
+    // After a pause a loop may look at its timers first, or at its sockets.
+    const bool ticks_first = random_.chance(0.5);
+    std::stable_partition(process.inbox.begin(), process.inbox.end(),
+                          [=](const Pending& pending) { return pending.tick == ticks_first; });
+    auto inbox = std::move(process.inbox);
+    process.inbox.clear();
+    for (Pending& pending : inbox)
+        if (process.alive) pending.run();
+}
+
+void World::step_agent(Process& process, const agent::Event& event) {
+    if (!process.alive || process.exit) return;
+    trace(host_of(process), "agent < " + describe(event));
+    perform(process, process.agent->step(host_of(process).clock.local(now()), event));
+    plan_tick(process, false);
+}
+
+void World::step_service(Process& process, const rendezvous::Event& event) {
+    if (!process.alive || process.closed) return;
+    trace(host_of(process), "service < " + describe(event));
+    perform(process, process.service->step(host_of(process).clock.local(now()), event));
+    plan_tick(process, true);
+}
+
+void World::plan_tick(Process& process, bool service) {
+    if (!process.alive || (service ? process.closed.has_value() : process.exit.has_value())) return;
+    Time& planned = service ? process.service_tick : process.agent_tick;
+    const Time wanted =
+        service ? process.service->next_deadline() : process.agent->next_deadline();
+    if (wanted == planned) return;
+    planned = wanted;
+    if (wanted == kNever) return;
+    const Time when = std::max(host_of(process).clock.truth(wanted), now() + microseconds{1}) +
+                      random_.span({}, lease(0.0005));
+    clock_.at(when, [this, &process, service, wanted] {
+        deliver(process, true, [this, &process, service, wanted] {
+            Time& planned = service ? process.service_tick : process.agent_tick;
+            if (planned != wanted) return;
+            planned = kLongAgo;  // plan anew, even for the same moment
+            if (service)
+                step_service(process, rendezvous::Tick{});
+            else
+                step_agent(process, agent::Tick{});
+        });
+    });
+}
+
+void World::perform(Process& process, const agent::Effects& effects) {
+    Host& host = host_of(process);
+    for (const agent::Effect& effect : effects) {
+        trace(host, "agent > " + describe(effect));
+        if (const auto* asked = std::get_if<agent::Connect>(&effect)) {
+            connect(process, *asked);
+        } else if (const auto* message = std::get_if<agent::SendMessage>(&effect)) {
+            if (process.link_up) say(process.connection, message->message);
+        } else if (const auto* deadline = std::get_if<agent::SetDeadline>(&effect)) {
+            process.keeper->set_deadline(deadline->deadline);
+        } else if (const auto* store = std::get_if<agent::OpenStore>(&effect)) {
+            process.store = store->assignment.generation;
+        } else if (const auto* spawn = std::get_if<agent::Spawn>(&effect)) {
+            process.keeper->spawn(spawn->assignment);
+        } else if (const auto* signal = std::get_if<agent::SignalWorkers>(&effect)) {
+            process.keeper->signal(signal->signal);
+        } else if (const auto* sweep = std::get_if<agent::Sweep>(&effect)) {
+            process.keeper->sweep(sweep->generation);
+        } else if (std::holds_alternative<agent::CloseStore>(effect)) {
+            process.store = kNoGeneration;
+        } else if (const auto* exit = std::get_if<agent::Exit>(&effect)) {
+            invariants_.exited(process, exit->ending);
+            process.exit = exit->ending;
+            process.exited_at = now();
+            end_process(process);
+            break;
+        }
+    }
+}
+
+void World::perform(Process& process, const rendezvous::Effects& effects) {
+    for (const rendezvous::Effect& effect : effects) {
+        trace(host_of(process), "service > " + describe(effect));
+        if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
+            const int connection = static_cast<int>(send->session.value);
+            Process& node = *ends_.at(connection).first;
+            network_.send(connection, kLeader, [this, &node, connection, said = send->message] {
+                deliver(node, false,
+                        [this, &node, connection, said] { came(node, connection, said); });
+            });
+        } else if (const auto* close = std::get_if<rendezvous::Close>(&effect)) {
+            network_.close(static_cast<int>(close->session.value), kLeader);
+        } else if (const auto* read = std::get_if<rendezvous::ReadLedger>(&effect)) {
+            ledger_.read(read->from, [this, &process](const rendezvous::Event& answer) {
+                deliver(process, false, [this, &process, answer] { step_service(process, answer); });
+            });
+        } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
+            ledger_.create(create->entry, [this, &process](const rendezvous::Event& answer) {
+                deliver(process, false, [this, &process, answer] { step_service(process, answer); });
+            });
+        } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
+            process.closed = closed->ending;
+            close_leader_side(process);
+            end_process(process);
+            break;
+        }
+    }
+}
+
+// A process ends when its agent has exited and its service, if it has one, has closed.
+void World::end_process(Process& process) {
+    if (process.exit && process.connection >= 0) {
+        network_.close(process.connection, kNode);
+        process.connection = -1;
+        process.link_up = false;
+    }
+    if (!process.exit || (process.service && !process.closed)) return;
+    process.alive = false;
+    trace(host_of(process), "ddprun ends");
+}
+
+// ---- links
+
+// As the client does it: calls again and again, says Hello on each connection, and is up when that is answered.
+void World::connect(Process& process, const agent::Connect& connect) {
+    if (process.connection >= 0) network_.close(process.connection, kNode);
+    process.connection = -1;
+    process.link_up = false;
+    process.hello = connect.hello;
+    process.call_until = connect.deadline;
+    const int attempt = ++process.attempt;
+    clock_.after(random_.span({}, lease(0.0005)),
+                 [=, this, &process] { try_connect(process, attempt); });
+    if (connect.deadline != kNever)
+        clock_.at(host_of(process).clock.truth(connect.deadline),
+                  [=, this, &process] { give_up(process, attempt); });
+}
+
+void World::give_up(Process& process, int attempt) {
+    deliver(process, true, [=, this, &process] {
+        if (process.exit || attempt != process.attempt || process.link_up) return;
+        if (process.connection >= 0) network_.close(process.connection, kNode);
+        process.connection = -1;
+        ++process.attempt;
+        step_agent(process, agent::LinkLost{"nobody answered"});
+    });
+}
+
+void World::try_connect(Process& process, int attempt) {
+    Host& host = host_of(process);
+    if (!process.alive || !host.up || process.exit || attempt != process.attempt) return;
+    if (paused(host) || frozen(process)) {
+        clock_.at(std::max(host.paused_until, process.frozen_until),
+                  [=, this, &process] { try_connect(process, attempt); });
+        return;
+    }
+    const Host& there = hosts_[0];
+    Process* leader = there.process;
+    if (leader && leader->alive && leader->service && !leader->closed && there.up &&
+        network_.reachable(host.index, 0) && network_.reachable(0, host.index))
+        return call(process, attempt, *leader);
+    clock_.after(random_.span(lease(0.01), lease(0.05)),
+                 [=, this, &process] { try_connect(process, attempt); });
+}
+
+void World::call(Process& process, int attempt, Process& leader) {
+    const int connection = network_.open(process.host, 0);  // its number is the session's
+    ends_.emplace_back(&process, &leader);
+    process.connection = connection;
+    clock_.after(network_.delay(process.host, 0), [=, this, &process] {
+        if (process.connection == connection) say(connection, process.hello);
+    });
+    clock_.after(lease(5), [=, this, &process] {  // passed over: it takes our call and says nothing
+        if (process.connection != connection || process.link_up) return;
+        network_.close(connection, kNode);
+        process.connection = -1;
+        try_connect(process, attempt);
+    });
+}
+
+void World::say(int connection, rendezvous::ToLeader message) {
+    network_.send(connection, kNode, [this, connection, message = std::move(message)] {
+        Process& leader = *leader_of(connection);
+        deliver(leader, false, [this, &leader, connection, message] {
+            step_service(leader, rendezvous::Came{rendezvous::Session{connection}, message});
+        });
+    });
+}
+
+void World::came(Process& node, int connection, const rendezvous::ToNode& message) {
+    if (node.connection != connection || node.exit) return;
+    if (!node.link_up) {
+        node.link_up = true;
+        node.first_up = std::min(node.first_up, now());
+        step_agent(node, agent::LinkUp{"10.0.0." + std::to_string(node.host + 1)});
+    }
+    if (node.connection == connection) step_agent(node, agent::MessageCame{message});
+}
+
+void World::connection_ended(int connection, Side side) {
+    Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
+    deliver(process, false, [this, &process, connection, side] {
+        if (side == kLeader) {
+            step_service(process, rendezvous::ConnectionLost{rendezvous::Session{connection}});
+        } else if (process.connection == connection) {
+            process.connection = -1;
+            if (!process.link_up) return try_connect(process, process.attempt);
+            process.link_up = false;
+            step_agent(process, agent::LinkLost{"the connection ended"});
+        }
+    });
+}
+
+void World::close_leader_side(const Process& process) {
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+        if (ends_[i].second == &process) network_.close(static_cast<int>(i), kLeader);
+}
+
+void World::keeper_says_gone(Process& process, int connection) {
+    trace(host_of(process), "keeper: gone");
+    if (connection < 0 || !network_.is_open(connection, kNode)) return;
+    say(connection, rendezvous::Gone{process.id});
+    network_.close(connection, kNode);
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <csignal>
+
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+
+// ---- what the world says of itself
+
+void World::violation(const std::string& sentence) {
+    violations_.push_back("at " + ddprun::to_text(now() - Time{}) + ": " + sentence);
+    trace(hosts_.front(), "VIOLATION " + sentence);
+}
+
+void World::trace(const Host& host, const std::string& line) {
+    std::string whole = std::to_string(now().time_since_epoch().count() / 1000) + " " + host.name +
+                        " " + line + "\n";
+    for (const char byte : whole)
+        trace_hash_ = (trace_hash_ ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+    trace_ += whole;
+    if (!config_.keep_trace && trace_.size() > 200'000) trace_.erase(0, 100'000);
+}
+
+std::string World::tail(std::size_t lines) const {
+    std::size_t from = trace_.size();
+    for (; from > 0 && lines > 0; --from)
+        if (from < trace_.size() && trace_[from - 1] == '\n' && --lines == 0) break;
+    return trace_.substr(from);
+}
+
+// ---- workers
+
+Behaviour World::behaviour(Generation generation, int host, int rank) {
+    if (config_.script) return config_.script(generation, host, rank);
+    return {config_.work + random_.span({}, lease(0.05)), 0, false};
+}
+
+bool World::complete(Generation generation) const {
+    const auto found = started_.find(generation);
+    const rendezvous::LedgerEntry* entry = ledger_.find(generation);
+    return entry && found != started_.end() && !broken_.contains(generation) &&
+           static_cast<int>(found->second.size()) == entry->assignment.world_size;
+}
+
+void World::worker_started(Host& host, const Worker& worker) {
+    started_[worker.generation].insert(worker.rank);
+    for (const auto& process : processes_)
+        if (process->alive && process->store == worker.generation)
+            clock_.after(lease(0.002), [this, &process = *process, generation = worker.generation] {
+                post_agent(process, agent::StoreContact{generation});
+            });
+    if (config_.progress && worker.local_rank == 0)
+        clock_.after(lease(0.4), [this, &host, generation = worker.generation, pid = worker.pid] {
+            progress(host, generation, pid, 1);
+        });
+    // A peer that is gone already: nothing comes of this generation.
+    if (broken_.contains(worker.generation))
+        for (Worker& each : host.workers)
+            if (each.pid == worker.pid) each.behaviour.life = Duration::max();
+}
+
+void World::progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step) {
+    const bool lives = std::any_of(host.workers.begin(), host.workers.end(),
+                                   [pid](const Worker& worker) { return worker.pid == pid; });
+    if (!lives || !host.up || broken_.contains(generation)) return;
+    if (complete(generation) && !paused(host))
+        post_agent(*host.process, agent::WorkerProgress{generation, step, step - 1});
+    clock_.after(lease(0.4),
+                 [=, this, &host] { progress(host, generation, pid, step + 1); });
+}
+
+void World::worker_ended(Host& host, const Worker& worker,
+                         const rendezvous::WorkerOutcome& outcome, bool natural) {
+    trace(host, outcome.sentence + " code " + std::to_string(outcome.exit_code) + " signal " +
+                    std::to_string(outcome.signal));
+    invariants_.worker_ended(worker, outcome, natural);
+    if (!natural || outcome.failed()) break_collectives(worker.generation);
+}
+
+// A worker that is gone before its time leaves the others in a collective: some fail soon, some hang.
+void World::break_collectives(Generation generation) {
+    if (!broken_.insert(generation).second) return;
+    for (Host& host : hosts_)
+        for (Worker& worker : host.workers) {
+            if (worker.generation != generation || worker.dying) continue;
+            worker.behaviour.life = Duration::max();
+            if (!random_.chance(0.4)) continue;
+            clock_.after(random_.span({}, lease(0.3)), [this, &host, pid = worker.pid] {
+                for (const Worker& each : host.workers)
+                    if (each.pid == pid && each.alive && !each.dying && host.up && !paused(host)) {
+                        const Incarnation owner = each.owner;
+                        for (const auto& process : processes_)
+                            if (process->id.incarnation == owner)
+                                process->keeper->ends(pid, 1, 0, true);
+                        return;
+                    }
+            });
+        }
+}
+
+// ---- faults
+
+void World::apply(const Fault& fault) {
+    Host& host = hosts_[fault.host];
+    Process* process = host.process;
+    if (!host.up) return;
+    trace(host, "FAULT " + to_text(fault));
+    const Time until = now() + fault.lasts;
+    switch (fault.kind) {
+        case Fault::Kind::worker_fails:
+            for (Worker& worker : host.workers)
+                if (worker.alive && !worker.dying && !paused(host) && process->alive &&
+                    worker.owner == process->id.incarnation) {
+                    process->keeper->ends(worker.pid, random_.between(1, 9), 0, true);
+                    break;
+                }
+            break;
+        case Fault::Kind::workers_stubborn:
+            for (Worker& worker : host.workers) worker.behaviour.stubborn = true;
+            break;
+        case Fault::Kind::process_killed: kill_process(host); break;
+        case Fault::Kind::process_replaced:
+            kill_process(host);
+            if (host.index == 0) break;
+            ++pending_;
+            clock_.after(fault.lasts, [this, &host] { replace_process(host); });
+            break;
+        case Fault::Kind::host_lost: lose_host(host); break;
+        case Fault::Kind::host_paused: stall(host, host.paused_until, fault.lasts); break;
+        case Fault::Kind::process_frozen:
+            if (process && process->alive) stall(host, process->frozen_until, fault.lasts);
+            break;
+        case Fault::Kind::connection_dropped:
+            host.disturbed_until = std::max(host.disturbed_until, now() + lease(4));
+            if (process && process->connection >= 0 && host.index != 0)
+                network_.drop(process->connection);
+            break;
+        case Fault::Kind::cut_off:
+            network_.cut(host.index, 0, now(), until);
+            network_.cut(0, host.index, now(), until);
+            break;
+        case Fault::Kind::cut_from_leader: network_.cut(0, host.index, now(), until); break;
+        case Fault::Kind::cut_to_leader: network_.cut(host.index, 0, now(), until); break;
+        case Fault::Kind::ledger_stalls: ledger_.stall(now(), until); break;
+    }
+}
+
+// Pauses a host or freezes its ddprun.
+void World::stall(Host& host, Time& until, Duration lasts) {
+    const bool pauses = &until == &host.paused_until;
+    until = std::max(until, now() + lasts);
+    host.disturbed_until = std::max(host.disturbed_until, until);
+    clock_.at(until, [this, &host, pauses] {
+        if (!host.up || paused(host)) return;
+        if (pauses) {
+            host.resumed_at = now();
+            host.resumed_stale = !host.process || !host.process->alive ||
+                                 host.clock.local(now()) > host.process->keeper->deadline();
+        }
+        if (host.process) drain(*host.process);
+    });
+}
+
+void World::kill_process(Host& host) {
+    Process* process = host.process;
+    if (!process || !process->alive || !host.up || paused(host)) return;
+    trace(host, "ddprun is killed");
+    process->alive = false;
+    process->inbox.clear();
+    close_leader_side(*process);
+    process->keeper->process_died();
+}
+
+void World::lose_host(Host& host) {
+    host.up = false;
+    if (host.process) host.process->alive = false;
+    std::vector<Worker> lost;
+    lost.swap(host.workers);
+    for (const Worker& worker : lost) break_collectives(worker.generation);
+}
+
+void World::replace_process(Host& host) {
+    if (host.up && (paused(host) || !host.workers.empty())) {  // the old keeper holds the port
+        clock_.after(lease(0.1), [this, &host] { replace_process(host); });
+        return;
+    }
+    --pending_;
+    if (host.up && host.process && !host.process->alive && !host.process->exit) start_process(host);
+}
+
+}  // namespace ddprun::sim

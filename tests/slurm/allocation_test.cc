@@ -1,0 +1,157 @@
+#include "slurm/allocation.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::slurm {
+namespace {
+
+// The third task of `srun -N2 -r1` in a job of four nodes, as Slurm 22.05 shows it.
+Environment step() {
+    return {{"SLURM_JOB_ID", "8812"},
+            {"SLURM_CLUSTER_NAME", "lab"},
+            {"SLURM_STEP_ID", "0"},
+            {"SLURM_STEP_NODELIST", "n[2-3]"},
+            {"SLURM_STEP_NUM_NODES", "2"},
+            {"SLURM_STEP_NUM_TASKS", "2"},
+            {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+            {"SLURM_JOB_NODELIST", "n[1-4]"},
+            {"SLURM_NODELIST", "n[1-4]"},
+            {"SLURM_NODEID", "1"},
+            {"SLURM_PROCID", "1"},
+            {"SLURM_LOCALID", "0"},
+            {"SLURM_GPUS_ON_NODE", "4"},
+            {"CUDA_VISIBLE_DEVICES", "0,1,2,3"},
+            {"SLURM_STEP_GPUS", "4,5,6,7"},
+            {"SLURM_JOB_GPUS", "0,1,2,3"},
+            {"SLURM_CPUS_ON_NODE", "64"},
+            {"SLURM_STEP_RESV_PORTS", "20001-20002"},
+            {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1"},
+            {"SLURM_SUBMIT_DIR", "/home/u"},
+            {"SLURMD_NODENAME", "n3"}};
+}
+
+Environment step_with(const char* name, const char* value) {
+    Environment environment = step();
+    environment[name] = value;
+    return environment;
+}
+
+// A batch script looks like rank 0 of all; only the step id tells a task from it.
+TEST(Allocation, ContextIsToldByTheStepId) {
+    EXPECT_EQ(context_of({}), Context::none);
+    EXPECT_EQ(context_of({{"SLURM_STEP_ID", "0"}}), Context::none);
+    Environment batch{{"SLURM_JOB_ID", "7"},
+                      {"SLURM_PROCID", "0"},
+                      {"SLURM_NODEID", "0"},
+                      {"SLURMD_NODENAME", "n1"}};
+    EXPECT_EQ(context_of(batch), Context::batch);
+    EXPECT_FALSE(read_allocation(batch)->has_value());
+    EXPECT_EQ(context_of({{"SLURM_JOBID", "7"}}), Context::shell);
+    EXPECT_EQ(context_of(step()), Context::step);
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967290")), Context::interactive);
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967291")), Context::batch);
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967292")), Context::batch);
+}
+
+// Membership is the step's, not the job's; GPUs are this node's, not the batch host's.
+TEST(Allocation, ReadsTheStep) {
+    auto result = read_allocation(step());
+    ASSERT_TRUE(result) << result.error();
+    const Allocation& allocation = result->value();
+    EXPECT_EQ(allocation.cluster, "lab");
+    EXPECT_EQ(allocation.job_id, "8812");
+    EXPECT_EQ(allocation.step_id, "0");
+    EXPECT_EQ(allocation.nodes, (std::vector<std::string>{"n2", "n3"}));
+    EXPECT_EQ(allocation.job_nodes.size(), 4u);
+    EXPECT_EQ(allocation.node_id, 1);
+    EXPECT_EQ(allocation.node_name, "n3");
+    EXPECT_EQ(allocation.tasks_here(), 1);
+    EXPECT_EQ(allocation.gpus_on_node, 4);
+    EXPECT_EQ(allocation.visible_devices, "0,1,2,3");
+    EXPECT_EQ(allocation.step_gpus, "4,5,6,7");
+    EXPECT_EQ(allocation.cpus_on_node, 64);
+    EXPECT_EQ(allocation.reserved_ports, (std::vector<int>{20001, 20002}));
+    EXPECT_EQ(allocation.restart_count, 0);
+    EXPECT_EQ(allocation.end_time, std::nullopt);
+    EXPECT_EQ(allocation.launch_node_address, "10.0.0.1");
+    EXPECT_EQ(allocation.submit_directory, "/home/u");
+}
+
+// A step started by `srun --jobid=` has few variables, and older names serve where newer ones are
+// missing.
+TEST(Allocation, ReadsASparseEnvironment) {
+    auto result =
+        read_allocation({{"SLURM_JOBID", "5"}, {"SLURM_STEPID", "3"}, {"SLURM_NODELIST", "a1"}});
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ((*result)->node_name, "a1");
+    EXPECT_EQ((*result)->tasks_here(), 1);
+    EXPECT_EQ((*result)->gpus_on_node, std::nullopt);
+    EXPECT_EQ((*result)->visible_devices, std::nullopt);
+}
+
+// No devices (empty) and all devices (unset) are different; a requeue and an end time are seen.
+TEST(Allocation, ReadsWhatMayBeMissing) {
+    Environment environment = step();
+    environment["CUDA_VISIBLE_DEVICES"] = "";
+    environment["SLURM_RESTART_COUNT"] = "2";
+    environment["SLURM_JOB_END_TIME"] = "1794000000";
+    environment["SLURM_GPUS_PER_TASK"] = "a100:1,h100:2";
+    environment["SLURM_STEP_RESV_PORTS"] = "20001-20002,20007";
+    auto result = read_allocation(environment);
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ((*result)->visible_devices, "");
+    EXPECT_EQ((*result)->restart_count, 2);
+    EXPECT_EQ((*result)->end_time, 1794000000);
+    EXPECT_EQ((*result)->gpus_per_task, 3);
+    EXPECT_EQ((*result)->reserved_ports.size(), 3u);
+}
+
+// An error names the variable, its text, the place and where to look.
+TEST(Allocation, NamesTheVariable) {
+    struct Row {
+        const char* name;
+        const char* value;
+        const char* sentence;
+    };
+    for (const Row& row : {
+             Row{"SLURM_STEP_NODELIST", "gpu[01-0x]",
+                 "SLURM_STEP_NODELIST=\"gpu[01-0x]\": not a host range at character 9; is this run "
+                 "inside an "
+                 "allocation?"},
+             Row{"SLURM_STEP_NUM_NODES", "3",
+                 "SLURM_STEP_NODELIST=\"n[2-3]\": 2 nodes, but SLURM_STEP_NUM_NODES is 3; is this "
+                 "run inside an "
+                 "allocation?"},
+             Row{"SLURM_NODEID", "2",
+                 "SLURM_NODEID=\"2\": SLURM_STEP_NODELIST names only 2 nodes; is this run inside "
+                 "an allocation?"},
+             Row{"SLURM_NODEID", "-1",
+                 "SLURM_NODEID=\"-1\": not a whole number; is this run inside an allocation?"},
+             Row{"SLURM_STEP_TASKS_PER_NODE", "1(x3)",
+                 "SLURM_STEP_TASKS_PER_NODE=\"1(x3)\": 3 counts for 2 nodes; is this run inside an "
+                 "allocation?"},
+             Row{"SLURM_STEP_TASKS_PER_NODE", "1(y3)",
+                 "SLURM_STEP_TASKS_PER_NODE=\"1(y3)\": not a repetition like (x2) at character 2; "
+                 "is this run inside "
+                 "an allocation?"},
+             Row{"SLURM_GPUS_ON_NODE", "four",
+                 "SLURM_GPUS_ON_NODE=\"four\": not a whole number; is this run inside an "
+                 "allocation?"},
+             Row{"SLURM_STEP_RESV_PORTS", "70000",
+                 "SLURM_STEP_RESV_PORTS=\"70000\": not a range of ports; is this run inside an "
+                 "allocation?"},
+             Row{"SLURM_JOB_ID", "x",
+                 "SLURM_JOB_ID=\"x\": not a whole number; is this run inside an allocation?"},
+             Row{"SLURM_NODEID", "",
+                 "SLURM_NODEID is not set in a step of 2 nodes; does --export or a container drop "
+                 "Slurm's "
+                 "variables?"},
+         }) {
+        auto result = read_allocation(step_with(row.name, row.value));
+        ASSERT_FALSE(result) << row.name << "=" << row.value;
+        EXPECT_EQ(result.error(), Error(ErrorCode::usage, row.sentence));
+    }
+}
+
+}  // namespace
+}  // namespace ddprun::slurm

@@ -1,0 +1,41 @@
+# shellcheck shell=bash disable=SC2034
+# Debian packages: which are needed for what, and how missing ones are installed. Sourced by tests/run.sh and
+# examples/quickstart.sh.
+
+# To build ddprun and train.
+BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler libspdlog-dev
+    libfmt-dev nlohmann-json3-dev libgloo-dev libssl-dev libxxhash-dev)
+# For the tests.
+TEST_PACKAGES=(libgtest-dev libgmock-dev procps util-linux binutils iproute2 nftables slurm-wlm munge python3-torch
+    python3-numpy python3-venv debootstrap)
+
+# Those of the packages that are not installed, one a line.
+missing_packages() {
+    local package
+    for package in "$@"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+    done
+}
+
+# Installs what is missing of the packages; says what and how large before it downloads. False, with a sentence on
+# stderr, when it cannot. Asks dpkg only when nothing is missing, so that a second call takes no time.
+install_packages() {
+    local missing sums root=()
+    mapfile -t missing < <(missing_packages "$@")
+    ((${#missing[@]})) || return 0
+    command -v apt-get >/dev/null || { echo "missing: ${missing[*]}; there is no apt-get to install them" >&2; return 1; }
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null || { echo "missing: ${missing[*]}; run as root or install sudo" >&2; return 1; }
+        root=(sudo)
+    fi
+    # A fresh machine has no package lists yet; --simulate fails then.
+    apt-get install --simulate --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+        "${root[@]}" apt-get update --quiet || return 1
+    # With --assume-no, apt-get prints its sums and gives up: that is how one asks for the size of a download.
+    sums=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null |
+        grep -E '^(Need to get|After this operation)' || true)
+    echo "to be installed with apt-get: ${missing[*]}"
+    echo "${sums:-size unknown}"
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends \
+        "${missing[@]}" >/dev/null || { echo "apt-get could not install: ${missing[*]}" >&2; return 1; }
+}

@@ -1,0 +1,111 @@
+// The program `train` itself: its place from the environment, crash and restart, damaged snapshots, wrong options.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/trainer/ranks.h"
+
+namespace ddprun::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Ends;
+using test::run_program;
+using testing::HasSubstr;
+
+const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--snapshot-every=10", "--timeout=20", "--backend=gloo"};
+
+std::vector<std::string> train(std::vector<std::string> more) {
+    more.insert(more.begin(), kTrain.begin(), kTrain.end());
+    return more;
+}
+
+std::string last_line(const fs::path& file) {
+    std::ifstream in(file);
+    std::string line, last;
+    while (std::getline(in, line)) last = line;
+    return last;
+}
+
+// The final line of a run without snapshots or crash.
+std::string plain_result(int world, const fs::path& folder) {
+    EXPECT_EQ(run_program(world, 0, kTrain, folder), Ends(world, 0)) << test::read_all(folder / "0");
+    return last_line(folder / "0");
+}
+
+// Two runs end with the same bits, and the loss has fallen.
+TEST(Train, IsDeterministic) {
+    test::TemporaryFolder folder;
+    const std::string once = plain_result(3, folder.path() / "a");
+    EXPECT_THAT(once, testing::MatchesRegex("loss=[0-9.e-]+ checksum=[0-9a-f]+"));
+    EXPECT_EQ(plain_result(3, folder.path() / "b"), once);
+    EXPECT_THAT(test::read_all(folder.path() / "a" / "0"), HasSubstr("step=10 loss="));
+}
+
+// A rank kills itself in the first generation; the second resumes from the snapshot and ends with the same bits.
+TEST(Train, EndsWithTheSameBitsAfterACrash) {
+    test::TemporaryFolder folder;
+    const std::string expected = plain_result(2, folder.path() / "plain");
+    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-rank=1"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({1, -9}));
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("resumed from snapshot-000000000030-g0 at step 30"));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
+}
+
+// The newest snapshot is cut short between crash and restart: a warning, the one before, the same bits.
+TEST(Train, FallsBackToTheSnapshotBefore) {
+    test::TemporaryFolder folder;
+    const std::string expected = plain_result(2, folder.path() / "plain");
+    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
+    fs::resize_file(folder.path() / "s" / "snapshot-000000000030-g0.safetensors", 5000);
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    const std::string output = test::read_all(folder.path() / "g1" / "0");
+    EXPECT_THAT(output, HasSubstr("snapshot-000000000030-g0.json is skipped"));
+    EXPECT_THAT(output, HasSubstr("at step 20"));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
+}
+
+// A job that is complete gives its result again without a step, with the same bits.
+TEST(Train, RepeatsTheResultOfACompleteJob) {
+    test::TemporaryFolder folder;
+    const auto command = train({"--snapshot-dir", folder.path() / "s"});
+    ASSERT_EQ(run_program(2, 0, command, folder.path() / "a"), Ends({0, 0}));
+    ASSERT_EQ(run_program(2, 1, command, folder.path() / "b"), Ends({0, 0}));
+    EXPECT_EQ(last_line(folder.path() / "b" / "0"), last_line(folder.path() / "a" / "0"));
+}
+
+// A snapshot of two ranks is taken up by three: its content does not know the world size.
+TEST(Train, ResumesAtAnotherWorldSize) {
+    test::TemporaryFolder folder;
+    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({-9, 1}));
+    EXPECT_EQ(run_program(3, 1, command, folder.path() / "g1"), Ends({0, 0, 0}));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 30"));
+}
+
+// Wrong options end with code 2 and one line.
+TEST(Train, RefusesWrongOptions) {
+    test::TemporaryFolder folder;
+    int number = 0;
+    for (const char* option : {"--stepz=3", "--steps=x", "--steps=-1", "--lr=nan", "--backend=mpi", "--seed"}) {
+        const fs::path output = folder.path() / std::to_string(number++);
+        EXPECT_EQ(run_program(1, 0, {DDPRUN_TRAIN, option}, output), Ends({2})) << option;
+        const std::string text = test::read_all(output / "0");
+        EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    }
+}
+
+// A CSV of numbers is trained on; a wrong line is named.
+TEST(Train, ReadsData) {
+    test::TemporaryFolder folder;
+    test::write_all(folder.path() / "good.csv", "# x, y\n1,2,3\n4, 5 ,6\n");
+    test::write_all(folder.path() / "bad.csv", "1,2,3\n1,2\n");
+    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "good.csv"}), folder.path() / "a"), Ends({0}));
+    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "bad.csv"}), folder.path() / "b"), Ends({1}));
+    EXPECT_THAT(test::read_all(folder.path() / "b" / "0"), HasSubstr("bad.csv:2: not a row"));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

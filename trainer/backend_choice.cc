@@ -1,0 +1,84 @@
+// Which backend a group uses: all ranks say through the store what they have, rank 0 decides for all.
+#include <algorithm>
+#include <map>
+
+#include "trainer/gpu.h"
+#include "trainer/process_group.h"
+
+namespace ddprun::trainer {
+namespace {
+
+constexpr char kOffer[] = "group/offer/";
+constexpr char kChoice[] = "group/choice";
+
+// What this worker can bring: the unique name of its GPU, or nothing.
+std::string own_gpu(const Context& context, Backend wanted) {
+    if (wanted == Backend::gloo) return "";
+    const int index = context.gpu_index(gpu_count());
+    return index < 0 || !nccl_loads(nullptr) ? "" : gpu_name(index);
+}
+
+struct Choice {
+    Backend backend = Backend::gloo;
+    std::string reason;
+};
+
+// NCCL needs a GPU of its own for each rank, and would only say "Duplicate GPU detected".
+Result<Choice> choose(const Context& context, Store& store, const GroupOptions& options) {
+    std::map<std::string, int> owner;
+    for (int rank = 0; rank < context.world_size; ++rank) {
+        auto offer = store.get(kOffer + std::to_string(rank), options.timeout);
+        if (!offer) {
+            return Error(offer.error().code(), "rank " + std::to_string(rank) +
+                                                   " did not come to the process group: " +
+                                                   offer.error().sentence());
+        }
+        if (*offer == "-") return Choice{Backend::gloo, "rank " + std::to_string(rank) + " has no GPU that NCCL can use"};
+        auto [entry, is_new] = owner.emplace(*offer, rank);
+        if (!is_new) {
+            return Choice{Backend::gloo, "ranks " + std::to_string(entry->second) + " and " +
+                                             std::to_string(rank) + " share the GPU " + *offer};
+        }
+    }
+    return Choice{Backend::nccl, "every rank has a GPU of its own"};
+}
+
+// Rank 0 decides and publishes "gloo <reason>", "nccl <reason>" or "error <sentence>"; the others read it.
+Result<Choice> agree(const Context& context, Store& store, const GroupOptions& options) {
+    if (context.is_first()) {
+        auto chosen = choose(context, store, options);
+        std::string word = !chosen                             ? "error " + chosen.error().sentence()
+                           : chosen->backend == Backend::nccl ? "nccl " + chosen->reason
+                                                              : "gloo " + chosen->reason;
+        if (auto done = store.set(kChoice, word); !done) return done.error();
+        return chosen;
+    }
+    // A little longer than rank 0 waits, so that its sentence arrives before our own patience ends.
+    auto word = store.get(kChoice, options.timeout + std::chrono::seconds(2));
+    if (!word) return word.error();
+    const std::string reason = word->substr(std::min<std::size_t>(5, word->size()));
+    if (word->starts_with("nccl ")) return Choice{Backend::nccl, reason};
+    if (word->starts_with("gloo ")) return Choice{Backend::gloo, reason};
+    return Error(ErrorCode::unavailable, word->starts_with("error ") ? word->substr(6) : *word);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
+                                                         const GroupOptions& options) {
+    if (options.backend == Backend::gloo) return make_gloo_group(context, store, options.timeout);
+    std::string gpu = own_gpu(context, options.backend);
+    const std::string key = kOffer + std::to_string(context.rank.value);
+    if (auto done = store.set(key, gpu.empty() ? "-" : gpu); !done) return done.error();
+    auto choice = agree(context, store, options);
+    if (!choice) return choice.error();
+    if (choice->backend == Backend::nccl) return make_nccl_group(context, store, options.timeout);
+    if (options.backend == Backend::nccl) {
+        return Error(ErrorCode::refused, "NCCL cannot be used: " + choice->reason + " (" +
+                                             gpu_state() + " here); use Gloo");
+    }
+    if (options.note) options.note("using Gloo: " + choice->reason + " (" + gpu_state() + " here)");
+    return make_gloo_group(context, store, options.timeout);
+}
+
+}  // namespace ddprun::trainer

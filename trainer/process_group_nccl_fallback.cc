@@ -1,0 +1,11 @@
+// The NCCL backend of a build without CUDA: it says so.
+#include "trainer/gpu.h"
+#include "trainer/process_group.h"
+
+namespace ddprun::trainer {
+
+Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context&, Store&, std::chrono::milliseconds) {
+    return Error(ErrorCode::unavailable, "NCCL cannot be used: " + gpu_state());
+}
+
+}  // namespace ddprun::trainer

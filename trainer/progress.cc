@@ -1,0 +1,63 @@
+#include "trainer/progress.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace ddprun::trainer {
+namespace {
+
+// Keeps the SIGPIPE of one write from ending the process, without changing how the program treats it elsewhere.
+class NoPipeSignal {
+  public:
+    NoPipeSignal() {
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~NoPipeSignal() {
+        const timespec now{0, 0};
+        if (!sigismember(&before_, SIGPIPE)) {
+            while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
+            }
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t pipe_, before_;
+};
+
+}  // namespace
+
+Progress Progress::from_environment() {
+    const char* text = std::getenv("DDPRUN_PROGRESS_FD");
+    if (!text || !*text) return Progress(-1);
+    char* end = nullptr;
+    const long fd = std::strtol(text, &end, 10);
+    // A number that is no open descriptor is a variable that leaked from another program: ignore it.
+    if (*end || fd < 0 || fcntl(static_cast<int>(fd), F_GETFD) < 0) return Progress(-1);
+    return Progress(static_cast<int>(fd));
+}
+
+std::string Progress::line(std::int64_t step, std::int64_t snapshot) {
+    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + "\n";
+}
+
+void Progress::report(std::int64_t step, std::int64_t snapshot) {
+    if (fd_ < 0) return;
+    pollfd room{fd_, POLLOUT, 0};
+    if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)) return;
+    const std::string text = line(step, snapshot);
+    NoPipeSignal guard;
+    // Shorter than PIPE_BUF: written whole or not at all.
+    const ssize_t done = write(fd_, text.data(), text.size());
+    if (done < 0 && (errno == EPIPE || errno == EBADF)) fd_ = -1;
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,118 @@
+#include "trainer/snapshot_manifest.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ddprun::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFormat = 1;
+
+std::string hex(std::uint64_t value) {
+    std::string text(16, '0');
+    for (int i = 15; i >= 0; --i, value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+    return text;
+}
+
+// Keys are sorted and numbers are integers, so that the same values give the same text on each machine.
+std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+
+std::string checksum_of_text(const std::string& text) {
+    return checksum_of(std::as_bytes(std::span(text)));
+}
+
+std::string sealed(Json json) {
+    json["format"] = kFormat;
+    json["checksum"] = checksum_of_text(dump(json));
+    return dump(json) + "\n";
+}
+
+Result<Json> unsealed(const std::string& text, const char* what) {
+    Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("checksum") || !json["checksum"].is_string()) {
+        return Error(ErrorCode::malformed, std::string(what) + " is not complete");
+    }
+    const std::string checksum = json["checksum"].get<std::string>();
+    json.erase("checksum");
+    if (checksum_of_text(dump(json)) != checksum) {
+        return Error(ErrorCode::malformed, std::string(what) + " does not match its own checksum");
+    }
+    if (json.value("format", Json()) != kFormat) {
+        return Error(ErrorCode::malformed, std::string(what) + " has a format that this program does not know");
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string write_manifest(const Manifest& manifest) {
+    return sealed({{"run_id", manifest.run_id},
+                   {"generation", manifest.name.generation.value},
+                   {"step", manifest.name.step},
+                   {"file",
+                    {{"name", manifest.name.tensors()},
+                     {"bytes", manifest.bytes},
+                     {"xxh3_64", manifest.checksum}}},
+                   {"metadata", manifest.metadata}});
+}
+
+// A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that somebody made up.
+Result<Manifest> parse_manifest(const std::string& text) {
+    auto json = unsealed(text, "the manifest");
+    if (!json) return json.error();
+    try {
+        Manifest manifest;
+        manifest.run_id = json->at("run_id").get<std::string>();
+        manifest.name.generation = Generation(json->at("generation").get<std::int64_t>());
+        manifest.name.step = json->at("step").get<std::int64_t>();
+        manifest.bytes = json->at("file").at("bytes").get<std::uint64_t>();
+        manifest.checksum = json->at("file").at("xxh3_64").get<std::string>();
+        manifest.metadata = json->at("metadata").get<Metadata>();
+        return manifest;
+    } catch (const Json::exception&) {
+        return Error(ErrorCode::malformed, "the manifest lacks a field");
+    }
+}
+
+std::string write_record(const std::string& run_id, const ResumeRecord& record) {
+    return sealed({{"run_id", run_id},
+                   {"generation", record.generation.value},
+                   {"manifests", record.manifests}});
+}
+
+Result<ResumeRecord> parse_record(const std::string& text, std::string& run_id) {
+    auto json = unsealed(text, "the record");
+    if (!json) return json.error();
+    try {
+        run_id = json->at("run_id").get<std::string>();
+        return ResumeRecord{Generation(json->at("generation").get<std::int64_t>()),
+                            json->at("manifests").get<std::vector<std::string>>()};
+    } catch (const Json::exception&) {
+        return Error(ErrorCode::malformed, "the record lacks a field");
+    }
+}
+
+Checksum::Checksum() : state_(XXH3_createState()) { XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_)); }
+
+Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+
+void Checksum::add(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+
+std::string Checksum::text() const {
+    return hex(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
+}
+
+std::string checksum_of(std::span<const std::byte> bytes) {
+    Checksum checksum;
+    checksum.add(bytes);
+    return checksum.text();
+}
+
+}  // namespace ddprun::trainer

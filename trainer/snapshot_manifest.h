@@ -1,0 +1,53 @@
+// The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or altered is seen.
+//
+// JSON, one object: format, run_id, generation, step, file (name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64
+// of all the rest, so that the manifest guards itself too. Checksums are 16 lower-case hexadecimal digits.
+// Pure. Nothing in it depends on the world size or the time. Errors: malformed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "proto/error.h"
+#include "trainer/safetensors.h"
+#include "trainer/snapshot_name.h"
+
+namespace ddprun::trainer {
+
+struct Manifest {
+    std::string run_id;
+    SnapshotName name;
+    std::uint64_t bytes = 0;  // of the tensors' file
+    std::string checksum;     // of the tensors' file
+    Metadata metadata;        // the program's own: seed, settings, position in the data
+};
+
+std::string write_manifest(const Manifest& manifest);
+Result<Manifest> parse_manifest(const std::string& text);
+
+// The record of one generation's loader, guarded in the same way.
+std::string write_record(const std::string& run_id, const ResumeRecord& record);
+
+// `run_id` receives whose record it is.
+Result<ResumeRecord> parse_record(const std::string& text, std::string& run_id);
+
+// XXH3-64 of bytes that come in pieces.
+class Checksum {
+  public:
+    Checksum();
+    ~Checksum();
+    Checksum(const Checksum&) = delete;
+    Checksum& operator=(const Checksum&) = delete;
+
+    void add(std::span<const std::byte> bytes);
+    std::string text() const;
+
+  private:
+    void* state_;
+};
+
+std::string checksum_of(std::span<const std::byte> bytes);
+
+}  // namespace ddprun::trainer
