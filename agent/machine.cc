@@ -49,6 +49,7 @@ Effects Machine::step(Time now, const Event& event) {
     State& s = *state_;
     s.effects.clear();
     if (s.phase == Phase::finished) return {};
+    s.expire(now);  // rule 4: looked at before any other event, for the keeper has killed by then
     std::visit(Overload{[&](const Started&) { s.connect(now); },
                         [&](const LinkUp& e) { s.link_up(e); },
                         [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
@@ -207,15 +208,17 @@ void Machine::State::check_link(Time now) {
         link_lost(now, "no answer for " + to_text(now - lease.silent_since()));
 }
 
+void Machine::State::expire(Time now) {
+    if (!running || now < deadline() || running->sweeping) return;
+    note(Note::Level::warn, "the lease of generation " + std::to_string(running->assignment.generation.value) +
+                                " has passed without a word of the rendezvous; its workers are killed");
+    if (!running->stopping_since) running->stopping_since = deadline();  // who ends after it ends because of it
+    running->planned_stop = false;
+    phase = Phase::stopping;
+    sweep();
+}
+
 void Machine::State::on_tick(Time now) {
-    if (running && now >= deadline() && !running->sweeping) {
-        note(Note::Level::warn, "the lease of generation " + std::to_string(running->assignment.generation.value) +
-                                    " has passed without a word of the rendezvous; its workers are killed");
-        if (!running->stopping_since) running->stopping_since = now;
-        running->planned_stop = false;
-        phase = Phase::stopping;
-        sweep();
-    }
     climb(now);
     if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
     if (now >= signal_answer_by) leave(now, stopped_by(*signal));

@@ -55,6 +55,7 @@ struct Machine::State {
     void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
     void on_stop(Time now, const rendezvous::Stop& stop);
     void on_signal(Time now, int signal);
+    void expire(Time now);
     void on_tick(Time now);
     void check_link(Time now);
     rendezvous::Beat next_beat(Time now);

@@ -129,6 +129,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);
+        if (signalled_ != 0) send_signal(worker, signalled_);  // a stop began before it was known
         on_event_(WorkerStarted{assignment_.generation, worker.local_rank, worker.pid});
     });
 }
@@ -164,12 +165,14 @@ bool WorkerSet::take_progress(Worker& worker) {
 
 void WorkerSet::signal(int number) {
     signalled_ = number;
-    for (const auto& worker : workers_) {
-        if (worker->pid == 0 || worker->ended) continue;
-        // The group's number is safe to use only while its leader has not been reaped.
-        if (worker->pidfd.get() >= 0 && ::syscall(SYS_pidfd_send_signal, worker->pidfd.get(), 0, nullptr, 0) != 0) continue;
-        ::kill(static_cast<pid_t>(-worker->pid), number);
-    }
+    for (const auto& worker : workers_)
+        if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
+}
+
+void WorkerSet::send_signal(const Worker& worker, int number) {
+    // The group's number is safe to use only while its leader has not been reaped.
+    if (worker.pidfd.get() >= 0 && ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0) return;
+    ::kill(static_cast<pid_t>(-worker.pid), number);
 }
 
 bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {

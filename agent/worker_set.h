@@ -58,6 +58,7 @@ class WorkerSet {
     void fail(Worker& worker, const std::string& sentence, int exit_code);
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
+    static void send_signal(const Worker& worker, int number);
 
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;

@@ -1,7 +1,5 @@
 #include "proto/error.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 
 namespace ddprun {
@@ -23,11 +21,6 @@ const char* to_string(ErrorCode code) {
 
 void throw_exception_from_error(const Error& error, const boost::source_location&) {
     throw std::logic_error("value() of a failed result: " + error.sentence());
-}
-
-void check_failed(const char* file, int line, const char* condition, const char* sentence) {
-    std::fprintf(stderr, "ddprun: internal error at %s:%d: %s (%s)\n", file, line, sentence, condition);
-    std::abort();
 }
 
 }  // namespace ddprun

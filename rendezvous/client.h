@@ -30,11 +30,14 @@
 
 namespace ddprun::rendezvous {
 
-struct Candidate {
+struct CallTarget {
     std::string host;  // name or address
     std::uint16_t port = 0;
-    bool operator==(const Candidate&) const = default;
+    bool operator==(const CallTarget&) const = default;
 };
+// The name by which callers know it. An alias only: the core has a struct Candidate (rank_assignment.h) in this namespace,
+// and two of one name would be mixed up by the linker.
+using Candidate = CallTarget;
 
 class Client {
   public:

@@ -16,7 +16,7 @@ namespace asio = boost::asio;
 
 // One of the two posting points of the program: the lock guards the queue and the way to the loop,
 // never work or results.
-struct FileThread::Shared {
+struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     struct Job {
         std::function<void()> work;
         std::function<void()> done;
@@ -58,7 +58,10 @@ void FileThread::Shared::run() {
 // Under the lock, so that the loop cannot be destroyed between the look and the post.
 void FileThread::Shared::deliver(std::function<void()> done) {
     if (!done || !loop) return;
-    asio::post(*loop, std::move(done));
+    // Between the post and the call abandon() may come. It runs on the loop like the call, so reading needs no lock.
+    asio::post(*loop, [self = shared_from_this(), done = std::move(done)] {
+        if (self->loop) done();
+    });
     if (--owed == 0) guard.reset();
 }
 

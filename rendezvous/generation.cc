@@ -43,6 +43,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     if (created.outcome == LedgerCreated::Outcome::failed) {
         return ledger_failed(now, created.sentence);
     }
+    failing_since = kNever;
     top = created.entry;
     held.reset();
     if (created.outcome == LedgerCreated::Outcome::lost) {
@@ -59,7 +60,8 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
 
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     const Duration patience = ending ? 2 * lease() : config.limits.times.join_timeout;
-    if (now - gathering_since > patience) {
+    failing_since = std::min(failing_since, now);
+    if (now - failing_since > patience) {
         if (!ending) ending = Ending{.verdict = Verdict::unavailable, .code = 69, .sentence = "ledger: " + sentence, .first_failure = {},
                                      .first_failure_node = {}, .consequences = 0};
         return close(now);

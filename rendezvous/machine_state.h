@@ -45,6 +45,7 @@ struct Machine::State {
     Time gathering_since;
     Time since_min = kNever;
     Time retry_at = kLongAgo;          // after a create that failed
+    Time failing_since = kNever;       // since when no create has been answered but by "failed"
     Time wake = kNever;
     Time next_word = kNever;           // when to say again for whom we wait
     Time close_by = kNever;            // closed: until when absent members are waited for

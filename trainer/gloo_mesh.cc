@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "trainer/local_address.h"
+#include "trainer/no_pipe_signal.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -80,7 +81,7 @@ std::string text_of(const sockaddr_storage& address) {
     } else {
         return "";
     }
-    return "[" + std::string(text) + "]:" + std::to_string(port);
+    return std::string("[").append(text).append("]:").append(std::to_string(port));
 }
 
 // A row of the table that tells the ranks each other's sockets: fixed width, so that all-gather can carry it.
@@ -105,6 +106,7 @@ Error error_of_gloo(const std::exception& exception) {
 Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Store& store,
                                                     std::chrono::milliseconds timeout) {
     auto mesh = std::make_unique<GlooMesh>();
+    const NoPipeSignal guard;  // also for the device's thread, which is made below and inherits it
     try {
         ::gloo::transport::tcp::attr where;
         if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {

@@ -2,8 +2,9 @@
 //
 // Every rank makes the same calls in the same order. A call blocks until this rank's part is done, fails, or the
 // group's time-out passes; nothing waits for ever. After a failure the group is over: every later call returns the
-// same error, the sockets (or the NCCL communicator) are cut, so that the other ranks fail within milliseconds
-// instead of at their time-outs, and the program should end: the launcher restarts it.
+// same error, the sockets (or the NCCL communicator) are cut, and the program should end: the launcher restarts it. A rank
+// that waits for the failed one notices within milliseconds (NCCL: half a second). With Gloo, one that at that moment
+// waits for a third rank, which hangs, notices only at its time-out, or when the launcher stops it.
 //
 // Results are the same bits on all ranks, and (Gloo; NCCL with NCCL_ALGO and NCCL_PROTO fixed) the same bits in each
 // run of the same world size: the order of the additions is that of the ring.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/gloo_mesh.h"
+#include "trainer/no_pipe_signal.h"
 #include "trainer/process_group.h"
 
 namespace ddprun::trainer {
@@ -52,6 +53,7 @@ class GlooGroup final : public ProcessGroup {
   protected:
     Result<void> run(const Call& call) override {
         if (size() == 1) return {};
+        const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end this one by a signal
         try {
             if (auto agreed = agree(call); !agreed) return agreed;
             move(call);

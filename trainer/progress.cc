@@ -2,39 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
+#include "trainer/no_pipe_signal.h"
+
 namespace ddprun::trainer {
-namespace {
-
-// Keeps the SIGPIPE of one write from ending the process, without changing how the program treats it elsewhere.
-class NoPipeSignal {
-  public:
-    NoPipeSignal() {
-        sigemptyset(&pipe_);
-        sigaddset(&pipe_, SIGPIPE);
-        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    }
-    ~NoPipeSignal() {
-        const timespec now{0, 0};
-        if (!sigismember(&before_, SIGPIPE)) {
-            while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
-            }
-        }
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-
-  private:
-    sigset_t pipe_, before_;
-};
-
-}  // namespace
-
 Progress Progress::from_environment() {
     const char* text = std::getenv("DDPRUN_PROGRESS_FD");
     if (!text || !*text) return Progress(-1);

@@ -18,6 +18,8 @@ const char* to_string(Fault::Kind kind) {
     switch (kind) {
         case Fault::Kind::worker_fails: return "worker_fails";
         case Fault::Kind::workers_stubborn: return "workers_stubborn";
+        case Fault::Kind::keeper_dies: return "keeper_dies";
+        case Fault::Kind::stop_asked: return "stop_asked";
         case Fault::Kind::process_killed: return "process_killed";
         case Fault::Kind::process_replaced: return "process_replaced";
         case Fault::Kind::host_lost: return "host_lost";

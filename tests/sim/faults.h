@@ -12,6 +12,8 @@ struct Fault {
     enum class Kind {
         worker_fails,        // one of the node's workers exits with 1..9
         workers_stubborn,    // they do not end at SIGTERM
+        keeper_dies,         // alone; ddprun kills what it left and starts another
+        stop_asked,          // a user's SIGTERM to this ddprun
         process_killed,      // ddprun dies, its keeper says Gone
         process_replaced,    // the same, and a new ddprun comes on that host after `lasts`
         host_lost,           // nobody says anything

@@ -57,6 +57,7 @@ struct Process {
     int attempt = 0;       // number of the newest Connect
     Time call_until = kNever;  // its deadline, on the host's clock
     rendezvous::Hello hello;
+    bool signalled = false;  // told to stop by its user
     std::optional<rendezvous::Ending> exit;
     Time exited_at = kNever;
     Generation store = kNoGeneration;  // open store, on the node of rank 0
@@ -64,6 +65,7 @@ struct Process {
     std::optional<rendezvous::Machine> service;
     Time service_tick = kNever;
     std::optional<rendezvous::Ending> closed;
+    Time closed_at = kNever;
     std::unique_ptr<Keeper> keeper;
 };
 

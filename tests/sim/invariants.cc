@@ -134,6 +134,9 @@ void Invariants::exited(const Process& process, const Ending& ending) {
         }
     const LedgerEntry* end = world_.ledger().end();
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
+    if (process.signalled && ending.verdict == Verdict::user_signal) return;  // it had no leader
+    const auto& closed = world_.processes().front()->closed;  // by a ledger that is away for good
+    if (closed && closed->verdict == ending.verdict && closed->code == ending.code) return;
     if (!end)
         world_.violation(host.name + " exits with " + describe(ending) +
                          ", but no end is recorded");
@@ -196,8 +199,11 @@ void Invariants::at_end() {
             world_.violation(who + " has not exited in " + ddprun::to_text(world_.now() - Time{}));
         if (process->alive && process->service && !process->closed)
             world_.violation("the service has not closed in " + ddprun::to_text(world_.now() - Time{}));
-        if (!process->exit || !end || process->exit->verdict == end->ending.verdict) continue;
-        const Time from = ended_at_ - world_.lease(2), until = ended_at_ + world_.lease(1);
+        if (process->signalled || !process->exit || !end ||
+            process->exit->verdict == end->ending.verdict) continue;
+        const Time told = world_.processes().front()->closed_at;
+        if (told == kNever) continue;
+        const Time from = ended_at_ - world_.lease(2), until = told + world_.lease(1);
         if (leader.up && undisturbed(*process, from, until) &&
             undisturbed(*world_.processes().front(), from, until))
             world_.violation(who + " was connected, but exits with " + describe(*process->exit) +

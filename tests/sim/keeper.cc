@@ -124,6 +124,22 @@ void Keeper::sweep(Generation generation) {
     world_.clock().after(world_.random().span({}, world_.lease(0.001)), [this] { check_swept(); });
 }
 
+void Keeper::dies() {
+    std::vector<Worker> lost;
+    std::erase_if(host_.workers, [&](const Worker& worker) {
+        if (worker.owner != process_.id.incarnation) return false;
+        lost.push_back(worker);
+        return true;
+    });
+    for (const Worker& worker : lost) world_.break_collectives(worker.generation);
+    check_swept();
+    set_deadline(kNever);
+    guarded_ = false;  // the new one knows nothing
+    world_.post_agent(process_, agent::KeeperDied{});
+    world_.clock().after(world_.lease(0.1),
+                         [this] { world_.post_agent(process_, agent::KeeperBack{}); });
+}
+
 void Keeper::process_died() {
     orphaned_ = true;
     gone_on_ = process_.connection;

@@ -19,6 +19,7 @@ class Keeper {
     void spawn(const rendezvous::Assignment& assignment);
     void signal(int number);
     void sweep(Generation generation);
+    void dies();          // alone: ddprun kills what it left, and a new one stands a little later
     void process_died();  // kill all that is left, then Gone on this connection
     // A worker ends by itself, now. `natural`: counts as its own failure or success, not as ours.
     void ends(std::int64_t pid, int exit_code, int signal, bool natural);

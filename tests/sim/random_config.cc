@@ -10,7 +10,8 @@ WorldConfig random_config(std::uint64_t seed) {
     WorldConfig config;
     config.seed = seed;
     config.hosts = random.chance(0.1) ? 1 : random.between(2, 7);
-    const int spares = config.hosts > 2 && random.chance(0.3) ? random.between(1, 2) : 0;
+    // No spares for a job of one node: it has no lease, so that nobody would know when to take over.
+    const int spares = config.hosts > 3 && random.chance(0.3) ? random.between(1, 2) : 0;
     const int slots = random.between(1, 2);
     for (int i = 0; i < config.hosts; ++i)
         config.slots.push_back(random.chance(0.1) ? random.between(1, 3) : slots);

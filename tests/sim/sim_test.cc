@@ -1,5 +1,5 @@
 // Whole jobs in virtual time: many seeds against all invariants, named scenarios, and the proof that the invariants
-// can fail. DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds of the first test; default 1 and 300.
+// can fail. DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds of the first test; default 1 and 1000.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -73,7 +73,7 @@ void expect_all_exit(const World& world, Verdict verdict, int code) {
 
 TEST(Sim, HoldsItsInvariantsOnManySeeds) {
     const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
-    const std::uint64_t count = number_from("DDPRUN_SEEDS", 300);
+    const std::uint64_t count = number_from("DDPRUN_SEEDS", 1000);
     int failures = 0;
     std::map<std::string, int> ends;
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -212,6 +212,7 @@ TEST(Sim, ALostNodeLeavesASmallerJob) {
         [](auto seed) {
             WorldConfig config = calm(4, seed);
             config.limits.min_nodes = 2;
+            config.consequences = 0;  // what fails because of it would count as a failure
             config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
             return config;
         },
@@ -252,6 +253,7 @@ TEST(Sim, AReplacedProcessComesBackAsAnother) {
     for_seeds(
         [](auto seed) {
             WorldConfig config = calm(3, seed);
+            config.consequences = 0;
             config.faults = {fault(Fault::Kind::process_replaced, 1500ms, 1, 200ms)};
             return config;
         },
@@ -282,6 +284,30 @@ TEST(Sim, ALostLeaderEndsTheOthersWithUnavailable) {
             });
 }
 
+TEST(Sim, AUsersSignalOnOneNodeStopsAllWithIt) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::stop_asked, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) { expect_all_exit(world, Verdict::user_signal, 128 + 15); });
+}
+
+TEST(Sim, ADeadKeeperCostsOneGeneration) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.consequences = 0;
+            config.faults = {fault(Fault::Kind::keeper_dies, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
 // ---- the invariants can fail
 
 int seeds_with_violations(Mutation mutation, std::string_view word) {
@@ -296,7 +322,8 @@ int seeds_with_violations(Mutation mutation, std::string_view word) {
         config.limits.min_nodes = 2;
         config.work = 6s;
         config.mutation = mutation;
-        config.faults = {fault(Fault::Kind::worker_fails, 1s, 1),
+        config.faults = {fault(Fault::Kind::workers_stubborn, 900ms, 2),
+                         fault(Fault::Kind::worker_fails, 1s, 1),
                          fault(mutation == Mutation::keeper_ignores_deadlines
                                    ? Fault::Kind::process_frozen
                                    : Fault::Kind::cut_off,

@@ -231,6 +231,7 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             });
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
+            process.closed_at = now();
             close_leader_side(process);
             end_process(process);
             break;

@@ -34,6 +34,7 @@ struct WorldConfig {
     // What a worker does; default: it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
     double lost_answers = 0.05;
+    double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
     std::vector<Fault> faults;
     Mutation mutation = Mutation::none;
     bool keep_trace = false;  // all of it, not just its tail
@@ -77,6 +78,7 @@ class World {
     void post_agent(Process& process, agent::Event event);
     void keeper_says_gone(Process& process, int connection);
     void kill_process(Host& host);
+    void break_collectives(Generation generation);
     Behaviour behaviour(Generation generation, int host, int rank);
     bool complete(Generation generation) const;  // all its workers have started
     void worker_started(Host& host, const Worker& worker);
@@ -105,7 +107,6 @@ class World {
     void connection_ended(int connection, Side side);
     void close_leader_side(const Process& process);
     // workers
-    void break_collectives(Generation generation);
     void progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step);
     // faults
     void apply(const Fault& fault);

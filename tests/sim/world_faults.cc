@@ -84,7 +84,7 @@ void World::break_collectives(Generation generation) {
         for (Worker& worker : host.workers) {
             if (worker.generation != generation || worker.dying) continue;
             worker.behaviour.life = Duration::max();
-            if (!random_.chance(0.4)) continue;
+            if (!random_.chance(config_.consequences)) continue;
             clock_.after(random_.span({}, lease(0.3)), [this, &host, pid = worker.pid] {
                 for (const Worker& each : host.workers)
                     if (each.pid == pid && each.alive && !each.dying && host.up && !paused(host)) {
@@ -117,6 +117,15 @@ void World::apply(const Fault& fault) {
             break;
         case Fault::Kind::workers_stubborn:
             for (Worker& worker : host.workers) worker.behaviour.stubborn = true;
+            break;
+        case Fault::Kind::keeper_dies:
+            if (process && process->alive && !process->exit && !paused(host) && !frozen(*process))
+                process->keeper->dies();
+            break;
+        case Fault::Kind::stop_asked:
+            if (!process || !process->alive) break;
+            process->signalled = true;
+            post_agent(*process, agent::SignalCame{SIGTERM});
             break;
         case Fault::Kind::process_killed: kill_process(host); break;
         case Fault::Kind::process_replaced:
