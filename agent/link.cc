@@ -8,7 +8,7 @@ namespace {
 
 class RemoteLink final : public Link {
   public:
-    RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::Candidate> candidates, rendezvous::Log log,
+    RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates, rendezvous::Log log,
                OnEvent on_event)
         : candidates_(std::move(candidates)),
           on_event_(std::move(on_event)),
@@ -18,7 +18,7 @@ class RemoteLink final : public Link {
                    .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }}) {}
 
     void connect(const Connect& request) override {
-        std::vector<rendezvous::Candidate> where = candidates_;
+        std::vector<rendezvous::CallTarget> where = candidates_;
         if (!request.address.empty()) where.insert(where.begin(), {request.address, request.port});
         client_.connect(std::move(where), request.hello, request.deadline);
     }
@@ -27,7 +27,7 @@ class RemoteLink final : public Link {
     int native_handle() const override { return client_.native_handle(); }
 
   private:
-    std::vector<rendezvous::Candidate> candidates_;
+    std::vector<rendezvous::CallTarget> candidates_;
     OnEvent on_event_;
     rendezvous::Client client_;
 };
@@ -65,7 +65,7 @@ class LocalLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::Candidate> candidates,
+std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
                                        rendezvous::Log log, Link::OnEvent on_event) {
     return std::make_unique<RemoteLink>(loop, std::move(candidates), std::move(log), std::move(on_event));
 }

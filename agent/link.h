@@ -28,7 +28,7 @@ class Link {
 };
 
 // `candidates` are where the leader may be; an Elsewhere's address comes before them.
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::Candidate> candidates,
+std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
                                        rendezvous::Log log, Link::OnEvent on_event);
 
 std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event);

@@ -126,6 +126,8 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     worker.started = boot_now();
     keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;
+        // The keeper has died with the request; its death is told by itself and is no fault of the worker.
+        if (!spawned && spawned.error().code() == ErrorCode::closed) return;
         if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);

@@ -177,7 +177,7 @@ class Job {
         return workers;
     }
 
-    Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::Candidate> candidates) {
+    Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
         const auto broken = [this](const Error& error) { say(Note::Level::warn, error.sentence()); };
         agent::Console out(loop_, STDOUT_FILENO, "stdout", broken), err(loop_, STDERR_FILENO, "stderr", broken);
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };

@@ -16,7 +16,7 @@ namespace ddprun::launcher {
 struct MeetingPoint {
     bool leads = false;
     std::optional<boost::asio::ip::tcp::acceptor> listener;  // of the leader of a job of several nodes
-    std::vector<rendezvous::Candidate> candidates;           // where the leader may be, for the others
+    std::vector<rendezvous::CallTarget> candidates;           // where the leader may be, for the others
 };
 
 // Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use, nobody has the address).

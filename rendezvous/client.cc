@@ -31,7 +31,7 @@ constexpr Duration kFirstPause = std::chrono::milliseconds{1};
 constexpr Duration kLongestPause = std::chrono::milliseconds{50};
 constexpr Duration kRefusedPatience = std::chrono::seconds{30};
 
-std::string to_text(const Candidate& candidate) {
+std::string to_text(const CallTarget& candidate) {
     return candidate.host + ":" + std::to_string(candidate.port);
 }
 
@@ -44,7 +44,7 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     enum class Phase { calling, up, over };
 
     ClientCall(asio::io_context& loop, Log log, Client::Callbacks callbacks,
-               std::vector<Candidate> candidates, const ToLeader& opening, Time deadline)
+               std::vector<CallTarget> candidates, const ToLeader& opening, Time deadline)
         : loop(loop),
           log(std::move(log)),
           callbacks(std::move(callbacks)),
@@ -56,8 +56,8 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
 
     void start();
     asio::awaitable<void> find();
-    asio::awaitable<void> try_candidate(Candidate candidate);
-    asio::awaitable<void> try_address(Candidate candidate, asio::ip::address address);
+    asio::awaitable<void> try_candidate(CallTarget candidate);
+    asio::awaitable<void> try_address(CallTarget candidate, asio::ip::address address);
     asio::awaitable<error_code> connect(tcp::socket& socket, tcp::endpoint to);
     asio::awaitable<void> ask(tcp::socket socket);
     void frame_came(std::string_view body);
@@ -77,7 +77,7 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     asio::io_context& loop;
     const Log log;
     const Client::Callbacks callbacks;
-    const std::vector<Candidate> candidates;
+    const std::vector<CallTarget> candidates;
     const std::string opening;
     const Time deadline;
     Phase phase = Phase::calling;
@@ -104,7 +104,7 @@ asio::awaitable<void> ClientCall::find() {
     const auto self = shared_from_this();
     Duration wait = kFirstPause;
     while (goes_on()) {
-        for (const Candidate& candidate : candidates) {
+        for (const CallTarget& candidate : candidates) {
             if (goes_on()) co_await try_candidate(candidate);
         }
         if (!goes_on()) break;
@@ -121,7 +121,7 @@ asio::awaitable<void> ClientCall::find() {
                    "last: " + (last_try.empty() ? "no candidate to call" : last_try) + ")"));
 }
 
-asio::awaitable<void> ClientCall::try_candidate(Candidate candidate) {
+asio::awaitable<void> ClientCall::try_candidate(CallTarget candidate) {
     const auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
     if (!addresses) {
         note(addresses.error().sentence());
@@ -132,7 +132,7 @@ asio::awaitable<void> ClientCall::try_candidate(Candidate candidate) {
     }
 }
 
-asio::awaitable<void> ClientCall::try_address(Candidate candidate, asio::ip::address address) {
+asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::address address) {
     connecting = std::make_shared<tcp::socket>(loop);
     const auto socket = connecting;
     const tcp::endpoint to(address, candidate.port);
@@ -267,7 +267,7 @@ Client::Client(asio::io_context& loop, Log log, Callbacks callbacks)
 
 Client::~Client() { close(); }
 
-void Client::connect(std::vector<Candidate> candidates, ToLeader opening, Time deadline) {
+void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline) {
     close();
     state_->call = std::make_shared<ClientCall>(state_->loop, state_->log, state_->callbacks,
                                                 std::move(candidates), opening, deadline);

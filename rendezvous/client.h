@@ -36,8 +36,6 @@ struct CallTarget {
     bool operator==(const CallTarget&) const = default;
 };
 // The name by which callers know it. An alias only: the core has a struct Candidate (rank_assignment.h) in this namespace,
-// and two of one name would be mixed up by the linker.
-using Candidate = CallTarget;
 
 class Client {
   public:
@@ -59,7 +57,7 @@ class Client {
 
     // From idle, or instead of what there is. `opening` (a Hello) is sent on each connection first.
     // `deadline` is a point of boot_now(); kNever: try for ever.
-    void connect(std::vector<Candidate> candidates, ToLeader opening, Time deadline);
+    void connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline);
 
     // Queued, never blocks. Dropped while not up (nothing is owed between connections; Join says it
     // all again) and with a peer that has not read 64 MiB: that connection is then lost.

@@ -186,7 +186,7 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
 
 // Rule 8: absent members of the last generation are waited for, unless they are gone; after the lease alone has given the
 // right, only those that are connected.
-Time Machine::State::members_awaited_until(Time now, const std::vector<Candidate>& here, bool by_lease) const {
+Time Machine::State::members_awaited_until(const std::vector<Candidate>& here, bool by_lease) const {
     if (!top || top->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top->assignment.members) {
         const bool back = std::any_of(here.begin(), here.end(), [&](const Candidate& c) { return c.node == member.node; });
@@ -194,7 +194,6 @@ Time Machine::State::members_awaited_until(Time now, const std::vector<Candidate
         if (back || roster.gone(member.node) || (by_lease && (!node || !node->connected()))) continue;
         return gathering_since + share(lease(), kMembersAwaited);
     }
-    (void)now;
     return kLongAgo;
 }
 
@@ -250,7 +249,7 @@ void Machine::State::gather(Time now, bool by_lease) {
         since_min = now;
     const QuorumVerdict verdict =
         decide_quorum({.here = count, .missing = missing(here), .first = !top, .since_gathering = gathering_since,
-                       .since_min = since_min, .wait_for_members = members_awaited_until(now, here, by_lease)},
+                       .since_min = since_min, .wait_for_members = members_awaited_until(here, by_lease)},
                       config.limits, now);
     switch (verdict.what) {
         case QuorumVerdict::What::closes: return propose_generation(here);
@@ -310,8 +309,13 @@ void Machine::State::close(Time now) {
     phase = Phase::closed;
     close_by = now + lease();
     note(Note::Level::debug, "the job has ended: " + ending->sentence);
-    for (const auto& [id, node] : roster.nodes())
-        if (node.session) send(*node.session, Finished{*ending});
+    for (auto& [id, node] : roster.nodes()) tell_end(node);
+}
+
+void Machine::State::tell_end(NodeState& node) {
+    if (!node.session) return;
+    node.told_end = true;
+    send(*node.session, Finished{*ending});
 }
 
 // Members whose connection is gone just now get a lease's time to come again and hear the verdict.
@@ -322,7 +326,7 @@ void Machine::State::closed(Time now) {
     if (top && !single())
         for (const Member& member : top->assignment.members) {
             const NodeState* node = roster.find(member.node);
-            all_told &= roster.gone(member.node) || !node || node->session.has_value();
+            all_told &= roster.gone(member.node) || !node || node->told_end;
         }
     if (!all_told && now < close_by) {
         wake = close_by;

@@ -65,11 +65,11 @@ Snapshot Machine::snapshot() const {
 
 void Machine::State::came(Time now, const Came& event) {
     const Session session = event.session;
-    std::visit(Overload{[&](const Hello& m) { on_hello(now, session, m); },
+    std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
                         [&](const Join& m) { on_join(now, session, m); },
                         [&](const Beat& m) { on_beat(now, session, m); },
                         [&](const Report& m) { on_report(now, session, m); },
-                        [&](const StopAsked& m) { on_stop_asked(now, session, m); },
+                        [&](const StopAsked& m) { on_stop_asked(session, m); },
                         [&](const Leave& m) {
                             if (const NodeState* node = roster.of(session)) on_gone(now, NodeId(node->id), "left: " + m.reason);
                         },
@@ -87,7 +87,7 @@ void Machine::State::refuse(Session session, std::string sentence) {
     effects.push_back(Close{session});
 }
 
-void Machine::State::on_hello(Time now, Session session, const Hello& hello) {
+void Machine::State::on_hello(Session session, const Hello& hello) {
     if (hello.run_id != config.run_id)
         return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id + "\", this is run \"" +
                                    config.run_id + "\" (--rdzv-id, --rdzv-endpoint)");
@@ -101,8 +101,7 @@ void Machine::State::on_hello(Time now, Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name + " in this incarnation is known to be gone");
     if (const auto replaced = roster.hello(session, hello.node)) effects.push_back(Close{*replaced});
     send(session, Welcome{config.self, config.limits.times, config.limits.order, config.limits.max_nodes});
-    if (phase == Phase::closed) send(session, Finished{*ending});
-    (void)now;
+    if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
 void Machine::State::on_join(Time now, Session session, const Join& join) {
@@ -166,7 +165,7 @@ void Machine::State::note_failure(Time now, const NodeState& node, const WorkerO
         failure->others = others;
 }
 
-void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
+void Machine::State::on_stop_asked(Session session, const StopAsked& asked) {
     const NodeState* node = roster.of(session);
     if (!node || stop || phase == Phase::closed || phase == Phase::ending) return;
     stop = asked;
@@ -179,7 +178,6 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
     for (auto& [id, other] : roster.nodes())
         if (other.connected() && held->lease.has(id))
             send(*other.session, Stop{held->assignment.generation, asked.signal, ending->sentence});
-    (void)now;
 }
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why) {

@@ -60,11 +60,11 @@ struct Machine::State {
 
     // machine.cc: what nodes say
     void came(Time now, const Came& event);
-    void on_hello(Time now, Session session, const Hello& hello);
+    void on_hello(Session session, const Hello& hello);
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
-    void on_stop_asked(Time now, Session session, const StopAsked& asked);
+    void on_stop_asked(Session session, const StopAsked& asked);
     void on_gone(Time now, const NodeId& node, const std::string& why);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
     void note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome);
@@ -86,7 +86,7 @@ struct Machine::State {
     bool candidate(Time now, const NodeState& node) const;
     std::vector<Candidate> candidates(Time now) const;
     std::vector<std::string> missing(const std::vector<Candidate>& here) const;
-    Time members_awaited_until(Time now, const std::vector<Candidate>& here, bool by_lease) const;
+    Time members_awaited_until(const std::vector<Candidate>& here, bool by_lease) const;
     void lead(Time now);
     void decide_failure();
     void gather(Time now, bool by_lease);
@@ -95,6 +95,7 @@ struct Machine::State {
     void propose_generation(const std::vector<Candidate>& here);
     void propose_end();
     void close(Time now);
+    void tell_end(NodeState& node);
     void closed(Time now);
 
     bool holding() const { return held && !held->over; }

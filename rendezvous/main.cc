@@ -53,6 +53,17 @@ Error wrong(std::string_view option, std::string_view value, const char* expecte
 
 // ---- options
 
+constexpr const char* kHelp =
+    "ddprun-rendezvous: the rendezvous of one job, outside the job\n\n"
+    "  --listen=ADDRESS:PORT       where nodes call (needed)\n"
+    "  --rdzv-id=ID                the run whose nodes are taken (needed)\n"
+    "  --nnodes=N|MIN:MAX          how many nodes make a generation [1]\n"
+    "  --ledger=memory|directory:PATH  where generations are recorded [memory]\n"
+    "  --max-restarts=N|auto       worker failures after which all start again [auto: 3 once there was progress]\n"
+    "  --lease=SECONDS             how long a silent node stays a member [10]\n"
+    "  --join-timeout=SECONDS      how long too few nodes are waited for [600]\n"
+    "  --last-call=SECONDS         how long more than MIN are waited for at the start [30]\n";
+
 bool read_int(std::string_view text, int& value) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc() && end == text.data() + text.size();
@@ -230,6 +241,7 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
     using namespace ddprun::rendezvous;
+    if (count == 2 && std::string_view(words[1]) == "--help") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
     const auto options = read_options(count, words);
     if (options) return run(*options);
     std::fprintf(stderr, "ddprun-rendezvous: %s\n", options.error().sentence().c_str());

@@ -20,7 +20,7 @@ struct NodeState {
     std::map<std::int64_t, Time> acks;      // sent on this session: number → when
     std::optional<Time> confirmed;          // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;     // what it was sent on this session
-    bool told_parked = false;
+    bool told_end = false;           // it was sent Finished
 
     bool idle() const { return beat.running == kNoGeneration; }
     bool connected() const { return session.has_value() && joined; }

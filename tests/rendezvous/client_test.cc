@@ -29,7 +29,7 @@ struct Node {
                 [this](const Error& error) { lost.push_back(error); }};
     }
     void connect(std::vector<std::uint16_t> ports, Time deadline) {
-        std::vector<Candidate> candidates;
+        std::vector<CallTarget> candidates;
         for (std::uint16_t port : ports) candidates.push_back({"127.0.0.1", port});
         client.connect(candidates, examples_to_leader()[0], deadline);
     }
