@@ -29,7 +29,7 @@ HostFacts host(int cpus, int gpus) {
     facts.hostname = "me";
     facts.cpus = cpus;
     facts.gpus = gpus;
-    facts.working_directory = "/work";
+    facts.working_directory = "/home/u";
     facts.random_id = "random";
     return facts;
 }
@@ -101,7 +101,7 @@ TEST(Plan, Threads) {
 TEST(Plan, LedgerOfAJob) {
     auto several = plan({}, step(2));
     EXPECT_EQ(several->ledger.kind, LedgerChoice::Kind::directory);
-    EXPECT_EQ(several->ledger.directory, "/work/.ddprun/lab.8812.0");
+    EXPECT_EQ(several->ledger.directory, "/home/u/.ddprun/lab.8812.0");
     EXPECT_FALSE(several->ledger.chosen);
     EXPECT_THAT(several->warnings, IsEmpty());
     EXPECT_EQ(plan({}, step(1))->ledger.kind, LedgerChoice::Kind::memory);
