@@ -29,7 +29,8 @@ std::string last_line(const std::string& text) {
     const auto end = text.find_last_not_of("\r\n ");
     if (end == std::string::npos) return {};
     const auto begin = text.find_last_of('\n', end);
-    return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+    return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                       end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ Result<> AttemptFolder::make_base() {
     const char* tmp = std::getenv("TMPDIR");
     const std::string parent = !log_dir_.empty() ? log_dir_ : tmp && *tmp ? tmp : "/tmp";
     if (!log_dir_.empty()) fs::create_directories(parent, error);
-    std::string name = parent + "/" + (log_dir_.empty() ? "ddprun" : file_name(run_id_)) + "_XXXXXX";
+    std::string name =
+        parent + "/" + (log_dir_.empty() ? "ddprun" : file_name(run_id_)) + "_XXXXXX";
     if (!::mkdtemp(name.data()))
         return Error(ErrorCode::unavailable, "folder " + parent + ": " + std::strerror(errno) +
                                                  (log_dir_.empty() ? " (TMPDIR)" : " (--log-dir)"));
@@ -58,7 +60,8 @@ Result<> AttemptFolder::make_base() {
 Result<std::string> AttemptFolder::of(Generation generation, int local_rank) {
     if (base_.empty())
         if (auto made = make_base(); !made) return made.error();
-    const std::string path = base_ + "/attempt_" + std::to_string(generation.value) + "/" + std::to_string(local_rank);
+    const std::string path =
+        base_ + "/attempt_" + std::to_string(generation.value) + "/" + std::to_string(local_rank);
     std::error_code error;
     fs::create_directories(path, error);
     if (error) return Error(ErrorCode::unavailable, "folder " + path + ": " + error.message());
@@ -69,7 +72,8 @@ std::string read_error_file(const std::string& path) {
     std::ifstream file(path);
     if (!file) return {};
     const auto report = nlohmann::json::parse(file, nullptr, false);
-    return report.is_discarded() ? "error file " + path + " is not JSON" : last_line(message_of(report));
+    return report.is_discarded() ? "error file " + path + " is not JSON"
+                                 : last_line(message_of(report));
 }
 
 }  // namespace ddprun::agent

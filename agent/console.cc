@@ -74,9 +74,15 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     bool dead = false;  // the reader has gone
     std::vector<std::function<void()>> on_room, on_empty;
 
-    Impl(asio::io_context& io, int shared_fd, std::string name, std::function<void(Error)> broken, std::size_t limit)
-        : io(io), name(std::move(name)), broken(std::move(broken)), limit(limit), kind(open_for_writing(shared_fd, fd)) {
-        if (kind != Kind::file && fd) stream = std::make_unique<asio::posix::stream_descriptor>(io, fd.release());
+    Impl(asio::io_context& io, int shared_fd, std::string name, std::function<void(Error)> broken,
+         std::size_t limit)
+        : io(io),
+          name(std::move(name)),
+          broken(std::move(broken)),
+          limit(limit),
+          kind(open_for_writing(shared_fd, fd)) {
+        if (kind != Kind::file && fd)
+            stream = std::make_unique<asio::posix::stream_descriptor>(io, fd.release());
     }
 
     int number() const { return stream ? stream->native_handle() : fd.get(); }
@@ -92,8 +98,10 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
 
 void Console::Impl::append(std::string_view bytes) {
     waiting += bytes.size();
-    if (!queue.empty() && queue.back().size() + bytes.size() <= kChunk) queue.back() += bytes;
-    else queue.emplace_back(bytes);
+    if (!queue.empty() && queue.back().size() + bytes.size() <= kChunk)
+        queue.back() += bytes;
+    else
+        queue.emplace_back(bytes);
 }
 
 bool Console::Impl::room_now() const {
@@ -103,7 +111,8 @@ bool Console::Impl::room_now() const {
 
 ssize_t Console::Impl::write_some(const char* bytes, std::size_t size) {
     switch (kind) {
-        case Kind::socket: return ::send(number(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        case Kind::socket:
+            return ::send(number(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
         case Kind::shared:
             if (!room_now()) {
                 errno = EAGAIN;
@@ -111,7 +120,8 @@ ssize_t Console::Impl::write_some(const char* bytes, std::size_t size) {
             }
             return ::write(number(), bytes, std::min<std::size_t>(size, PIPE_BUF));
         case Kind::own:
-        case Kind::file: break;
+        case Kind::file:
+            break;
     }
     return ::write(number(), bytes, size);
 }
@@ -144,9 +154,10 @@ void Console::Impl::fail(int error) {
     std::string sentence = "cannot write to " + name + ": " + std::strerror(error);
     sentence += dead ? "; nothing more is written there" : "; what does not fit is dropped";
     // From the loop: the caller of write() is amid its own work.
-    asio::post(io, [report = std::exchange(broken, nullptr), sentence = std::move(sentence), dead = dead] {
-        report(Error{dead ? ErrorCode::closed : ErrorCode::unavailable, sentence});
-    });
+    asio::post(
+        io, [report = std::exchange(broken, nullptr), sentence = std::move(sentence), dead = dead] {
+            report(Error{dead ? ErrorCode::closed : ErrorCode::unavailable, sentence});
+        });
 }
 
 void Console::Impl::arm() {
@@ -170,7 +181,8 @@ void Console::Impl::tell() {
         for (auto& callback : std::exchange(on_empty, {})) asio::post(io, std::move(callback));
 }
 
-Console::Console(asio::io_context& io, int fd, std::string name, std::function<void(Error)> broken, std::size_t limit)
+Console::Console(asio::io_context& io, int fd, std::string name, std::function<void(Error)> broken,
+                 std::size_t limit)
     : impl_(std::make_shared<Impl>(io, fd, std::move(name), std::move(broken), limit)) {}
 
 Console::~Console() {

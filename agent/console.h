@@ -1,12 +1,13 @@
 // The queue of bytes to one descriptor that may be slow: our stdout, stderr, or a worker's file.
 //
-// write() never blocks and never fails. The descriptor may be shared with other processes, so its O_NONBLOCK is left
-// alone: a pipe or terminal is opened anew through /proc (an open file description of our own), a socket is written with
-// MSG_DONTWAIT; where neither can be done, no more than PIPE_BUF is written after poll has said that there is room. A regular
-// file is written at once. What one write() got stands together in the output.
+// write() never blocks and never fails. The descriptor may be shared with other processes, so its
+// O_NONBLOCK is left alone: a pipe or terminal is opened anew through /proc (an open file
+// description of our own), a socket is written with MSG_DONTWAIT; where neither can be done, no
+// more than PIPE_BUF is written after poll has said that there is room. A regular file is written
+// at once. What one write() got stands together in the output.
 //
-// A reader that has gone, or a full disk, is reported once; what cannot be written is dropped, and nobody is killed
-// (main ignores SIGPIPE). Thread: the loop's.
+// A reader that has gone, or a full disk, is reported once; what cannot be written is dropped, and
+// nobody is killed (main ignores SIGPIPE). Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,9 +26,10 @@ class Console {
   public:
     static constexpr std::size_t kDefaultLimit = std::size_t{64} << 20;
 
-    // `fd` is borrowed and duplicated. `name` is for the sentence: "stdout". `broken` comes at most once.
-    Console(boost::asio::io_context& io, int fd, std::string name, std::function<void(Error)> broken,
-            std::size_t limit = kDefaultLimit);
+    // `fd` is borrowed and duplicated. `name` is for the sentence: "stdout". `broken` comes at most
+    // once.
+    Console(boost::asio::io_context& io, int fd, std::string name,
+            std::function<void(Error)> broken, std::size_t limit = kDefaultLimit);
     ~Console();
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;

@@ -22,7 +22,8 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kLooks = 100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
+constexpr int kLooks =
+    100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
 
 std::string read_small_file(const char* path) {
     const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
@@ -73,7 +74,8 @@ std::multimap<pid_t, pid_t> all_children() {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
         const std::string stat = read_small_file(path);
-        // The name may hold spaces and parentheses: the fields go on behind the last one. "… ) S PPID …"
+        // The name may hold spaces and parentheses: the fields go on behind the last one. "… ) S
+        // PPID …"
         const std::size_t name_end = stat.rfind(')');
         if (name_end == stat.npos || name_end + 4 > stat.size()) return;
         children.emplace(static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4)), pid);
@@ -89,7 +91,8 @@ bool kernel_lists_children() {
 // One that has ended meanwhile is no mistake.
 void send(pid_t pid, int signal) { ::kill(pid, signal); }
 
-// Until a child ends, or a few milliseconds: a descendant that is not our child yet becomes one when its parent dies.
+// Until a child ends, or a few milliseconds: a descendant that is not our child yet becomes one
+// when its parent dies.
 void wait_a_little(pid_t child) {
     const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
     pollfd wait{pidfd.get(), POLLIN, 0};
@@ -153,7 +156,8 @@ bool kill_all_descendants(Duration limit, const Reaped& reaped) {
         if (boot_now() >= give_up) return false;
         siginfo_t ended{};
         // A zombie is reaped in the next round at once; otherwise there is something to wait for.
-        if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) continue;
+        if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
+            continue;
         const std::vector<pid_t> left = find_descendants(::getpid());
         wait_a_little(left.empty() ? 0 : left.front());
     }

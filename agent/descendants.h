@@ -1,9 +1,9 @@
 // All processes that descend from this one, and how to kill them so that none is left.
 //
-// In rounds: SIGSTOP to all, until a look finds no new one (what is stopped forks no more), then SIGKILL to all, then reap. This
-// process must be a subreaper: then everything that was started below it becomes its child in the end, and only "no
-// child" (ECHILD) means that nothing is left. Reaps every child of this process, also those that others wait for.
-// Thread: any, one at a time.
+// In rounds: SIGSTOP to all, until a look finds no new one (what is stopped forks no more), then
+// SIGKILL to all, then reap. This process must be a subreaper: then everything that was started
+// below it becomes its child in the end, and only "no child" (ECHILD) means that nothing is left.
+// Reaps every child of this process, also those that others wait for. Thread: any, one at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,8 @@ std::vector<pid_t> find_descendants(pid_t root);
 // Reaps without waiting. True: there is no child left.
 bool reap_children(const Reaped& reaped);
 
-// One round. True: nothing is left. Else call again when a child has ended, or after a few milliseconds.
+// One round. True: nothing is left. Else call again when a child has ended, or after a few
+// milliseconds.
 bool kill_round(const Reaped& reaped);
 
 // Rounds until nothing is left, or `limit` has passed (false: something hangs in the kernel).

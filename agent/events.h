@@ -1,5 +1,5 @@
-// All that can happen to the agent machine (Event) and all it can ask for (Effect). Plain values; the runner makes the
-// one and performs the other, in the order given.
+// All that can happen to the agent machine (Event) and all it can ask for (Effect). Plain values;
+// the runner makes the one and performs the other, in the order given.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ using rendezvous::Note;
 // ---- events
 
 struct Started {};  // first event: begin to look for the rendezvous
-// The link to a leader is connected and has answered our Hello; the answer follows as a message. `local_address` is the
-// one from which we reached it: what a node offers that was not told otherwise.
+// The link to a leader is connected and has answered our Hello; the answer follows as a message.
+// `local_address` is the one from which we reached it: what a node offers that was not told
+// otherwise.
 struct LinkUp {
     std::string local_address;
 };
@@ -55,7 +56,8 @@ struct WorkerProgress {
     std::int64_t step = -1;
     std::int64_t snapshot = -1;
 };
-struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0 node)
+struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0
+                       // node)
     Generation generation;
 };
 struct SignalCame {
@@ -63,14 +65,15 @@ struct SignalCame {
 };
 struct Tick {};
 
-using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted, WorkerExited, Swept,
-                           KeeperDied, KeeperBack, WorkerProgress, StoreContact, SignalCame, Tick>;
+using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
+                           WorkerExited, Swept, KeeperDied, KeeperBack, WorkerProgress,
+                           StoreContact, SignalCame, Tick>;
 
 // ---- effects
 
-// Look for the leader and connect; `hello` is the first message on each connection tried, so that a stranger on the port is
-// passed over (the machine sends no Hello by itself). Answered by LinkUp, or by LinkLost when `deadline` has passed. Closes
-// an old connection.
+// Look for the leader and connect; `hello` is the first message on each connection tried, so that a
+// stranger on the port is passed over (the machine sends no Hello by itself). Answered by LinkUp,
+// or by LinkLost when `deadline` has passed. Closes an old connection.
 struct Connect {
     Time deadline;
     rendezvous::Hello hello;
@@ -82,12 +85,14 @@ struct SendMessage {
     rendezvous::ToLeader message;
     bool operator==(const SendMessage&) const = default;
 };
-// Tell the keeper until when the workers may run; comes before the Spawn it guards. kNever: no deadline.
+// Tell the keeper until when the workers may run; comes before the Spawn it guards. kNever: no
+// deadline.
 struct SetDeadline {
     Time deadline;
     bool operator==(const SetDeadline&) const = default;
 };
-// Start the store of this generation on our listening socket (only on the node with rank 0), before Spawn.
+// Start the store of this generation on our listening socket (only on the node with rank 0), before
+// Spawn.
 struct OpenStore {
     rendezvous::Assignment assignment;
     bool operator==(const OpenStore&) const = default;
@@ -106,8 +111,8 @@ struct Sweep {
     Generation generation;
     bool operator==(const Sweep&) const = default;
 };
-// The generation's store, if this node has it, is not needed any more. Its own workers' end does not say so: those of other
-// nodes may still use it.
+// The generation's store, if this node has it, is not needed any more. Its own workers' end does
+// not say so: those of other nodes may still use it.
 struct CloseStore {
     bool operator==(const CloseStore&) const = default;
 };
@@ -117,8 +122,8 @@ struct Exit {
     bool operator==(const Exit&) const = default;
 };
 
-using Effect =
-    std::variant<Connect, SendMessage, SetDeadline, OpenStore, Spawn, SignalWorkers, Sweep, CloseStore, Exit, Note>;
+using Effect = std::variant<Connect, SendMessage, SetDeadline, OpenStore, Spawn, SignalWorkers,
+                            Sweep, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

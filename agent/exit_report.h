@@ -31,12 +31,12 @@ struct ExitSubject {
     int local_rank = 0;
     std::string node;
     Duration ran{};
-    std::string slurm_job_id;  // empty: not under Slurm
+    std::string slurm_job_id;    // empty: not under Slurm
     bool stopped_by_us = false;  // we had sent it a signal: no guess at causes
 };
 
-// "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) after 42 m 00 s; often out of memory: see dmesg or sacct
-// -j 8812". Without full stop.
+// "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) after 42 m 00 s; often out of
+// memory: see dmesg or sacct -j 8812". Without full stop.
 std::string exit_sentence(const ExitStatus& status, const ExitSubject& who);
 
 }  // namespace ddprun::agent

@@ -37,8 +37,8 @@ int count_visible_devices(const std::string& list) {
         id.erase(id.find_last_not_of(" \t") + 1);
         const bool number = !id.empty() && id.find_first_not_of("0123456789") == id.npos;
         const bool named = id.starts_with("GPU-") || id.starts_with("MIG-");
-        // CUDA takes what stands before the first entry that is no device (such as -1), and nothing at all of a list
-        // that names one twice.
+        // CUDA takes what stands before the first entry that is no device (such as -1), and nothing
+        // at all of a list that names one twice.
         if (!number && !named) break;
         if (!seen.insert(id).second) return 0;
         at = end + 1;
@@ -79,11 +79,14 @@ std::vector<std::string> interface_addresses() {
         if (one->ifa_addr == nullptr) continue;
         const int family = one->ifa_addr->sa_family;
         const void* bytes = nullptr;
-        if (family == AF_INET) bytes = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
-        if (family == AF_INET6) bytes = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+        if (family == AF_INET)
+            bytes = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
+        if (family == AF_INET6)
+            bytes = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
         char text[INET6_ADDRSTRLEN];
         if (bytes == nullptr || ::inet_ntop(family, bytes, text, sizeof text) == nullptr) continue;
-        if (std::find(addresses.begin(), addresses.end(), text) == addresses.end()) addresses.emplace_back(text);
+        if (std::find(addresses.begin(), addresses.end(), text) == addresses.end())
+            addresses.emplace_back(text);
     }
     ::freeifaddrs(list);
     return addresses;

@@ -104,7 +104,8 @@ Result<> Keeper::shutdown(Duration limit) {
     request.kind = RequestKind::shutdown;
     impl.request(request, {}, {});
     const Time give_up = boot_now() + limit;
-    // Its end is the end of the socket: it closes it only by exiting. Replies that come meanwhile are of no use any more.
+    // Its end is the end of the socket: it closes it only by exiting. Replies that come meanwhile
+    // are of no use any more.
     for (;;) {
         Reply reply;
         std::vector<UniqueFd> fds;
@@ -114,9 +115,11 @@ Result<> Keeper::shutdown(Duration limit) {
         if (transfer == Transfer::done) continue;
         const Duration left = give_up - boot_now();
         if (left <= Duration::zero())
-            return Error{ErrorCode::timed_out, "the keeper (pid " + std::to_string(impl.pid) +
-                                                   ") still waits for processes that hang in the kernel"};
-        pollfd wait{impl.fd(), static_cast<short>(impl.outgoing.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+            return Error{ErrorCode::timed_out,
+                         "the keeper (pid " + std::to_string(impl.pid) +
+                             ") still waits for processes that hang in the kernel"};
+        pollfd wait{impl.fd(),
+                    static_cast<short>(impl.outgoing.empty() ? POLLIN : POLLIN | POLLOUT), 0};
         ::poll(&wait, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
     }
     ::waitpid(impl.pid, nullptr, 0);
@@ -134,7 +137,8 @@ void Keeper::Impl::adopt_socket() {
     read();
 }
 
-void Keeper::Impl::request(Request request, const std::string& payload, const std::vector<int>& fds) {
+void Keeper::Impl::request(Request request, const std::string& payload,
+                           const std::vector<int>& fds) {
     Packet packet;
     if (!payload.empty()) {
         Result<UniqueFd> file = keeper::make_payload(payload);
@@ -151,7 +155,8 @@ void Keeper::Impl::flush() {
     while (!outgoing.empty() && fd() >= 0) {
         std::vector<int> fds;
         for (const UniqueFd& fd : outgoing.front().fds) fds.push_back(fd.get());
-        const Transfer transfer = keeper::send_packet(fd(), &outgoing.front().request, sizeof(Request), fds);
+        const Transfer transfer =
+            keeper::send_packet(fd(), &outgoing.front().request, sizeof(Request), fds);
         if (transfer == Transfer::would_block) break;
         outgoing.pop_front();  // also when the keeper is gone: read() finds that out
     }
@@ -184,10 +189,12 @@ void Keeper::Impl::read() {
 void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
     switch (reply.kind) {
         case ReplyKind::forked:
-        case ReplyKind::failed: return on_forked(reply, fds);
+        case ReplyKind::failed:
+            return on_forked(reply, fds);
         case ReplyKind::exited:
             take_terminal_back(reply.pid);
-            if (events.exited) events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
+            if (events.exited)
+                events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
             return;
         case ReplyKind::swept:
             if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
@@ -209,7 +216,8 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     const bool wants_terminal = std::erase(foreground_ids, reply.id) != 0;
     if (!spawn) return;
     if (reply.kind == ReplyKind::failed)
-        return spawn.mapped()(keeper::start_error(reply.stage, reply.error, program ? program.mapped() : ""));
+        return spawn.mapped()(
+            keeper::start_error(reply.stage, reply.error, program ? program.mapped() : ""));
     if (wants_terminal) foreground.push_back(reply.pid);
     Spawned spawned;
     spawned.pid = reply.pid;

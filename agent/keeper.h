@@ -1,20 +1,25 @@
-// The keeper as ddprun sees it: the small process that is the parent of all workers, and the requests to it.
+// The keeper as ddprun sees it: the small process that is the parent of all workers, and the
+// requests to it.
 //
 //     main, before any thread:  Keeper::start()      forks it; makes ddprun a subreaper
-//     the runner:               attach(io, events)   from here on all answers come as callbacks on that loop
+//     the runner:               attach(io, events)   from here on all answers come as callbacks on
+//     that loop
 //                               set_deadline, spawn, sweep, prepare_gone, noticed
-//     the end:                  shutdown()           sweeps, ends the keeper without its `Gone`, reaps it
+//     the end:                  shutdown()           sweeps, ends the keeper without its `Gone`,
+//     reaps it
 //
-// Requests are carried out in the order they were made, so a deadline set before a spawn guards it. All requests may be
-// made at once: nothing here waits, but shutdown(). The keeper works on its own in two cases: when the deadline passes
-// it kills all workers and their descendants, and 0.1 lease later a ddprun that has not said that it noticed; when
-// ddprun is gone (or this object is destroyed without shutdown()) it kills all that is left, then writes the Gone frame.
+// Requests are carried out in the order they were made, so a deadline set before a spawn guards it.
+// All requests may be made at once: nothing here waits, but shutdown(). The keeper works on its own
+// in two cases: when the deadline passes it kills all workers and their descendants, and 0.1 lease
+// later a ddprun that has not said that it noticed; when ddprun is gone (or this object is
+// destroyed without shutdown()) it kills all that is left, then writes the Gone frame.
 //
-// When the keeper dies, ddprun as subreaper has adopted what it left: this object kills it, calls back all open spawns
-// and sweeps (spawns with `closed`), then Events::died. After restart() it goes on with a new one, that knows nothing:
-// no deadline, no Gone frame.
+// When the keeper dies, ddprun as subreaper has adopted what it left: this object kills it, calls
+// back all open spawns and sweeps (spawns with `closed`), then Events::died. After restart() it
+// goes on with a new one, that knows nothing: no deadline, no Gone frame.
 //
-// Thread: the loop's only; the io_context outlives this. Callbacks never come from inside a request.
+// Thread: the loop's only; the io_context outlives this. Callbacks never come from inside a
+// request.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,19 +41,21 @@ struct ExtraFd {
     int fd = -1;
 };
 
-// One worker to be started. Descriptors are borrowed: spawn() duplicates them, the caller may close its own at once.
-// Every other descriptor of the worker is closed at exec.
+// One worker to be started. Descriptors are borrowed: spawn() duplicates them, the caller may close
+// its own at once. Every other descriptor of the worker is closed at exec.
 struct WorkerStart {
-    std::vector<std::string> argv;         // argv[0] without a slash is looked up in PATH of `environment`
+    std::vector<std::string> argv;  // argv[0] without a slash is looked up in PATH of `environment`
     std::vector<std::string> environment;  // "K=V", complete
     std::string cwd;                       // empty: where ddprun was started
     int stdin_fd = -1;                     // -1: /dev/null, for each of the three
     int stdout_fd = -1;
     int stderr_fd = -1;
-    std::vector<ExtraFd> extra;             // e.g. the progress pipe
-    std::vector<int> cpus;                  // empty: all that ddprun may use
-    std::optional<std::uint64_t> nofile_soft;  // the soft limit that the user had before ddprun raised its own
-    // Process group but no session of its own, and the foreground one of the terminal on stdin (which it may then read).
+    std::vector<ExtraFd> extra;  // e.g. the progress pipe
+    std::vector<int> cpus;       // empty: all that ddprun may use
+    std::optional<std::uint64_t>
+        nofile_soft;  // the soft limit that the user had before ddprun raised its own
+    // Process group but no session of its own, and the foreground one of the terminal on stdin
+    // (which it may then read).
     bool foreground = false;
 };
 
@@ -58,21 +65,25 @@ struct Spawned {
 };
 
 struct KeeperEvents {
-    // A worker has been reaped: its wait status, and when. Comes after its spawn callback, before that of a sweep.
+    // A worker has been reaped: its wait status, and when. Comes after its spawn callback, before
+    // that of a sweep.
     std::function<void(std::int64_t pid, int wait_status, Time at)> exited;
-    // The deadline has passed and the keeper has killed everything; this object has answered that it noticed.
+    // The deadline has passed and the keeper has killed everything; this object has answered that
+    // it noticed.
     std::function<void()> expired;
     // The keeper has died, and what it left has been killed. Call restart().
     std::function<void()> died;
 };
 
 struct KeeperOptions {
-    bool own_session = true;  // false for a lone worker at a terminal: keeper and worker stay in ddprun's session
+    bool own_session =
+        true;  // false for a lone worker at a terminal: keeper and worker stay in ddprun's session
 };
 
 class Keeper {
   public:
-    // Forks the keeper. Call with one thread and few descriptors open. Possible errors: internal (no process, no socket).
+    // Forks the keeper. Call with one thread and few descriptors open. Possible errors: internal
+    // (no process, no socket).
     static Result<Keeper> start(KeeperOptions options = {});
 
     Keeper(Keeper&&) noexcept;
@@ -91,24 +102,27 @@ class Keeper {
     using SpawnCallback = std::function<void(Result<Spawned>)>;
     void spawn(const WorkerStart& start, SpawnCallback done);
 
-    // Until when workers may run; kNever: no deadline. `lease` gives the time after which a frozen ddprun is killed.
+    // Until when workers may run; kNever: no deadline. `lease` gives the time after which a frozen
+    // ddprun is killed.
     void set_deadline(Time deadline, Duration lease);
     // ddprun knows that its deadline passed. Harmless at any time.
     void noticed();
     // Kills and reaps all workers and whatever they started; calls back when nothing is left.
     void sweep(std::function<void()> done);
-    // What the keeper does last when ddprun is gone: write `frame` on its duplicate of link_fd, and let go of its
-    // duplicate of listen_fd. Replaces what was prepared before; -1 for none. While prepared, a link does not end by
-    // close() alone: use shutdown(2) on it, or prepare anew.
+    // What the keeper does last when ddprun is gone: write `frame` on its duplicate of link_fd, and
+    // let go of its duplicate of listen_fd. Replaces what was prepared before; -1 for none. While
+    // prepared, a link does not end by close() alone: use shutdown(2) on it, or prepare anew.
     void prepare_gone(const std::string& frame, int link_fd, int listen_fd);
 
-    // A new keeper by exec of /proc/self/exe (main hands argv[1] == kKeeperArgument to keeper_main_exec). Only after died.
+    // A new keeper by exec of /proc/self/exe (main hands argv[1] == kKeeperArgument to
+    // keeper_main_exec). Only after died.
     Result<> restart();
     bool alive() const;
     std::int64_t pid() const;
 
-    // Sweeps, ends the keeper without its Gone frame and reaps it; blocks, no longer than `limit`. No callback after it.
-    // timed_out: something cannot be killed (it hangs in the kernel); the keeper stays behind, waiting for its end.
+    // Sweeps, ends the keeper without its Gone frame and reaps it; blocks, no longer than `limit`.
+    // No callback after it. timed_out: something cannot be killed (it hangs in the kernel); the
+    // keeper stays behind, waiting for its end.
     Result<> shutdown(Duration limit = std::chrono::seconds{10});
 
   private:
@@ -117,7 +131,8 @@ class Keeper {
     std::shared_ptr<Impl> impl_;
 };
 
-// argv[1] of a keeper that was started by exec. main() looks for it first: `return keeper_main_exec(argc, argv);`
+// argv[1] of a keeper that was started by exec. main() looks for it first: `return
+// keeper_main_exec(argc, argv);`
 inline constexpr const char* kKeeperArgument = "--ddprun-keeper";
 int keeper_main_exec(int argc, char** argv);
 

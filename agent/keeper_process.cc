@@ -27,7 +27,8 @@ constexpr Duration kGonePatience = std::chrono::seconds{2};  // for a link whose
 class Process {
   public:
     explicit Process(pid_t agent)
-        : agent_(agent), agent_pidfd_(agent > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)) : -1) {}
+        : agent_(agent),
+          agent_pidfd_(agent > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)) : -1) {}
 
     int run();
 
@@ -72,9 +73,9 @@ class Process {
 
     Time deadline_ = kNever;
     Duration lease_{};
-    bool expired_ = false;      // deadline_ has passed, and was acted upon
-    bool tell_expired_ = false; // once all is killed
-    Time frozen_at_ = kNever;   // when ddprun is killed unless it says that it noticed
+    bool expired_ = false;       // deadline_ has passed, and was acted upon
+    bool tell_expired_ = false;  // once all is killed
+    Time frozen_at_ = kNever;    // when ddprun is killed unless it says that it noticed
 
     bool killing_ = false;
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
@@ -116,14 +117,16 @@ int Process::run() {
 
 void Process::wait() {
     polled_.clear();
-    polled_.push_back({gone_ ? -1 : kSocket, static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    polled_.push_back({gone_ ? -1 : kSocket,
+                       static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
     polled_.push_back({signals_.get(), POLLIN, 0});
     polled_.push_back({timer_.get(), POLLIN, 0});
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), killing_ ? kLookAgain : -1);
     signalfd_siginfo ignored[8];
-    while (::read(signals_.get(), ignored, sizeof ignored) > 0) {}
+    while (::read(signals_.get(), ignored, sizeof ignored) > 0) {
+    }
 }
 
 void Process::read_requests() {
@@ -144,7 +147,8 @@ void Process::read_requests() {
 
 void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     switch (request.kind) {
-        case RequestKind::fork: return fork_one(request, fds);
+        case RequestKind::fork:
+            return fork_one(request, fds);
         case RequestKind::deadline:
             deadline_ = Time{Duration{request.time_ns}};
             lease_ = Duration{request.lease_ns};
@@ -153,11 +157,14 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
         case RequestKind::noticed:
             frozen_at_ = kNever;
             return arm_timer();
-        case RequestKind::shutdown: shutdown_ = true; [[fallthrough]];
+        case RequestKind::shutdown:
+            shutdown_ = true;
+            [[fallthrough]];
         case RequestKind::sweep:
             sweeps_.push_back(request.id);
             return begin_killing();
-        case RequestKind::prepare: return prepare(request, fds);
+        case RequestKind::prepare:
+            return prepare(request, fds);
     }
 }
 
@@ -165,7 +172,8 @@ void Process::fork_one(const Request& request, const std::vector<UniqueFd>& fds)
     WorkerPayload payload;
     std::uint32_t present = 0;
     for (std::uint32_t bits = request.present; bits != 0; bits &= bits - 1) ++present;
-    if (request.extras > kMaxExtra || fds.size() != present + 1 || !parse_payload(request, fds[0].get(), payload))
+    if (request.extras > kMaxExtra || fds.size() != present + 1 ||
+        !parse_payload(request, fds[0].get(), payload))
         return fail(request.id, Stage::request, EINVAL);
     if (killing_) return fail(request.id, Stage::request, EBUSY);
     if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
@@ -202,14 +210,15 @@ void Process::settle(Worker& worker) {
 void Process::settle_ready() {
     std::size_t at = 3;
     for (Worker& worker : workers_) {
-        if (!worker.exec_pipe || at >= polled_.size() || polled_[at].fd != worker.exec_pipe.get()) continue;
+        if (!worker.exec_pipe || at >= polled_.size() || polled_[at].fd != worker.exec_pipe.get())
+            continue;
         if (polled_[at++].revents != 0) settle(worker);
     }
 }
 
 void Process::reaped(pid_t pid, int wait_status) {
-    const auto worker =
-        std::find_if(workers_.begin(), workers_.end(), [pid](const Worker& w) { return w.pid == pid; });
+    const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                     [pid](const Worker& w) { return w.pid == pid; });
     if (worker == workers_.end()) return;  // a descendant whose parent has died
     // It is dead, so its pipe has ended: this read cannot wait.
     if (worker->exec_pipe) settle(*worker);
@@ -306,7 +315,8 @@ void Process::flush() {
     }
 }
 
-// ddprun is gone and nothing of the job is left on this node: say so, and end, which lets go of the listening socket.
+// ddprun is gone and nothing of the job is left on this node: say so, and end, which lets go of the
+// listening socket.
 void Process::write_gone() {
     const Time give_up = boot_now() + kGonePatience;
     for (std::size_t at = 0; link_ && at < frame_.size();) {
@@ -327,7 +337,8 @@ void Process::write_gone() {
 
 int run(int socket, bool own_session, pid_t agent) {
     if (!become_keeper(socket, own_session)) return 1;
-    // When ddprun has died already, its pid may be anyone's; the socket has ended, and that is enough.
+    // When ddprun has died already, its pid may be anyone's; the socket has ended, and that is
+    // enough.
     Process process(::getppid() == agent ? agent : 0);
     return process.run();
 }

@@ -19,12 +19,14 @@ bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || 
 Result<UniqueFd> make_payload(const std::string& bytes) {
     UniqueFd fd(::memfd_create("ddprun-request", MFD_CLOEXEC));
     if (!fd)
-        return Error{ErrorCode::internal, std::string("no memfd for the keeper: ") + std::strerror(errno)};
+        return Error{ErrorCode::internal,
+                     std::string("no memfd for the keeper: ") + std::strerror(errno)};
     for (std::size_t at = 0; at < bytes.size();) {
         const ssize_t n = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return Error{ErrorCode::internal, std::string("no memory for the keeper's request: ") + std::strerror(errno)};
+            return Error{ErrorCode::internal, std::string("no memory for the keeper's request: ") +
+                                                  std::strerror(errno)};
         at += static_cast<std::size_t>(n);
     }
     return fd;
@@ -44,7 +46,8 @@ bool read_payload(int fd, std::size_t bytes, std::vector<char>& out) {
 bool parse_payload(const Request& request, int fd, WorkerPayload& out) {
     if (!read_payload(fd, request.payload_bytes, out.bytes)) return false;
     const std::size_t cpu_bytes = std::size_t{request.cpus} * sizeof(std::int32_t);
-    if (cpu_bytes > out.bytes.size() || out.bytes.size() == cpu_bytes || out.bytes.back() != '\0') return false;
+    if (cpu_bytes > out.bytes.size() || out.bytes.size() == cpu_bytes || out.bytes.back() != '\0')
+        return false;
     out.cpus.resize(request.cpus);
     if (cpu_bytes != 0) std::memcpy(out.cpus.data(), out.bytes.data(), cpu_bytes);
     const char* at = out.bytes.data() + cpu_bytes;
@@ -86,7 +89,8 @@ Transfer send_packet(int socket, const void* bytes, std::size_t size, const std:
     }
     if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Transfer::done;
     // ETOOMANYREFS: too many descriptors are under way; the keeper is taking them out.
-    return would_block(errno) || errno == ETOOMANYREFS || errno == ENOBUFS ? Transfer::would_block : Transfer::ended;
+    return would_block(errno) || errno == ETOOMANYREFS || errno == ENOBUFS ? Transfer::would_block
+                                                                           : Transfer::ended;
 }
 
 Transfer receive_packet(int socket, void* bytes, std::size_t size, std::vector<UniqueFd>& fds) {
@@ -99,7 +103,8 @@ Transfer receive_packet(int socket, void* bytes, std::size_t size, std::vector<U
     message.msg_controllen = sizeof control;
     const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0) return would_block(errno) ? Transfer::would_block : Transfer::ended;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (std::size_t i = 0; i < count; ++i) {

@@ -1,8 +1,9 @@
-// What ddprun and its keeper say to each other: packets on a SOCK_SEQPACKET socketpair, with descriptors beside them.
+// What ddprun and its keeper say to each other: packets on a SOCK_SEQPACKET socketpair, with
+// descriptors beside them.
 //
-// A packet is one fixed struct, so that it arrives whole; what has no fixed size (argv and environment may be a few MiB)
-// lies in a memfd that travels with it. Both ends are the same binary of the same moment: no versions, no byte order.
-// Used by both processes; no state, no thread.
+// A packet is one fixed struct, so that it arrives whole; what has no fixed size (argv and
+// environment may be a few MiB) lies in a memfd that travels with it. Both ends are the same binary
+// of the same moment: no versions, no byte order. Used by both processes; no state, no thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ inline constexpr int kMaxExtra = 8;
 inline constexpr int kMaxFds = 4 + kMaxExtra;
 
 enum class RequestKind : std::uint32_t {
-    fork,      // start a worker; payload: see WorkerPayload; fds: payload, stdin, stdout, stderr, extra…
+    fork,      // start a worker; payload: see WorkerPayload; fds: payload, stdin, stdout, stderr,
+               // extra…
     deadline,  // time_ns (kNever: none), lease_ns
     noticed,   // ddprun knows that the deadline passed
     sweep,     // kill all that is left; answered by swept
@@ -49,7 +51,16 @@ enum class ReplyKind : std::uint32_t {
 };
 
 // How far a worker came that could not be started.
-enum class Stage : std::uint32_t { request, fork, descriptors, directory, cpus, limits, deadline, exec };
+enum class Stage : std::uint32_t {
+    request,
+    fork,
+    descriptors,
+    directory,
+    cpus,
+    limits,
+    deadline,
+    exec
+};
 
 struct Reply {
     ReplyKind kind{};
@@ -61,7 +72,8 @@ struct Reply {
     std::int64_t time_ns = 0;
 };
 
-// The part of a fork request without a fixed size: CPU numbers, then texts ended by NUL: argv, environment, directory.
+// The part of a fork request without a fixed size: CPU numbers, then texts ended by NUL: argv,
+// environment, directory.
 struct WorkerPayload {
     std::vector<std::int32_t> cpus;
     std::vector<const char*> argv, environment;  // ended by null; point into `bytes`

@@ -35,13 +35,17 @@ bool close_others(int socket) {
 void ignore_signals() {
     sigset_t blocked;
     ::sigfillset(&blocked);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) ::sigdelset(&blocked, fault);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+        ::sigdelset(&blocked, fault);
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;  // SIGCHLD ignored would mean that children vanish without a status
+    standard.sa_handler =
+        SIG_DFL;  // SIGCHLD ignored would mean that children vanish without a status
     for (int signal = 1; signal <= SIGRTMAX; ++signal)
-        ::sigaction(signal, signal != SIGCHLD && ::sigismember(&blocked, signal) == 1 ? &ignore : &standard, nullptr);
+        ::sigaction(signal,
+                    signal != SIGCHLD && ::sigismember(&blocked, signal) == 1 ? &ignore : &standard,
+                    nullptr);
     ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
 }
 
@@ -49,8 +53,10 @@ void ignore_signals() {
 
 bool become_keeper(int socket, bool own_session) {
     ignore_signals();
-    if (own_session) ::setsid();
-    else ::setpgid(0, 0);
+    if (own_session)
+        ::setsid();
+    else
+        ::setpgid(0, 0);
     ::prctl(PR_SET_NAME, "ddprun-keeper");
     return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && close_others(socket);
 }

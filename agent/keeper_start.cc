@@ -35,7 +35,8 @@ Result<SocketPair> make_pair() {
 
 Result<Started> start_by_fork(const KeeperOptions& options) {
     // So that what a dead keeper leaves behind comes to us.
-    if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return errno_error("this kernel has no subreapers", errno);
+    if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return errno_error("this kernel has no subreapers", errno);
     Result<SocketPair> pair = make_pair();
     if (!pair) return pair.error();
     const pid_t self = ::getpid();

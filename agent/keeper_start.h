@@ -1,5 +1,5 @@
-// How a keeper comes to be: forked from a young ddprun, or by exec of /proc/self/exe from one that has threads.
-// The side of ddprun; no state.
+// How a keeper comes to be: forked from a young ddprun, or by exec of /proc/self/exe from one that
+// has threads. The side of ddprun; no state.
 #pragma once
 
 #include <sys/types.h>

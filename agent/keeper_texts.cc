@@ -18,7 +18,8 @@ ForkRequest make_fork_request(const WorkerStart& start) {
     for (const std::int32_t cpu : start.cpus)
         fork.payload.append(reinterpret_cast<const char*>(&cpu), sizeof cpu);
     for (const std::string& text : start.argv) fork.payload.append(text.c_str(), text.size() + 1);
-    for (const std::string& text : start.environment) fork.payload.append(text.c_str(), text.size() + 1);
+    for (const std::string& text : start.environment)
+        fork.payload.append(text.c_str(), text.size() + 1);
     fork.payload.append(start.cwd.c_str(), start.cwd.size() + 1);
 
     std::uint32_t bit = 0;
@@ -44,21 +45,28 @@ Error start_error(Stage stage, int error, const std::string& program) {
             return {error == ENOENT || error == ENOTDIR ? ErrorCode::not_found : ErrorCode::refused,
                     "cannot execute " + program + ": " + reason};
         case Stage::directory:
-            return {ErrorCode::refused, "cannot enter the working directory to run " + program + ": " + reason};
+            return {ErrorCode::refused,
+                    "cannot enter the working directory to run " + program + ": " + reason};
         case Stage::cpus:
             return {ErrorCode::refused, "cannot bind " + program + " to its CPUs: " + reason};
         case Stage::limits:
-            return {ErrorCode::refused, "cannot set the limit of open files for " + program + ": " + reason};
+            return {ErrorCode::refused,
+                    "cannot set the limit of open files for " + program + ": " + reason};
         case Stage::deadline:
-            return {ErrorCode::timed_out, "the lease's deadline passed before " + program + " could be started"};
+            return {ErrorCode::timed_out,
+                    "the lease's deadline passed before " + program + " could be started"};
         case Stage::fork:
-            return {ErrorCode::unavailable, "cannot fork for " + program + ": " + reason + "; see ulimit -u"};
+            return {ErrorCode::unavailable,
+                    "cannot fork for " + program + ": " + reason + "; see ulimit -u"};
         case Stage::descriptors:
-            return {ErrorCode::unavailable, "no descriptors for " + program + ": " + reason + "; see ulimit -n"};
-        case Stage::request: break;
+            return {ErrorCode::unavailable,
+                    "no descriptors for " + program + ": " + reason + "; see ulimit -n"};
+        case Stage::request:
+            break;
     }
     if (error == EBUSY)
-        return {ErrorCode::unavailable, program + " is not started: the keeper is still ending what ran before"};
+        return {ErrorCode::unavailable,
+                program + " is not started: the keeper is still ending what ran before"};
     return {ErrorCode::internal, "the keeper does not understand the request to start " + program};
 }
 

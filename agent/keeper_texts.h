@@ -1,5 +1,5 @@
-// Between what the agent asks of its keeper and the packets for it: a WorkerStart as a request, a failure as a sentence.
-// The side of ddprun; no state, no thread.
+// Between what the agent asks of its keeper and the packets for it: a WorkerStart as a request, a
+// failure as a sentence. The side of ddprun; no state, no thread.
 #pragma once
 
 #include <string>

@@ -9,9 +9,12 @@ void LastLines::take(Stream& stream, std::string_view bytes) {
     while (!bytes.empty()) {
         const std::size_t end = bytes.find('\n');
         std::string_view part = bytes.substr(0, end);
-        // What stands before a \r is overwritten on a terminal, unless the \r is the line's last byte.
-        if (!part.empty() && !stream.line.empty() && stream.line.back() == '\r') stream.line.clear();
-        const std::size_t back = part.empty() ? part.npos : part.substr(0, part.size() - 1).rfind('\r');
+        // What stands before a \r is overwritten on a terminal, unless the \r is the line's last
+        // byte.
+        if (!part.empty() && !stream.line.empty() && stream.line.back() == '\r')
+            stream.line.clear();
+        const std::size_t back =
+            part.empty() ? part.npos : part.substr(0, part.size() - 1).rfind('\r');
         if (back != part.npos) {
             stream.line.clear();
             part.remove_prefix(back + 1);

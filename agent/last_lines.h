@@ -1,7 +1,7 @@
 // The last lines that one worker printed, for the failure report. Pure.
 //
-// Both streams feed the same list, each through its own Stream, so that their lines do not mix. A line is kept up to
-// kLongest bytes; of a progress bar (\r) only what a terminal would still show.
+// Both streams feed the same list, each through its own Stream, so that their lines do not mix. A
+// line is kept up to kLongest bytes; of a progress bar (\r) only what a terminal would still show.
 #pragma once
 
 #include <cstddef>

@@ -6,12 +6,15 @@ std::string LineSplitter::take(std::string_view bytes) {
     if (prefix_.empty()) return std::string(bytes);
     std::string out;
     // A \r came last: whether it ends the line or belongs to a \r\n is only known now.
-    if (!held_.empty() && held_.back() == '\r' && !bytes.empty() && bytes.front() != '\n') close_line(out, {});
+    if (!held_.empty() && held_.back() == '\r' && !bytes.empty() && bytes.front() != '\n')
+        close_line(out, {});
     while (!bytes.empty()) {
         std::size_t end = bytes.find_first_of("\r\n");
         if (end != bytes.npos && bytes[end] == '\r') {
-            if (end + 1 == bytes.size()) end = bytes.npos;
-            else if (bytes[end + 1] == '\n') ++end;
+            if (end + 1 == bytes.size())
+                end = bytes.npos;
+            else if (bytes[end + 1] == '\n')
+                ++end;
         }
         if (end == bytes.npos) {
             held_ += bytes;

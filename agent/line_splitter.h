@@ -1,8 +1,8 @@
 // Bytes as they come from a pipe → whole lines, each with its prefix. Pure.
 //
-// A line ends with \n, or with a \r that is not followed by \n (a progress bar's update): both are kept as they are. With an
-// empty prefix nothing is held back: bytes pass as they come. Any bytes may occur. A line longer than kLongest is cut,
-// for memory is finite.
+// A line ends with \n, or with a \r that is not followed by \n (a progress bar's update): both are
+// kept as they are. With an empty prefix nothing is held back: bytes pass as they come. Any bytes
+// may occur. A line longer than kLongest is cut, for memory is finite.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ class LineSplitter {
 
     // The lines that these bytes complete, ready to be written in one piece.
     std::string take(std::string_view bytes);
-    // At the end of the stream: the unfinished line; with a prefix, a \n is added, so that the next rank begins anew.
+    // At the end of the stream: the unfinished line; with a prefix, a \n is added, so that the next
+    // rank begins anew.
     std::string finish();
 
   private:

@@ -8,14 +8,16 @@ namespace {
 
 class RemoteLink final : public Link {
   public:
-    RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates, rendezvous::Log log,
-               OnEvent on_event)
+    RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
+               rendezvous::Log log, OnEvent on_event)
         : candidates_(std::move(candidates)),
           on_event_(std::move(on_event)),
-          client_(loop, std::move(log),
-                  {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
-                   .on_message = [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); },
-                   .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }}) {}
+          client_(
+              loop, std::move(log),
+              {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
+               .on_message =
+                   [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); },
+               .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }}) {}
 
     void connect(const Connect& request) override {
         std::vector<rendezvous::CallTarget> where = candidates_;
@@ -40,7 +42,8 @@ class LocalLink final : public Link {
 
     void connect(const Connect& request) override {
         close();
-        session_ = service_.open_local([this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); });
+        session_ = service_.open_local(
+            [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); });
         boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
             if (alive.lock()) on_event_(LinkUp{});
         });
@@ -65,12 +68,15 @@ class LocalLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
+std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
+                                       std::vector<rendezvous::CallTarget> candidates,
                                        rendezvous::Log log, Link::OnEvent on_event) {
-    return std::make_unique<RemoteLink>(loop, std::move(candidates), std::move(log), std::move(on_event));
+    return std::make_unique<RemoteLink>(loop, std::move(candidates), std::move(log),
+                                        std::move(on_event));
 }
 
-std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event) {
+std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service,
+                                      Link::OnEvent on_event) {
     return std::make_unique<LocalLink>(loop, service, std::move(on_event));
 }
 

@@ -1,7 +1,8 @@
-// The agent's way to its leader: over TCP to another node, or straight into the service of the same process. The agent
-// machine does not know which.
+// The agent's way to its leader: over TCP to another node, or straight into the service of the same
+// process. The agent machine does not know which.
 //
-// Thread: the loop's. Events come on the loop, never from within a call here. Whoever the link is to must outlive it.
+// Thread: the loop's. Events come on the loop, never from within a call here. Whoever the link is
+// to must outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,9 +29,11 @@ class Link {
 };
 
 // `candidates` are where the leader may be; an Elsewhere's address comes before them.
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
+std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
+                                       std::vector<rendezvous::CallTarget> candidates,
                                        rendezvous::Log log, Link::OnEvent on_event);
 
-std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event);
+std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service,
+                                      Link::OnEvent on_event);
 
 }  // namespace ddprun::agent

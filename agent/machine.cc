@@ -15,32 +15,47 @@ struct Overload : F... {
     using F::operator()...;
 };
 
-constexpr double kLeaderless = 2.0;  // leases without a leader, once there was one, until a node gives up
+constexpr double kLeaderless =
+    2.0;  // leases without a leader, once there was one, until a node gives up
 
 Ending unavailable(std::string sentence) {
-    return {.verdict = Verdict::unavailable, .code = 69, .sentence = std::move(sentence), .first_failure = {},
-            .first_failure_node = {}, .consequences = 0};
+    return {.verdict = Verdict::unavailable,
+            .code = 69,
+            .sentence = std::move(sentence),
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
 }
 
 Ending stopped_by(int signal) {
-    return {.verdict = Verdict::user_signal, .code = 128 + signal, .sentence = "stopped by signal " + std::to_string(signal),
-            .first_failure = {}, .first_failure_node = {}, .consequences = 0};
+    return {.verdict = Verdict::user_signal,
+            .code = 128 + signal,
+            .sentence = "stopped by signal " + std::to_string(signal),
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
 }
 
 }  // namespace
 
 const char* to_string(Phase phase) {
     switch (phase) {
-        case Phase::joining: return "joining";
-        case Phase::running: return "running";
-        case Phase::waiting: return "waiting";
-        case Phase::stopping: return "stopping";
-        case Phase::finished: return "finished";
+        case Phase::joining:
+            return "joining";
+        case Phase::running:
+            return "running";
+        case Phase::waiting:
+            return "waiting";
+        case Phase::stopping:
+            return "stopping";
+        case Phase::finished:
+            return "finished";
     }
     return "unknown";
 }
 
-Machine::Machine(MachineConfig config, Time now) : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::Machine(MachineConfig config, Time now)
+    : state_(std::make_unique<State>(std::move(config), now)) {}
 Machine::~Machine() = default;
 Machine::Machine(Machine&&) noexcept = default;
 Machine& Machine::operator=(Machine&&) noexcept = default;
@@ -50,21 +65,20 @@ Effects Machine::step(Time now, const Event& event) {
     s.effects.clear();
     if (s.phase == Phase::finished) return {};
     s.expire(now);  // rule 4: looked at before any other event, for the keeper has killed by then
-    std::visit(Overload{[&](const Started&) { s.connect(now); },
-                        [&](const LinkUp& e) { s.link_up(e); },
-                        [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
-                        [&](const MessageCame& e) { s.on_message(now, e.message); },
-                        [&](const WorkerStarted&) {},
-                        [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
-                        [&](const WorkerExited& e) { s.on_exited(now, e); },
-                        [&](const Swept& e) { s.on_swept(now, e); },
-                        [&](const KeeperDied&) { s.on_keeper_died(now); },
-                        [&](const KeeperBack&) { s.keeper_alive = true; },
-                        [&](const WorkerProgress& e) { s.on_progress(now, e); },
-                        [&](const StoreContact& e) { s.on_contact(now, e); },
-                        [&](const SignalCame& e) { s.on_signal(now, e.signal); },
-                        [&](const Tick&) {}},
-               event);
+    std::visit(
+        Overload{[&](const Started&) { s.connect(now); }, [&](const LinkUp& e) { s.link_up(e); },
+                 [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
+                 [&](const MessageCame& e) { s.on_message(now, e.message); },
+                 [&](const WorkerStarted&) {},
+                 [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
+                 [&](const WorkerExited& e) { s.on_exited(now, e); },
+                 [&](const Swept& e) { s.on_swept(now, e); },
+                 [&](const KeeperDied&) { s.on_keeper_died(now); },
+                 [&](const KeeperBack&) { s.keeper_alive = true; },
+                 [&](const WorkerProgress& e) { s.on_progress(now, e); },
+                 [&](const StoreContact& e) { s.on_contact(now, e); },
+                 [&](const SignalCame& e) { s.on_signal(now, e.signal); }, [&](const Tick&) {}},
+        event);
     if (s.phase != Phase::finished) s.on_tick(now);
     return std::move(s.effects);
 }
@@ -73,20 +87,30 @@ Time Machine::next_deadline() const { return state_->next_deadline(); }
 
 Snapshot Machine::snapshot() const {
     const State& s = *state_;
-    return {.phase = s.phase, .running = s.lease.running(), .floor = s.lease.floor(), .seen = s.lease.seen(),
-            .deadline = s.lease.deadline(), .workers_alive = s.running ? s.running->slots - s.running->exited : 0};
+    return {.phase = s.phase,
+            .running = s.lease.running(),
+            .floor = s.lease.floor(),
+            .seen = s.lease.seen(),
+            .deadline = s.lease.deadline(),
+            .workers_alive = s.running ? s.running->slots - s.running->exited : 0};
 }
 
-// Before the first welcome the join timeout counts; later a leader that does not come back within two leases is lost.
+// Before the first welcome the join timeout counts; later a leader that does not come back within
+// two leases is lost.
 Duration Machine::State::patience() const {
     if (!was_welcomed) return config.join_timeout;
-    return Duration(static_cast<Duration::rep>(static_cast<double>(lease.lease().count()) * kLeaderless));
+    return Duration(
+        static_cast<Duration::rep>(static_cast<double>(lease.lease().count()) * kLeaderless));
 }
 
 void Machine::State::connect(Time now) {
     welcomed = false;
     lease.disconnected();
-    effects.push_back(Connect{std::max(lost_since + patience(), now), rendezvous::Hello{config.run_id, config.node, config.version, config.requeue}, {}, 0});
+    effects.push_back(
+        Connect{std::max(lost_since + patience(), now),
+                rendezvous::Hello{config.run_id, config.node, config.version, config.requeue},
+                {},
+                0});
 }
 
 void Machine::State::link_up(const LinkUp& up) {
@@ -96,10 +120,13 @@ void Machine::State::link_up(const LinkUp& up) {
 void Machine::State::link_lost(Time now, const std::string& sentence) {
     if (welcomed) {
         lost_since = now;
-        note(Note::Level::warn, "the link to the rendezvous is lost: " + sentence + "; calling again");
+        note(Note::Level::warn,
+             "the link to the rendezvous is lost: " + sentence + "; calling again");
     } else if (now - lost_since >= patience()) {
-        return leave(now, unavailable(was_welcomed ? "the rendezvous has been lost for " + to_text(now - lost_since) + ": " + sentence
-                                                   : sentence + " (--rdzv-endpoint, --join-timeout)"));
+        return leave(now,
+                     unavailable(was_welcomed ? "the rendezvous has been lost for " +
+                                                    to_text(now - lost_since) + ": " + sentence
+                                              : sentence + " (--rdzv-endpoint, --join-timeout)"));
     }
     connect(now);
 }
@@ -113,7 +140,8 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
                         [&](const rendezvous::Stop& m) { on_stop(now, m); },
                         [&](const rendezvous::Finished& m) { leave(now, m.ending); },
                         [&](const rendezvous::Refused& m) {
-                            leave(now, unavailable("the rendezvous refused this node: " + m.sentence));
+                            leave(now,
+                                  unavailable("the rendezvous refused this node: " + m.sentence));
                         }},
                message);
 }
@@ -154,8 +182,9 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
     lease.see(assigned.entry);
     if (!deadline || now >= *deadline || !keeper_alive) {
         lease.raise_floor(g);  // never to be run here
-        note(Note::Level::warn, "generation " + std::to_string(g.value) + " cannot start here: " +
-                                    (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
+        note(Note::Level::warn,
+             "generation " + std::to_string(g.value) + " cannot start here: " +
+                 (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
         return beat(now);
     }
     start_workers(assigned, *deadline);
@@ -210,9 +239,11 @@ void Machine::State::check_link(Time now) {
 
 void Machine::State::expire(Time now) {
     if (!running || now < deadline() || running->sweeping) return;
-    note(Note::Level::warn, "the lease of generation " + std::to_string(running->assignment.generation.value) +
-                                " has passed without a word of the rendezvous; its workers are killed");
-    if (!running->stopping_since) running->stopping_since = deadline();  // who ends after it ends because of it
+    note(Note::Level::warn,
+         "the lease of generation " + std::to_string(running->assignment.generation.value) +
+             " has passed without a word of the rendezvous; its workers are killed");
+    if (!running->stopping_since)
+        running->stopping_since = deadline();  // who ends after it ends because of it
     running->planned_stop = false;
     phase = Phase::stopping;
     sweep();
@@ -231,11 +262,14 @@ Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
     Time next = signal_answer_by;
     if (welcomed && lease.next_beat() != kNever) {
-        next = std::min({next, lease.next_beat(), lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
+        next = std::min(
+            {next, lease.next_beat(),
+             lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
     }
     if (running) {
         if (!running->sweeping) next = std::min(next, deadline());
-        if (running->ladder && !running->sweeping) next = std::min(next, running->ladder->next_deadline());
+        if (running->ladder && !running->sweeping)
+            next = std::min(next, running->ladder->next_deadline());
         if (phase == Phase::running) next = std::min(next, running->all_in_contact);
     }
     return next;

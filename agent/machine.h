@@ -1,11 +1,12 @@
 // The agent machine: the life of one node. Pure: an event and the time in, effects out.
 //
 //     joining ──Assigned──▶ running ──failure, over, Stop, lease──▶ stopping ──Swept──▶ joining …
-//        │                     └──────── all workers exited 0 ──▶ waiting (still a member) ──over/Finished──▶
-//        └──Finished, Refused, join timeout──▶ finished
+//        │                     └──────── all workers exited 0 ──▶ waiting (still a member)
+//        ──over/Finished──▶ └──Finished, Refused, join timeout──▶ finished
 //
-// It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats, echoes, the deadline;
-// that half lives in lease_member.h. Total, deterministic. Thread: the loop's; owned by the runner (or the simulator).
+// It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats,
+// echoes, the deadline; that half lives in lease_member.h. Total, deterministic. Thread: the
+// loop's; owned by the runner (or the simulator).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The insides of the agent machine, shared by its two sources and nobody else: machine.cc (the link and the lease) and
-// workers.cc (starting, watching and stopping the workers).
+// The insides of the agent machine, shared by its two sources and nobody else: machine.cc (the link
+// and the lease) and workers.cc (starting, watching and stopping the workers).
 #pragma once
 
 #include <map>
@@ -16,16 +16,17 @@ namespace ddprun::agent {
 struct Running {
     rendezvous::Assignment assignment;
     int slots = 0;
-    int exited = 0;                          // workers that have ended, or could not be started
-    bool sweeping = false;                   // the keeper was asked to clear all away
-    bool planned_stop = false;               // by Stop: this node stays a member until all have stopped
+    int exited = 0;             // workers that have ended, or could not be started
+    bool sweeping = false;      // the keeper was asked to clear all away
+    bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
     bool reported_complete = false;
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
-    std::vector<std::pair<rendezvous::WorkerOutcome, Time>> failures;  // before the stop began; with the time of the exit
+    std::vector<std::pair<rendezvous::WorkerOutcome, Time>>
+        failures;  // before the stop began; with the time of the exit
     bool progressed = false;
     std::int64_t step = -1, snapshot = -1;
-    int contacts = 0;                        // connections to the store, on the node with rank 0
+    int contacts = 0;  // connections to the store, on the node with rank 0
     Time all_in_contact = kNever;
 };
 
@@ -37,10 +38,10 @@ struct Machine::State {
     rendezvous::LeaseMember lease;
     bool welcomed = false, was_welcomed = false;
     bool keeper_alive = true;
-    Time lost_since;                         // since when there is no leader
+    Time lost_since;  // since when there is no leader
     std::optional<Running> running;
     std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
-    std::optional<int> signal;               // a user's signal that the leader was told of
+    std::optional<int> signal;                 // a user's signal that the leader was told of
     Time signal_answer_by = kNever;
     Effects effects;
 
@@ -82,12 +83,16 @@ struct Machine::State {
     void made_progress(Time now);
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 
-    bool is_running(Generation generation) const { return running && running->assignment.generation == generation; }
+    bool is_running(Generation generation) const {
+        return running && running->assignment.generation == generation;
+    }
     Time deadline() const { return lease.deadline(); }
     void send(rendezvous::ToLeader message) {
         if (welcomed) effects.push_back(SendMessage{std::move(message)});
     }
-    void note(Note::Level level, std::string sentence) { effects.push_back(Note{level, std::move(sentence)}); }
+    void note(Note::Level level, std::string sentence) {
+        effects.push_back(Note{level, std::move(sentence)});
+    }
 };
 
 }  // namespace ddprun::agent

@@ -22,10 +22,12 @@ using asio::posix::stream_descriptor;
 namespace {
 
 constexpr std::size_t kRead = std::size_t{64} << 10;
-// Reads in a row from one pipe, so that a worker that prints all the time does not keep the loop from the others.
+// Reads in a row from one pipe, so that a worker that prints all the time does not keep the loop
+// from the others.
 constexpr int kReadsInARow = 4;
 
-// One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads under way.
+// One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads
+// under way.
 struct Pump : std::enable_shared_from_this<Pump> {
     Pump(asio::io_context& io, const std::string& prefix, LastLines& tail)
         : pipe(io), splitter(prefix), tail(&tail) {}
@@ -77,12 +79,14 @@ struct Pump : std::enable_shared_from_this<Pump> {
         wait_for_bytes();
     }
 
-    // What the pipe holds now, but no more than it can hold: a process that the worker left may write on for ever.
+    // What the pipe holds now, but no more than it can hold: a process that the worker left may
+    // write on for ever.
     void drain() {
         if (!pipe.is_open()) return;
         const long size = ::fcntl(pipe.native_handle(), F_GETPIPE_SZ);
         const long reads = 1 + std::max(size, 65536L) / 4096;  // a read takes a page at least
-        for (long i = 0; i < reads && read_once() == Left::maybe_more; ++i) {}
+        for (long i = 0; i < reads && read_once() == Left::maybe_more; ++i) {
+        }
         end();
     }
 
@@ -114,10 +118,12 @@ struct WorkerOutput::Impl {
     void open_file(Pump& pump, const std::string& path);
 };
 
-Result<UniqueFd> WorkerOutput::Impl::open_stream(std::shared_ptr<Pump>& pump, const StreamRoute& route) {
+Result<UniqueFd> WorkerOutput::Impl::open_stream(std::shared_ptr<Pump>& pump,
+                                                 const StreamRoute& route) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-        return Error{ErrorCode::internal, std::string("no pipe for a worker's output: ") + std::strerror(errno)};
+        return Error{ErrorCode::internal,
+                     std::string("no pipe for a worker's output: ") + std::strerror(errno)};
     // Our end only: what a worker has as its stdout must block as usual.
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pump = std::make_shared<Pump>(io, config.prefix, tail);
@@ -129,7 +135,8 @@ Result<UniqueFd> WorkerOutput::Impl::open_stream(std::shared_ptr<Pump>& pump, co
 }
 
 void WorkerOutput::Impl::open_file(Pump& pump, const std::string& path) {
-    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+    const UniqueFd file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
     if (file) {
         pump.file = std::make_unique<Console>(io, file.get(), path, warn);
     } else if (warn) {
@@ -142,7 +149,8 @@ std::string console_prefix(const std::string& role, int local_rank) {
     return "[" + role + std::to_string(local_rank) + "]:";
 }
 
-WorkerOutput::WorkerOutput(asio::io_context& io, OutputConfig config, std::function<void(Error)> warn)
+WorkerOutput::WorkerOutput(asio::io_context& io, OutputConfig config,
+                           std::function<void(Error)> warn)
     : impl_(new Impl{io, std::move(config), std::move(warn), {}, {}}) {}
 WorkerOutput::WorkerOutput(WorkerOutput&&) noexcept = default;
 WorkerOutput& WorkerOutput::operator=(WorkerOutput&& other) noexcept {

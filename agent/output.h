@@ -1,10 +1,13 @@
-// What one worker prints: two pipes, read on the loop, copied to the console and to its files, and its last lines kept.
+// What one worker prints: two pipes, read on the loop, copied to the console and to its files, and
+// its last lines kept.
 //
-// On the console, lines carry the worker's prefix and are never torn, however long; with an empty prefix (one worker)
-// bytes pass as they come. Files get every byte, without prefix. When a console has as much waiting as it may hold, the pipes
-// that go to it are not read until it has room: then, and only then, a worker waits in its write.
+// On the console, lines carry the worker's prefix and are never torn, however long; with an empty
+// prefix (one worker) bytes pass as they come. Files get every byte, without prefix. When a console
+// has as much waiting as it may hold, the pipes that go to it are not read until it has room: then,
+// and only then, a worker waits in its write.
 //
-// Thread: the loop's. Owner: the runner, one for each worker and generation; the consoles must outlive it.
+// Thread: the loop's. Owner: the runner, one for each worker and generation; the consoles must
+// outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -40,7 +43,8 @@ class WorkerOutput {
         UniqueFd out, err;
     };
 
-    // A file that cannot be opened or written is reported once through `warn`, and the worker runs on without it.
+    // A file that cannot be opened or written is reported once through `warn`, and the worker runs
+    // on without it.
     WorkerOutput(boost::asio::io_context& io, OutputConfig config, std::function<void(Error)> warn);
     WorkerOutput(WorkerOutput&&) noexcept;
     WorkerOutput& operator=(WorkerOutput&&) noexcept;
@@ -49,8 +53,9 @@ class WorkerOutput {
     // Makes the pipes and begins to read. Possible errors: internal (no descriptors left).
     Result<ChildEnds> open();
 
-    // The worker has exited: takes what is in the pipes now, passes on an unfinished last line, closes. It does not wait
-    // for the end of the pipes, which a process that the worker left behind may hold.
+    // The worker has exited: takes what is in the pipes now, passes on an unfinished last line,
+    // closes. It does not wait for the end of the pipes, which a process that the worker left
+    // behind may hold.
     void finish();
 
     // The last 20 lines of both streams, in the order they came.

@@ -18,7 +18,8 @@ struct Overload : F... {
 
 // Workers may connect from any address of any member, and from this node itself.
 std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignment& assignment) {
-    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(), boost::asio::ip::address_v6::loopback()};
+    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
+                                               boost::asio::ip::address_v6::loopback()};
     for (const rendezvous::Member& member : assignment.members)
         for (const std::string& text : member.offer.addresses) {
             boost::system::error_code error;
@@ -30,8 +31,8 @@ std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignmen
 
 }  // namespace
 
-Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err, rendezvous::Log log,
-               const MakeLink& make_link, OnExit on_exit)
+Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out,
+               Console& err, rendezvous::Log log, const MakeLink& make_link, OnExit on_exit)
     : loop_(loop),
       config_(std::move(config)),
       keeper_(keeper),
@@ -51,13 +52,17 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Con
 Runner::~Runner() { link_->close(); }
 
 void Runner::start() {
-    keeper_.attach(loop_, {.exited = [this](std::int64_t pid, int status, Time at) { if (workers_) workers_->exited(pid, status, at); },
+    keeper_.attach(loop_, {.exited =
+                               [this](std::int64_t pid, int status, Time at) {
+                                   if (workers_) workers_->exited(pid, status, at);
+                               },
                            .expired = [this] { post(Tick{}); },
                            .died = [this] { keeper_died(); }});
     post(Started{});
 }
 
-// Events that come while others are worked off wait their turn, so that the machine is never entered twice.
+// Events that come while others are worked off wait their turn, so that the machine is never
+// entered twice.
 void Runner::post(Event event) {
     mailbox_.push_back(std::move(event));
     if (!draining_) drain();
@@ -82,34 +87,38 @@ void Runner::arm() {
     timer_.cancel();
     if (next == kNever) return;
     timer_.expires_after(std::max(next - boot_now(), Duration{0}));
-    timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-        if (error || !alive.lock()) return;
-        armed_ = kNever;
-        post(Tick{});
-    });
+    timer_.async_wait(
+        [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+            if (error || !alive.lock()) return;
+            armed_ = kNever;
+            post(Tick{});
+        });
 }
 
 void Runner::perform(Effect& effect) {
-    std::visit(Overload{[&](const Connect& e) { link_->connect(e); },
-                        [&](const SendMessage& e) { link_->send(e.message); },
-                        [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
-                        [&](const OpenStore& e) { open_store(e.assignment); },
-                        [&](const CloseStore&) { store_.reset(); },
-                        [&](const Spawn& e) { spawn(e.assignment); },
-                        [&](const SignalWorkers& e) { if (workers_) workers_->signal(e.signal); },
-                        [&](const Sweep& e) { sweep(e.generation); },
-                        [&](const Note& e) { log_(e); },
-                        [&](const Exit& e) {
-                            finished_ = true;
-                            timer_.cancel();
-                            link_->close();
-                            store_.reset();
-                            on_exit_(e.ending);
-                        }},
-               effect);
+    std::visit(
+        Overload{[&](const Connect& e) { link_->connect(e); },
+                 [&](const SendMessage& e) { link_->send(e.message); },
+                 [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
+                 [&](const OpenStore& e) { open_store(e.assignment); },
+                 [&](const CloseStore&) { store_.reset(); },
+                 [&](const Spawn& e) { spawn(e.assignment); },
+                 [&](const SignalWorkers& e) {
+                     if (workers_) workers_->signal(e.signal);
+                 },
+                 [&](const Sweep& e) { sweep(e.generation); }, [&](const Note& e) { log_(e); },
+                 [&](const Exit& e) {
+                     finished_ = true;
+                     timer_.cancel();
+                     link_->close();
+                     store_.reset();
+                     on_exit_(e.ending);
+                 }},
+        effect);
 }
 
-// The listening socket stays ours over all generations, and its port with it; each store gets a duplicate and begins empty.
+// The listening socket stays ours over all generations, and its port with it; each store gets a
+// duplicate and begins empty.
 void Runner::open_store(const rendezvous::Assignment& assignment) {
     store::ServerOptions options;
     options.allowed = allowed_addresses(assignment);
@@ -118,19 +127,23 @@ void Runner::open_store(const rendezvous::Assignment& assignment) {
             if (alive.lock()) what();
         });
     };
-    options.log = [this, on_loop](const std::string& sentence) { on_loop([this, sentence] { warn(sentence); }); };
+    options.log = [this, on_loop](const std::string& sentence) {
+        on_loop([this, sentence] { warn(sentence); });
+    };
     options.on_contact = [this, on_loop, generation = assignment.generation] {
         on_loop([this, generation] { post(StoreContact{generation}); });
     };
-    auto store = store::StoreThread::start(::fcntl(config_.store_listener.get(), F_DUPFD_CLOEXEC, 3), std::move(options));
+    auto store = store::StoreThread::start(
+        ::fcntl(config_.store_listener.get(), F_DUPFD_CLOEXEC, 3), std::move(options));
     if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
     store_ = std::move(*store);
 }
 
 void Runner::spawn(const rendezvous::Assignment& assignment) {
-    workers_ = std::make_unique<WorkerSet>(loop_, config_.workers, keeper_, out_, err_, folder_,
-                                           [this](Event event) { post(std::move(event)); },
-                                           [this](const Error& error) { warn(error.sentence()); });
+    workers_ = std::make_unique<WorkerSet>(
+        loop_, config_.workers, keeper_, out_, err_, folder_,
+        [this](Event event) { post(std::move(event)); },
+        [this](const Error& error) { warn(error.sentence()); });
     workers_->start(assignment);
 }
 
@@ -143,15 +156,18 @@ void Runner::sweep(Generation generation) {
 
 void Runner::keeper_died() {
     post(KeeperDied{});
-    if (const auto again = keeper_.restart(); !again) return warn("no new keeper can be started: " + again.error().sentence());
+    if (const auto again = keeper_.restart(); !again)
+        return warn("no new keeper can be started: " + again.error().sentence());
     prepare_gone();
     post(KeeperBack{});
 }
 
-// The keeper's last word goes out on a duplicate of our link; without one (the leader's own node) it only frees the port.
+// The keeper's last word goes out on a duplicate of our link; without one (the leader's own node)
+// it only frees the port.
 void Runner::prepare_gone() {
     const int link = link_->native_handle();
-    keeper_.prepare_gone(link < 0 ? std::string() : rendezvous::gone_frame(config_.machine.node), link, config_.gone_listener.get());
+    keeper_.prepare_gone(link < 0 ? std::string() : rendezvous::gone_frame(config_.machine.node),
+                         link, config_.gone_listener.get());
 }
 
 void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }

@@ -1,8 +1,9 @@
-// The one mailbox of the agent: events in, machine, effects out. Makes what happens on the link, in the keeper, in the
-// workers' pipes, in the store and by signals into events, and performs what the machine asks for, in order.
+// The one mailbox of the agent: events in, machine, effects out. Makes what happens on the link, in
+// the keeper, in the workers' pipes, in the store and by signals into events, and performs what the
+// machine asks for, in order.
 //
-// Thread: the loop's. Owner: main. What the config refers to must outlive it. The end is told once, through on_exit; by then
-// no worker lives, and what the workers printed is with the consoles.
+// Thread: the loop's. Owner: main. What the config refers to must outlive it. The end is told once,
+// through on_exit; by then no worker lives, and what the workers printed is with the consoles.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,16 +25,16 @@ class Runner {
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
-        std::string log_dir;          // empty: workers' files lie in a temporary folder
-        Duration lease;               // for the keeper
-        UniqueFd store_listener;      // bound and listening; its port is machine.offer.store_port
-        UniqueFd gone_listener;       // our service's listening socket for the keeper to hold; -1: none
+        std::string log_dir;      // empty: workers' files lie in a temporary folder
+        Duration lease;           // for the keeper
+        UniqueFd store_listener;  // bound and listening; its port is machine.offer.store_port
+        UniqueFd gone_listener;   // our service's listening socket for the keeper to hold; -1: none
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
     using OnExit = std::function<void(const rendezvous::Ending&)>;
 
-    Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err, rendezvous::Log log,
-           const MakeLink& make_link, OnExit on_exit);
+    Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err,
+           rendezvous::Log log, const MakeLink& make_link, OnExit on_exit);
     ~Runner();
 
     void start();

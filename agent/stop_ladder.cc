@@ -25,9 +25,12 @@ std::optional<int> StopLadder::step(Time now) {
 
 Time StopLadder::next_deadline() const {
     switch (stage_) {
-        case Stage::to_ask: return std::min(started_, kill_at_);
-        case Stage::asked: return kill_at_;
-        case Stage::killed: break;
+        case Stage::to_ask:
+            return std::min(started_, kill_at_);
+        case Stage::asked:
+            return kill_at_;
+        case Stage::killed:
+            break;
     }
     return kNever;
 }

@@ -1,4 +1,5 @@
-// Owner of one file descriptor: closes it when it goes. -1 is none. Movable; any thread, like an int.
+// Owner of one file descriptor: closes it when it goes. -1 is none. Movable; any thread, like an
+// int.
 #pragma once
 
 #include <unistd.h>

@@ -33,31 +33,36 @@ void take_place(bool foreground, pid_t keeper) {
         ::setsid();
     } else {
         ::setpgid(0, 0);
-        ::tcsetpgrp(STDIN_FILENO, ::getpid());  // signals are blocked here, so SIGTTOU does not stop us
+        ::tcsetpgrp(STDIN_FILENO,
+                    ::getpid());  // signals are blocked here, so SIGTTOU does not stop us
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != keeper) ::_exit(127);  // it died before the line above
 }
 
-// Moves all descriptors above the numbers they shall have, then down to these. Returns where the pipe is now, or -1.
+// Moves all descriptors above the numbers they shall have, then down to these. Returns where the
+// pipe is now, or -1.
 int place_descriptors(const ChildContext& context, int pipe) {
     const Request& request = *context.request;
     int above = 3;
-    for (std::uint32_t i = 0; i < request.extras; ++i) above = std::max(above, request.extra_numbers[i] + 1);
+    for (std::uint32_t i = 0; i < request.extras; ++i)
+        above = std::max(above, request.extra_numbers[i] + 1);
     pipe = ::fcntl(pipe, F_DUPFD_CLOEXEC, above);
     if (pipe < 0) return -1;
     int moved[kMaxFds];
     std::size_t next = 1;  // behind the payload
     for (std::uint32_t i = 0; i < 3 + request.extras; ++i) {
         const bool present = (request.present >> i & 1U) != 0;
-        const int source = present ? (*context.fds)[next++].get() : ::open("/dev/null", O_RDWR | O_CLOEXEC);
+        const int source =
+            present ? (*context.fds)[next++].get() : ::open("/dev/null", O_RDWR | O_CLOEXEC);
         moved[i] = ::fcntl(source, F_DUPFD_CLOEXEC, above);
         if (moved[i] < 0) return -1;
     }
     for (int i = 0; i < 3; ++i)
         if (::dup2(moved[i], i) < 0) return -1;
     // From here on nothing above 2 survives exec, but what follows.
-    // On kernels without it: the keeper opens everything close-on-exec, and closed what it had inherited when it began.
+    // On kernels without it: the keeper opens everything close-on-exec, and closed what it had
+    // inherited when it began.
     ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     for (std::uint32_t i = 0; i < request.extras; ++i)
         if (::dup2(moved[3 + i], request.extra_numbers[i]) < 0) return -1;
@@ -102,7 +107,8 @@ const char* path_of(const std::vector<const char*>& environment) {
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
-// Returns only on failure, with errno: what a search along PATH met first that was worse than "not there".
+// Returns only on failure, with errno: what a search along PATH met first that was worse than "not
+// there".
 int execute(const WorkerPayload& payload) {
     char* const* argv = const_cast<char* const*>(payload.argv.data());
     char* const* environment = const_cast<char* const*>(payload.environment.data());

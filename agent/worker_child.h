@@ -1,8 +1,8 @@
 // What a worker does between fork and exec, and how the keeper learns what became of it.
 //
-// The child gets a close-on-exec pipe: its end without a byte means that the program runs; else a Failure came, and the child
-// has left. A plain fork, not vfork: an exec that hangs (a stalled network file system) must not stop the keeper, which has a
-// deadline to keep. Keeper process only.
+// The child gets a close-on-exec pipe: its end without a byte means that the program runs; else a
+// Failure came, and the child has left. A plain fork, not vfork: an exec that hangs (a stalled
+// network file system) must not stop the keeper, which has a deadline to keep. Keeper process only.
 #pragma once
 
 #include <sys/types.h>

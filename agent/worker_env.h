@@ -1,4 +1,5 @@
-// Which variables a worker sees: the agent's own, and over them exactly those that torchrun sets, and ours.
+// Which variables a worker sees: the agent's own, and over them exactly those that torchrun sets,
+// and ours.
 //
 // What an outer script exported under the same names (RANK, MASTER_ADDR, ...) is overwritten. Pure.
 #pragma once
@@ -13,7 +14,8 @@ namespace ddprun::agent {
 
 using Environment = std::map<std::string, std::string>;
 
-// The place of one worker in one generation. All sizes count workers, but for the group's, which count nodes.
+// The place of one worker in one generation. All sizes count workers, but for the group's, which
+// count nodes.
 struct WorkerPlace {
     int rank = 0;
     int local_rank = 0;
@@ -31,10 +33,11 @@ struct WorkerPlace {
     std::string run_id;
     bool use_agent_store = true;
     std::string error_file;  // path for the worker's own account of its death; empty: none
-    std::optional<int> omp_num_threads;           // used only when the user has set none
-    std::optional<int> progress_fd;               // DDPRUN_PROGRESS_FD; unset otherwise
-    std::optional<std::string> visible_devices;   // CUDA_VISIBLE_DEVICES, when GPUs are dealt out one each
-    Environment more;                             // set last: what the caller knows beyond this
+    std::optional<int> omp_num_threads;  // used only when the user has set none
+    std::optional<int> progress_fd;      // DDPRUN_PROGRESS_FD; unset otherwise
+    std::optional<std::string>
+        visible_devices;  // CUDA_VISIBLE_DEVICES, when GPUs are dealt out one each
+    Environment more;     // set last: what the caller knows beyond this
 };
 
 // "K=V", sorted by name.

@@ -16,9 +16,9 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kProgressFd = 3;                   // its number in the worker
+constexpr int kProgressFd = 3;  // its number in the worker
 constexpr std::size_t kProgressLineLimit = 4096;
-constexpr int kStdout = 1, kStderr = 2;          // bits of --redirects and --tee
+constexpr int kStdout = 1, kStderr = 2;  // bits of --redirects and --tee
 
 // "step=12 snapshot=10" → the number behind a name, or -1.
 std::int64_t field(const std::string& line, const std::string& name) {
@@ -47,9 +47,16 @@ struct WorkerSet::Worker {
     std::string progress_line;  // what has come of the next one
 };
 
-WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out, Console& err,
-                     AttemptFolder& folder, OnEvent on_event, Warn warn)
-    : loop_(loop), plan_(plan), keeper_(keeper), out_(out), err_(err), folder_(folder), on_event_(std::move(on_event)), warn_(std::move(warn)) {}
+WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
+                     Console& out, Console& err, AttemptFolder& folder, OnEvent on_event, Warn warn)
+    : loop_(loop),
+      plan_(plan),
+      keeper_(keeper),
+      out_(out),
+      err_(err),
+      folder_(folder),
+      on_event_(std::move(on_event)),
+      warn_(std::move(warn)) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -102,8 +109,11 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         return StreamRoute{shown && !(hidden & stream) ? &console : nullptr,
                            (file & stream) && !folder.empty() ? folder + name : std::string()};
     };
-    OutputConfig config{.prefix = plan_.label && workers_.size() > 1 ? console_prefix(plan_.role, worker.local_rank) : "",
-                        .out = route(kStdout, out_, "stdout.log"), .err = route(kStderr, err_, "stderr.log")};
+    OutputConfig config{.prefix = plan_.label && workers_.size() > 1
+                                      ? console_prefix(plan_.role, worker.local_rank)
+                                      : "",
+                        .out = route(kStdout, out_, "stdout.log"),
+                        .err = route(kStderr, err_, "stderr.log")};
     worker.output = std::make_unique<WorkerOutput>(loop_, std::move(config), warn_);
     auto ends = worker.output->open();
     int progress[2];
@@ -126,7 +136,8 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     worker.started = boot_now();
     keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;
-        // The keeper has died with the request; its death is told by itself and is no fault of the worker.
+        // The keeper has died with the request; its death is told by itself and is no fault of the
+        // worker.
         if (!spawned && spawned.error().code() == ErrorCode::closed) return;
         if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
         worker.pid = spawned->pid;
@@ -142,11 +153,12 @@ void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code)
 }
 
 void WorkerSet::await_progress(Worker& worker) {
-    worker.progress.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this, &worker, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-                                   if (error || !alive.lock() || worker.ended) return;
-                                   if (take_progress(worker)) await_progress(worker);
-                               });
+    worker.progress.async_wait(
+        boost::asio::posix::stream_descriptor::wait_read,
+        [this, &worker, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+            if (error || !alive.lock() || worker.ended) return;
+            if (take_progress(worker)) await_progress(worker);
+        });
 }
 
 // Takes what lies in the pipe; false at its end, or when a line without end is written there.
@@ -158,7 +170,8 @@ bool WorkerSet::take_progress(Worker& worker) {
         for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
-            on_event_(WorkerProgress{assignment_.generation, field(line, "step"), field(line, "snapshot")});
+            on_event_(WorkerProgress{assignment_.generation, field(line, "step"),
+                                     field(line, "snapshot")});
         }
         if (worker.progress_line.size() > kProgressLineLimit) return false;
     }
@@ -173,7 +186,9 @@ void WorkerSet::signal(int number) {
 
 void WorkerSet::send_signal(const Worker& worker, int number) {
     // The group's number is safe to use only while its leader has not been reaped.
-    if (worker.pidfd.get() >= 0 && ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0) return;
+    if (worker.pidfd.get() >= 0 &&
+        ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0)
+        return;
     ::kill(static_cast<pid_t>(-worker.pid), number);
 }
 
@@ -190,8 +205,11 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         outcome.pid = pid;
         outcome.exit_code = status.code;
         outcome.signal = status.signal;
-        outcome.sentence = exit_sentence(status, {.rank = worker->rank, .local_rank = worker->local_rank, .node = plan_.node.name,
-                                                  .ran = at - worker->started, .slurm_job_id = plan_.slurm_job_id,
+        outcome.sentence = exit_sentence(status, {.rank = worker->rank,
+                                                  .local_rank = worker->local_rank,
+                                                  .node = plan_.node.name,
+                                                  .ran = at - worker->started,
+                                                  .slurm_job_id = plan_.slurm_job_id,
                                                   .stopped_by_us = signalled_ != 0});
         if (status.failed()) {
             outcome.error = read_error_file(worker->error_file);

@@ -1,7 +1,9 @@
-// The workers of one node in one generation, as processes: pipes, variables, requests to the keeper, signals, and what is
-// known of each when it ends. It decides nothing; what happens becomes agent events.
+// The workers of one node in one generation, as processes: pipes, variables, requests to the
+// keeper, signals, and what is known of each when it ends. It decides nothing; what happens becomes
+// agent events.
 //
-// Thread: the loop's. Owner: the runner, one for each generation. What is handed in by reference must outlive it.
+// Thread: the loop's. Owner: the runner, one for each generation. What is handed in by reference
+// must outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,10 +30,11 @@ struct WorkerPlan {
     Environment environment;  // ddprun's own, to which each worker's place is added
     std::optional<int> omp_num_threads;
     std::optional<std::uint64_t> nofile_soft;
-    bool label = true;            // prefixes on the console where more than one worker shares it
-    bool foreground = false;      // a lone worker at a terminal
+    bool label = true;        // prefixes on the console where more than one worker shares it
+    bool foreground = false;  // a lone worker at a terminal
     std::string slurm_job_id;
-    // Which streams of a local rank go where: 1 = stdout, 2 = stderr, 3 = both (torchrun's --redirects and --tee).
+    // Which streams of a local rank go where: 1 = stdout, 2 = stderr, 3 = both (torchrun's
+    // --redirects and --tee).
     std::function<int(int local_rank)> redirected, teed;
     std::function<bool(int local_rank)> on_console;
 };
@@ -41,8 +44,8 @@ class WorkerSet {
     using OnEvent = std::function<void(Event)>;
     using Warn = std::function<void(const Error&)>;
 
-    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out, Console& err,
-              AttemptFolder& folder, OnEvent on_event, Warn warn);
+    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out,
+              Console& err, AttemptFolder& folder, OnEvent on_event, Warn warn);
     ~WorkerSet();
 
     // Requests all workers at once. Each is answered by WorkerStarted or WorkerNotStarted.

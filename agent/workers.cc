@@ -1,4 +1,5 @@
-// Starting, watching and stopping the workers of one generation: the other half of the agent machine.
+// Starting, watching and stopping the workers of one generation: the other half of the agent
+// machine.
 #include <algorithm>
 
 #include "agent/machine_state.h"
@@ -8,7 +9,8 @@ namespace {
 
 constexpr int kTerminate = 15;  // SIGTERM
 constexpr int kKill = 9;        // SIGKILL
-// A worker that never reports progress counts as progressing when it has lived so long after all were in contact.
+// A worker that never reports progress counts as progressing when it has lived so long after all
+// were in contact.
 constexpr auto kLifeAfterContact = std::chrono::seconds{60};
 
 }  // namespace
@@ -30,8 +32,9 @@ rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& eve
     outcome.local_rank = event.local_rank;
     outcome.rank = running->assignment.find(config.node)->rank_offset + event.local_rank;
     outcome.exit_code = event.exit_code;
-    outcome.sentence = "rank " + std::to_string(outcome.rank) + " (local " + std::to_string(event.local_rank) + " on " +
-                       config.node.name + ") was not started: " + event.sentence;
+    outcome.sentence = "rank " + std::to_string(outcome.rank) + " (local " +
+                       std::to_string(event.local_rank) + " on " + config.node.name +
+                       ") was not started: " + event.sentence;
     return outcome;
 }
 
@@ -46,7 +49,8 @@ void Machine::State::on_exited(Time now, const WorkerExited& event) {
 void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     ++running->exited;
     // Who ends after the stop began does so because of it.
-    const bool counts = outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
+    const bool counts =
+        outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
     if (counts) {
         running->failures.emplace_back(std::move(outcome), at);
         report_failures(now);
@@ -56,7 +60,8 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
 }
 
 void Machine::State::report_failures(Time now) {
-    rendezvous::Report report{.generation = running->assignment.generation, .complete = false, .outcomes = {}};
+    rendezvous::Report report{
+        .generation = running->assignment.generation, .complete = false, .outcomes = {}};
     for (const auto& [outcome, at] : running->failures) {
         report.outcomes.push_back(outcome);
         report.outcomes.back().age = now - at;
@@ -66,7 +71,8 @@ void Machine::State::report_failures(Time now) {
 
 void Machine::State::report_complete(Time) {
     running->reported_complete = true;
-    send(rendezvous::Report{.generation = running->assignment.generation, .complete = true, .outcomes = {}});
+    send(rendezvous::Report{
+        .generation = running->assignment.generation, .complete = true, .outcomes = {}});
 }
 
 void Machine::State::begin_stop(Time now, int signal, Duration grace) {
@@ -93,12 +99,14 @@ void Machine::State::sweep() {
     effects.push_back(Sweep{running->assignment.generation});
 }
 
-// Nothing of the generation is left here. After a success, or a planned stop, the node stays a member, so that its vow does
-// not end the generation under those that still run; `over` lets it go.
+// Nothing of the generation is left here. After a success, or a planned stop, the node stays a
+// member, so that its vow does not end the generation under those that still run; `over` lets it
+// go.
 void Machine::State::on_swept(Time now, const Swept& event) {
     if (!is_running(event.generation)) return;
     running->exited = running->slots;
-    const bool stays = phase == Phase::running || (running->planned_stop && phase == Phase::stopping);
+    const bool stays =
+        phase == Phase::running || (running->planned_stop && phase == Phase::stopping);
     if (stays && !ending && now < deadline()) {
         phase = Phase::waiting;
         running->sweeping = false;
@@ -135,7 +143,8 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
 
 void Machine::State::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
-    if (++running->contacts >= running->assignment.world_size && running->all_in_contact == kNever && !running->progressed)
+    if (++running->contacts >= running->assignment.world_size &&
+        running->all_in_contact == kNever && !running->progressed)
         running->all_in_contact = now + kLifeAfterContact;
 }
 

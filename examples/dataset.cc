@@ -20,10 +20,12 @@ Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
     for (std::size_t sample = 0; sample < samples; ++sample) {
         float target = 0;
         for (int i = 0; i < inputs; ++i) {
-            const float x = uniform(seed + 1, sample * static_cast<std::size_t>(inputs) + static_cast<std::size_t>(i));
+            const float x = uniform(
+                seed + 1, sample * static_cast<std::size_t>(inputs) + static_cast<std::size_t>(i));
             data.x_.push_back(x);
             // Curved and not separable, yet made of exact operations only.
-            target += (i % 2 ? -x : x * x) * (i % 3 ? 0.5f : data.x_[data.x_.size() - static_cast<std::size_t>(i) - 1]);
+            target += (i % 2 ? -x : x * x) *
+                      (i % 3 ? 0.5f : data.x_[data.x_.size() - static_cast<std::size_t>(i) - 1]);
         }
         data.y_.push_back(target);
     }
@@ -62,8 +64,9 @@ Result<Dataset> Dataset::from_csv(const std::string& path, std::uint64_t seed) {
         std::vector<float> row;
         const bool good = parse_line(line, row) && row.size() >= 2;
         if (!good || (data.inputs_ && row.size() != static_cast<std::size_t>(data.inputs_) + 1)) {
-            return Error(ErrorCode::malformed, path + ":" + std::to_string(number) +
-                                                   ": not a row of numbers, or not as many as above");
+            return Error(ErrorCode::malformed,
+                         path + ":" + std::to_string(number) +
+                             ": not a row of numbers, or not as many as above");
         }
         data.inputs_ = static_cast<int>(row.size()) - 1;
         data.x_.insert(data.x_.end(), row.begin(), row.end() - 1);
@@ -80,7 +83,8 @@ std::size_t Dataset::sample_at(std::int64_t position) {
         order_.resize(size());
         std::iota(order_.begin(), order_.end(), 0u);
         const std::uint64_t key = mix(seed_, static_cast<std::uint64_t>(epoch_));
-        for (std::size_t i = size() - 1; i > 0; --i) std::swap(order_[i], order_[mix(key, i) % (i + 1)]);
+        for (std::size_t i = size() - 1; i > 0; --i)
+            std::swap(order_[i], order_[mix(key, i) % (i + 1)]);
     }
     return order_[static_cast<std::size_t>(position % count)];
 }
@@ -88,7 +92,8 @@ std::size_t Dataset::sample_at(std::int64_t position) {
 Batch Dataset::batch(std::int64_t consumed, int size, int rank, int world) {
     Batch batch;
     for (int i = 0; i < size; ++i) {
-        const std::size_t sample = sample_at(consumed + static_cast<std::int64_t>(i) * world + rank);
+        const std::size_t sample =
+            sample_at(consumed + static_cast<std::int64_t>(i) * world + rank);
         const auto first = x_.begin() + static_cast<std::ptrdiff_t>(sample) * inputs_;
         batch.x.insert(batch.x.end(), first, first + inputs_);
         batch.y.push_back(y_[sample]);

@@ -1,9 +1,10 @@
 // The samples of the example and the order in which the ranks see them.
 //
-// Samples come from a CSV file (numbers; the last column is the target) or are made: y is a fixed smooth function of x.
-// The order is one endless list of shuffled epochs that depends on the seed only. A step takes the next batch × world
-// positions, dealt like cards: rank r gets positions r, r + world, … So (seed, samples consumed, rank, world) say all,
-// and `consumed` is the only position a snapshot needs, also for another world size.
+// Samples come from a CSV file (numbers; the last column is the target) or are made: y is a fixed
+// smooth function of x. The order is one endless list of shuffled epochs that depends on the seed
+// only. A step takes the next batch × world positions, dealt like cards: rank r gets positions r, r
+// + world, … So (seed, samples consumed, rank, world) say all, and `consumed` is the only position
+// a snapshot needs, also for another world size.
 #pragma once
 
 #include <cstdint>

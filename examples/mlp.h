@@ -1,10 +1,12 @@
-// A small perceptron with one hidden layer, mean squared error and SGD with momentum; on the CPU or on a GPU.
+// A small perceptron with one hidden layer, mean squared error and SGD with momentum; on the CPU or
+// on a GPU.
 //
 //   h = tanh(W1 x + b1),  p = w2 · h + b2,  loss = mean (p - y)²;   m ← μ m + g,  θ ← θ - η m
 //
-// All sums run in one fixed order, so equal input gives equal bits, also after a restart. The gradient buffer has two
-// elements more than there are parameters, so that the loss and one flag travel in the same all-reduce. It lies where the
-// process group wants it (host or GPU). Thread: one. Errors: unavailable (GPU).
+// All sums run in one fixed order, so equal input gives equal bits, also after a restart. The
+// gradient buffer has two elements more than there are parameters, so that the loss and one flag
+// travel in the same all-reduce. It lies where the process group wants it (host or GPU). Thread:
+// one. Errors: unavailable (GPU).
 #pragma once
 
 #include <cstdint>
@@ -34,10 +36,12 @@ class Mlp {
     // Parameters, or momentum, as they are on the host.
     virtual ddprun::Result<std::vector<float>> parameters() const = 0;
     virtual ddprun::Result<std::vector<float>> momentum() const = 0;
-    virtual ddprun::Result<void> restore(std::span<const float> parameters, std::span<const float> momentum) = 0;
+    virtual ddprun::Result<void> restore(std::span<const float> parameters,
+                                         std::span<const float> momentum) = 0;
 
     // Forward and backward of one batch: fills gradients(), then its loss, then `flag`.
-    virtual ddprun::Result<void> compute(std::span<const float> x, std::span<const float> y, float flag) = 0;
+    virtual ddprun::Result<void> compute(std::span<const float> x, std::span<const float> y,
+                                         float flag) = 0;
     virtual ddprun::trainer::Buffer gradients() = 0;
 
     // The averaged loss and flag, after the all-reduce.

@@ -11,13 +11,17 @@ using ddprun::Result;
 class CpuMlp final : public Mlp {
   public:
     explicit CpuMlp(const MlpShape& shape)
-        : shape_(shape), parameters_(shape.parameters()), momentum_(shape.parameters()),
-          gradients_(shape.parameters() + 2), hidden_(static_cast<std::size_t>(shape.hidden)) {}
+        : shape_(shape),
+          parameters_(shape.parameters()),
+          momentum_(shape.parameters()),
+          gradients_(shape.parameters() + 2),
+          hidden_(static_cast<std::size_t>(shape.hidden)) {}
 
     Result<std::vector<float>> parameters() const override { return parameters_; }
     Result<std::vector<float>> momentum() const override { return momentum_; }
 
-    Result<void> restore(std::span<const float> parameters, std::span<const float> momentum) override {
+    Result<void> restore(std::span<const float> parameters,
+                         std::span<const float> momentum) override {
         parameters_.assign(parameters.begin(), parameters.end());
         momentum_.assign(momentum.begin(), momentum.end());
         return {};
@@ -38,7 +42,9 @@ class CpuMlp final : public Mlp {
         return {};
     }
 
-    ddprun::trainer::Buffer gradients() override { return ddprun::trainer::buffer_of(std::span(gradients_)); }
+    ddprun::trainer::Buffer gradients() override {
+        return ddprun::trainer::buffer_of(std::span(gradients_));
+    }
 
     Result<Tail> tail() const override {
         return Tail{gradients_[parameters_.size()], gradients_[parameters_.size() + 1]};
@@ -53,7 +59,9 @@ class CpuMlp final : public Mlp {
     }
 
   private:
-    const float* first_bias() const { return &parameters_[hidden_.size() * static_cast<std::size_t>(shape_.inputs)]; }
+    const float* first_bias() const {
+        return &parameters_[hidden_.size() * static_cast<std::size_t>(shape_.inputs)];
+    }
 
     float forward(const float* in) {
         const std::size_t inputs = static_cast<std::size_t>(shape_.inputs), hidden = hidden_.size();
@@ -96,7 +104,8 @@ std::vector<float> initial_parameters(const MlpShape& shape, std::uint64_t seed)
     const float range2 = 1 / std::sqrt(static_cast<float>(shape.hidden));
     for (std::size_t i = 0; i < first; ++i) values[i] = range1 * uniform(seed, i);
     // The first layer's biases and the last one start at 0.
-    for (std::size_t i = first + hidden; i + 1 < values.size(); ++i) values[i] = range2 * uniform(seed, i);
+    for (std::size_t i = first + hidden; i + 1 < values.size(); ++i)
+        values[i] = range2 * uniform(seed, i);
     return values;
 }
 

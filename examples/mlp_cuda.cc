@@ -28,20 +28,24 @@ class DeviceFloats {
         cudaFree(data_);
         data_ = nullptr;
         count_ = 0;
-        auto done = checked(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(float)), "GPU memory");
+        auto done = checked(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(float)),
+                            "GPU memory");
         if (done) count_ = count;
         return done;
     }
 
     Result<void> upload(std::span<const float> values) {
         if (auto done = resize(values.size()); !done) return done;
-        return checked(cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "copy to GPU");
+        return checked(
+            cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice),
+            "copy to GPU");
     }
 
     Result<std::vector<float>> download(std::size_t first, std::size_t count) const {
         std::vector<float> values(count);
-        auto done = checked(cudaMemcpy(values.data(), data_ + first, count * sizeof(float), cudaMemcpyDeviceToHost),
-                            "copy from GPU");
+        auto done = checked(
+            cudaMemcpy(values.data(), data_ + first, count * sizeof(float), cudaMemcpyDeviceToHost),
+            "copy from GPU");
         if (!done) return done.error();
         return values;
     }
@@ -65,10 +69,13 @@ class CudaMlp final : public Mlp {
         return {};
     }
 
-    Result<std::vector<float>> parameters() const override { return parameters_.download(0, count_); }
+    Result<std::vector<float>> parameters() const override {
+        return parameters_.download(0, count_);
+    }
     Result<std::vector<float>> momentum() const override { return momentum_.download(0, count_); }
 
-    Result<void> restore(std::span<const float> parameters, std::span<const float> momentum) override {
+    Result<void> restore(std::span<const float> parameters,
+                         std::span<const float> momentum) override {
         if (auto done = parameters_.upload(parameters); !done) return done;
         return momentum_.upload(momentum);
     }
@@ -79,10 +86,11 @@ class CudaMlp final : public Mlp {
         if (auto done = errors_.resize(y.size()); !done) return done;
         const std::size_t units = y.size() * static_cast<std::size_t>(shape_.hidden);
         if (auto done = activations_.resize(units); !done) return done;
-        return checked(launch_gradients({shape_.inputs, shape_.hidden, static_cast<int>(y.size()), x_.data(),
-                                         y_.data(), parameters_.data(), activations_.data(), errors_.data(),
-                                         gradients_.data(), flag}),
-                       "gradients");
+        return checked(
+            launch_gradients({shape_.inputs, shape_.hidden, static_cast<int>(y.size()), x_.data(),
+                              y_.data(), parameters_.data(), activations_.data(), errors_.data(),
+                              gradients_.data(), flag}),
+            "gradients");
     }
 
     ddprun::trainer::Buffer gradients() override {

@@ -5,14 +5,17 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__host__ __device__ constexpr int blocks_for(int count) { return (count + kThreads - 1) / kThreads; }
+__host__ __device__ constexpr int blocks_for(int count) {
+    return (count + kThreads - 1) / kThreads;
+}
 
 __global__ void hidden_layer(MlpDevice m) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= m.batch * m.hidden) return;
     const int sample = at / m.hidden, h = at % m.hidden;
     float sum = m.parameters[m.hidden * m.inputs + h];
-    for (int i = 0; i < m.inputs; ++i) sum += m.parameters[h * m.inputs + i] * m.x[sample * m.inputs + i];
+    for (int i = 0; i < m.inputs; ++i)
+        sum += m.parameters[h * m.inputs + i] * m.x[sample * m.inputs + i];
     m.activations[at] = tanhf(sum);
 }
 
@@ -40,16 +43,22 @@ __global__ void gradients(MlpDevice m) {
     float sum = at == bias2 + 2 ? m.flag : 0;
     for (int s = 0; s < m.batch && at <= bias2 + 1; ++s) {
         const float d_out = 2 * m.errors[s] / m.batch;
-        if (at < bias1) sum += d_sum(m, s, at / m.inputs) * m.x[s * m.inputs + at % m.inputs];
-        else if (at < weight2) sum += d_sum(m, s, at - bias1);
-        else if (at < bias2) sum += d_out * m.activations[s * m.hidden + at - weight2];
-        else if (at == bias2) sum += d_out;
-        else sum += m.errors[s] * m.errors[s] / m.batch;
+        if (at < bias1)
+            sum += d_sum(m, s, at / m.inputs) * m.x[s * m.inputs + at % m.inputs];
+        else if (at < weight2)
+            sum += d_sum(m, s, at - bias1);
+        else if (at < bias2)
+            sum += d_out * m.activations[s * m.hidden + at - weight2];
+        else if (at == bias2)
+            sum += d_out;
+        else
+            sum += m.errors[s] * m.errors[s] / m.batch;
     }
     m.gradients[at] = sum;
 }
 
-__global__ void update(float* parameters, float* momentum, const float* gradients, int count, float rate, float mu) {
+__global__ void update(float* parameters, float* momentum, const float* gradients, int count,
+                       float rate, float mu) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= count) return;
     momentum[at] = mu * momentum[at] + gradients[at];
@@ -65,8 +74,8 @@ cudaError_t launch_gradients(const MlpDevice& m) {
     return cudaGetLastError();
 }
 
-cudaError_t launch_update(float* parameters, float* momentum, const float* gradients, int count, float rate,
-                          float mu) {
+cudaError_t launch_update(float* parameters, float* momentum, const float* gradients, int count,
+                          float rate, float mu) {
     update<<<blocks_for(count), kThreads>>>(parameters, momentum, gradients, count, rate, mu);
     return cudaGetLastError();
 }

@@ -11,7 +11,8 @@ static ddprun::Result<float> sum_of_ranks(const Context& context) {
     auto group = make_gloo_group(context, **store, std::chrono::minutes(1));
     if (!group) return group.error();
     float value[] = {static_cast<float>(context.rank.value)};
-    if (auto done = (*group)->all_reduce(buffer_of(std::span<float>(value))); !done) return done.error();
+    if (auto done = (*group)->all_reduce(buffer_of(std::span<float>(value))); !done)
+        return done.error();
     return value[0];
 }
 
@@ -19,5 +20,6 @@ int main() {
     auto context = Context::from_environment();
     auto sum = context ? sum_of_ranks(*context) : ddprun::Result<float>(context.error());
     if (!sum) return std::fprintf(stderr, "smallest: %s\n", sum.error().sentence().c_str()), 1;
-    std::printf("rank %d of %d: the ranks add up to %g\n", context->rank.value, context->world_size, *sum);
+    std::printf("rank %d of %d: the ranks add up to %g\n", context->rank.value, context->world_size,
+                *sum);
 }

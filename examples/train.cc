@@ -1,4 +1,5 @@
-// train: a data-parallel worker on the trainer library. Options in train_options.h, the loop in training.h.
+// train: a data-parallel worker on the trainer library. Options in train_options.h, the loop in
+// training.h.
 #include <signal.h>
 
 #include <atomic>
@@ -18,7 +19,8 @@ int failed(const Error& error) {
     return error.code() == ErrorCode::usage ? 2 : 1;
 }
 
-Result<std::unique_ptr<example::Mlp>> make_mlp(const ProcessGroup& group, const example::MlpShape& shape) {
+Result<std::unique_ptr<example::Mlp>> make_mlp(const ProcessGroup& group,
+                                               const example::MlpShape& shape) {
     if (group.memory() == Memory::gpu) return example::make_cuda_mlp(shape);
     return example::make_cpu_mlp(shape);
 }
@@ -33,15 +35,16 @@ Result<int> train(const example::TrainOptions& options) {
     auto group = make_process_group(*context, **store, group_options);
     if (!group) return group.error();
     auto data = options.data.empty()
-                    ? Result<example::Dataset>(example::Dataset::made(static_cast<std::size_t>(options.samples), 16, options.seed))
+                    ? Result<example::Dataset>(example::Dataset::made(
+                          static_cast<std::size_t>(options.samples), 16, options.seed))
                     : example::Dataset::from_csv(options.data, options.seed);
     if (!data) return data.error();
     const example::MlpShape shape{data->inputs(), options.hidden};
     auto mlp = make_mlp(**group, shape);
     if (!mlp) return mlp.error();
     if (context->is_first()) {
-        std::printf("training on %d ranks with %s, generation %lld\n", context->world_size, (*group)->backend(),
-                    static_cast<long long>(context->generation.value));
+        std::printf("training on %d ranks with %s, generation %lld\n", context->world_size,
+                    (*group)->backend(), static_cast<long long>(context->generation.value));
         std::fflush(stdout);
     }
     example::Training training({options, *context, **store, **group, *data, **mlp, shape,

@@ -41,7 +41,8 @@ Setter number(T TrainOptions::*field, double least, double most) {
         T value{};
         auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
         // Written so that a NaN fails too.
-        const bool inside = static_cast<double>(value) >= least && static_cast<double>(value) <= most;
+        const bool inside =
+            static_cast<double>(value) >= least && static_cast<double>(value) <= most;
         options.*field = value;
         return problem == std::errc{} && stop == text.data() + text.size() && inside;
     };
@@ -106,8 +107,10 @@ Result<TrainOptions> parse_train_options(const std::vector<std::string>& argumen
         const std::string name = arguments[i].substr(0, equals);
         auto setter = setters().find(name);
         if (setter == setters().end()) return usage("unknown option \"" + arguments[i] + "\"");
-        if (equals == std::string::npos && i + 1 == arguments.size()) return usage(name + " needs a value");
-        const std::string value = equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
+        if (equals == std::string::npos && i + 1 == arguments.size())
+            return usage(name + " needs a value");
+        const std::string value =
+            equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
         if (!setter->second(options, value)) return usage(name + " cannot be \"" + value + "\"");
     }
     return options;

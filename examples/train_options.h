@@ -12,7 +12,7 @@ namespace example {
 
 struct TrainOptions {
     std::int64_t steps = 200;
-    int batch = 32;   // per rank
+    int batch = 32;  // per rank
     int hidden = 64;
     int samples = 4096;
     float rate = 0.02f;

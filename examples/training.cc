@@ -19,15 +19,19 @@ using namespace ddprun::trainer;
 namespace {
 
 double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
-Result<std::span<const float>> floats(const Snapshot& snapshot, const char* name, std::size_t count) {
+Result<std::span<const float>> floats(const Snapshot& snapshot, const char* name,
+                                      std::size_t count) {
     const TensorView* tensor = snapshot.content.find(name);
-    if (!tensor || tensor->type != DataType::float32 || tensor->data.size() != count * sizeof(float)) {
-        return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " has no \"" + name + "\" of " +
-                                           std::to_string(count) +
-                                           " floats; was it written with other --hidden or --data?");
+    if (!tensor || tensor->type != DataType::float32 ||
+        tensor->data.size() != count * sizeof(float)) {
+        return Error(ErrorCode::usage,
+                     "snapshot " + snapshot.manifest.name.stem() + " has no \"" + name + "\" of " +
+                         std::to_string(count) +
+                         " floats; was it written with other --hidden or --data?");
     }
     return std::span(reinterpret_cast<const float*>(tensor->data.data()), count);
 }
@@ -40,7 +44,8 @@ Result<std::int64_t> counter(const Snapshot& snapshot, const char* key) {
         auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (problem == std::errc{} && stop == text.data() + text.size()) return value;
     }
-    return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " has no number \"" + key + "\"");
+    return Error(ErrorCode::usage,
+                 "snapshot " + snapshot.manifest.name.stem() + " has no number \"" + key + "\"");
 }
 
 }  // namespace
@@ -50,13 +55,15 @@ Result<void> Training::begin() {
     const auto first = initial_parameters(p_.shape, p_.options.seed);
     if (auto done = p_.mlp.restore(first, std::vector<float>(count)); !done) return done;
     if (p_.options.snapshot_dir.empty()) return {};
-    auto folder = SnapshotFolder::open(p_.context, p_.options.snapshot_dir,
-                                       static_cast<std::size_t>(p_.options.snapshot_keep), [](const std::string& text) {
-                                           std::fprintf(stderr, "train: warning: %s\n", text.c_str());
-                                       });
+    auto folder = SnapshotFolder::open(
+        p_.context, p_.options.snapshot_dir, static_cast<std::size_t>(p_.options.snapshot_keep),
+        [](const std::string& text) {
+            std::fprintf(stderr, "train: warning: %s\n", text.c_str());
+        });
     if (!folder) return folder.error();
     folder_ = std::move(*folder);
-    auto snapshot = resume(p_.context, p_.store, *folder_, std::chrono::seconds(p_.options.timeout_s));
+    auto snapshot =
+        resume(p_.context, p_.store, *folder_, std::chrono::seconds(p_.options.timeout_s));
     if (!snapshot) return snapshot.error();
     return *snapshot ? restore(**snapshot) : Result<void>();
 }
@@ -70,8 +77,10 @@ Result<void> Training::restore(const Snapshot& snapshot) {
     auto consumed = counter(snapshot, "consumed");
     if (!consumed) return consumed.error();
     auto seed = snapshot.manifest.metadata.find("seed");
-    if (seed == snapshot.manifest.metadata.end() || seed->second != std::to_string(p_.options.seed)) {
-        return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " was written with another --seed");
+    if (seed == snapshot.manifest.metadata.end() ||
+        seed->second != std::to_string(p_.options.seed)) {
+        return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() +
+                                           " was written with another --seed");
     }
     step_ = saved_ = snapshot.manifest.name.step;
     consumed_ = *consumed;
@@ -104,10 +113,13 @@ Result<Training::End> Training::run() {
 // The wish to stop travels with the gradients, so that all ranks stop after the same step.
 Result<bool> Training::step() {
     const int world = p_.context.world_size;
-    if (p_.options.step_time_ms) std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
+    if (p_.options.step_time_ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
     const Batch batch = p_.data.batch(consumed_, p_.options.batch, p_.context.rank.value, world);
-    if (auto done = p_.mlp.compute(batch.x, batch.y, p_.stop_asked ? 1.0f : 0.0f); !done) return done.error();
-    if (auto done = p_.group.all_reduce(p_.mlp.gradients(), ReduceOp::avg); !done) return done.error();
+    if (auto done = p_.mlp.compute(batch.x, batch.y, p_.stop_asked ? 1.0f : 0.0f); !done)
+        return done.error();
+    if (auto done = p_.group.all_reduce(p_.mlp.gradients(), ReduceOp::avg); !done)
+        return done.error();
     auto tail = p_.mlp.tail();
     if (!tail) return tail.error();
     if (auto done = p_.mlp.update(p_.options.rate, p_.options.momentum); !done) return done.error();
@@ -125,10 +137,11 @@ Result<void> Training::save() {
         auto momentum = p_.mlp.momentum();
         if (!momentum) return momentum.error();
         const std::vector<std::uint64_t> shape{parameters->size()};
-        auto done = folder_->save(step_,
-                                  {tensor_view("parameters", shape, std::span<const float>(*parameters)),
-                                   tensor_view("momentum", shape, std::span<const float>(*momentum))},
-                                  {{"consumed", std::to_string(consumed_)}, {"seed", std::to_string(p_.options.seed)}});
+        auto done = folder_->save(
+            step_,
+            {tensor_view("parameters", shape, std::span<const float>(*parameters)),
+             tensor_view("momentum", shape, std::span<const float>(*momentum))},
+            {{"consumed", std::to_string(consumed_)}, {"seed", std::to_string(p_.options.seed)}});
         if (!done) return done;
         saved_ = step_;
     }
@@ -140,19 +153,21 @@ void Training::crash_if_asked() const {
         p_.context.rank.value != p_.options.crash_rank) {
         return;
     }
-    std::fprintf(stderr, "train: rank %d crashes on purpose before step %lld\n", p_.context.rank.value,
-                 static_cast<long long>(step_));
+    std::fprintf(stderr, "train: rank %d crashes on purpose before step %lld\n",
+                 p_.context.rank.value, static_cast<long long>(step_));
     if (p_.options.crash_exit >= 0) _exit(p_.options.crash_exit);
     (void)signal(p_.options.crash_signal, SIG_DFL);
     (void)raise(p_.options.crash_signal);
 }
 
 void Training::log_step(float loss) {
-    if (!p_.context.is_first() || (step_ % p_.options.log_every && step_ != p_.options.steps)) return;
+    if (!p_.context.is_first() || (step_ % p_.options.log_every && step_ != p_.options.steps))
+        return;
     const double now = seconds_now();
-    const double samples = static_cast<double>(step_ - logged_step_) * p_.options.batch * p_.context.world_size;
-    std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_), static_cast<double>(loss),
-                samples / std::max(now - logged_at_, 1e-9));
+    const double samples =
+        static_cast<double>(step_ - logged_step_) * p_.options.batch * p_.context.world_size;
+    std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_),
+                static_cast<double>(loss), samples / std::max(now - logged_at_, 1e-9));
     std::fflush(stdout);
     logged_at_ = now;
     logged_step_ = step_;
@@ -167,8 +182,9 @@ Result<void> compare(const Context& context, Store& store, const std::string& ch
     auto first = store.get("train/checksum", timeout);
     if (!first) return first.error();
     if (*first == checksum) return {};
-    return Error(ErrorCode::internal, "rank " + std::to_string(context.rank.value) + " ends with parameters " +
-                                          checksum + ", rank 0 with " + *first);
+    return Error(ErrorCode::internal, "rank " + std::to_string(context.rank.value) +
+                                          " ends with parameters " + checksum + ", rank 0 with " +
+                                          *first);
 }
 
 }  // namespace
@@ -179,13 +195,15 @@ Result<std::string> Training::result() {
     const std::string checksum = checksum_of(std::as_bytes(std::span(*parameters)));
     auto same = compare(p_.context, p_.store, checksum, std::chrono::seconds(p_.options.timeout_s));
     if (!same) return same.error();
-    // Each rank computes the loss of the same samples with the same parameters; nothing needs to be sent.
+    // Each rank computes the loss of the same samples with the same parameters; nothing needs to be
+    // sent.
     const Batch batch = p_.data.head(1024);
     if (auto done = p_.mlp.compute(batch.x, batch.y, 0); !done) return done.error();
     auto tail = p_.mlp.tail();
     if (!tail) return tail.error();
     char text[96];
-    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(tail->loss), checksum.c_str());
+    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(tail->loss),
+                  checksum.c_str());
     // Nobody leaves before all have compared.
     if (auto done = p_.group.barrier(); !done) return done.error();
     return std::string(text);

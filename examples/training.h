@@ -1,7 +1,9 @@
-// The training of `train`: state, snapshots, the loop. Objects that it uses are handed in by main and outlive it.
+// The training of `train`: state, snapshots, the loop. Objects that it uses are handed in by main
+// and outlive it.
 //
-// Thread: one. What a snapshot holds: parameters, momentum, step, samples consumed, seed; with these the run goes on with
-// the same bits. All randomness is a function of the seed and a place, so there is no generator's state to keep.
+// Thread: one. What a snapshot holds: parameters, momentum, step, samples consumed, seed; with
+// these the run goes on with the same bits. All randomness is a function of the seed and a place,
+// so there is no generator's state to keep.
 #pragma once
 
 #include <atomic>

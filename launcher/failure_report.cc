@@ -12,7 +12,9 @@ std::vector<std::string> failure_report(const rendezvous::Ending& ending, bool w
     if (!first.tail.empty()) lines.push_back("its last lines:");
     for (const std::string& line : first.tail) lines.push_back("    " + line);
     if (ending.consequences > 0)
-        lines.push_back(std::to_string(ending.consequences) + " other workers failed after it, as a consequence");
+        lines.push_back(std::to_string(ending.consequences) +
+                        (ending.consequences == 1 ? " other worker" : " other workers") +
+                        " failed after it, as a consequence");
     return lines;
 }
 

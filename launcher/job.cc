@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <algorithm>
 #include <csignal>
 #include <random>
 
@@ -39,8 +39,12 @@ std::string digest(const std::string& text) {
 
 Ending failed(const Error& error) {
     const bool ours = error.code() == ErrorCode::internal;
-    return {.verdict = ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable, .code = ours ? 70 : 69,
-            .sentence = error.sentence(), .first_failure = {}, .first_failure_node = {}, .consequences = 0};
+    return {.verdict = ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
+            .code = ours ? 70 : 69,
+            .sentence = error.sentence(),
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
 }
 
 Note::Level least_level(const Plan& plan, bool leads) {
@@ -54,12 +58,16 @@ int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ?
 class Job {
   public:
     Job(JobInput input, agent::Keeper keeper)
-        : input_(std::move(input)), plan_(input_.plan), keeper_(std::move(keeper)), node_{plan_.node_name, Incarnation{random_number()}} {}
+        : input_(std::move(input)),
+          plan_(input_.plan),
+          keeper_(std::move(keeper)),
+          node_{plan_.node_name, Incarnation{random_number()}} {}
 
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
         if (!point) return finish(failed(point.error()));
-        log_.emplace(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun", least_level(plan_, point->leads));
+        log_.emplace(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
+                     least_level(plan_, point->leads));
         for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
         agent::Runner::Config config = runner_config(*point);
@@ -68,7 +76,8 @@ class Job {
         config.machine.offer.store_port = store->local_endpoint().port();
         config.store_listener.reset(store->release());
         if (point->leads)
-            if (auto opened = start_service(std::move(point->listener)); !opened) return finish(failed(opened.error()));
+            if (auto opened = start_service(std::move(point->listener)); !opened)
+                return finish(failed(opened.error()));
         return finish(run_agent(std::move(config), point->candidates));
     }
 
@@ -83,11 +92,13 @@ class Job {
         config.version = DDPRUN_VERSION;
         config.seed = random_number();
         config.limits = limits();
-        service_.emplace(loop_, std::move(listener), std::move(config), *ledger_, [this](const Note& note) { (*log_)(note); },
-                         [this](const Ending&) {
-                             service_closed_ = true;
-                             stop_when_done();
-                         });
+        service_.emplace(
+            loop_, std::move(listener), std::move(config), *ledger_,
+            [this](const Note& note) { (*log_)(note); },
+            [this](const Ending&) {
+                service_closed_ = true;
+                stop_when_done();
+            });
         service_->start();
         return {};
     }
@@ -95,15 +106,20 @@ class Job {
     Result<> open_ledger() {
         if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
             if (plan_.max_nodes > 1 && !plan_.ledger.chosen)
-                say(Note::Level::warn, "the ledger is in memory: the loss of node " + plan_.node_name +
-                                           " will end the job; --ledger=directory:PATH on a shared file system keeps its history");
+                say(Note::Level::warn, "the ledger is in memory: the loss of node " +
+                                           plan_.node_name +
+                                           " will end the job; --ledger=directory:PATH on a shared "
+                                           "file system keeps its history");
             ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
             return {};
         }
         std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
-        rendezvous::open_ledger_directory(plan_.ledger.directory, digest(input_.command_line), files_,
-                                          [this](const Note& note) { (*log_)(note); },
-                                          [&](Result<std::unique_ptr<rendezvous::Ledger>> result) { opened = std::move(result); });
+        rendezvous::open_ledger_directory(
+            plan_.ledger.directory, digest(input_.command_line), files_,
+            [this](const Note& note) { (*log_)(note); },
+            [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
+                opened = std::move(result);
+            });
         while (!opened) {
             if (loop_.stopped()) loop_.restart();
             loop_.run_one();
@@ -117,7 +133,8 @@ class Job {
         rendezvous::Limits limits;
         limits.min_nodes = plan_.min_nodes;
         limits.max_nodes = plan_.max_nodes;
-        limits.max_restarts = plan_.max_restarts.automatic ? rendezvous::kAutoRestarts : plan_.max_restarts.count;
+        limits.max_restarts =
+            plan_.max_restarts.automatic ? rendezvous::kAutoRestarts : plan_.max_restarts.count;
         limits.crash_loop = plan_.crash_loop;
         limits.order = plan_.expected_nodes;
         limits.times = {plan_.times.lease, plan_.times.join_timeout, plan_.times.last_call};
@@ -140,8 +157,8 @@ class Job {
         return config;
     }
 
-    // The others reach the leader by the name that they were given for it; who is not the leader offers the address from which
-    // it reached it (LinkUp).
+    // The others reach the leader by the name that they were given for it; who is not the leader
+    // offers the address from which it reached it (LinkUp).
     rendezvous::Offer offer(const MeetingPoint& point) const {
         rendezvous::Offer offer;
         offer.slots = plan_.slots;
@@ -178,17 +195,22 @@ class Job {
     }
 
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
-        const auto broken = [this](const Error& error) { say(Note::Level::warn, error.sentence()); };
-        agent::Console out(loop_, STDOUT_FILENO, "stdout", broken), err(loop_, STDERR_FILENO, "stderr", broken);
+        const auto broken = [this](const Error& error) {
+            say(Note::Level::warn, error.sentence());
+        };
+        agent::Console out(loop_, STDOUT_FILENO, "stdout", broken),
+            err(loop_, STDERR_FILENO, "stderr", broken);
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return service_ ? agent::make_local_link(loop_, *service_, std::move(on_event))
-                            : agent::make_remote_link(loop_, std::move(candidates), log, std::move(on_event));
+                            : agent::make_remote_link(loop_, std::move(candidates), log,
+                                                      std::move(on_event));
         };
-        agent::Runner runner(loop_, std::move(config), keeper_, out, err, log, make_link, [this](const Ending& ending) {
-            ending_ = ending;
-            stop_when_done();
-        });
+        agent::Runner runner(loop_, std::move(config), keeper_, out, err, log, make_link,
+                             [this](const Ending& ending) {
+                                 ending_ = ending;
+                                 stop_when_done();
+                             });
         boost::asio::signal_set signals(loop_, SIGTERM, SIGINT, SIGHUP);
         signals.add(SIGQUIT);
         await_signal(signals, runner);
@@ -197,15 +219,17 @@ class Job {
         loop_.run();
         out.flush(kFlushLimit);
         err.flush(kFlushLimit);
-        return ending_.value_or(failed(Error(ErrorCode::internal, "the loop ended before the job")));
+        return ending_.value_or(
+            failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
 
     void await_signal(boost::asio::signal_set& signals, agent::Runner& runner) {
-        signals.async_wait([this, &signals, &runner](const boost::system::error_code& error, int number) {
-            if (error) return;
-            runner.signal(number);
-            await_signal(signals, runner);
-        });
+        signals.async_wait(
+            [this, &signals, &runner](const boost::system::error_code& error, int number) {
+                if (error) return;
+                runner.signal(number);
+                await_signal(signals, runner);
+            });
     }
 
     // The leader stays until every node has heard the verdict (the service bounds that itself).
@@ -220,7 +244,8 @@ class Job {
 
     Ending finish(Ending ending) {
         if (!log_) log_.emplace("ddprun", Note::Level::info);
-        if (const auto ended = keeper_.shutdown(); !ended) say(Note::Level::error, ended.error().sentence());
+        if (const auto ended = keeper_.shutdown(); !ended)
+            say(Note::Level::error, ended.error().sentence());
         const bool whole = service_.has_value() || plan_.max_nodes == 1;
         for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
         return ending;
@@ -244,6 +269,8 @@ class Job {
 
 }  // namespace
 
-Ending run_job(JobInput input, agent::Keeper keeper) { return Job(std::move(input), std::move(keeper)).run(); }
+Ending run_job(JobInput input, agent::Keeper keeper) {
+    return Job(std::move(input), std::move(keeper)).run();
+}
 
 }  // namespace ddprun::launcher

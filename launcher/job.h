@@ -1,5 +1,5 @@
-// One node's part of a job, put together and run: rendezvous service (on the leader), agent, consoles, signals. The
-// composition root behind main(): who is made, in which order, and unmade.
+// One node's part of a job, put together and run: rendezvous service (on the leader), agent,
+// consoles, signals. The composition root behind main(): who is made, in which order, and unmade.
 //
 // Thread: the caller's, which becomes the loop's. Blocks until the job has ended on this node.
 #pragma once

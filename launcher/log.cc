@@ -14,10 +14,14 @@ namespace {
 spdlog::level::level_enum level_of(rendezvous::Note::Level level) {
     using Level = rendezvous::Note::Level;
     switch (level) {
-        case Level::debug: return spdlog::level::debug;
-        case Level::info: return spdlog::level::info;
-        case Level::warn: return spdlog::level::warn;
-        case Level::error: return spdlog::level::err;
+        case Level::debug:
+            return spdlog::level::debug;
+        case Level::info:
+            return spdlog::level::info;
+        case Level::warn:
+            return spdlog::level::warn;
+        case Level::error:
+            return spdlog::level::err;
     }
     return spdlog::level::err;
 }
@@ -35,6 +39,8 @@ void Log::operator()(const rendezvous::Note& note) {
     impl_->logger.log(level_of(note.level), spdlog::string_view_t(note.sentence));
 }
 
-void Log::raw(const std::string& text) { impl_->logger.log(spdlog::level::critical, spdlog::string_view_t(text)); }
+void Log::raw(const std::string& text) {
+    impl_->logger.log(spdlog::level::critical, spdlog::string_view_t(text));
+}
 
 }  // namespace ddprun::launcher

@@ -1,5 +1,5 @@
-// Where log lines go: standard error, one line an event, "ddprun: sentence" or "ddprun n3: sentence" in a job of several nodes.
-// Thread: the loop's. Owner: main.
+// Where log lines go: standard error, one line an event, "ddprun: sentence" or "ddprun n3:
+// sentence" in a job of several nodes. Thread: the loop's. Owner: main.
 #pragma once
 
 #include <memory>

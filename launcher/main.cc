@@ -1,5 +1,6 @@
-// ddprun: from the command line to a running job. Reads as the order of things: the keeper is forked before anything else
-// lives, options and Slurm's variables become one plan, the program is looked at, and the job runs.
+// ddprun: from the command line to a running job. Reads as the order of things: the keeper is
+// forked before anything else lives, options and Slurm's variables become one plan, the program is
+// looked at, and the job runs.
 #include <unistd.h>
 
 #include <csignal>
@@ -29,7 +30,8 @@ Environment read_environment() {
     for (char** entry = environ; *entry; ++entry) {
         const std::string text = *entry;
         const auto sign = text.find('=');
-        if (sign != std::string::npos) environment.emplace(text.substr(0, sign), text.substr(sign + 1));
+        if (sign != std::string::npos)
+            environment.emplace(text.substr(0, sign), text.substr(sign + 1));
     }
     return environment;
 }
@@ -40,7 +42,8 @@ std::string value_of(const Environment& environment, const std::string& name) {
 }
 
 std::optional<std::string> python_of(const Environment& environment) {
-    if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty()) return python;
+    if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty())
+        return python;
     const std::string venv = value_of(environment, "VIRTUAL_ENV");
     if (venv.empty() || ::access((venv + "/bin/python").c_str(), X_OK) != 0) return std::nullopt;
     return venv + "/bin/python";
@@ -52,7 +55,8 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.hostname = agent::short_host_name();
     host.cpus = static_cast<int>(agent::allowed_cpus().size());
     host.gpus = agent::count_driver_gpus();
-    if (const auto it = environment.find("CUDA_VISIBLE_DEVICES"); it != environment.end()) host.cuda_visible_devices = it->second;
+    if (const auto it = environment.find("CUDA_VISIBLE_DEVICES"); it != environment.end())
+        host.cuda_visible_devices = it->second;
     host.local_addresses = agent::interface_addresses();
     host.working_directory = std::filesystem::current_path(ignored).string();
     char random[24];
@@ -70,12 +74,20 @@ int fail(const Error& error) {
     return launcher::exit_code(launcher::verdict_of(error));
 }
 
+// What is wrong with the command line is so in every task of a step: one of them says it.
+int fail_once(const Error& error, const Environment& environment) {
+    const std::string task = value_of(environment, "SLURM_PROCID");
+    return task.empty() || task == "0" ? fail(error)
+                                       : launcher::exit_code(launcher::verdict_of(error));
+}
+
 int print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
     return 0;
 }
 
-Result<launcher::JobInput> plan_job(const launcher::Options& options, Environment environment, const char* called_as) {
+Result<launcher::JobInput> plan_job(const launcher::Options& options, Environment environment,
+                                    const char* called_as) {
     const auto allocation = slurm::read_allocation(environment);
     if (!allocation) return allocation.error();
     const bool one_node = options.standalone || (options.nnodes && options.nnodes->max == 1);
@@ -86,7 +98,8 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     input.host = look_at_host(environment, called_as);
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
-    if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good) return good.error();
+    if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good)
+        return good.error();
     input.plan = std::move(*plan);
     if (!shape->note.empty()) input.plan.notes.push_back(shape->note);
     input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
@@ -97,12 +110,13 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument) return agent::keeper_main_exec(argc, argv);
+    if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
+        return agent::keeper_main_exec(argc, argv);
     std::signal(SIGPIPE, SIG_IGN);
     Environment environment = read_environment();
     const std::vector<std::string> words(argv + 1, argv + argc);
     const auto options = launcher::parse_options(words, environment);
-    if (!options) return fail(options.error());
+    if (!options) return fail_once(options.error(), environment);
     if (options->help) return print(launcher::help_text());
     if (options->version) return print("ddprun " DDPRUN_VERSION "\n");
 

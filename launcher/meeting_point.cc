@@ -23,13 +23,15 @@ Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpo
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
     if (error)
-        return Error(ErrorCode::unavailable, "port " + std::to_string(endpoint.port()) + ": " + error.message());
+        return Error(ErrorCode::unavailable,
+                     "port " + std::to_string(endpoint.port()) + ": " + error.message());
     return acceptor;
 }
 
 rendezvous::Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
     std::optional<Result<rendezvous::Addresses>> found;
-    rendezvous::resolve(loop, host, kResolveLimit, [&](Result<rendezvous::Addresses> result) { found = std::move(result); });
+    rendezvous::resolve(loop, host, kResolveLimit,
+                        [&](Result<rendezvous::Addresses> result) { found = std::move(result); });
     while (!found) {
         if (loop.stopped()) loop.restart();
         loop.run_one();
@@ -39,7 +41,8 @@ rendezvous::Addresses addresses_of(boost::asio::io_context& loop, const std::str
 
 bool is_ours(const ip::address& address, const HostFacts& host) {
     const auto& own = host.local_addresses;
-    return address.is_loopback() || std::find(own.begin(), own.end(), address.to_string()) != own.end();
+    return address.is_loopback() ||
+           std::find(own.begin(), own.end(), address.to_string()) != own.end();
 }
 
 MeetingPoint as_client(const Plan& plan) {
@@ -49,11 +52,13 @@ MeetingPoint as_client(const Plan& plan) {
     return point;
 }
 
-Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan, const rendezvous::Addresses& addresses) {
+Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
+                               const rendezvous::Addresses& addresses) {
     MeetingPoint point;
     point.leads = true;
-    const bool loopback = !addresses.empty() && std::all_of(addresses.begin(), addresses.end(),
-                                                            [](const ip::address& a) { return a.is_loopback(); });
+    const bool loopback =
+        !addresses.empty() && std::all_of(addresses.begin(), addresses.end(),
+                                          [](const ip::address& a) { return a.is_loopback(); });
     Error last;
     for (const int port : plan.endpoint.ports) {
         auto listener = listen_on(loop, port, loopback);
@@ -63,8 +68,9 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan, 
         }
         last = listener.error();
     }
-    return Error(ErrorCode::unavailable, "rendezvous on " + plan.node_name + ", " + last.sentence() +
-                                             "; choose another with --rdzv-endpoint=HOST:PORT or --ports=FROM-TO");
+    return Error(ErrorCode::unavailable,
+                 "rendezvous on " + plan.node_name + ", " + last.sentence() +
+                     "; choose another with --rdzv-endpoint=HOST:PORT or --ports=FROM-TO");
 }
 
 }  // namespace
@@ -76,7 +82,8 @@ Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool lo
     return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
 }
 
-Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan, const HostFacts& host) {
+Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
+                                        const HostFacts& host) {
     if (plan.max_nodes == 1) {
         MeetingPoint alone;
         alone.leads = true;
@@ -85,7 +92,8 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
     if (plan.lead == Lead::no) return as_client(plan);
     const rendezvous::Addresses addresses = addresses_of(loop, plan.endpoint.host);
     if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses);
-    const bool ours = std::any_of(addresses.begin(), addresses.end(), [&](const ip::address& a) { return is_ours(a, host); });
+    const bool ours = std::any_of(addresses.begin(), addresses.end(),
+                                  [&](const ip::address& a) { return is_ours(a, host); });
     if (!ours) return as_client(plan);
     auto point = as_leader(loop, plan, addresses);
     return point ? std::move(point) : as_client(plan);  // a second ddprun on that host is a client

@@ -1,5 +1,6 @@
-// Where the nodes meet, made real: decides with a look at this host's addresses and ports whether this node leads, binds the
-// port if it does, and names the candidates if it does not. Shell. Thread: the loop's, before anything else runs on it.
+// Where the nodes meet, made real: decides with a look at this host's addresses and ports whether
+// this node leads, binds the port if it does, and names the candidates if it does not. Shell.
+// Thread: the loop's, before anything else runs on it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -15,15 +16,19 @@ namespace ddprun::launcher {
 
 struct MeetingPoint {
     bool leads = false;
-    std::optional<boost::asio::ip::tcp::acceptor> listener;  // of the leader of a job of several nodes
-    std::vector<rendezvous::CallTarget> candidates;           // where the leader may be, for the others
+    std::optional<boost::asio::ip::tcp::acceptor>
+        listener;                                    // of the leader of a job of several nodes
+    std::vector<rendezvous::CallTarget> candidates;  // where the leader may be, for the others
 };
 
-// Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use, nobody has the address).
-Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan, const HostFacts& host);
+// Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use, nobody
+// has the address).
+Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
+                                        const HostFacts& host);
 
-// A socket that is bound and listening: on loopback only, or on all addresses. Port 0: any free one.
-// Possible errors: unavailable, with the port and why.
-Result<boost::asio::ip::tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool loopback_only);
+// A socket that is bound and listening: on loopback only, or on all addresses. Port 0: any free
+// one. Possible errors: unavailable, with the port and why.
+Result<boost::asio::ip::tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,
+                                                 bool loopback_only);
 
 }  // namespace ddprun::launcher

@@ -178,8 +178,8 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
     if (given->port == 0 && range.max > 1)
         return usage("--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
     if (options.node_rank && *options.node_rank >= range.max)
-        return usage("--node-rank=" + std::to_string(*options.node_rank) + ": with --nnodes=" + std::to_string(range.max) +
-                     " it is 0 to " + std::to_string(range.max - 1));
+        return usage("--node-rank=" + std::to_string(*options.node_rank) + ": with --nnodes=" +
+                     std::to_string(range.max) + " it is 0 to " + std::to_string(range.max - 1));
     plan.node_rank = options.node_rank;
     plan.run_id = options.rdzv_id.value_or("none");
     plan.endpoint.host = given->host;

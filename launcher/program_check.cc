@@ -13,7 +13,7 @@ namespace {
 Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
 bool is_file(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
@@ -30,10 +30,12 @@ Result<> check_executable(const std::string& program, const std::string& path) {
     if (program.find('/') == std::string::npos) {
         if (in_path(program, path)) return {};
         return usage("program " + program + ": not found in PATH" +
-                     (is_file(program) ? "; write ./" + program + " for the one in this folder" : "; give its path"));
+                     (is_file(program) ? "; write ./" + program + " for the one in this folder"
+                                       : "; give its path"));
     }
-    struct stat status{};
-    if (::stat(program.c_str(), &status) != 0) return usage("program " + program + ": " + std::strerror(errno));
+    struct stat status {};
+    if (::stat(program.c_str(), &status) != 0)
+        return usage("program " + program + ": " + std::strerror(errno));
     if (!S_ISREG(status.st_mode)) return usage("program " + program + ": not a file");
     if (::access(program.c_str(), X_OK) != 0)
         return usage("program " + program + ": not executable; chmod +x it, or name a script *.py");
@@ -44,7 +46,8 @@ Result<> check_executable(const std::string& program, const std::string& path) {
 
 Result<> check_program(const WorkerCommand& command, const std::string& path) {
     if (auto good = check_executable(command.argv.front(), path); !good) return good;
-    // Of a script started by an interpreter the file itself must be readable; a module is found by Python.
+    // Of a script started by an interpreter the file itself must be readable; a module is found by
+    // Python.
     if (!command.python || !command.display.ends_with(".py")) return {};
     if (::access(command.display.c_str(), R_OK) != 0)
         return usage("script " + command.display + ": " + std::strerror(errno));

@@ -1,5 +1,6 @@
-// Whether the worker's program can be started, looked at before anything else is: a missing or unreadable program is the
-// user's to mend, and nobody should wait at a rendezvous for it. Shell: looks at files.
+// Whether the worker's program can be started, looked at before anything else is: a missing or
+// unreadable program is the user's to mend, and nobody should wait at a rendezvous for it. Shell:
+// looks at files.
 #pragma once
 
 #include "launcher/plan.h"

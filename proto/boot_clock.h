@@ -1,4 +1,5 @@
-// The one place where CLOCK_BOOTTIME is read: it goes on while a host is suspended, so that a lease ends there too.
+// The one place where CLOCK_BOOTTIME is read: it goes on while a host is suspended, so that a lease
+// ends there too.
 #pragma once
 
 #include <ctime>

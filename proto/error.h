@@ -1,7 +1,8 @@
 // The list of errors, the Error that carries one with its sentence, and Result<T>.
 //
-// Values are for what the world does wrong (a peer, a file, an option); exceptions are for what cannot go on. A sentence
-// names who and what, the numbers against the limit, and where to look next; it has no full stop and no newline.
+// Values are for what the world does wrong (a peer, a file, an option); exceptions are for what
+// cannot go on. A sentence names who and what, the numbers against the limit, and where to look
+// next; it has no full stop and no newline.
 #pragma once
 
 #include <boost/system/result.hpp>
@@ -35,7 +36,8 @@ class Error {
     const std::string& sentence() const { return sentence_; }
     bool operator==(const Error&) const = default;
 
-    // Asked for by boost::system::result when value() is called on an error: a programmer's mistake.
+    // Asked for by boost::system::result when value() is called on an error: a programmer's
+    // mistake.
     friend void throw_exception_from_error(const Error& error, const boost::source_location&);
     friend std::ostream& operator<<(std::ostream& out, const Error& error) {
         return out << to_string(error.code_) << ": " << error.sentence_;
@@ -50,7 +52,8 @@ template <class T = void>
 using Result = boost::system::result<T, Error>;
 
 // Ends the process when a programmer's assumption does not hold, in all builds; never for input.
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const char* sentence);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const char* sentence);
 #define DDPRUN_CHECK(condition, sentence) \
     ((condition) ? void() : ::ddprun::check_failed(__FILE__, __LINE__, #condition, sentence))
 

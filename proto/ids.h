@@ -1,5 +1,6 @@
-// The integer-like things of a job as distinct types, so that a rank cannot be passed where a generation is meant.
-// Plain values, compared and printed like the integers they hold; no thread, no ownership.
+// The integer-like things of a job as distinct types, so that a rank cannot be passed where a
+// generation is meant. Plain values, compared and printed like the integers they hold; no thread,
+// no ownership.
 #pragma once
 
 #include <compare>
@@ -22,7 +23,8 @@ struct Strong {
     friend std::ostream& operator<<(std::ostream& out, Strong id) { return out << id.value; }
 };
 
-// One fixed membership with its ranks: 0, 1, 2, … for the whole job. kNoGeneration (-1) stands for "none yet".
+// One fixed membership with its ranks: 0, 1, 2, … for the whole job. kNoGeneration (-1) stands for
+// "none yet".
 using Generation = Strong<struct GenerationTag, std::int64_t>;
 inline constexpr Generation kNoGeneration{-1};
 
@@ -35,11 +37,14 @@ inline constexpr EntryNumber kNoEntry{-1};
 
 using Rank = Strong<struct RankTag, int>;            // of a worker in the world
 using LocalRank = Strong<struct LocalRankTag, int>;  // of a worker on its node
-using NodeRank = Strong<struct NodeRankTag, int>;    // of a node in a generation (torchrun: group rank)
+using NodeRank =
+    Strong<struct NodeRankTag, int>;  // of a node in a generation (torchrun: group rank)
 
 }  // namespace ddprun
 
 template <class Tag, class Int>
 struct std::hash<ddprun::Strong<Tag, Int>> {
-    std::size_t operator()(ddprun::Strong<Tag, Int> id) const noexcept { return std::hash<Int>{}(id.value); }
+    std::size_t operator()(ddprun::Strong<Tag, Int> id) const noexcept {
+        return std::hash<Int>{}(id.value);
+    }
 };

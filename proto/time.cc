@@ -12,7 +12,8 @@ std::string to_text(Duration duration) {
     } else if (s < 120) {
         std::snprintf(text, sizeof text, "%.1f s", s);
     } else if (s < 7200) {
-        std::snprintf(text, sizeof text, "%d m %02d s", static_cast<int>(s) / 60, static_cast<int>(s) % 60);
+        std::snprintf(text, sizeof text, "%d m %02d s", static_cast<int>(s) / 60,
+                      static_cast<int>(s) % 60);
     } else {
         std::snprintf(text, sizeof text, "%d h %02d m", static_cast<int>(s) / 3600,
                       static_cast<int>(s) / 60 % 60);

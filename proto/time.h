@@ -1,6 +1,7 @@
-// Time as the machines see it: points on one node's CLOCK_BOOTTIME, in nanoseconds. Only differences mean anything, and
-// only between points of the same node; what travels between nodes is always a duration. The clock itself is read in
-// the shells (boot_now() in proto/boot_clock.h), never here.
+// Time as the machines see it: points on one node's CLOCK_BOOTTIME, in nanoseconds. Only
+// differences mean anything, and only between points of the same node; what travels between nodes
+// is always a duration. The clock itself is read in the shells (boot_now() in proto/boot_clock.h),
+// never here.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,7 @@ struct BootClock {  // names the clock for the type system; has no now() on purp
 };
 using Time = BootClock::time_point;
 
-inline constexpr Time kNever = Time::max();          // a deadline that is none
+inline constexpr Time kNever = Time::max();  // a deadline that is none
 inline constexpr Time kLongAgo = Time{Duration{std::numeric_limits<Duration::rep>::min() / 2}};
 
 // `part` of a duration, e.g. share(lease, 0.45).

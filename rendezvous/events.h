@@ -1,5 +1,5 @@
-// All that can happen to the rendezvous machine (Event) and all it can ask for (Effect). Plain values; the service makes
-// the one and performs the other, in the order given.
+// All that can happen to the rendezvous machine (Event) and all it can ask for (Effect). Plain
+// values; the service makes the one and performs the other, in the order given.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,14 @@
 
 namespace ddprun::rendezvous {
 
-// One connection of a node (or the leader's own node, which has no socket). Numbered by the service, never reused.
+// One connection of a node (or the leader's own node, which has no socket). Numbered by the
+// service, never reused.
 using Session = Strong<struct SessionTag, std::int64_t>;
 
 // ---- events
 
-// A message came on a connection whose frames have passed wire.cc. The first is Hello, from a keeper Gone.
+// A message came on a connection whose frames have passed wire.cc. The first is Hello, from a
+// keeper Gone.
 struct Came {
     Session session;
     ToLeader message;

@@ -58,7 +58,8 @@ void FileThread::Shared::run() {
 // Under the lock, so that the loop cannot be destroyed between the look and the post.
 void FileThread::Shared::deliver(std::function<void()> done) {
     if (!done || !loop) return;
-    // Between the post and the call abandon() may come. It runs on the loop like the call, so reading needs no lock.
+    // Between the post and the call abandon() may come. It runs on the loop like the call, so
+    // reading needs no lock.
     asio::post(*loop, [self = shared_from_this(), done = std::move(done)] {
         if (self->loop) done();
     });

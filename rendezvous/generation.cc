@@ -1,4 +1,5 @@
-// When a generation ends, who may propose what follows it, and what that is: the deciding half of the rendezvous machine.
+// When a generation ends, who may propose what follows it, and what that is: the deciding half of
+// the rendezvous machine.
 #include <algorithm>
 
 #include "rendezvous/machine_state.h"
@@ -6,20 +7,25 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr double kConfirmedWithin = 0.45;  // of a lease: how fresh a member's newest echo must be (rule 8)
-constexpr double kMembersAwaited = 0.6;    // of a lease: how long absent members are waited for (rule 8)
-constexpr double kSilentOthers = 1.0;      // of a lease: rule 7 (c)
+constexpr double kConfirmedWithin =
+    0.45;  // of a lease: how fresh a member's newest echo must be (rule 8)
+constexpr double kMembersAwaited =
+    0.6;  // of a lease: how long absent members are waited for (rule 8)
+constexpr double kSilentOthers = 1.0;  // of a lease: rule 7 (c)
 constexpr auto kFirstWord = std::chrono::seconds{5};
 constexpr auto kNextWord = std::chrono::seconds{30};
 
-std::string count(std::size_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
+std::string count(std::size_t number, const char* what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
 
 std::string text(Generation generation) { return std::to_string(generation.value); }
 
 }  // namespace
 
 void Machine::State::on_read(Time now, const LedgerRead& read) {
-    if (!read.entries.empty() && (!top || read.entries.back().number > top->number)) top = read.entries.back();
+    if (!read.entries.empty() && (!top || read.entries.back().number > top->number))
+        top = read.entries.back();
     if (phase != Phase::reading) return;
     phase = Phase::gathering;
     gathering_since = now;
@@ -47,8 +53,8 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     top = created.entry;
     held.reset();
     if (created.outcome == LedgerCreated::Outcome::lost) {
-        note(Note::Level::warn, "ledger entry " + std::to_string(top->number.value) + " was written by " + top->leader.name +
-                                    "; it is adopted");
+        note(Note::Level::warn, "ledger entry " + std::to_string(top->number.value) +
+                                    " was written by " + top->leader.name + "; it is adopted");
         over = std::max(over, newest());
         if (top->kind == LedgerEntry::Kind::end) ending = top->ending;
     }
@@ -62,8 +68,13 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     const Duration patience = ending ? 2 * lease() : config.limits.times.join_timeout;
     failing_since = std::min(failing_since, now);
     if (now - failing_since > patience) {
-        if (!ending) ending = Ending{.verdict = Verdict::unavailable, .code = 69, .sentence = "ledger: " + sentence, .first_failure = {},
-                                     .first_failure_node = {}, .consequences = 0};
+        if (!ending)
+            ending = Ending{.verdict = Verdict::unavailable,
+                            .code = 69,
+                            .sentence = "ledger: " + sentence,
+                            .first_failure = {},
+                            .first_failure_node = {},
+                            .consequences = 0};
         return close(now);
     }
     retry_at = now + share(lease(), 0.1);
@@ -72,35 +83,44 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
 
 void Machine::State::on_won(Time now) {
     const Assignment& assignment = top->assignment;
-    held = Held{top->number, assignment, Lease(assignment.members, lease(), single()), false, false, {}};
+    held = Held{top->number, assignment, Lease(assignment.members, lease(), single()),
+                false,       false,      {}};
     phase = Phase::running;
     failure.reset();
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
         const NodeState* node = roster.find(member.node);
-        if (!node || roster.gone(member.node) || node->beat.floor >= assignment.generation || (!single() && !node->confirmed))
+        if (!node || roster.gone(member.node) || node->beat.floor >= assignment.generation ||
+            (!single() && !node->confirmed))
             left = member.node.name;
         else if (node->confirmed)
             held->lease.confirm(member.node, *node->confirmed, now);
     }
-    if (left) return end_generation(now, "node " + *left + " left while the generation was recorded", Note::Level::info);
-    if (held->lease.expired(now)) return end_generation(now, "recording it took longer than its lease", Note::Level::warn);
-    note(Note::Level::info, "generation " + text(assignment.generation) + " (" + assignment.cause + "): " +
-                                count(assignment.members.size(), "node") + ", " + count(static_cast<std::size_t>(assignment.world_size), "worker"));
+    if (left)
+        return end_generation(now, "node " + *left + " left while the generation was recorded",
+                              Note::Level::info);
+    if (held->lease.expired(now))
+        return end_generation(now, "recording it took longer than its lease", Note::Level::warn);
+    note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
+                                count(assignment.members.size(), "node") + ", " +
+                                count(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop) return end_generation(now, "a stop was asked for", Note::Level::info);
     for (auto& [id, node] : roster.nodes()) {
         if (!node.connected()) continue;
         if (held->lease.has(id))
             send_assigned(node, now);
         else
-            send(*node.session, Parked{"spare: generation " + text(assignment.generation) + " runs without this node"});
+            send(*node.session, Parked{"spare: generation " + text(assignment.generation) +
+                                       " runs without this node"});
     }
 }
 
 void Machine::State::expire(Time now) {
     if (!holding() || !held->lease.expired(now)) return;
     const auto [node, at] = held->lease.slowest();
-    end_generation(now, "node " + node.name + " has confirmed nothing for " + to_text(now - at) + " (lease " + to_text(lease()) + ")",
+    end_generation(now,
+                   "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
+                       " (lease " + to_text(lease()) + ")",
                    Note::Level::warn);
 }
 
@@ -118,22 +138,30 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     ack_all(now);
 }
 
-// Every node whose workers have all exited says so; when all have, the job has succeeded (or a planned stop is done).
+// Every node whose workers have all exited says so; when all have, the job has succeeded (or a
+// planned stop is done).
 void Machine::State::all_complete(Time now) {
     if (held->complete.size() < held->assignment.members.size()) return;
     if (!stop)
-        ending = Ending{.verdict = Verdict::succeeded, .code = 0,
-                        .sentence = "all " + std::to_string(held->assignment.world_size) + " workers of generation " +
-                                    text(held->assignment.generation) + " succeeded",
-                        .first_failure = {}, .first_failure_node = {}, .consequences = 0};
-    end_generation(now, stop ? "all workers have stopped" : "all workers succeeded", Note::Level::debug);
+        ending = Ending{.verdict = Verdict::succeeded,
+                        .code = 0,
+                        .sentence = "all " + std::to_string(held->assignment.world_size) +
+                                    " workers of generation " + text(held->assignment.generation) +
+                                    " succeeded",
+                        .first_failure = {},
+                        .first_failure_node = {},
+                        .consequences = 0};
+    end_generation(now, stop ? "all workers have stopped" : "all workers succeeded",
+                   Note::Level::debug);
 }
 
-// Rule 7: who may create the entry that follows the newest generation. `by_lease` says that only case (b) gives the right.
+// Rule 7: who may create the entry that follows the newest generation. `by_lease` says that only
+// case (b) gives the right.
 bool Machine::State::may_follow(Time now, bool& by_lease) const {
     by_lease = false;
     if (!top) return true;
-    if (top->requeue < config.requeue) return true;  // Slurm ended that allocation before it started this one
+    if (top->requeue < config.requeue)
+        return true;  // Slurm ended that allocation before it started this one
     const Generation g = newest();
     if (over < g) return false;
     bool all_back = true;
@@ -145,10 +173,12 @@ bool Machine::State::may_follow(Time now, bool& by_lease) const {
     const bool mine = held && held->assignment.generation == g;
     if (mine && (!held->over || now <= held->lease.safe_after())) return false;
     if (mine && held->lease.granted()) return by_lease = true;
-    return std::any_of(top->assignment.members.begin(), top->assignment.members.end(), [&](const Member& member) {
-        const NodeState* node = roster.find(member.node);
-        return node && node->idle() && node->beat.floor >= g && node->beat.silent >= share(lease(), kSilentOthers);
-    });
+    return std::any_of(top->assignment.members.begin(), top->assignment.members.end(),
+                       [&](const Member& member) {
+                           const NodeState* node = roster.find(member.node);
+                           return node && node->idle() && node->beat.floor >= g &&
+                                  node->beat.silent >= share(lease(), kSilentOthers);
+                       });
 }
 
 Time Machine::State::may_follow_at() const {
@@ -158,7 +188,8 @@ Time Machine::State::may_follow_at() const {
 }
 
 bool Machine::State::candidate(Time now, const NodeState& node) const {
-    if (!node.connected() || roster.gone(node.id) || !node.idle() || node.beat.floor < newest()) return false;
+    if (!node.connected() || roster.gone(node.id) || !node.idle() || node.beat.floor < newest())
+        return false;
     return single() || (node.confirmed && now - *node.confirmed < share(lease(), kConfirmedWithin));
 }
 
@@ -172,7 +203,8 @@ std::vector<Candidate> Machine::State::candidates(Time now) const {
 std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& here) const {
     std::vector<std::string> names;
     const auto absent = [&](const std::string& name) {
-        return std::none_of(here.begin(), here.end(), [&](const Candidate& c) { return c.node.name == name; });
+        return std::none_of(here.begin(), here.end(),
+                            [&](const Candidate& c) { return c.node.name == name; });
     };
     if (!config.limits.order.empty()) {
         for (const std::string& name : config.limits.order)
@@ -184,21 +216,26 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
     return names;
 }
 
-// Rule 8: absent members of the last generation are waited for, unless they are gone; after the lease alone has given the
-// right, only those that are connected.
-Time Machine::State::members_awaited_until(const std::vector<Candidate>& here, bool by_lease) const {
+// Rule 8: absent members of the last generation are waited for, unless they are gone; after the
+// lease alone has given the right, only those that are connected.
+Time Machine::State::members_awaited_until(const std::vector<Candidate>& here,
+                                           bool by_lease) const {
     if (!top || top->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top->assignment.members) {
-        const bool back = std::any_of(here.begin(), here.end(), [&](const Candidate& c) { return c.node == member.node; });
+        const bool back = std::any_of(here.begin(), here.end(),
+                                      [&](const Candidate& c) { return c.node == member.node; });
         const NodeState* node = roster.find(member.node);
-        if (back || roster.gone(member.node) || (by_lease && (!node || !node->connected()))) continue;
+        if (back || roster.gone(member.node) || (by_lease && (!node || !node->connected())))
+            continue;
         return gathering_since + share(lease(), kMembersAwaited);
     }
     return kLongAgo;
 }
 
 void Machine::State::lead(Time now) {
-    wake = holding() && held->lease.granted() && held->lease.held_until() != kNever ? held->lease.held_until() + Duration{1} : kNever;
+    wake = holding() && held->lease.granted() && held->lease.held_until() != kNever
+               ? held->lease.held_until() + Duration{1}
+               : kNever;
     if (phase == Phase::closed) return closed(now);
     if (phase != Phase::gathering) return;
     if (now < retry_at) {
@@ -214,10 +251,14 @@ void Machine::State::lead(Time now) {
             wake = std::min(wake, give_up);
             return;
         }
-        ending = Ending{.verdict = Verdict::unavailable, .code = 69,
-                        .sentence = "no member of generation " + text(newest()) + " came within " + to_text(config.limits.times.join_timeout) +
+        ending = Ending{.verdict = Verdict::unavailable,
+                        .code = 69,
+                        .sentence = "no member of generation " + text(newest()) + " came within " +
+                                    to_text(config.limits.times.join_timeout) +
                                     ", so it cannot be known to have ended",
-                        .first_failure = {}, .first_failure_node = {}, .consequences = 0};
+                        .first_failure = {},
+                        .first_failure_node = {},
+                        .consequences = 0};
         return close(now);
     }
     if (failure && !ending) decide_failure();
@@ -227,16 +268,21 @@ void Machine::State::lead(Time now) {
 
 void Machine::State::decide_failure() {
     const bool progressed = held && held->progressed;
-    const RestartDecision decision = decide_restart(history, failure->outcome, progressed, config.limits);
+    const RestartDecision decision =
+        decide_restart(history, failure->outcome, progressed, config.limits);
     if (decision.restart) {
-        note(Note::Level::warn, decision.sentence + ": " + failure->outcome.sentence);
+        note(Note::Level::warn,
+             decision.sentence);  // the failure itself was said when the generation ended
         next_cause = failure->outcome.sentence;
         failure.reset();
         return;
     }
     const WorkerOutcome& first = failure->outcome;
-    ending = Ending{.verdict = Verdict::worker_failed, .code = first.signal ? 128 + first.signal : first.exit_code,
-                    .sentence = decision.sentence, .first_failure = first, .first_failure_node = failure->node,
+    ending = Ending{.verdict = Verdict::worker_failed,
+                    .code = first.signal ? 128 + first.signal : first.exit_code,
+                    .sentence = decision.sentence,
+                    .first_failure = first,
+                    .first_failure_node = failure->node,
                     .consequences = failure->others};
 }
 
@@ -248,17 +294,26 @@ void Machine::State::gather(Time now, bool by_lease) {
     else if (since_min == kNever)
         since_min = now;
     const QuorumVerdict verdict =
-        decide_quorum({.here = count, .missing = missing(here), .first = !top, .since_gathering = gathering_since,
-                       .since_min = since_min, .wait_for_members = members_awaited_until(here, by_lease)},
+        decide_quorum({.here = count,
+                       .missing = missing(here),
+                       .first = !top,
+                       .since_gathering = gathering_since,
+                       .since_min = since_min,
+                       .wait_for_members = members_awaited_until(here, by_lease)},
                       config.limits, now);
     switch (verdict.what) {
-        case QuorumVerdict::What::closes: return propose_generation(here);
+        case QuorumVerdict::What::closes:
+            return propose_generation(here);
         case QuorumVerdict::What::waits:
             wake = std::min(wake, verdict.until);
             return say_waiting(now, verdict.sentence);
         case QuorumVerdict::What::impossible:
-            ending = Ending{.verdict = Verdict::unavailable, .code = 69, .sentence = verdict.sentence, .first_failure = {},
-                            .first_failure_node = {}, .consequences = 0};
+            ending = Ending{.verdict = Verdict::unavailable,
+                            .code = 69,
+                            .sentence = verdict.sentence,
+                            .first_failure = {},
+                            .first_failure_node = {},
+                            .consequences = 0};
             return propose_end();
     }
 }
@@ -288,7 +343,8 @@ void Machine::State::propose_generation(const std::vector<Candidate>& here) {
     entry.kind = LedgerEntry::Kind::generation;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
-    a.members = assign_ranks(here, top ? top->assignment.members : std::vector<Member>{}, config.limits.order, config.limits.max_nodes);
+    a.members = assign_ranks(here, top ? top->assignment.members : std::vector<Member>{},
+                             config.limits.order, config.limits.max_nodes);
     a.world_size = a.members.back().rank_offset + a.members.back().offer.slots;
     a.restarts = history.restarts;
     a.max_restarts = restart_budget(config.limits.max_restarts);
@@ -299,7 +355,8 @@ void Machine::State::propose_generation(const std::vector<Candidate>& here) {
 void Machine::State::propose_end() {
     LedgerEntry entry;
     entry.kind = LedgerEntry::Kind::end;
-    // The last generation stays named in the end, so that whoever reads only this entry knows the number.
+    // The last generation stays named in the end, so that whoever reads only this entry knows the
+    // number.
     if (top) entry.assignment = top->assignment;
     entry.ending = *ending;
     propose(std::move(entry));

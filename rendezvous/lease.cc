@@ -27,8 +27,9 @@ Time Lease::safe_after() const {
 }
 
 std::pair<NodeId, Time> Lease::slowest() const {
-    const auto it = std::min_element(confirmed_.begin(), confirmed_.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto it =
+        std::min_element(confirmed_.begin(), confirmed_.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     return it == confirmed_.end() ? std::pair<NodeId, Time>{} : std::pair<NodeId, Time>{*it};
 }
 

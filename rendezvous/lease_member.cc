@@ -10,7 +10,8 @@ constexpr std::size_t kBeatsRemembered = 60;  // three leases' worth
 }  // namespace
 
 void LeaseMember::welcomed(Time now, const Welcome& welcome) {
-    if (welcome.leader != leader_) other_leader_heard_ = std::max(other_leader_heard_, leader_acked_);
+    if (welcome.leader != leader_)
+        other_leader_heard_ = std::max(other_leader_heard_, leader_acked_);
     leader_ = welcome.leader;
     leader_acked_ = kLongAgo;
     lease_ = welcome.times.lease;
@@ -39,7 +40,8 @@ LeaseMember::AckResult LeaseMember::ack(Time now, const Ack& ack) {
     if (!connected_) return {};
     heard_ = now;
     if (ack.entry < seen_) return {};
-    AckResult result{.accepted = true, .deadline_moved = false, .beat_now = see(ack.entry) || echo_ == 0};
+    AckResult result{
+        .accepted = true, .deadline_moved = false, .beat_now = see(ack.entry) || echo_ == 0};
     leader_acked_ = now;
     echo_ = std::max(echo_, ack.number);
     if (running_ == kNoGeneration || ack.held != running_ || !ack.remaining) return result;

@@ -1,5 +1,5 @@
-// A node's half of the lease (design 4.3, rules 1, 2, 4): what it has vowed and seen, its beats and echoes, and until when it
-// may run the generation it runs. Pure; owned by the agent machine.
+// A node's half of the lease (design 4.3, rules 1, 2, 4): what it has vowed and seen, its beats and
+// echoes, and until when it may run the generation it runs. Pure; owned by the agent machine.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@ namespace ddprun::rendezvous {
 class LeaseMember {
   public:
     static constexpr double kBeatPeriod = 0.05;  // of a lease
-    static constexpr double kSilence = 0.6;      // of a lease without an Ack: the leader is taken for lost
+    static constexpr double kSilence =
+        0.6;  // of a lease without an Ack: the leader is taken for lost
 
     // A new connection was welcomed: numbers of the old one mean nothing any more.
     void welcomed(Time now, const Welcome& welcome);
@@ -22,13 +23,14 @@ class LeaseMember {
     Beat beat(Time now);
 
     struct AckResult {
-        bool accepted = false;   // false: of a leader that has been succeeded; do nothing
+        bool accepted = false;  // false: of a leader that has been succeeded; do nothing
         bool deadline_moved = false;
-        bool beat_now = false;   // seen has changed, or this connection's first Ack must be echoed
+        bool beat_now = false;  // seen has changed, or this connection's first Ack must be echoed
     };
     AckResult ack(Time now, const Ack& ack);
 
-    // When a generation granted with `remaining` counted from Beat `beat` must stop; nullopt if that Beat is not known.
+    // When a generation granted with `remaining` counted from Beat `beat` must stop; nullopt if
+    // that Beat is not known.
     std::optional<Time> granted_until(std::int64_t beat, Duration remaining) const;
 
     void run(Generation generation, EntryNumber entry, Time deadline);
@@ -40,8 +42,10 @@ class LeaseMember {
     EntryNumber seen() const { return seen_; }
     Generation running() const { return running_; }
     Time deadline() const { return deadline_; }
-    Time next_beat() const;                 // kNever: not connected, or a job of one node
-    Time silent_since() const { return heard_; }  // when the leader was last heard on this connection
+    Time next_beat() const;  // kNever: not connected, or a job of one node
+    Time silent_since() const {
+        return heard_;
+    }  // when the leader was last heard on this connection
     Duration lease() const { return lease_; }
 
   private:

@@ -18,17 +18,24 @@ struct Overload : F... {
 
 const char* to_string(Phase phase) {
     switch (phase) {
-        case Phase::reading: return "reading";
-        case Phase::gathering: return "gathering";
-        case Phase::creating: return "creating";
-        case Phase::running: return "running";
-        case Phase::ending: return "ending";
-        case Phase::closed: return "closed";
+        case Phase::reading:
+            return "reading";
+        case Phase::gathering:
+            return "gathering";
+        case Phase::creating:
+            return "creating";
+        case Phase::running:
+            return "running";
+        case Phase::ending:
+            return "ending";
+        case Phase::closed:
+            return "closed";
     }
     return "unknown";
 }
 
-Machine::Machine(MachineConfig config, Time now) : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::Machine(MachineConfig config, Time now)
+    : state_(std::make_unique<State>(std::move(config), now)) {}
 Machine::~Machine() = default;
 Machine::Machine(Machine&&) noexcept = default;
 Machine& Machine::operator=(Machine&&) noexcept = default;
@@ -55,9 +62,14 @@ Time Machine::next_deadline() const { return state_->wake; }
 
 Snapshot Machine::snapshot() const {
     const State& s = *state_;
-    Snapshot snapshot{.phase = s.phase, .newest = s.newest(), .entry = s.top ? s.top->number : kNoEntry, .over = s.over,
-                      .held_until = s.holding() ? s.held->lease.held_until() : kLongAgo, .connected = {},
-                      .restarts = s.history.restarts, .waiting_for = {}};
+    Snapshot snapshot{.phase = s.phase,
+                      .newest = s.newest(),
+                      .entry = s.top ? s.top->number : kNoEntry,
+                      .over = s.over,
+                      .held_until = s.holding() ? s.held->lease.held_until() : kLongAgo,
+                      .connected = {},
+                      .restarts = s.history.restarts,
+                      .waiting_for = {}};
     for (const auto& [id, node] : s.roster.nodes())
         if (node.connected()) snapshot.connected.push_back(id);
     return snapshot;
@@ -65,20 +77,24 @@ Snapshot Machine::snapshot() const {
 
 void Machine::State::came(Time now, const Came& event) {
     const Session session = event.session;
-    std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
-                        [&](const Join& m) { on_join(now, session, m); },
-                        [&](const Beat& m) { on_beat(now, session, m); },
-                        [&](const Report& m) { on_report(now, session, m); },
-                        [&](const StopAsked& m) { on_stop_asked(session, m); },
-                        [&](const Leave& m) {
-                            if (const NodeState* node = roster.of(session)) on_gone(now, NodeId(node->id), "left: " + m.reason);
-                        },
-                        // Only the session of that very process may say so (a keeper holds a duplicate of it).
-                        [&](const Gone& m) {
-                            const NodeState* node = roster.of(session);
-                            if (node && node->id == m.node) on_gone(now, m.node, "is gone: its ddprun has ended");
-                        }},
-               event.message);
+    std::visit(
+        Overload{
+            [&](const Hello& m) { on_hello(session, m); },
+            [&](const Join& m) { on_join(now, session, m); },
+            [&](const Beat& m) { on_beat(now, session, m); },
+            [&](const Report& m) { on_report(now, session, m); },
+            [&](const StopAsked& m) { on_stop_asked(session, m); },
+            [&](const Leave& m) {
+                if (const NodeState* node = roster.of(session))
+                    on_gone(now, NodeId(node->id), "left: " + m.reason);
+            },
+            // Only the session of that very process may say so (a keeper holds a duplicate of it).
+            [&](const Gone& m) {
+                const NodeState* node = roster.of(session);
+                if (node && node->id == m.node)
+                    on_gone(now, m.node, "is gone: its ddprun has ended");
+            }},
+        event.message);
 }
 
 void Machine::State::refuse(Session session, std::string sentence) {
@@ -89,18 +105,24 @@ void Machine::State::refuse(Session session, std::string sentence) {
 
 void Machine::State::on_hello(Session session, const Hello& hello) {
     if (hello.run_id != config.run_id)
-        return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id + "\", this is run \"" +
-                                   config.run_id + "\" (--rdzv-id, --rdzv-endpoint)");
+        return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id +
+                                   "\", this is run \"" + config.run_id +
+                                   "\" (--rdzv-id, --rdzv-endpoint)");
     if (hello.version != config.version)
-        return refuse(session, "node " + hello.node.name + " has ddprun " + hello.version + ", this is " +
-                                   config.version + "; use one version on all nodes");
+        return refuse(session, "node " + hello.node.name + " has ddprun " + hello.version +
+                                   ", this is " + config.version +
+                                   "; use one version on all nodes");
     if (hello.requeue != config.requeue)
-        return refuse(session, "node " + hello.node.name + " is of restart " + std::to_string(hello.requeue) +
-                                   " of the job, this is restart " + std::to_string(config.requeue));
+        return refuse(session, "node " + hello.node.name + " is of restart " +
+                                   std::to_string(hello.requeue) + " of the job, this is restart " +
+                                   std::to_string(config.requeue));
     if (roster.gone(hello.node))
-        return refuse(session, "node " + hello.node.name + " in this incarnation is known to be gone");
-    if (const auto replaced = roster.hello(session, hello.node)) effects.push_back(Close{*replaced});
-    send(session, Welcome{config.self, config.limits.times, config.limits.order, config.limits.max_nodes});
+        return refuse(session,
+                      "node " + hello.node.name + " in this incarnation is known to be gone");
+    if (const auto replaced = roster.hello(session, hello.node))
+        effects.push_back(Close{*replaced});
+    send(session,
+         Welcome{config.self, config.limits.times, config.limits.order, config.limits.max_nodes});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
@@ -127,8 +149,10 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if (phase == Phase::closed) return;
     if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
     if (beat.running > kNoGeneration && beat.running <= over)
-        note(Note::Level::debug, "beat from " + node->id.name + " runs generation " + std::to_string(beat.running.value) +
-                                     ", which has ended (over " + std::to_string(over.value) + "); it is told to stop its workers");
+        note(Note::Level::debug, "beat from " + node->id.name + " runs generation " +
+                                     std::to_string(beat.running.value) +
+                                     ", which has ended (over " + std::to_string(over.value) +
+                                     "); it is told to stop its workers");
     send_ack(now, *node);
 }
 
@@ -136,14 +160,19 @@ void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time>
     const Generation g = held->assignment.generation;
     if (node.beat.running == g) held->progressed |= node.beat.progressed;
     if (node.beat.floor >= g)
-        return end_generation(now, "node " + node.id.name + " does not run generation " + std::to_string(g.value), Note::Level::warn);
+        return end_generation(
+            now, "node " + node.id.name + " does not run generation " + std::to_string(g.value),
+            Note::Level::warn);
     if (node.idle() && node.assigned != g) send_assigned(node, now);
-    if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now)) ack_all(now);
+    if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
+        ack_all(now);
 }
 
 void Machine::State::on_report(Time now, Session session, const Report& report) {
     NodeState* node = roster.of(session);
-    if (!node || !held || report.generation != held->assignment.generation || !held->lease.has(node->id)) return;
+    if (!node || !held || report.generation != held->assignment.generation ||
+        !held->lease.has(node->id))
+        return;
     // After another cause has ended the generation, its workers' failures are consequences of that.
     const bool counts = !stop && (holding() || failure);
     if (counts)
@@ -157,7 +186,8 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
 
 void Machine::State::note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome) {
     const Time at = now - outcome.age;
-    if (failure && failure->outcome.rank == outcome.rank && failure->node == node.id.name) return;  // said twice
+    if (failure && failure->outcome.rank == outcome.rank && failure->node == node.id.name)
+        return;  // said twice
     const int others = failure ? failure->others + 1 : 0;
     if (!failure || at < failure->at)
         failure = Failure{outcome, node.id.name, at, others};
@@ -169,9 +199,12 @@ void Machine::State::on_stop_asked(Session session, const StopAsked& asked) {
     const NodeState* node = roster.of(session);
     if (!node || stop || phase == Phase::closed || phase == Phase::ending) return;
     stop = asked;
-    ending = Ending{.verdict = Verdict::user_signal, .code = 128 + asked.signal,
-                    .sentence = "stopped: " + asked.reason + " on node " + node->id.name, .first_failure = {},
-                    .first_failure_node = {}, .consequences = 0};
+    ending = Ending{.verdict = Verdict::user_signal,
+                    .code = 128 + asked.signal,
+                    .sentence = "stopped: " + asked.reason + " on node " + node->id.name,
+                    .first_failure = {},
+                    .first_failure_node = {},
+                    .consequences = 0};
     failure.reset();
     note(Note::Level::info, ending->sentence);
     if (!holding()) return;
@@ -200,8 +233,12 @@ void Machine::State::send_ack(Time now, NodeState& node) {
     if (!node.connected()) return;
     node.acks[++ack_number] = now;
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
-    Ack ack{.number = ack_number, .beat = node.beat.number, .entry = top ? top->number : kNoEntry, .held = kNoGeneration,
-            .remaining = {}, .over = over};
+    Ack ack{.number = ack_number,
+            .beat = node.beat.number,
+            .entry = top ? top->number : kNoEntry,
+            .held = kNoGeneration,
+            .remaining = {},
+            .over = over};
     if (holding()) {
         ack.held = held->assignment.generation;
         const Time until = held->lease.held_until();

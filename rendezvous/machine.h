@@ -1,14 +1,18 @@
-// The rendezvous machine: decides who is in, with which rank, and what now. Pure: an event and the time in, effects out.
+// The rendezvous machine: decides who is in, with which rank, and what now. Pure: an event and the
+// time in, effects out.
 //
 //                     all here, evidence that the last is over              entry is ours
 //     reading ──▶ gathering ───────────────────────────────▶ creating ──────────────────▶ running
-//                    ▲                                           │ lost, failed                │ failure, lease passed,
-//                    └───────────────────────────────────────────┴────────────────────────────┘ floor reached, gone
-//                    gathering, running ──▶ ending (the end is being recorded) ──▶ closed
+//                    ▲                                           │ lost, failed                │
+//                    failure, lease passed,
+//                    └───────────────────────────────────────────┴────────────────────────────┘
+//                    floor reached, gone gathering, running ──▶ ending (the end is being recorded)
+//                    ──▶ closed
 //
-// The rules are those of design 4.3: 1-8 and 12. Total: each event in each phase has an answer. Deterministic: sorted
-// containers, randomness only from the seed. Fencing first: a session without Hello, or of an incarnation that has been
-// replaced, is answered before any state is looked at. Thread: the loop's; owned by the service (or the simulator).
+// The rules are those of design 4.3: 1-8 and 12. Total: each event in each phase has an answer.
+// Deterministic: sorted containers, randomness only from the seed. Fencing first: a session without
+// Hello, or of an incarnation that has been replaced, is answered before any state is looked at.
+// Thread: the loop's; owned by the service (or the simulator).
 #pragma once
 
 #include <memory>
@@ -24,12 +28,12 @@ const char* to_string(Phase phase);
 
 struct MachineConfig {
     std::string run_id;
-    NodeId self;              // of the leader; its incarnation is that of this activation
+    NodeId self;  // of the leader; its incarnation is that of this activation
     int requeue = 0;
     std::string command_digest;
     std::string version;
     Limits limits;
-    std::uint64_t seed = 0;   // of the entries' random numbers
+    std::uint64_t seed = 0;  // of the entries' random numbers
 };
 
 // What status and tests may see.

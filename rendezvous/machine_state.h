@@ -1,5 +1,6 @@
-// The insides of the rendezvous machine, shared by its two sources and nobody else: machine.cc (sessions and what nodes
-// say) and generation.cc (when a generation ends, who may propose the next, and what follows).
+// The insides of the rendezvous machine, shared by its two sources and nobody else: machine.cc
+// (sessions and what nodes say) and generation.cc (when a generation ends, who may propose the
+// next, and what follows).
 #pragma once
 
 #include <random>
@@ -13,7 +14,8 @@
 
 namespace ddprun::rendezvous {
 
-// The newest generation, if this leader made it. Stays after its end, for its lease says when the next may be proposed.
+// The newest generation, if this leader made it. Stays after its end, for its lease says when the
+// next may be proposed.
 struct Held {
     EntryNumber entry = kNoEntry;
     Assignment assignment;
@@ -32,30 +34,31 @@ struct Failure {
 };
 
 struct Machine::State {
-    State(MachineConfig c, Time now) : config(std::move(c)), random(config.seed), gathering_since(now) {}
+    State(MachineConfig c, Time now)
+        : config(std::move(c)), random(config.seed), gathering_since(now) {}
 
     MachineConfig config;
     std::mt19937_64 random;
     Phase phase = Phase::reading;
     Roster roster;
-    std::set<Session> strangers;       // connected, no Hello yet or refused
-    std::optional<LedgerEntry> top;    // newest entry read or written
+    std::set<Session> strangers;     // connected, no Hello yet or refused
+    std::optional<LedgerEntry> top;  // newest entry read or written
     std::optional<Held> held;
-    Generation over = kNoGeneration;   // the highest that has ended
+    Generation over = kNoGeneration;  // the highest that has ended
     Time gathering_since;
     Time since_min = kNever;
-    Time retry_at = kLongAgo;          // after a create that failed
-    Time failing_since = kNever;       // since when no create has been answered but by "failed"
+    Time retry_at = kLongAgo;     // after a create that failed
+    Time failing_since = kNever;  // since when no create has been answered but by "failed"
     Time wake = kNever;
-    Time next_word = kNever;           // when to say again for whom we wait
-    Time close_by = kNever;            // closed: until when absent members are waited for
+    Time next_word = kNever;  // when to say again for whom we wait
+    Time close_by = kNever;   // closed: until when absent members are waited for
     bool closed_said = false;
     std::int64_t ack_number = 0;
     RestartHistory history;
     std::string next_cause = "start";
-    std::optional<Failure> failure;    // of the generation that has ended last, not yet decided
-    std::optional<StopAsked> stop;     // a planned stop is under way
-    std::optional<Ending> ending;      // what the end will be, once it may be recorded
+    std::optional<Failure> failure;  // of the generation that has ended last, not yet decided
+    std::optional<StopAsked> stop;   // a planned stop is under way
+    std::optional<Ending> ending;    // what the end will be, once it may be recorded
     Effects effects;
 
     // machine.cc: what nodes say
@@ -100,11 +103,17 @@ struct Machine::State {
 
     bool holding() const { return held && !held->over; }
     bool single() const { return config.limits.max_nodes == 1; }
-    bool ledger_busy() const { return phase == Phase::reading || phase == Phase::creating || phase == Phase::ending; }
+    bool ledger_busy() const {
+        return phase == Phase::reading || phase == Phase::creating || phase == Phase::ending;
+    }
     Generation newest() const { return top ? top->assignment.generation : kNoGeneration; }
     Duration lease() const { return config.limits.times.lease; }
-    void note(Note::Level level, std::string sentence) { effects.push_back(Note{level, std::move(sentence)}); }
-    void send(Session session, ToNode message) { effects.push_back(Send{session, std::move(message)}); }
+    void note(Note::Level level, std::string sentence) {
+        effects.push_back(Note{level, std::move(sentence)});
+    }
+    void send(Session session, ToNode message) {
+        effects.push_back(Send{session, std::move(message)});
+    }
 };
 
 }  // namespace ddprun::rendezvous

@@ -59,7 +59,8 @@ constexpr const char* kHelp =
     "  --rdzv-id=ID                the run whose nodes are taken (needed)\n"
     "  --nnodes=N|MIN:MAX          how many nodes make a generation [1]\n"
     "  --ledger=memory|directory:PATH  where generations are recorded [memory]\n"
-    "  --max-restarts=N|auto       worker failures after which all start again [auto: 3 once there was progress]\n"
+    "  --max-restarts=N|auto       worker failures after which all start again [auto: 3 once there "
+    "was progress]\n"
     "  --lease=SECONDS             how long a silent node stays a member [10]\n"
     "  --join-timeout=SECONDS      how long too few nodes are waited for [600]\n"
     "  --last-call=SECONDS         how long more than MIN are waited for at the start [30]\n";
@@ -241,7 +242,8 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
     using namespace ddprun::rendezvous;
-    if (count == 2 && std::string_view(words[1]) == "--help") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
+    if (count == 2 && std::string_view(words[1]) == "--help")
+        return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
     const auto options = read_options(count, words);
     if (options) return run(*options);
     std::fprintf(stderr, "ddprun-rendezvous: %s\n", options.error().sentence().c_str());

@@ -1,5 +1,6 @@
-// The messages of the agent link as plain structs, one for each message of proto/agent_link.proto; what repeating one does
-// stands there. Durations are relative on purpose: no two nodes share a clock. Pure values.
+// The messages of the agent link as plain structs, one for each message of proto/agent_link.proto;
+// what repeating one does stands there. Durations are relative on purpose: no two nodes share a
+// clock. Pure values.
 #pragma once
 
 #include <optional>
@@ -21,17 +22,19 @@ struct Hello {
     bool operator==(const Hello&) const = default;
 };
 
-// A node's word on itself, every heartbeat period and at once when floor, seen or running changes (design 4.3, rule 1).
+// A node's word on itself, every heartbeat period and at once when floor, seen or running changes
+// (design 4.3, rule 1).
 struct Beat {
-    std::int64_t number = 0;         // of this connection: 1, 2, 3, …
-    std::int64_t echo = 0;           // newest Ack received on this connection; 0: none
+    std::int64_t number = 0;             // of this connection: 1, 2, 3, …
+    std::int64_t echo = 0;               // newest Ack received on this connection; 0: none
     Generation floor = kNoGeneration;    // will never run a generation ≤ floor
     EntryNumber seen = kNoEntry;         // highest entry number heard of
     Generation running = kNoGeneration;  // the generation whose workers it runs or is stopping
-    Duration silent{};               // how long no *other* leader has sent it an Ack; Duration::max(): never
-    bool progressed = false;         // a worker of `running` has reported progress (or lived 60 s after first contact)
-    std::int64_t step = -1;          // newest progress reported, -1: none
-    std::int64_t snapshot = -1;      // newest snapshot reported, -1: none
+    Duration silent{};  // how long no *other* leader has sent it an Ack; Duration::max(): never
+    bool progressed =
+        false;  // a worker of `running` has reported progress (or lived 60 s after first contact)
+    std::int64_t step = -1;      // newest progress reported, -1: none
+    std::int64_t snapshot = -1;  // newest snapshot reported, -1: none
     bool operator==(const Beat&) const = default;
 };
 
@@ -41,8 +44,8 @@ struct Join {
     bool operator==(const Join&) const = default;
 };
 
-// Workers of a generation have ended on this node. A failure is reported at once, with `complete` false while other
-// workers still run; all exited 0 is reported once, with `complete` true.
+// Workers of a generation have ended on this node. A failure is reported at once, with `complete`
+// false while other workers still run; all exited 0 is reported once, with `complete` true.
 struct Report {
     Generation generation = kNoGeneration;
     bool complete = false;
@@ -63,7 +66,8 @@ struct Leave {
     bool operator==(const Leave&) const = default;
 };
 
-// A keeper's last word: ddprun and workers of that incarnation are gone. Proof, like a floor of every generation.
+// A keeper's last word: ddprun and workers of that incarnation are gone. Proof, like a floor of
+// every generation.
 struct Gone {
     NodeId node;
     bool operator==(const Gone&) const = default;
@@ -86,7 +90,8 @@ struct Ack {
     std::int64_t beat = 0;    // the Beat it answers
     EntryNumber entry = kNoEntry;
     Generation held = kNoGeneration;
-    std::optional<Duration> remaining;  // counted from the sending of the named Beat; none: nothing is granted
+    std::optional<Duration>
+        remaining;  // counted from the sending of the named Beat; none: nothing is granted
     Generation over = kNoGeneration;
     bool operator==(const Ack&) const = default;
 };
@@ -112,7 +117,8 @@ struct Elsewhere {
     bool operator==(const Elsewhere&) const = default;
 };
 
-// A planned stop within a held generation: signal the workers, grace, kill. The lease goes on until they are gone.
+// A planned stop within a held generation: signal the workers, grace, kill. The lease goes on until
+// they are gone.
 struct Stop {
     Generation generation = kNoGeneration;
     int signal = 0;

@@ -1,5 +1,5 @@
-// The nouns of the rendezvous as plain structs: what a node is, what a generation is, how a job is limited and how it
-// ends. No behaviour, no thread; owned by whoever holds them.
+// The nouns of the rendezvous as plain structs: what a node is, what a generation is, how a job is
+// limited and how it ends. No behaviour, no thread; owned by whoever holds them.
 #pragma once
 
 #include <compare>
@@ -35,19 +35,20 @@ struct Limits {
     int min_nodes = 1;
     int max_nodes = 1;
     int max_restarts = kAutoRestarts;
-    int crash_loop = 3;               // same cause so often in a row without progress ends the job; 0 = off
-    std::vector<std::string> order;   // names of the nodes in the order of ranks; empty: by node rank, then name
+    int crash_loop = 3;  // same cause so often in a row without progress ends the job; 0 = off
+    std::vector<std::string>
+        order;  // names of the nodes in the order of ranks; empty: by node rank, then name
     Times times;
 };
 
 // What a node offers when it joins.
 struct Offer {
-    int slots = 1;                      // workers it will start
-    std::optional<int> node_rank;       // --node-rank or SLURM_NODEID
-    std::string address;                // where the other nodes' workers reach it (MASTER_ADDR if it has rank 0)
-    std::vector<std::string> addresses; // all addresses of all its interfaces
-    std::uint16_t service_port = 0;     // of its own (dormant) rendezvous service; 0: none
-    std::uint16_t store_port = 0;       // already bound and listening
+    int slots = 1;                 // workers it will start
+    std::optional<int> node_rank;  // --node-rank or SLURM_NODEID
+    std::string address;  // where the other nodes' workers reach it (MASTER_ADDR if it has rank 0)
+    std::vector<std::string> addresses;  // all addresses of all its interfaces
+    std::uint16_t service_port = 0;      // of its own (dormant) rendezvous service; 0: none
+    std::uint16_t store_port = 0;        // already bound and listening
     bool operator==(const Offer&) const = default;
 };
 
@@ -59,14 +60,16 @@ struct Member {
     bool operator==(const Member&) const = default;
 };
 
-// One generation as the ledger records it and every member is told it. Members stand in the order of node ranks.
+// One generation as the ledger records it and every member is told it. Members stand in the order
+// of node ranks.
 struct Assignment {
     Generation generation = kNoGeneration;
     std::vector<Member> members;
     int world_size = 0;
-    int restarts = 0;            // of the budget that are used up
-    int max_restarts = 0;        // what workers are told
-    std::string cause;           // why this generation was made: "start", "rank 3 … exited with 1", "gpu03 joined"
+    int restarts = 0;      // of the budget that are used up
+    int max_restarts = 0;  // what workers are told
+    std::string
+        cause;  // why this generation was made: "start", "rank 3 … exited with 1", "gpu03 joined"
 
     const Offer& master() const { return members.front().offer; }
     // The member that is this node in this incarnation, or null.
@@ -83,9 +86,10 @@ struct WorkerOutcome {
     int rank = 0;
     int local_rank = 0;
     std::int64_t pid = 0;
-    int exit_code = 0;     // of a worker that exited; 0 when a signal ended it
-    int signal = 0;        // of a worker that was killed; else 0
-    Duration age{};        // between its end and the sending of the report: places causes in time across nodes
+    int exit_code = 0;  // of a worker that exited; 0 when a signal ended it
+    int signal = 0;     // of a worker that was killed; else 0
+    Duration
+        age{};  // between its end and the sending of the report: places causes in time across nodes
     std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
     std::string error;     // last line of its error file's message, or empty
     std::vector<std::string> tail;  // its last lines of output
@@ -95,12 +99,12 @@ struct WorkerOutcome {
 
 // How the job ended. The numbers travel and stand in ledgers: never renumber.
 enum class Verdict : int {
-    succeeded = 0,       // every worker of one generation exited 0
-    worker_failed = 1,   // budget or crash loop; code is the first failed worker's
-    unavailable = 2,     // could not meet or go on; 69
-    internal = 3,        // our own fault; 70
-    work_left = 4,       // stopped by time limit, preemption or drain with work left; 75
-    user_signal = 5,     // stopped by a user's signal; 128+n
+    succeeded = 0,      // every worker of one generation exited 0
+    worker_failed = 1,  // budget or crash loop; code is the first failed worker's
+    unavailable = 2,    // could not meet or go on; 69
+    internal = 3,       // our own fault; 70
+    work_left = 4,      // stopped by time limit, preemption or drain with work left; 75
+    user_signal = 5,    // stopped by a user's signal; 128+n
 };
 
 struct Ending {
@@ -113,18 +117,19 @@ struct Ending {
     bool operator==(const Ending&) const = default;
 };
 
-// One entry of the ledger, written once. `random` tells its writer that a repeated create was its own.
+// One entry of the ledger, written once. `random` tells its writer that a repeated create was its
+// own.
 struct LedgerEntry {
     enum class Kind : int { generation = 0, takeover = 1, end = 2 };
     EntryNumber number = kNoEntry;
     Kind kind = Kind::generation;
     NodeId leader;
     std::uint64_t random = 0;
-    int requeue = 0;              // SLURM_RESTART_COUNT of its writer
-    std::string command_digest;   // of the job's command line
-    Assignment assignment;        // kind generation, takeover
-    Ending ending;                // kind end
-    bool progressed = false;      // whether any generation before had made progress
+    int requeue = 0;             // SLURM_RESTART_COUNT of its writer
+    std::string command_digest;  // of the job's command line
+    Assignment assignment;       // kind generation, takeover
+    Ending ending;               // kind end
+    bool progressed = false;     // whether any generation before had made progress
     bool operator==(const LedgerEntry&) const = default;
 };
 

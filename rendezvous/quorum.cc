@@ -6,8 +6,10 @@ namespace ddprun::rendezvous {
 namespace {
 
 std::string counts(const QuorumInput& input, const Limits& limits) {
-    std::string text = std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) + " nodes joined";
-    if (limits.min_nodes < limits.max_nodes) text += " (min " + std::to_string(limits.min_nodes) + ")";
+    std::string text =
+        std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) + " nodes joined";
+    if (limits.min_nodes < limits.max_nodes)
+        text += " (min " + std::to_string(limits.min_nodes) + ")";
     if (!input.missing.empty()) text += ", missing " + name_some(input.missing);
     return text;
 }
@@ -16,7 +18,8 @@ std::string counts(const QuorumInput& input, const Limits& limits) {
 
 std::string name_some(const std::vector<std::string>& names) {
     std::string text;
-    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) text += (i ? ", " : "") + names[i];
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i)
+        text += (i ? ", " : "") + names[i];
     if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
     return text;
 }
@@ -33,8 +36,8 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
     const Time give_up = input.since_gathering + limits.times.join_timeout;
     if (now >= give_up)
         return {What::impossible, now,
-                "too few nodes: " + counts(input, limits) + " within " + to_text(limits.times.join_timeout) +
-                    " (--join-timeout)"};
+                "too few nodes: " + counts(input, limits) + " within " +
+                    to_text(limits.times.join_timeout) + " (--join-timeout)"};
     return {What::waits, give_up,
             "still waiting: " + counts(input, limits) + "; giving up in " + to_text(give_up - now)};
 }

@@ -26,21 +26,26 @@ struct First {  // the order of nodes that have no place yet
     bool operator()(const Candidate& a, const Candidate& b) const {
         const auto ia = index_of(order, a.node.name), ib = index_of(order, b.node.name);
         if (ia != ib) return ia < ib;
-        const int ra = a.offer.node_rank.value_or(1 << 30), rb = b.offer.node_rank.value_or(1 << 30);
+        const int ra = a.offer.node_rank.value_or(1 << 30),
+                  rb = b.offer.node_rank.value_or(1 << 30);
         if (ra != rb) return ra < rb;
-        if (a.node.name != b.node.name) return natural_less(a.node.name, b.node.name);
+        if (natural_less(a.node.name, b.node.name) != natural_less(b.node.name, a.node.name))
+            return natural_less(a.node.name, b.node.name);
+        if (a.node.name != b.node.name) return a.node.name < b.node.name;  // "n1" and "n01"
         return a.node.incarnation < b.node.incarnation;
     }
 };
 
-// Puts into free places of `previous` those candidates for whom `same` holds, and takes them out of `left`.
+// Puts into free places of `previous` those candidates for whom `same` holds, and takes them out of
+// `left`.
 template <class Same>
 void place(std::vector<Candidate>& left, const std::vector<Member>& previous,
            std::vector<std::optional<Candidate>>& places, Same same) {
     for (std::size_t i = 0; i < previous.size(); ++i) {
         if (places[i]) continue;
-        const auto it = std::find_if(left.begin(), left.end(),
-                                     [&](const Candidate& c) { return same(c.node, previous[i].node); });
+        const auto it = std::find_if(left.begin(), left.end(), [&](const Candidate& c) {
+            return same(c.node, previous[i].node);
+        });
         if (it == left.end()) continue;
         places[i] = *it;
         left.erase(it);
@@ -69,15 +74,18 @@ bool natural_less(const std::string& a, const std::string& b) {
     return a.size() - i < b.size() - j;
 }
 
-std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates, const std::vector<Member>& previous,
+std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
+                                 const std::vector<Member>& previous,
                                  const std::vector<std::string>& order, int max_nodes) {
     std::vector<Candidate> left = candidates;
     std::sort(left.begin(), left.end(), First{order});
     std::vector<std::optional<Candidate>> places(previous.size());
     place(left, previous, places, [](const NodeId& a, const NodeId& b) { return a == b; });
-    place(left, previous, places, [](const NodeId& a, const NodeId& b) { return a.name == b.name; });
-    int room = max_nodes - static_cast<int>(std::count_if(places.begin(), places.end(),
-                                                           [](const auto& p) { return p.has_value(); }));
+    place(left, previous, places,
+          [](const NodeId& a, const NodeId& b) { return a.name == b.name; });
+    int room =
+        max_nodes - static_cast<int>(std::count_if(places.begin(), places.end(),
+                                                   [](const auto& p) { return p.has_value(); }));
     for (auto& p : places) {
         if (p || room <= 0 || left.empty()) continue;
         p = left.front();

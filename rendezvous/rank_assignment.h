@@ -1,4 +1,5 @@
-// Members, slots and the last assignment → node order, rank offsets, world size. Pure free functions.
+// Members, slots and the last assignment → node order, rank offsets, world size. Pure free
+// functions.
 #pragma once
 
 #include <string>
@@ -17,11 +18,13 @@ struct Candidate {
 // "n2" before "n10": digits compare as numbers.
 bool natural_less(const std::string& a, const std::string& b);
 
-// At most max_nodes of the candidates with their places. The first time nodes stand in the order of `order`, else by
-// node rank, else by natural order of names. Later a node keeps its node rank; a new process on the same node, else any
-// replacement, takes the place that became free; when the world shrinks the order is kept. Who was a member before is
-// preferred to who was not. Precondition: there is at least one candidate.
-std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates, const std::vector<Member>& previous,
+// At most max_nodes of the candidates with their places. The first time nodes stand in the order of
+// `order`, else by node rank, else by natural order of names. Later a node keeps its node rank; a
+// new process on the same node, else any replacement, takes the place that became free; when the
+// world shrinks the order is kept. Who was a member before is preferred to who was not.
+// Precondition: there is at least one candidate.
+std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
+                                 const std::vector<Member>& previous,
                                  const std::vector<std::string>& order, int max_nodes);
 
 }  // namespace ddprun::rendezvous

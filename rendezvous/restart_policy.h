@@ -11,7 +11,8 @@ namespace ddprun::rendezvous {
 struct RestartHistory {
     int restarts = 0;         // of the budget that are used up
     bool progressed = false;  // the job has ever made progress
-    int in_a_row = 0;         // generations that died before progress with `last_cause`, one after the other
+    int in_a_row =
+        0;  // generations that died before progress with `last_cause`, one after the other
     std::string last_cause;
 };
 
@@ -26,8 +27,9 @@ std::string cause_key(const WorkerOutcome& failure);
 // The budget in numbers: what workers are told as TORCHELASTIC_MAX_RESTARTS.
 int restart_budget(int max_restarts);
 
-// A generation has ended by a worker's failure. Updates the history: a restart uses up one of the budget.
-RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure, bool generation_progressed,
-                               const Limits& limits);
+// A generation has ended by a worker's failure. Updates the history: a restart uses up one of the
+// budget.
+RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure,
+                               bool generation_progressed, const Limits& limits);
 
 }  // namespace ddprun::rendezvous

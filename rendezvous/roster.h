@@ -1,5 +1,6 @@
-// Who is a member of the job, in which incarnation, connected or not, and what it last said of itself. Pure; owned by the
-// rendezvous machine. Two sessions of one node never live at once: the newer one counts.
+// Who is a member of the job, in which incarnation, connected or not, and what it last said of
+// itself. Pure; owned by the rendezvous machine. Two sessions of one node never live at once: the
+// newer one counts.
 #pragma once
 
 #include <map>
@@ -15,12 +16,12 @@ struct NodeState {
     std::optional<Session> session;  // none: its connection is gone
     bool joined = false;             // on this session
     Offer offer;
-    Beat beat;                       // newest on this session
+    Beat beat;  // newest on this session
     Time beat_came = kLongAgo;
-    std::map<std::int64_t, Time> acks;      // sent on this session: number → when
-    std::optional<Time> confirmed;          // when the newest Ack that it has echoed was sent
-    std::optional<Generation> assigned;     // what it was sent on this session
-    bool told_end = false;           // it was sent Finished
+    std::map<std::int64_t, Time> acks;   // sent on this session: number → when
+    std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
+    std::optional<Generation> assigned;  // what it was sent on this session
+    bool told_end = false;               // it was sent Finished
 
     bool idle() const { return beat.running == kNoGeneration; }
     bool connected() const { return session.has_value() && joined; }

@@ -1,4 +1,5 @@
-// Which backend a group uses: all ranks say through the store what they have, rank 0 decides for all.
+// Which backend a group uses: all ranks say through the store what they have, rank 0 decides for
+// all.
 #include <algorithm>
 #include <map>
 
@@ -29,11 +30,13 @@ Result<Choice> choose(const Context& context, Store& store, const GroupOptions& 
     for (int rank = 0; rank < context.world_size; ++rank) {
         auto offer = store.get(kOffer + std::to_string(rank), options.timeout);
         if (!offer) {
-            return Error(offer.error().code(), "rank " + std::to_string(rank) +
-                                                   " did not come to the process group: " +
-                                                   offer.error().sentence());
+            return Error(offer.error().code(),
+                         "rank " + std::to_string(rank) +
+                             " did not come to the process group: " + offer.error().sentence());
         }
-        if (*offer == "-") return Choice{Backend::gloo, "rank " + std::to_string(rank) + " has no GPU that NCCL can use"};
+        if (*offer == "-")
+            return Choice{Backend::gloo,
+                          "rank " + std::to_string(rank) + " has no GPU that NCCL can use"};
         auto [entry, is_new] = owner.emplace(*offer, rank);
         if (!is_new) {
             return Choice{Backend::gloo, "ranks " + std::to_string(entry->second) + " and " +
@@ -43,11 +46,12 @@ Result<Choice> choose(const Context& context, Store& store, const GroupOptions& 
     return Choice{Backend::nccl, "every rank has a GPU of its own"};
 }
 
-// Rank 0 decides and publishes "gloo <reason>", "nccl <reason>" or "error <sentence>"; the others read it.
+// Rank 0 decides and publishes "gloo <reason>", "nccl <reason>" or "error <sentence>"; the others
+// read it.
 Result<Choice> agree(const Context& context, Store& store, const GroupOptions& options) {
     if (context.is_first()) {
         auto chosen = choose(context, store, options);
-        std::string word = !chosen                             ? "error " + chosen.error().sentence()
+        std::string word = !chosen                            ? "error " + chosen.error().sentence()
                            : chosen->backend == Backend::nccl ? "nccl " + chosen->reason
                                                               : "gloo " + chosen->reason;
         if (auto done = store.set(kChoice, word); !done) return done.error();

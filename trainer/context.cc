@@ -51,7 +51,8 @@ Result<void> read_place(const Variables& variables, Context& context) {
     auto local_world = number(variables, "LOCAL_WORLD_SIZE", *world, 1, *world);
     if (!local_world) return local_world.error();
     const bool knows_local_world = find(variables, "LOCAL_WORLD_SIZE");
-    auto local = number(variables, "LOCAL_RANK", knows_local_world ? 0 : *rank, 0, *local_world - 1);
+    auto local =
+        number(variables, "LOCAL_RANK", knows_local_world ? 0 : *rank, 0, *local_world - 1);
     if (!local) return local.error();
     context.world_size = static_cast<int>(*world);
     context.rank = Rank(static_cast<int>(*rank));

@@ -1,6 +1,8 @@
-// The element types that the trainer moves between ranks and writes to snapshots, with their sizes and names.
+// The element types that the trainer moves between ranks and writes to snapshots, with their sizes
+// and names.
 //
-// Pure values. The names are those of the safetensors format ("F32"), which Python's readers know too.
+// Pure values. The names are those of the safetensors format ("F32"), which Python's readers know
+// too.
 #pragma once
 
 #include <cstddef>
@@ -22,23 +24,32 @@ enum class DataType {
 constexpr std::size_t size_of(DataType type) {
     switch (type) {
         case DataType::float32:
-        case DataType::int32: return 4;
+        case DataType::int32:
+            return 4;
         case DataType::float64:
         case DataType::int64:
-        case DataType::uint64: return 8;
-        case DataType::uint8: return 1;
+        case DataType::uint64:
+            return 8;
+        case DataType::uint8:
+            return 1;
     }
     return 0;
 }
 
 constexpr std::string_view to_string(DataType type) {
     switch (type) {
-        case DataType::float32: return "F32";
-        case DataType::float64: return "F64";
-        case DataType::int32: return "I32";
-        case DataType::int64: return "I64";
-        case DataType::uint8: return "U8";
-        case DataType::uint64: return "U64";
+        case DataType::float32:
+            return "F32";
+        case DataType::float64:
+            return "F64";
+        case DataType::int32:
+            return "I32";
+        case DataType::int64:
+            return "I64";
+        case DataType::uint8:
+            return "U8";
+        case DataType::uint64:
+            return "U64";
     }
     return "?";
 }
@@ -56,16 +67,28 @@ constexpr std::optional<DataType> data_type_of(std::string_view name) {
 template <class T>
 constexpr DataType data_type();
 template <>
-constexpr DataType data_type<float>() { return DataType::float32; }
+constexpr DataType data_type<float>() {
+    return DataType::float32;
+}
 template <>
-constexpr DataType data_type<double>() { return DataType::float64; }
+constexpr DataType data_type<double>() {
+    return DataType::float64;
+}
 template <>
-constexpr DataType data_type<std::int32_t>() { return DataType::int32; }
+constexpr DataType data_type<std::int32_t>() {
+    return DataType::int32;
+}
 template <>
-constexpr DataType data_type<std::int64_t>() { return DataType::int64; }
+constexpr DataType data_type<std::int64_t>() {
+    return DataType::int64;
+}
 template <>
-constexpr DataType data_type<std::uint8_t>() { return DataType::uint8; }
+constexpr DataType data_type<std::uint8_t>() {
+    return DataType::uint8;
+}
 template <>
-constexpr DataType data_type<std::uint64_t>() { return DataType::uint64; }
+constexpr DataType data_type<std::uint64_t>() {
+    return DataType::uint64;
+}
 
 }  // namespace ddprun::trainer

@@ -19,7 +19,8 @@ Error system_error(const std::string& what, const std::string& path, int number)
 
 class Descriptor {
   public:
-    Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+    Descriptor(const std::string& path, int flags)
+        : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
     ~Descriptor() { (void)close(); }
     Descriptor(const Descriptor&) = delete;
     Descriptor& operator=(const Descriptor&) = delete;
@@ -50,7 +51,8 @@ int write_all(int fd, std::span<const std::byte> bytes) {
     return 0;
 }
 
-// A full disk shows here, before a byte is written. File systems without the call are no reason to stop.
+// A full disk shows here, before a byte is written. File systems without the call are no reason to
+// stop.
 int reserve(int fd, std::size_t bytes) {
     if (bytes == 0) return 0;
     const int result = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
@@ -75,7 +77,8 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-Result<void> write_durably(const std::string& path, const std::vector<std::span<const std::byte>>& pieces) {
+Result<void> write_durably(const std::string& path,
+                           const std::vector<std::span<const std::byte>>& pieces) {
     const std::string temporary = path + ".tmp";
     Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.get() < 0) return system_error("cannot make", temporary, errno);
@@ -130,14 +133,16 @@ Result<std::vector<std::string>> list_folder(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code problem;
     std::filesystem::directory_iterator it(folder, problem), end;
-    for (; !problem && it != end; it.increment(problem)) names.push_back(it->path().filename().string());
+    for (; !problem && it != end; it.increment(problem))
+        names.push_back(it->path().filename().string());
     if (problem) return system_error("cannot list", folder, problem.value());
     std::sort(names.begin(), names.end());
     return names;
 }
 
 Result<void> remove_file(const std::string& path) {
-    if (::unlink(path.c_str()) && errno != ENOENT) return system_error("cannot remove", path, errno);
+    if (::unlink(path.c_str()) && errno != ENOENT)
+        return system_error("cannot remove", path, errno);
     return {};
 }
 

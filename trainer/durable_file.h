@@ -1,6 +1,7 @@
 // Files that are either whole on disk or not there: temporary, fsync, rename, fsync of the folder.
 //
-// Blocking; any thread, one writer a path. Errors: unavailable, not_found, each with the path and the system's word.
+// Blocking; any thread, one writer a path. Errors: unavailable, not_found, each with the path and
+// the system's word.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,10 @@
 
 namespace ddprun::trainer {
 
-// Writes the pieces behind each other. On failure the temporary (`path`.tmp) is removed; an old `path` stays as it was.
-Result<void> write_durably(const std::string& path, const std::vector<std::span<const std::byte>>& pieces);
+// Writes the pieces behind each other. On failure the temporary (`path`.tmp) is removed; an old
+// `path` stays as it was.
+Result<void> write_durably(const std::string& path,
+                           const std::vector<std::span<const std::byte>>& pieces);
 Result<void> write_durably(const std::string& path, const std::string& text);
 
 Result<std::vector<std::byte>> read_bytes(const std::string& path);

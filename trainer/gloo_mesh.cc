@@ -84,7 +84,8 @@ std::string text_of(const sockaddr_storage& address) {
     return std::string("[").append(text).append("]:").append(std::to_string(port));
 }
 
-// A row of the table that tells the ranks each other's sockets: fixed width, so that all-gather can carry it.
+// A row of the table that tells the ranks each other's sockets: fixed width, so that all-gather can
+// carry it.
 constexpr std::size_t kTextWidth = 56;
 
 }  // namespace
@@ -118,7 +119,8 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
         }
         auto device = ::gloo::transport::tcp::CreateDevice(where);
         GlooStore keys(store, timeout);
-        auto made = std::make_shared<::gloo::rendezvous::Context>(context.rank.value, context.world_size);
+        auto made =
+            std::make_shared<::gloo::rendezvous::Context>(context.rank.value, context.world_size);
         made->setTimeout(timeout);
         const auto before = connected_sockets();
         made->connectFullMesh(keys, device);
@@ -151,13 +153,16 @@ std::vector<GlooMesh::Link> GlooMesh::connected_sockets() {
     return found;
 }
 
-// New sockets are candidates; those whose far end another rank lists as its near end are ours, and that rank's.
-// (Another thread may have opened sockets meanwhile: they find no partner in the table.)
+// New sockets are candidates; those whose far end another rank lists as its near end are ours, and
+// that rank's. (Another thread may have opened sockets meanwhile: they find no partner in the
+// table.)
 void GlooMesh::find_links(const std::vector<Link>& before) {
     const int size = context_->size;
     std::vector<Link> candidates;
     for (auto& link : connected_sockets()) {
-        auto same = [&](const Link& old) { return old.local == link.local && old.peer == link.peer; };
+        auto same = [&](const Link& old) {
+            return old.local == link.local && old.peer == link.peer;
+        };
         if (std::none_of(before.begin(), before.end(), same)) candidates.push_back(link);
     }
     const std::size_t rows = static_cast<std::size_t>(size) + 7;
@@ -183,7 +188,8 @@ void GlooMesh::find_links(const std::vector<Link>& before) {
 
 void GlooMesh::cut() {
     std::lock_guard lock(mutex_);
-    // Gloo may have closed one of them by now and its number may be another's: look at the far end first.
+    // Gloo may have closed one of them by now and its number may be another's: look at the far end
+    // first.
     for (const auto& link : links_) {
         sockaddr_storage peer{};
         socklen_t size = sizeof peer;
@@ -198,7 +204,8 @@ int GlooMesh::rank_in(const std::string& message) const {
         auto at = message.find(name.first);
         if (at == std::string::npos) continue;
         const char next = message[std::min(at + name.first.size(), message.size() - 1)];
-        if (next < '0' || next > '9' || at + name.first.size() == message.size()) return name.second;
+        if (next < '0' || next > '9' || at + name.first.size() == message.size())
+            return name.second;
     }
     return -1;
 }

@@ -1,7 +1,9 @@
-// A Gloo context between all ranks, met over our store, and what Gloo itself does not know: which of the process's
-// sockets are its own (so that a running call can be cut) and which rank is at the other end of each.
+// A Gloo context between all ranks, met over our store, and what Gloo itself does not know: which
+// of the process's sockets are its own (so that a running call can be cut) and which rank is at the
+// other end of each.
 //
-// Thread: connect() in one; cut() from any. The sockets belong to Gloo; we only ever shut them down.
+// Thread: connect() in one; cut() from any. The sockets belong to Gloo; we only ever shut them
+// down.
 #pragma once
 
 #include <gloo/context.h>
@@ -30,7 +32,8 @@ class GlooMesh {
     // Shuts all connections down: wakes whoever waits on them, here and on the other ranks.
     void cut();
 
-    // Gloo's message names an address; this gives the rank behind it, -1 when it names none of ours.
+    // Gloo's message names an address; this gives the rank behind it, -1 when it names none of
+    // ours.
     int rank_in(const std::string& message) const;
 
   private:

@@ -23,7 +23,9 @@ bool find(void* handle, const char* name, Function& function) {
 
 Result<NcclLibrary> load() {
     void* handle = open_library();
-    if (!handle) return Error(ErrorCode::unavailable, "libnccl.so.2 cannot be loaded; add its folder to LD_LIBRARY_PATH");
+    if (!handle)
+        return Error(ErrorCode::unavailable,
+                     "libnccl.so.2 cannot be loaded; add its folder to LD_LIBRARY_PATH");
     NcclLibrary nccl;
     const bool all = find(handle, "ncclGetVersion", nccl.get_version) &&
                      find(handle, "ncclGetUniqueId", nccl.get_unique_id) &&

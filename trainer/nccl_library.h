@@ -1,6 +1,8 @@
-// NCCL's functions, found at run time: libnccl.so.2 is 218 MB that a CPU worker need not have on its machine.
+// NCCL's functions, found at run time: libnccl.so.2 is 218 MB that a CPU worker need not have on
+// its machine.
 //
-// Loaded once, on first use, and never unloaded. Thread-safe after that. Only compiled when the build has CUDA.
+// Loaded once, on first use, and never unloaded. Thread-safe after that. Only compiled when the
+// build has CUDA.
 #pragma once
 
 #include <nccl.h>
@@ -23,7 +25,8 @@ struct NcclLibrary {
     decltype(&::ncclGetLastError) last_error = nullptr;
 };
 
-// Errors: unavailable (no library, a function missing, older than the header that we were built with).
+// Errors: unavailable (no library, a function missing, older than the header that we were built
+// with).
 Result<const NcclLibrary*> nccl_library();
 
 }  // namespace ddprun::trainer

@@ -1,7 +1,8 @@
 // A scope in which writing to a closed pipe or socket is an error and not the end of the process.
 //
-// Only this thread's mask changes, and threads that are made inside keep SIGPIPE blocked; how the program treats the
-// signal elsewhere stays as it was. A SIGPIPE that arose inside is taken away at the end.
+// Only this thread's mask changes, and threads that are made inside keep SIGPIPE blocked; how the
+// program treats the signal elsewhere stays as it was. A SIGPIPE that arose inside is taken away at
+// the end.
 #pragma once
 
 #include <signal.h>

@@ -65,7 +65,8 @@ constexpr char kFailures[] = "group/failures";
 constexpr char kFirstFailure[] = "group/first_failure";
 }  // namespace
 
-// A ring notices its neighbours only; what the first rank saw is what an operator wants to read on every rank.
+// A ring notices its neighbours only; what the first rank saw is what an operator wants to read on
+// every rank.
 std::string ProcessGroup::first_failure(const std::string& mine) {
     auto count = store_.add(kFailures, 1);
     if (!count) return "";

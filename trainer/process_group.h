@@ -1,17 +1,20 @@
-// Collective operations between the workers of one generation: one interface, Gloo on CPUs and NCCL on GPUs.
+// Collective operations between the workers of one generation: one interface, Gloo on CPUs and NCCL
+// on GPUs.
 //
-// Every rank makes the same calls in the same order. A call blocks until this rank's part is done, fails, or the
-// group's time-out passes; nothing waits for ever. After a failure the group is over: every later call returns the
-// same error, the sockets (or the NCCL communicator) are cut, and the program should end: the launcher restarts it. A rank
-// that waits for the failed one notices within milliseconds (NCCL: half a second). With Gloo, one that at that moment
-// waits for a third rank, which hangs, notices only at its time-out, or when the launcher stops it.
+// Every rank makes the same calls in the same order. A call blocks until this rank's part is done,
+// fails, or the group's time-out passes; nothing waits for ever. After a failure the group is over:
+// every later call returns the same error, the sockets (or the NCCL communicator) are cut, and the
+// program should end: the launcher restarts it. A rank that waits for the failed one notices within
+// milliseconds (NCCL: half a second). With Gloo, one that at that moment waits for a third rank,
+// which hangs, notices only at its time-out, or when the launcher stops it.
 //
-// Results are the same bits on all ranks, and (Gloo; NCCL with NCCL_ALGO and NCCL_PROTO fixed) the same bits in each
-// run of the same world size: the order of the additions is that of the ring.
+// Results are the same bits on all ranks, and (Gloo; NCCL with NCCL_ALGO and NCCL_PROTO fixed) the
+// same bits in each run of the same world size: the order of the additions is that of the ring.
 //
-// Thread: one at a time, but for abort(), which any thread may call. The store that made the group must outlive it.
-// Errors: usage (a wrong argument; the group lives on), refused (ranks do not agree on the call), timed_out,
-// closed (a rank is gone), unavailable (the GPU or the network failed).
+// Thread: one at a time, but for abort(), which any thread may call. The store that made the group
+// must outlive it. Errors: usage (a wrong argument; the group lives on), refused (ranks do not
+// agree on the call), timed_out, closed (a rank is gone), unavailable (the GPU or the network
+// failed).
 #pragma once
 
 #include <atomic>
@@ -87,7 +90,8 @@ class ProcessGroup {
     // Returns once all ranks have called it.
     Result<void> barrier();
 
-    // Ends the call in progress, here and soon on the other ranks, and all later ones. Any thread, any number of times.
+    // Ends the call in progress, here and soon on the other ranks, and all later ones. Any thread,
+    // any number of times.
     virtual void abort() = 0;
 
   protected:

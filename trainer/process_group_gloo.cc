@@ -1,6 +1,7 @@
-// Gloo, the CPU backend. Gloo ends the process when two ranks disagree on a size (its receiver thread throws), so
-// the ranks agree on each new shape of call before data moves: a 48-byte all-gather, once a shape. Every shape has its
-// own tag, so that messages of two shapes never meet even when one rank thinks it has agreed already.
+// Gloo, the CPU backend. Gloo ends the process when two ranks disagree on a size (its receiver
+// thread throws), so the ranks agree on each new shape of call before data moves: a 48-byte
+// all-gather, once a shape. Every shape has its own tag, so that messages of two shapes never meet
+// even when one rank thinks it has agreed already.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -24,9 +25,12 @@ template <class T>
 ::gloo::AllreduceOptions::Func function_of(ReduceOp op) {
     using Function = void (*)(void*, const void*, const void*, std::size_t);
     switch (op) {
-        case ReduceOp::min: return static_cast<Function>(&::gloo::min<T>);
-        case ReduceOp::max: return static_cast<Function>(&::gloo::max<T>);
-        default: return static_cast<Function>(&::gloo::sum<T>);
+        case ReduceOp::min:
+            return static_cast<Function>(&::gloo::min<T>);
+        case ReduceOp::max:
+            return static_cast<Function>(&::gloo::max<T>);
+        default:
+            return static_cast<Function>(&::gloo::sum<T>);
     }
 }
 
@@ -53,7 +57,8 @@ class GlooGroup final : public ProcessGroup {
   protected:
     Result<void> run(const Call& call) override {
         if (size() == 1) return {};
-        const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end this one by a signal
+        const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end
+                                   // this one by a signal
         try {
             if (auto agreed = agree(call); !agreed) return agreed;
             move(call);
@@ -103,32 +108,36 @@ class GlooGroup final : public ProcessGroup {
                   static_cast<ReduceOp>(theirs.op),
                   static_cast<int>(theirs.root),
                   theirs.sequence};
-        return Error(ErrorCode::refused, "rank " + std::to_string(other) + " calls " +
-                                             describe(that) + " (operator " +
-                                             std::to_string(theirs.op) + ", root " +
-                                             std::to_string(theirs.root) + "), this rank " +
-                                             describe(call) + " (operator " +
-                                             std::to_string(static_cast<int>(call.op)) + ", root " +
-                                             std::to_string(call.root) +
-                                             "); all ranks must make the same calls in the same order");
+        return Error(ErrorCode::refused,
+                     "rank " + std::to_string(other) + " calls " + describe(that) + " (operator " +
+                         std::to_string(theirs.op) + ", root " + std::to_string(theirs.root) +
+                         "), this rank " + describe(call) + " (operator " +
+                         std::to_string(static_cast<int>(call.op)) + ", root " +
+                         std::to_string(call.root) +
+                         "); all ranks must make the same calls in the same order");
     }
 
     void move(const Call& call) {
         if (call.kind == Kind::barrier || call.buffer.count == 0) return barrier_now();
         if (call.kind == Kind::broadcast) return broadcast_now(call);
         switch (call.buffer.type) {
-            case DataType::float32: return reduce_now<float>(call);
-            case DataType::float64: return reduce_now<double>(call);
-            case DataType::int32: return reduce_now<std::int32_t>(call);
-            default: return reduce_now<std::int64_t>(call);
+            case DataType::float32:
+                return reduce_now<float>(call);
+            case DataType::float64:
+                return reduce_now<double>(call);
+            case DataType::int32:
+                return reduce_now<std::int32_t>(call);
+            default:
+                return reduce_now<std::int64_t>(call);
         }
     }
 
-    // Tag 0 stays the agreement's. Shapes are numbered by what they are, not by when they came: a rank that has not
-    // agreed on one must still use the same tag.
+    // Tag 0 stays the agreement's. Shapes are numbered by what they are, not by when they came: a
+    // rank that has not agreed on one must still use the same tag.
     static std::uint32_t tag_of(const Call& call) {
         std::uint64_t hash = call.buffer.count * 0x9E3779B97F4A7C15u;
-        hash ^= (static_cast<std::uint64_t>(call.buffer.type) << 8) + static_cast<std::uint64_t>(call.op);
+        hash ^= (static_cast<std::uint64_t>(call.buffer.type) << 8) +
+                static_cast<std::uint64_t>(call.op);
         hash *= 0xC2B2AE3D27D4EB4Fu;
         return static_cast<std::uint32_t>(hash >> 33) | 1u;
     }
@@ -136,7 +145,8 @@ class GlooGroup final : public ProcessGroup {
     template <class T>
     void reduce_now(const Call& call) {
         ::gloo::AllreduceOptions options(mesh_->context());
-        // The ring adds in one fixed order, so all ranks get the same bits, and each run the same as the last.
+        // The ring adds in one fixed order, so all ranks get the same bits, and each run the same
+        // as the last.
         options.setAlgorithm(::gloo::AllreduceOptions::Algorithm::RING);
         options.setOutput(static_cast<T*>(call.buffer.data), call.buffer.count);
         options.setReduceFunction(function_of<T>(call.op));

@@ -1,5 +1,6 @@
-// NCCL, the GPU backend: one communicator, one stream. The communicator is non-blocking and every wait is a poll of
-// ours, so that a deadline, abort() or another rank's word of failure in the store gets us out of a hung kernel.
+// NCCL, the GPU backend: one communicator, one stream. The communicator is non-blocking and every
+// wait is a poll of ours, so that a deadline, abort() or another rank's word of failure in the
+// store gets us out of a hung kernel.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -23,22 +24,32 @@ Error cuda_error(const char* what, cudaError_t problem) {
 
 ncclDataType_t nccl_type(DataType type) {
     switch (type) {
-        case DataType::float32: return ncclFloat32;
-        case DataType::float64: return ncclFloat64;
-        case DataType::int32: return ncclInt32;
-        case DataType::int64: return ncclInt64;
-        case DataType::uint64: return ncclUint64;
-        case DataType::uint8: return ncclUint8;
+        case DataType::float32:
+            return ncclFloat32;
+        case DataType::float64:
+            return ncclFloat64;
+        case DataType::int32:
+            return ncclInt32;
+        case DataType::int64:
+            return ncclInt64;
+        case DataType::uint64:
+            return ncclUint64;
+        case DataType::uint8:
+            return ncclUint8;
     }
     return ncclUint8;
 }
 
 ncclRedOp_t nccl_op(ReduceOp op) {
     switch (op) {
-        case ReduceOp::sum: return ncclSum;
-        case ReduceOp::avg: return ncclAvg;
-        case ReduceOp::min: return ncclMin;
-        case ReduceOp::max: return ncclMax;
+        case ReduceOp::sum:
+            return ncclSum;
+        case ReduceOp::avg:
+            return ncclAvg;
+        case ReduceOp::min:
+            return ncclMin;
+        case ReduceOp::max:
+            return ncclMax;
     }
     return ncclSum;
 }
@@ -63,12 +74,14 @@ class NcclGroup final : public ProcessGroup {
     const char* backend() const override { return "nccl"; }
     Memory memory() const override { return Memory::gpu; }
 
-    // Only a flag: one thread at a time may touch the communicator, and that is the one which polls.
+    // Only a flag: one thread at a time may touch the communicator, and that is the one which
+    // polls.
     void abort() override { abort_asked_ = true; }
 
     Result<void> connect(int gpu) {
         if (auto p = cudaSetDevice(gpu)) return cuda_error("this worker's GPU", p);
-        // A blocking stream: it waits for what the caller put on the default stream, and that for us.
+        // A blocking stream: it waits for what the caller put on the default stream, and that for
+        // us.
         if (auto p = cudaStreamCreate(&stream_)) return cuda_error("a CUDA stream", p);
         if (auto p = cudaMalloc(&token_, sizeof(int))) return cuda_error("GPU memory", p);
         if (auto p = cudaMemset(token_, 0, sizeof(int))) return cuda_error("GPU memory", p);
@@ -76,7 +89,8 @@ class NcclGroup final : public ProcessGroup {
         if (!id) return id.error();
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
-        return settle(nccl_.comm_init(&comm_, size(), *id, rank(), &config), Clock::now() + timeout());
+        return settle(nccl_.comm_init(&comm_, size(), *id, rank(), &config),
+                      Clock::now() + timeout());
     }
 
   protected:
@@ -98,8 +112,9 @@ class NcclGroup final : public ProcessGroup {
         auto bytes = store().get(kUniqueId, timeout());
         if (!bytes) return bytes.error();
         if (bytes->size() != sizeof id.internal) {
-            return Error(ErrorCode::malformed, "NCCL's id in the store has " + std::to_string(bytes->size()) +
-                                                   " bytes instead of " + std::to_string(sizeof id.internal));
+            return Error(ErrorCode::malformed,
+                         "NCCL's id in the store has " + std::to_string(bytes->size()) +
+                             " bytes instead of " + std::to_string(sizeof id.internal));
         }
         std::memcpy(id.internal, bytes->data(), sizeof id.internal);
         return id;
@@ -115,7 +130,8 @@ class NcclGroup final : public ProcessGroup {
         if (call.kind == Kind::broadcast) {
             return nccl_.broadcast(data, data, call.buffer.count, type, call.root, comm_, stream_);
         }
-        return nccl_.all_reduce(data, data, call.buffer.count, type, nccl_op(call.op), comm_, stream_);
+        return nccl_.all_reduce(data, data, call.buffer.count, type, nccl_op(call.op), comm_,
+                                stream_);
     }
 
     Result<void> settle(ncclResult_t result, Clock::time_point deadline) {
@@ -132,7 +148,8 @@ class NcclGroup final : public ProcessGroup {
         for (unsigned polls = 0;; ++polls) {
             const cudaError_t state = cudaStreamQuery(stream_);
             if (state == cudaSuccess) return {};
-            if (state != cudaErrorNotReady) return drop(cuda_error("the collective's stream", state));
+            if (state != cudaErrorNotReady)
+                return drop(cuda_error("the collective's stream", state));
             // Most calls take well under a millisecond: spin first, then leave the core to others.
             if (polls < 2000) continue;
             ncclResult_t result = ncclSuccess;
@@ -178,7 +195,8 @@ class NcclGroup final : public ProcessGroup {
         const char* detail = nccl_.last_error(comm_);
         std::string sentence = std::string("NCCL: ") + nccl_.error_string(result);
         if (detail && *detail) sentence += std::string(" (") + detail + ")";
-        return Error(result == ncclRemoteError ? ErrorCode::closed : ErrorCode::unavailable, sentence);
+        return Error(result == ncclRemoteError ? ErrorCode::closed : ErrorCode::unavailable,
+                     sentence);
     }
 
     const NcclLibrary& nccl_;
@@ -201,8 +219,8 @@ Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context, St
     auto group = std::make_unique<NcclGroup>(context, store, timeout, **nccl);
     if (auto done = group->connect(gpu); !done) {
         return Error(done.error().code(), "rank " + std::to_string(context.rank.value) + " of " +
-                                              std::to_string(context.world_size) + " cannot connect: " +
-                                              done.error().sentence());
+                                              std::to_string(context.world_size) +
+                                              " cannot connect: " + done.error().sentence());
     }
     return std::unique_ptr<ProcessGroup>(std::move(group));
 }

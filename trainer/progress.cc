@@ -15,7 +15,8 @@ Progress Progress::from_environment() {
     if (!text || !*text) return Progress(-1);
     char* end = nullptr;
     const long fd = std::strtol(text, &end, 10);
-    // A number that is no open descriptor is a variable that leaked from another program: ignore it.
+    // A number that is no open descriptor is a variable that leaked from another program: ignore
+    // it.
     if (*end || fd < 0 || fcntl(static_cast<int>(fd), F_GETFD) < 0) return Progress(-1);
     return Progress(static_cast<int>(fd));
 }

@@ -1,7 +1,9 @@
-// Tells the launcher how far the training is: a line `step=N snapshot=M` on the descriptor DDPRUN_PROGRESS_FD.
+// Tells the launcher how far the training is: a line `step=N snapshot=M` on the descriptor
+// DDPRUN_PROGRESS_FD.
 //
-// `snapshot` is the step of the newest complete snapshot, -1 while there is none. A reader that is gone or slow never
-// stops or fails the training: such a line is dropped. Without the variable nothing is written. Thread: one at a time.
+// `snapshot` is the step of the newest complete snapshot, -1 while there is none. A reader that is
+// gone or slow never stops or fails the training: such a line is dropped. Without the variable
+// nothing is written. Thread: one at a time.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,9 @@ constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference reader
 constexpr char kMetadata[] = "__metadata__";
 
-Error bad(const std::string& sentence) { return Error(ErrorCode::malformed, "safetensors: " + sentence); }
+Error bad(const std::string& sentence) {
+    return Error(ErrorCode::malformed, "safetensors: " + sentence);
+}
 
 // Bytes that a shape needs; nothing when the product does not fit in 64 bits.
 std::optional<std::uint64_t> bytes_of(DataType type, const std::vector<std::uint64_t>& shape) {
@@ -40,7 +42,8 @@ std::uint64_t read_length(std::span<const std::byte> file) {
 
 // nlohmann's errors are exceptions; without them it gives a discarded value.
 Result<Json> parse_header(std::span<const std::byte> file) {
-    if (file.size() < 8) return bad("the file has " + std::to_string(file.size()) + " bytes, not even a length");
+    if (file.size() < 8)
+        return bad("the file has " + std::to_string(file.size()) + " bytes, not even a length");
     const std::uint64_t length = read_length(file);
     if (length > kLongestHeader || length > file.size() - 8) {
         return bad("the header's length " + std::to_string(length) + " is more than the file's " +
@@ -64,11 +67,13 @@ Result<Metadata> parse_metadata(const Json& value) {
 }
 
 bool is_list_of_unsigned(const Json& value) {
-    return value.is_array() && std::all_of(value.begin(), value.end(),
-                                           [](const Json& item) { return item.is_number_unsigned(); });
+    return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) {
+               return item.is_number_unsigned();
+           });
 }
 
-Result<TensorView> parse_entry(const std::string& name, const Json& entry, std::span<const std::byte> data) {
+Result<TensorView> parse_entry(const std::string& name, const Json& entry,
+                               std::span<const std::byte> data) {
     const std::string place = "tensor \"" + name + "\"";
     if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
         !entry.contains("shape") || !is_list_of_unsigned(entry["shape"]) ||
@@ -84,7 +89,9 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry, std::
     const auto end = entry["data_offsets"][1].get<std::uint64_t>();
     if (begin > end || end > data.size()) return bad(place + " lies outside the file");
     auto bytes = bytes_of(*type, view.shape);
-    if (!bytes || *bytes != end - begin) return bad(place + " has " + std::to_string(end - begin) + " bytes, not those of its shape");
+    if (!bytes || *bytes != end - begin)
+        return bad(place + " has " + std::to_string(end - begin) +
+                   " bytes, not those of its shape");
     view.data = data.subspan(begin, end - begin);
     return view;
 }
@@ -93,10 +100,12 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry, std::
 Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> data) {
     const std::byte* next = data.data();
     for (const auto& tensor : file.tensors) {
-        if (tensor.data.data() != next) return bad("tensor \"" + tensor.name + "\" leaves a hole or overlaps another");
+        if (tensor.data.data() != next)
+            return bad("tensor \"" + tensor.name + "\" leaves a hole or overlaps another");
         next += tensor.data.size();
     }
-    if (next != data.data() + data.size()) return bad("there are bytes behind the last tensor, or some are missing");
+    if (next != data.data() + data.size())
+        return bad("there are bytes behind the last tensor, or some are missing");
     return {};
 }
 
@@ -112,7 +121,8 @@ std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
     return order;
 }
 
-Result<std::string> safetensors_head(const std::vector<TensorView>& tensors, const Metadata& metadata) {
+Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
+                                     const Metadata& metadata) {
     Json header = Json::object();
     header[kMetadata] = metadata;
     std::uint64_t offset = 0;
@@ -120,9 +130,9 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors, con
         const auto& tensor = tensors[index];
         auto bytes = bytes_of(tensor.type, tensor.shape);
         if (!bytes || *bytes != tensor.data.size() || header.contains(tensor.name)) {
-            return Error(ErrorCode::usage, "tensor \"" + tensor.name + "\" is there twice, or its " +
-                                               std::to_string(tensor.data.size()) +
-                                               " bytes do not fit its shape");
+            return Error(ErrorCode::usage,
+                         "tensor \"" + tensor.name + "\" is there twice, or its " +
+                             std::to_string(tensor.data.size()) + " bytes do not fit its shape");
         }
         header[tensor.name] = {{"dtype", to_string(tensor.type)},
                                {"shape", tensor.shape},
@@ -136,7 +146,8 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors, con
 }
 
 const TensorView* Safetensors::find(const std::string& name) const {
-    auto it = std::find_if(tensors.begin(), tensors.end(), [&](const TensorView& t) { return t.name == name; });
+    auto it = std::find_if(tensors.begin(), tensors.end(),
+                           [&](const TensorView& t) { return t.name == name; });
     return it == tensors.end() ? nullptr : &*it;
 }
 
@@ -156,10 +167,13 @@ Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
         if (!tensor) return tensor.error();
         file.tensors.push_back(std::move(*tensor));
     }
-    std::stable_sort(file.tensors.begin(), file.tensors.end(), [](const TensorView& a, const TensorView& b) {
-        // An empty tensor shares its begin with its neighbour and must come before it.
-        return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
-    });
+    std::stable_sort(file.tensors.begin(), file.tensors.end(),
+                     [](const TensorView& a, const TensorView& b) {
+                         // An empty tensor shares its begin with its neighbour and must come before
+                         // it.
+                         return std::pair(a.data.data(), a.data.size()) <
+                                std::pair(b.data.data(), b.data.size());
+                     });
     if (auto covered = check_coverage(file, data); !covered) return covered.error();
     return file;
 }

@@ -1,11 +1,13 @@
 // The safetensors format: named tensors in one file that Python's readers open too.
 //
 //   8 bytes      N, little endian: length of the header
-//   N bytes      JSON: name → {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": strings
-//   the rest     the data in C order, little endian; no hole, no overlap, nothing behind the last
+//   N bytes      JSON: name → {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__":
+//   strings the rest     the data in C order, little endian; no hole, no overlap, nothing behind
+//   the last
 //
-// Pure: bytes in, values out. Data begin at offset 4096 or a multiple (the header is padded with spaces), so that a file
-// can be mapped or read directly. Input is distrusted: every length is checked before it is used. Error: malformed.
+// Pure: bytes in, values out. Data begin at offset 4096 or a multiple (the header is padded with
+// spaces), so that a file can be mapped or read directly. Input is distrusted: every length is
+// checked before it is used. Error: malformed.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +33,24 @@ struct TensorView {
 };
 
 template <class T>
-TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape, std::span<const T> values) {
+TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape,
+                       std::span<const T> values) {
     return {std::move(name), data_type<T>(), std::move(shape), std::as_bytes(values)};
 }
 
-// All that precedes the data: length and header. The data of `tensors` follow in the order of `data_order`.
-// Errors: usage, for a name twice, or data that do not fit the shape.
-Result<std::string> safetensors_head(const std::vector<TensorView>& tensors, const Metadata& metadata);
+// All that precedes the data: length and header. The data of `tensors` follow in the order of
+// `data_order`. Errors: usage, for a name twice, or data that do not fit the shape.
+Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
+                                     const Metadata& metadata);
 
-// The indices of `tensors` as their data lie in the file: widest type first (all are aligned then), then by name.
+// The indices of `tensors` as their data lie in the file: widest type first (all are aligned then),
+// then by name.
 std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors);
 
 struct Safetensors {
     Metadata metadata;
-    std::vector<TensorView> tensors;  // views into the bytes that were parsed, in the order of the data
+    std::vector<TensorView>
+        tensors;  // views into the bytes that were parsed, in the order of the data
 
     // Null when there is none of this name.
     const TensorView* find(const std::string& name) const;

@@ -15,15 +15,16 @@ Result<std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-SnapshotFolder::SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn)
+SnapshotFolder::SnapshotFolder(const Context& context, std::string folder, std::size_t keep,
+                               Warn warn)
     : run_id_(context.run_id),
       generation_(context.generation),
       folder_(std::move(folder)),
       keep_(std::max<std::size_t>(keep, 1)),
       warn_(warn ? std::move(warn) : [](const std::string&) {}) {}
 
-Result<SnapshotFolder> SnapshotFolder::open(const Context& context, std::string folder, std::size_t keep,
-                                            Warn warn) {
+Result<SnapshotFolder> SnapshotFolder::open(const Context& context, std::string folder,
+                                            std::size_t keep, Warn warn) {
     if (auto done = make_folder(folder); !done) return done.error();
     return SnapshotFolder(context, std::move(folder), keep, std::move(warn));
 }
@@ -42,10 +43,12 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
         manifest.bytes += piece.size();
     }
     manifest.checksum = checksum.text();
-    // A manifest of an earlier life under the same name would vouch for tensors that are no longer there.
+    // A manifest of an earlier life under the same name would vouch for tensors that are no longer
+    // there.
     if (auto done = remove_file(path(name.manifest())); !done) return done;
     if (auto done = write_durably(path(name.tensors()), pieces); !done) return done;
-    if (auto done = write_durably(path(name.manifest()), write_manifest(manifest)); !done) return done;
+    if (auto done = write_durably(path(name.manifest()), write_manifest(manifest)); !done)
+        return done;
     let_go();
     return {};
 }
@@ -55,13 +58,14 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     if (!text) return text.error();
     auto manifest = parse_manifest(*text);
     if (!manifest) return manifest.error();
-    if (manifest->name != name) return Error(ErrorCode::malformed, "the manifest is that of " + manifest->name.stem());
+    if (manifest->name != name)
+        return Error(ErrorCode::malformed, "the manifest is that of " + manifest->name.stem());
     auto bytes = read_bytes(path(name.tensors()));
     if (!bytes) return bytes.error();
     if (bytes->size() != manifest->bytes) {
-        return Error(ErrorCode::malformed, name.tensors() + " has " + std::to_string(bytes->size()) +
-                                               " bytes, the manifest says " +
-                                               std::to_string(manifest->bytes));
+        return Error(ErrorCode::malformed,
+                     name.tensors() + " has " + std::to_string(bytes->size()) +
+                         " bytes, the manifest says " + std::to_string(manifest->bytes));
     }
     if (checksum_of(*bytes) != manifest->checksum) {
         return Error(ErrorCode::malformed, name.tensors() + " does not match its checksum");
@@ -80,7 +84,8 @@ Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
     if (auto done = read_records(); !done) return done.error();
     auto all = names();
     if (!all) return all.error();
-    // The record comes before the choice: what appears from now on, under an older generation, is a stale writer's.
+    // The record comes before the choice: what appears from now on, under an older generation, is a
+    // stale writer's.
     if (auto done = record_choice(*all); !done) return done.error();
     for (const auto& name : candidates(*all, records_)) {
         auto snapshot = load(name);
@@ -100,8 +105,8 @@ Result<std::vector<SnapshotName>> SnapshotFolder::names() const {
     return found;
 }
 
-// Records of our generation or later ones are from an earlier life under the same run id (a job that was started again
-// from 0): they bind nobody and go.
+// Records of our generation or later ones are from an earlier life under the same run id (a job
+// that was started again from 0): they bind nobody and go.
 Result<void> SnapshotFolder::read_records() {
     records_.clear();
     auto files = list_folder(folder_);
@@ -125,7 +130,8 @@ Result<void> SnapshotFolder::read_records() {
 
 Result<void> SnapshotFolder::record_choice(const std::vector<SnapshotName>& names) {
     ResumeRecord record{generation_, {}};
-    for (const auto& name : candidates(names, records_)) record.manifests.push_back(name.manifest());
+    for (const auto& name : candidates(names, records_))
+        record.manifests.push_back(name.manifest());
     auto done = write_durably(path(record_name(generation_)), write_record(run_id_, record));
     if (done) records_.push_back(std::move(record));
     return done;
@@ -178,10 +184,10 @@ Result<std::optional<Snapshot>> resume(const Context& context, Store& store, Sna
     if (!name) return Error(ErrorCode::unavailable, "rank 0 could not choose a snapshot: " + *word);
     auto snapshot = folder.load(*name);
     if (!snapshot) {
-        return Error(ErrorCode::unavailable, "rank " + std::to_string(context.rank.value) +
-                                                 " cannot load " + *word + ", which rank 0 chose: " +
-                                                 snapshot.error().sentence() +
-                                                 "; is the folder shared by all nodes?");
+        return Error(ErrorCode::unavailable,
+                     "rank " + std::to_string(context.rank.value) + " cannot load " + *word +
+                         ", which rank 0 chose: " + snapshot.error().sentence() +
+                         "; is the folder shared by all nodes?");
     }
     return std::optional<Snapshot>(std::move(*snapshot));
 }

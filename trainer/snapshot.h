@@ -1,11 +1,14 @@
-// Snapshots in a folder: save one so that it is whole or not there, find the newest valid one, agree on it.
+// Snapshots in a folder: save one so that it is whole or not there, find the newest valid one,
+// agree on it.
 //
-// One rank (rank 0) saves, for its state is everybody's; all ranks load. Which one is loaded is decided once: rank 0
-// verifies the candidates newest first, records what it chose from (see snapshot_name.h), and tells the others through the
-// store, so that ranks never resume from different steps. The content does not depend on the world size.
-// The folder must be on a file system that all nodes share.
+// One rank (rank 0) saves, for its state is everybody's; all ranks load. Which one is loaded is
+// decided once: rank 0 verifies the candidates newest first, records what it chose from (see
+// snapshot_name.h), and tells the others through the store, so that ranks never resume from
+// different steps. The content does not depend on the world size. The folder must be on a file
+// system that all nodes share.
 //
-// Blocking; one thread. Warnings (a damaged snapshot that is skipped) go to the callback, which may be empty.
+// Blocking; one thread. Warnings (a damaged snapshot that is skipped) go to the callback, which may
+// be empty.
 #pragma once
 
 #include <chrono>
@@ -41,12 +44,16 @@ struct Snapshot {
 class SnapshotFolder {
   public:
     // Makes the folder where it is missing. `keep` newest ones are kept (at least 1).
-    static Result<SnapshotFolder> open(const Context& context, std::string folder, std::size_t keep, Warn warn);
+    static Result<SnapshotFolder> open(const Context& context, std::string folder, std::size_t keep,
+                                       Warn warn);
 
-    // Writes tensors, then manifest; then lets the surplus go. Errors: unavailable, usage. On an error the older ones stay.
-    Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors, const Metadata& metadata);
+    // Writes tensors, then manifest; then lets the surplus go. Errors: unavailable, usage. On an
+    // error the older ones stay.
+    Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
+                      const Metadata& metadata);
 
-    // Rank 0's half of resuming: records and removes what a dead writer left, gives the newest valid one, if any.
+    // Rank 0's half of resuming: records and removes what a dead writer left, gives the newest
+    // valid one, if any.
     Result<std::optional<Snapshot>> load_newest();
 
     // The one of this name, verified. Errors: not_found, malformed, unavailable.

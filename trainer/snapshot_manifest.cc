@@ -18,8 +18,11 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
-// Keys are sorted and numbers are integers, so that the same values give the same text on each machine.
-std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+// Keys are sorted and numbers are integers, so that the same values give the same text on each
+// machine.
+std::string dump(const Json& json) {
+    return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string checksum_of_text(const std::string& text) {
     return checksum_of(std::as_bytes(std::span(text)));
@@ -42,7 +45,8 @@ Result<Json> unsealed(const std::string& text, const char* what) {
         return Error(ErrorCode::malformed, std::string(what) + " does not match its own checksum");
     }
     if (json.value("format", Json()) != kFormat) {
-        return Error(ErrorCode::malformed, std::string(what) + " has a format that this program does not know");
+        return Error(ErrorCode::malformed,
+                     std::string(what) + " has a format that this program does not know");
     }
     return json;
 }
@@ -60,7 +64,8 @@ std::string write_manifest(const Manifest& manifest) {
                    {"metadata", manifest.metadata}});
 }
 
-// A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that somebody made up.
+// A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that
+// somebody made up.
 Result<Manifest> parse_manifest(const std::string& text) {
     auto json = unsealed(text, "the manifest");
     if (!json) return json.error();
@@ -96,7 +101,9 @@ Result<ResumeRecord> parse_record(const std::string& text, std::string& run_id) 
     }
 }
 
-Checksum::Checksum() : state_(XXH3_createState()) { XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_)); }
+Checksum::Checksum() : state_(XXH3_createState()) {
+    XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
+}
 
 Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
 

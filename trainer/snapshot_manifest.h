@@ -1,8 +1,10 @@
-// The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or altered is seen.
+// The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or
+// altered is seen.
 //
-// JSON, one object: format, run_id, generation, step, file (name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64
-// of all the rest, so that the manifest guards itself too. Checksums are 16 lower-case hexadecimal digits.
-// Pure. Nothing in it depends on the world size or the time. Errors: malformed.
+// JSON, one object: format, run_id, generation, step, file (name, bytes, xxh3_64), metadata, and
+// "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums are 16
+// lower-case hexadecimal digits. Pure. Nothing in it depends on the world size or the time. Errors:
+// malformed.
 #pragma once
 
 #include <cstddef>

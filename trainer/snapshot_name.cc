@@ -15,7 +15,8 @@ constexpr std::size_t kStepDigits = 12;
 std::optional<std::int64_t> whole_number(std::string_view text) {
     std::int64_t value = 0;
     auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || stop != text.data() + text.size() || value < 0) return std::nullopt;
+    if (problem != std::errc{} || stop != text.data() + text.size() || value < 0)
+        return std::nullopt;
     return value;
 }
 
@@ -43,9 +44,10 @@ std::string SnapshotName::stem() const {
 
 std::optional<SnapshotName> parse_manifest_name(std::string_view file) {
     if (!file.starts_with(kSnapshot) || !file.ends_with(kJson)) return std::nullopt;
-    auto name = parse_numbers(
-        file.substr(kSnapshot.size(), file.size() - kSnapshot.size() - kJson.size()));
-    // Only the one spelling that we write: "snapshot-7-g0.json" would name files that are not there.
+    auto name =
+        parse_numbers(file.substr(kSnapshot.size(), file.size() - kSnapshot.size() - kJson.size()));
+    // Only the one spelling that we write: "snapshot-7-g0.json" would name files that are not
+    // there.
     if (!name || name->manifest() != file) return std::nullopt;
     return name;
 }

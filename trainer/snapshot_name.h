@@ -1,12 +1,15 @@
-// How snapshots are named, which of them may be used, in which order they are tried, and which are let go.
+// How snapshots are named, which of them may be used, in which order they are tried, and which are
+// let go.
 //
 //   DIR/snapshot-000000000100-g3.safetensors   the tensors, written first
-//   DIR/snapshot-000000000100-g3.json          the manifest with the checksums, written last: without it there is none
-//   DIR/resume-g3.json                         the names that the loader of generation 3 chose from
+//   DIR/snapshot-000000000100-g3.json          the manifest with the checksums, written last:
+//   without it there is none DIR/resume-g3.json                         the names that the loader
+//   of generation 3 chose from
 //   *.tmp                                      not yet whole
 //
-// Pure. A stale writer is what the last rule is for: a suspended host may write, as generation 2, after generation 3
-// began. Its manifest is not in the record of generation 3, so no later generation takes it (nor does 3 itself).
+// Pure. A stale writer is what the last rule is for: a suspended host may write, as generation 2,
+// after generation 3 began. Its manifest is not in the record of generation 3, so no later
+// generation takes it (nor does 3 itself).
 #pragma once
 
 #include <compare>
@@ -44,7 +47,8 @@ struct ResumeRecord {
 std::string record_name(Generation generation);  // "resume-g3.json"
 std::optional<Generation> parse_record_name(std::string_view file);
 
-// Whether `file` is a temporary of a generation before `generation`, i.e. of a writer that is dead or fenced.
+// Whether `file` is a temporary of a generation before `generation`, i.e. of a writer that is dead
+// or fenced.
 bool is_stale_temporary(std::string_view file, Generation generation);
 
 // Whether a manifest may be used, given the records of the same run.

@@ -39,7 +39,8 @@ class MemoryStore final : public Store {
     }
     Result<std::string> get(const std::string& key, std::chrono::milliseconds) override {
         auto it = values_.find(key);
-        if (it == values_.end()) return Error(ErrorCode::timed_out, "no key " + key + " in a world of one");
+        if (it == values_.end())
+            return Error(ErrorCode::timed_out, "no key " + key + " in a world of one");
         return it->second;
     }
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
@@ -53,7 +54,8 @@ class MemoryStore final : public Store {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> connect_store(const Context& context, std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<Store>> connect_store(const Context& context,
+                                             std::chrono::milliseconds timeout) {
     if (!context.has_store()) return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
     auto client = store::StoreClient::connect(context.master_addr, context.master_port, timeout);
     if (!client) return client.error();

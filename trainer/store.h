@@ -1,7 +1,9 @@
-// The trainer's view of the generation's key-value store: the few calls it needs, under a prefix of its own.
+// The trainer's view of the generation's key-value store: the few calls it needs, under a prefix of
+// its own.
 //
-// Keys live under "ddprun_trainer/<generation>/", so two generations on one store (stock torchrun keeps one for the
-// whole job) never meet. Thread: one at a time. Errors: timed_out, closed, unavailable, with the key in the sentence.
+// Keys live under "ddprun_trainer/<generation>/", so two generations on one store (stock torchrun
+// keeps one for the whole job) never meet. Thread: one at a time. Errors: timed_out, closed,
+// unavailable, with the key in the sentence.
 #pragma once
 
 #include <chrono>
@@ -27,8 +29,9 @@ class Store {
     virtual Result<std::int64_t> add(const std::string& key, std::int64_t delta) = 0;
 };
 
-// Connects to the store that the context names; in a world of one without a store, gives one in memory.
-Result<std::unique_ptr<Store>> connect_store(const Context& context,
-                                             std::chrono::milliseconds timeout = std::chrono::seconds(60));
+// Connects to the store that the context names; in a world of one without a store, gives one in
+// memory.
+Result<std::unique_ptr<Store>> connect_store(
+    const Context& context, std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
 }  // namespace ddprun::trainer

@@ -1,4 +1,5 @@
-// A loop, a keeper and what it said, for the tests of the keeper; and waiting with a condition and a deadline.
+// A loop, a keeper and what it said, for the tests of the keeper; and waiting with a condition and
+// a deadline.
 #pragma once
 
 #include <fcntl.h>
@@ -79,8 +80,10 @@ struct Bench {
     }
     void spawn(const WorkerStart& start) {
         keeper.spawn(start, [this](Result<Spawned> result) {
-            if (result) pids.push_back(result->pid);
-            else errors.push_back(result.error());
+            if (result)
+                pids.push_back(result->pid);
+            else
+                errors.push_back(result.error());
         });
     }
     bool answered(std::size_t count) {

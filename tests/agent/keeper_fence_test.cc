@@ -12,8 +12,8 @@ using std::chrono::seconds;
 
 namespace {
 
-// Two that got away (own session, parent dead) and one that waits; each says "x" on descriptor 3 when it stands, and
-// holds it until it is gone. None of them minds SIGTERM.
+// Two that got away (own session, parent dead) and one that waits; each says "x" on descriptor 3
+// when it stands, and holds it until it is gone. None of them minds SIGTERM.
 constexpr const char* kFamily =
     "trap '' TERM; setsid sh -c '(sh -c \"echo x >&3; exec sleep 1000\" &) ; "
     "setsid sh -c \"echo x >&3; exec sleep 1000\" & exit 0' & echo x >&3; exec sleep 1000";
@@ -109,9 +109,8 @@ TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
     Pipe alive, listener;
     int link[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
-    const pid_t agent = start_agent(alive, link[1], listener.in.get(), [](Bench& bench) {
-        bench.run_until([] { return false; });
-    });
+    const pid_t agent = start_agent(alive, link[1], listener.in.get(),
+                                    [](Bench& bench) { bench.run_until([] { return false; }); });
     ::close(link[1]);
     listener.in.reset();
     ASSERT_TRUE(all_stand(alive));
@@ -153,7 +152,8 @@ TEST(KeeperFence, AnAgentThatNoticesLives) {
     EXPECT_TRUE(bench.exited(1));
 }
 
-// The keeper is killed: ddprun adopts and kills what it left, open spawns are answered, and a new keeper takes over.
+// The keeper is killed: ddprun adopts and kills what it left, open spawns are answered, and a new
+// keeper takes over.
 TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
     Bench bench;
     Pipe alive;

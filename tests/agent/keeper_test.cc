@@ -53,8 +53,10 @@ TEST(Keeper, GivesAWorkerACleanPlace) {
     Bench bench;
     Pipe output, extra;
     WorkerStart start = shell(
-        "ls /proc/self/fd | tr '\\n' ' '; grep -E 'SigBlk|SigIgn' /proc/self/status; pwd; ulimit -Sn; "
-        "cut -d' ' -f5,6 /proc/$$/stat; echo $$ $$; grep Cpus_allowed_list /proc/self/status; echo $MARK; cat; echo x >&7");
+        "ls /proc/self/fd | tr '\\n' ' '; grep -E 'SigBlk|SigIgn' /proc/self/status; pwd; ulimit "
+        "-Sn; "
+        "cut -d' ' -f5,6 /proc/$$/stat; echo $$ $$; grep Cpus_allowed_list /proc/self/status; echo "
+        "$MARK; cat; echo x >&7");
     start.stdout_fd = start.stderr_fd = output.in.get();
     start.extra = {{7, extra.in.get()}};
     start.cwd = "/usr";
@@ -67,8 +69,9 @@ TEST(Keeper, GivesAWorkerACleanPlace) {
     ASSERT_TRUE(bench.exited(1));
     ASSERT_EQ(bench.pids.size(), 1U);
     const std::string pid = std::to_string(bench.pids[0]);
-    EXPECT_EQ(all, "0 1 2 3 7 SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n/usr\n99\n" + pid + " " + pid + "\n" +
-                       pid + " " + pid + "\nCpus_allowed_list:\t" + std::to_string(allowed_cpus().back()) + "\nhere\n");
+    EXPECT_EQ(all, "0 1 2 3 7 SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n/usr\n99\n" +
+                       pid + " " + pid + "\n" + pid + " " + pid + "\nCpus_allowed_list:\t" +
+                       std::to_string(allowed_cpus().back()) + "\nhere\n");
     EXPECT_EQ(extra.read_all(), "x\n");
 }
 
@@ -92,7 +95,8 @@ TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
     }
     ASSERT_TRUE(bench.exited(64));
     ASSERT_EQ(bench.pids.size(), 64U);
-    for (int i = 0; i < 64; ++i) EXPECT_EQ(bench.exits[bench.pids[static_cast<std::size_t>(i)]] & 0x7f, 0);
+    for (int i = 0; i < 64; ++i)
+        EXPECT_EQ(bench.exits[bench.pids[static_cast<std::size_t>(i)]] & 0x7f, 0);
 }
 
 // The time that a restart pays for processes. Printed, with a generous bound, for machines differ.
@@ -109,11 +113,14 @@ TEST(Keeper, StartsEightWorkersInMilliseconds) {
             bench.spawn(start);
         }
         ASSERT_TRUE(bench.answered(8 * round));
-        best = std::min(best, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
+        best =
+            std::min(best, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
         for (int i = 0; i < 16; ++i) ASSERT_TRUE(output.read_byte());
-        best_main = std::min(best_main, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
+        best_main = std::min(best_main,
+                             std::chrono::duration<double, std::milli>(boot_now() - begin).count());
         ASSERT_TRUE(bench.exited(8 * round));
     }
-    std::printf("8 workers: all executed after %.2f ms, all have written after %.2f ms\n", best, best_main);
+    std::printf("8 workers: all executed after %.2f ms, all have written after %.2f ms\n", best,
+                best_main);
     EXPECT_LT(best, 500);
 }

@@ -1,5 +1,6 @@
-// The test program is also the keeper that Keeper::restart() starts from /proc/self/exe. It is a subreaper, so that no
-// process of any test can get away from it: at the end it kills what is left, and that is a failure.
+// The test program is also the keeper that Keeper::restart() starts from /proc/self/exe. It is a
+// subreaper, so that no process of any test can get away from it: at the end it kills what is left,
+// and that is a failure.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -71,5 +71,6 @@ TEST(LastLines, CutsLongLinesAndKeepsTheLastStateOfABar) {
     tail.take(out, std::string(10'000'000, 'x'));
     tail.take(out, "\n 10%\r 20%\r");
     tail.take(out, " 30%\ndos\r\n 1%\r 2%\r\n");
-    EXPECT_THAT(tail.lines(), ElementsAre(std::string(LastLines::kLongest, 'x'), " 30%", "dos", " 2%"));
+    EXPECT_THAT(tail.lines(),
+                ElementsAre(std::string(LastLines::kLongest, 'x'), " 30%", "dos", " 2%"));
 }

@@ -38,7 +38,9 @@ struct Rig {
         for (const char* file : {"console", "out", "err"}) ::unlink((folder + "/" + file).c_str());
         ::rmdir(folder.c_str());
     }
-    UniqueFd file() { return UniqueFd(::open((folder + "/console").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)); }
+    UniqueFd file() {
+        return UniqueFd(::open((folder + "/console").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    }
     void run() {
         io.restart();
         io.poll();
@@ -63,8 +65,10 @@ TEST(Output, LinesOfTwoRanksAreNeverTorn) {
     Rig rig;
     const UniqueFd file = rig.file();
     Console console(rig.io, file.get(), "stdout", rig.report);
-    WorkerOutput zero(rig.io, {console_prefix("default", 0), {&console, ""}, {&console, ""}}, rig.report);
-    WorkerOutput one(rig.io, {console_prefix("default", 1), {&console, ""}, {&console, ""}}, rig.report);
+    WorkerOutput zero(rig.io, {console_prefix("default", 0), {&console, ""}, {&console, ""}},
+                      rig.report);
+    WorkerOutput one(rig.io, {console_prefix("default", 1), {&console, ""}, {&console, ""}},
+                     rig.report);
     auto zeros = zero.open(), ones = one.open();
     ASSERT_TRUE(zeros && ones);
     const std::string piece(1 << 20, 'a');
@@ -107,7 +111,8 @@ TEST(Output, OneWorkersBytesPassAsTheyAre) {
     EXPECT_EQ(slurp(rig.folder + "/err"), "warning\n");
 }
 
-// The worker has exited, a process it left holds the pipe: what was printed comes, and nobody waits.
+// The worker has exited, a process it left holds the pipe: what was printed comes, and nobody
+// waits.
 TEST(Output, FinishTakesWhatIsThereAndDoesNotWait) {
     Rig rig;
     const UniqueFd file = rig.file();
@@ -121,7 +126,8 @@ TEST(Output, FinishTakesWhatIsThereAndDoesNotWait) {
     EXPECT_EQ(::write(ends->out.get(), "x", 1), -1);
 }
 
-// Nobody reads the console: the worker goes on until the limit, then waits; all comes when it is read.
+// Nobody reads the console: the worker goes on until the limit, then waits; all comes when it is
+// read.
 TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     Rig rig;
     Pipe slow;
@@ -136,8 +142,10 @@ TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     // On until the pipe stays full: then the loop reads no more for this console.
     for (int full = 0; full < 3;) {
         const ssize_t n = ::write(ends->out.get(), data.data(), 4096);
-        if (n > 0) total += static_cast<std::size_t>(n), full = 0;
-        else ++full;
+        if (n > 0)
+            total += static_cast<std::size_t>(n), full = 0;
+        else
+            ++full;
         rig.run();
     }
     EXPECT_LT(total, std::size_t{3} << 20);
@@ -169,7 +177,8 @@ TEST(Output, AClosedConsoleIsReportedOnce) {
         rig.run();
         ASSERT_EQ(rig.errors.size(), 1U);
         EXPECT_EQ(rig.errors[0].code(), ErrorCode::closed);
-        EXPECT_EQ(rig.errors[0].sentence(), "cannot write to stdout: Broken pipe; nothing more is written there");
+        EXPECT_EQ(rig.errors[0].sentence(),
+                  "cannot write to stdout: Broken pipe; nothing more is written there");
         EXPECT_EQ(console.waiting(), 0U);
     }
 }
@@ -193,7 +202,8 @@ TEST(Output, FlushWritesWithoutTheLoop) {
     std::size_t got = 0;
     std::string buffer(1 << 16, '\0');
     while (console.waiting() > 0) {
-        got += static_cast<std::size_t>(std::max<ssize_t>(::read(pipe.out.get(), buffer.data(), buffer.size()), 0));
+        got += static_cast<std::size_t>(
+            std::max<ssize_t>(::read(pipe.out.get(), buffer.data(), buffer.size()), 0));
         console.flush(std::chrono::milliseconds{1});
     }
     EXPECT_TRUE(console.flush(std::chrono::seconds{1}));

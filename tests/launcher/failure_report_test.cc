@@ -26,19 +26,21 @@ Ending failed() {
 }  // namespace
 
 TEST(FailureReport, SaysNothingAfterASuccess) {
-    EXPECT_THAT(failure_report(ending(Verdict::succeeded, 0, "all 2 workers succeeded"), true), IsEmpty());
+    EXPECT_THAT(failure_report(ending(Verdict::succeeded, 0, "all 2 workers succeeded"), true),
+                IsEmpty());
 }
 
 // Nobody failed: the reason is all there is.
 TEST(FailureReport, SaysTheReasonWhereNoWorkerFailed) {
-    EXPECT_THAT(failure_report(ending(Verdict::unavailable, 69, "too few nodes"), true), ElementsAre("too few nodes"));
+    EXPECT_THAT(failure_report(ending(Verdict::unavailable, 69, "too few nodes"), true),
+                ElementsAre("too few nodes"));
 }
 
 TEST(FailureReport, TellsTheWholeStoryOnOneNode) {
     EXPECT_THAT(failure_report(failed(), true),
-                ElementsAre("first failure: rank 13 exited with 1; restart 3 of 3 used up", "its error: ValueError: no data",
-                            "its last lines:", "    loading", "    Traceback",
-                            "7 other workers failed after it, as a consequence"));
+                ElementsAre("first failure: rank 13 exited with 1; restart 3 of 3 used up",
+                            "its error: ValueError: no data", "its last lines:", "    loading",
+                            "    Traceback", "7 other workers failed after it, as a consequence"));
 }
 
 TEST(FailureReport, IsOneLineOnTheOtherNodes) {
@@ -50,6 +52,8 @@ TEST(FailureReport, IsOneLineOnTheOtherNodes) {
 TEST(FailureReport, LeavesOutWhatIsNotKnown) {
     Ending end = ending(Verdict::worker_failed, 137, "no restart: --max-restarts is 0");
     end.first_failure = killed(2, 9);
-    EXPECT_THAT(failure_report(end, true),
-                ElementsAre("first failure: rank 2 was killed by signal 9; no restart: --max-restarts is 0"));
+    EXPECT_THAT(
+        failure_report(end, true),
+        ElementsAre(
+            "first failure: rank 2 was killed by signal 9; no restart: --max-restarts is 0"));
 }

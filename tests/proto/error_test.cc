@@ -29,10 +29,15 @@ TEST(Error, PrintsItsCodeAndSentence) {
 
 // A name for each code, and none twice: logs are searched for them.
 TEST(Error, NamesEachCode) {
-    const std::pair<ErrorCode, const char*> names[] = {
-        {ErrorCode::internal, "internal"},   {ErrorCode::usage, "usage"},         {ErrorCode::unavailable, "unavailable"},
-        {ErrorCode::timed_out, "timed_out"}, {ErrorCode::exists, "exists"},       {ErrorCode::not_found, "not_found"},
-        {ErrorCode::malformed, "malformed"}, {ErrorCode::refused, "refused"},     {ErrorCode::closed, "closed"}};
+    const std::pair<ErrorCode, const char*> names[] = {{ErrorCode::internal, "internal"},
+                                                       {ErrorCode::usage, "usage"},
+                                                       {ErrorCode::unavailable, "unavailable"},
+                                                       {ErrorCode::timed_out, "timed_out"},
+                                                       {ErrorCode::exists, "exists"},
+                                                       {ErrorCode::not_found, "not_found"},
+                                                       {ErrorCode::malformed, "malformed"},
+                                                       {ErrorCode::refused, "refused"},
+                                                       {ErrorCode::closed, "closed"}};
     for (const auto& [code, name] : names) EXPECT_STREQ(to_string(code), name);
 }
 
@@ -63,5 +68,6 @@ TEST(Result, ValueOfAnErrorThrowsWithItsSentence) {
 
 TEST(Check, EndsTheProcessAndNamesTheCondition) {
     DDPRUN_CHECK(1 + 1 == 2, "never said");
-    EXPECT_DEATH(DDPRUN_CHECK(1 + 1 == 3, "arithmetic is broken"), "arithmetic is broken \\(1 \\+ 1 == 3\\)");
+    EXPECT_DEATH(DDPRUN_CHECK(1 + 1 == 3, "arithmetic is broken"),
+                 "arithmetic is broken \\(1 \\+ 1 == 3\\)");
 }

@@ -66,7 +66,8 @@ struct Peer {
             if (answer) link->send(encode(*answer));
         };
         handlers.on_end = [this](const Error&) { ended = true; };
-        link = std::make_shared<Link>(std::move(socket), kFirstFrameLimit, kNodeFrameLimit, handlers);
+        link =
+            std::make_shared<Link>(std::move(socket), kFirstFrameLimit, kNodeFrameLimit, handlers);
         link->start(Duration{0});
     }
     ~Peer() {
@@ -83,7 +84,8 @@ struct Peer {
     bool ended = false;
 };
 
-// The opening goes out first; its answer brings the link up; then messages pass both ways, in order.
+// The opening goes out first; its answer brings the link up; then messages pass both ways, in
+// order.
 TEST(Client, MeetsThePeerAndTalks) {
     asio::io_context loop;
     Peer peer(loop);
@@ -95,7 +97,8 @@ TEST(Client, MeetsThePeerAndTalks) {
     EXPECT_THAT(node.up, ElementsAre("127.0.0.1"));
     EXPECT_GE(node.client.native_handle(), 0);
     for (const ToLeader& message : examples_to_leader()) node.client.send(message);
-    ASSERT_TRUE(run_until(loop, [&] { return peer.got.size() == examples_to_leader().size() + 1; }));
+    ASSERT_TRUE(
+        run_until(loop, [&] { return peer.got.size() == examples_to_leader().size() + 1; }));
     peer.got.erase(peer.got.begin());
     EXPECT_EQ(peer.got, examples_to_leader());
     EXPECT_TRUE(node.lost.empty());
@@ -116,9 +119,10 @@ TEST(Client, WaitsForAPeerThatIsNotUpYet) {
     std::shared_ptr<Link> link;
     reserved.async_accept([&](boost::system::error_code, tcp::socket socket) {
         accepted = true;
-        link = std::make_shared<Link>(std::move(socket), kFirstFrameLimit, kNodeFrameLimit,
-                                      Link::Handlers{[&](std::string_view) { link->send(encode(examples_to_node()[0])); },
-                                                     [](const Error&) {}});
+        link = std::make_shared<Link>(
+            std::move(socket), kFirstFrameLimit, kNodeFrameLimit,
+            Link::Handlers{[&](std::string_view) { link->send(encode(examples_to_node()[0])); },
+                           [](const Error&) {}});
         link->start(Duration{0});
     });
     EXPECT_TRUE(run_until(loop, [&] { return accepted && !node.up.empty(); }));
@@ -136,7 +140,8 @@ TEST(Client, SaysWhatItMetWhenTheDeadlinePasses) {
     EXPECT_THAT(node.lost[0].sentence(), HasSubstr("Connection refused"));
 }
 
-// A deadline in the past and no candidates at all: an answer all the same, and never from within the call.
+// A deadline in the past and no candidates at all: an answer all the same, and never from within
+// the call.
 TEST(Client, AnswersAnImpossibleCall) {
     asio::io_context loop;
     Node node(loop);
@@ -146,7 +151,8 @@ TEST(Client, AnswersAnImpossibleCall) {
     EXPECT_THAT(node.lost[0].sentence(), HasSubstr("no candidate"));
 }
 
-// A stranger on the first port, who takes the call and talks something else: the second candidate is ours.
+// A stranger on the first port, who takes the call and talks something else: the second candidate
+// is ours.
 TEST(Client, PassesOverAStranger) {
     asio::io_context loop;
     Peer stranger(loop), peer(loop);
@@ -158,7 +164,8 @@ TEST(Client, PassesOverAStranger) {
     EXPECT_EQ(peer.got.size(), 1u);
 }
 
-// Another job's rendezvous on the first port refuses us: the next one is tried. Alone, its word is delivered.
+// Another job's rendezvous on the first port refuses us: the next one is tried. Alone, its word is
+// delivered.
 TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     asio::io_context loop;
     Peer other(loop), peer(loop);
@@ -179,13 +186,14 @@ TEST(Client, CallsAgainAfterACut) {
     Peer peer(loop);
     int ups = 0, losses = 0;
     Lines lines;
-    Client client(loop, lines.log(), {[&](const std::string&) { ++ups; }, [](const ToNode&) {},
-                                      [&](const Error& error) {
-                                          EXPECT_EQ(error.code(), ErrorCode::closed);
-                                          ++losses;
-                                          client.connect({{"127.0.0.1", peer.port()}}, examples_to_leader()[0],
-                                                         kNever);
-                                      }});
+    Client client(
+        loop, lines.log(),
+        {[&](const std::string&) { ++ups; }, [](const ToNode&) {},
+         [&](const Error& error) {
+             EXPECT_EQ(error.code(), ErrorCode::closed);
+             ++losses;
+             client.connect({{"127.0.0.1", peer.port()}}, examples_to_leader()[0], kNever);
+         }});
     client.connect({{"127.0.0.1", peer.port()}}, examples_to_leader()[0], kNever);
     ASSERT_TRUE(run_until(loop, [&] { return ups == 1; }));
     peer.link->drop();
@@ -230,7 +238,8 @@ TEST(Client, ClosesQuietly) {
     settle(loop);
 }
 
-// The keeper's duplicate: when the process is gone (here: only its copy is closed), the frame still arrives.
+// The keeper's duplicate: when the process is gone (here: only its copy is closed), the frame still
+// arrives.
 TEST(Client, LendsItsSocketToTheKeeper) {
     asio::io_context loop;
     Peer peer(loop);
@@ -241,7 +250,8 @@ TEST(Client, LendsItsSocketToTheKeeper) {
         ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
         duplicate = ::dup(node.client.native_handle());
         const std::string bytes = gone_frame({"gpu01", Incarnation{7}});
-        ASSERT_EQ(::write(duplicate, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+        ASSERT_EQ(::write(duplicate, bytes.data(), bytes.size()),
+                  static_cast<ssize_t>(bytes.size()));
         ASSERT_TRUE(run_until(loop, [&] { return peer.got.size() == 2; }));
     }
     ::close(duplicate);

@@ -1,4 +1,5 @@
-// One of each message with every field set, and a ledger entry, for the tests of wire, frames and ledger.
+// One of each message with every field set, and a ledger entry, for the tests of wire, frames and
+// ledger.
 #pragma once
 
 #include "rendezvous/messages.h"
@@ -46,7 +47,8 @@ inline Ending example_ending() {
 }
 
 inline Beat example_beat() {
-    return {9, 8, Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true, 1000, 900};
+    return {9,    8,  Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true,
+            1000, 900};
 }
 
 inline std::vector<ToLeader> examples_to_leader() {

@@ -13,7 +13,8 @@
 namespace ddprun::rendezvous {
 namespace {
 
-// Work is done in the order of posting, on one thread that is not the loop's; results come on the loop.
+// Work is done in the order of posting, on one thread that is not the loop's; results come on the
+// loop.
 TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
     asio::io_context loop;
     FileThread files(loop);
@@ -49,7 +50,8 @@ TEST(FileThread, FinishesPendingWorkAtTheEnd) {
     EXPECT_FALSE(told);
 }
 
-// A file system that hangs: the loop may end, and the destructor gives up after 2 s; what wakes up later harms nobody.
+// A file system that hangs: the loop may end, and the destructor gives up after 2 s; what wakes up
+// later harms nobody.
 TEST(FileThread, LeavesHangingWorkBehind) {
     std::promise<void> release;
     auto finished = std::make_shared<std::promise<void>>();

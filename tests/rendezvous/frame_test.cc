@@ -52,7 +52,8 @@ TEST(FrameReader, TakesAnyPieces) {
 TEST(FrameReader, KnowsAStrangerByItsFirstWrongByte) {
     FrameReader reader(1000);
     reader.add("GET / HTTP/1.1\r\n");
-    EXPECT_THAT(reader.next().error().sentence(), HasSubstr("its first bytes: \"GET / HTTP/1.1..\""));
+    EXPECT_THAT(reader.next().error().sentence(),
+                HasSubstr("its first bytes: \"GET / HTTP/1.1..\""));
     reader.add(stream({"right"}));
     EXPECT_FALSE(reader.next()) << "broken once is broken for ever";
     FrameReader late(1000);
@@ -69,7 +70,8 @@ TEST(FrameReader, RefusesAFrameAboveTheLimit) {
     EXPECT_FALSE(reader.next());
 }
 
-// Random bytes after a right preface, in random pieces: frames or an error, never more than was given.
+// Random bytes after a right preface, in random pieces: frames or an error, never more than was
+// given.
 TEST(FrameReader, SurvivesRandomBytes) {
     std::mt19937 random(7);
     for (int round = 0; round < 2000; ++round) {

@@ -12,7 +12,9 @@ namespace {
 
 constexpr Generation g0{0}, g1{1};
 
-Welcome welcome(std::uint64_t leader = 1, int max_nodes = 2) { return {node("leader", leader), Times{}, {}, max_nodes}; }
+Welcome welcome(std::uint64_t leader = 1, int max_nodes = 2) {
+    return {node("leader", leader), Times{}, {}, max_nodes};
+}
 
 Ack ack(std::int64_t number, std::int64_t beat, std::int64_t entry) {
     Ack a;
@@ -31,7 +33,8 @@ Ack grant(std::int64_t number, std::int64_t beat, Generation held, double remain
 
 }  // namespace
 
-// The first Ack of a connection is echoed at once, news of an entry too; others wait for the next beat.
+// The first Ack of a connection is echoed at once, news of an entry too; others wait for the next
+// beat.
 TEST(LeaseMember, EchoesAtOnceWhatTheLeaderWaitsFor) {
     LeaseMember member;
     member.welcomed(at(0), welcome());
@@ -95,7 +98,8 @@ TEST(LeaseMember, ForgetsNumbersWithTheirConnection) {
     EXPECT_EQ(member.next_beat(), at(1.5));
 }
 
-// `silent` is about other leaders only: the one that asks is not counted, one that never acked neither.
+// `silent` is about other leaders only: the one that asks is not counted, one that never acked
+// neither.
 TEST(LeaseMember, SaysHowLongOtherLeadersAreSilent) {
     LeaseMember member;
     member.welcomed(at(0), welcome(1));

@@ -14,7 +14,8 @@ Lease lease_of_two() { return Lease(members({node("a"), node("b")}), sec(10), fa
 
 }  // namespace
 
-// Nothing is granted before every member has confirmed; then the least recent one counts, plus 0.8 lease.
+// Nothing is granted before every member has confirmed; then the least recent one counts, plus 0.8
+// lease.
 TEST(Lease, IsGrantedWhenAllHaveConfirmed) {
     Lease lease = lease_of_two();
     lease.confirm(node("a"), at(2), at(2.1));

@@ -25,10 +25,12 @@ struct Bench {
     FileThread files{loop};
     Lines lines;
 
-    Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& digest = "abc123") {
+    Result<std::unique_ptr<Ledger>> open(const std::string& path,
+                                         const std::string& digest = "abc123") {
         std::optional<Result<std::unique_ptr<Ledger>>> got;
-        open_ledger_directory(path, digest, files, lines.log(),
-                              [&](Result<std::unique_ptr<Ledger>> opened) { got.emplace(std::move(opened)); });
+        open_ledger_directory(
+            path, digest, files, lines.log(),
+            [&](Result<std::unique_ptr<Ledger>> opened) { got.emplace(std::move(opened)); });
         EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
         return std::move(*got);
     }
@@ -55,7 +57,8 @@ std::vector<std::string> names(const std::string& folder) {
     return list;
 }
 
-// Both kinds keep the same promises: in order, once, one's own repeated create has won, another's has not.
+// Both kinds keep the same promises: in order, once, one's own repeated create has won, another's
+// has not.
 void keeps_the_promises(Bench& bench, Ledger& ledger) {
     EXPECT_TRUE(bench.read(ledger, 0)->empty());
     EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
@@ -81,10 +84,12 @@ TEST(LedgerDirectory, WritesOnceAndLeavesNothingElse) {
     const auto ledger = bench.open(folder / "a/b/8812.0/");
     ASSERT_TRUE(ledger) << ledger.error();
     keeps_the_promises(bench, **ledger);
-    EXPECT_THAT(names(folder / "a/b/8812.0"), ElementsAre("entry-000000.json", "entry-000001.json"));
+    EXPECT_THAT(names(folder / "a/b/8812.0"),
+                ElementsAre("entry-000000.json", "entry-000001.json"));
 }
 
-// Eight processes and four threads each want entry 0: one has won, all others are shown the winner's.
+// Eight processes and four threads each want entry 0: one has won, all others are shown the
+// winner's.
 TEST(LedgerDirectory, OneOfManyWritersWins) {
     const Folder folder;
     std::vector<pid_t> children;
@@ -123,7 +128,8 @@ TEST(LedgerDirectory, NamesACutEntry) {
     const Folder folder;
     const auto ledger = bench.open(folder / "job");
     std::ofstream(folder / "job/entry-000000.json") << R"({"format": "ddprun led)";
-    EXPECT_THAT(bench.read(**ledger, 0).error().sentence(), HasSubstr("job/entry-000000.json is cut"));
+    EXPECT_THAT(bench.read(**ledger, 0).error().sentence(),
+                HasSubstr("job/entry-000000.json is cut"));
     const LedgerCreated created = bench.create(**ledger, example_entry(0));
     EXPECT_EQ(created.outcome, Outcome::failed);
     EXPECT_THAT(created.sentence, HasSubstr("job/entry-000000.json is cut"));
@@ -136,16 +142,19 @@ TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
     std::ofstream(folder / "file") << "in the way";
     const auto blocked = bench.open(folder / "file/job");
     EXPECT_EQ(blocked.error().code(), ErrorCode::unavailable);
-    EXPECT_THAT(blocked.error().sentence(),
-                HasSubstr("file/job: Not a directory; choose another with --ledger=directory:PATH"));
+    EXPECT_THAT(
+        blocked.error().sentence(),
+        HasSubstr("file/job: Not a directory; choose another with --ledger=directory:PATH"));
     EXPECT_EQ(bench.open("/proc/ddprun-ledger").error().code(), ErrorCode::unavailable);
     if (::geteuid() == 0) return;  // root may write everywhere
     std::filesystem::create_directory(folder / "closed");
     std::filesystem::permissions(folder / "closed", std::filesystem::perms::owner_read);
-    EXPECT_THAT(bench.open(folder / "closed").error().sentence(), HasSubstr("Permission denied; choose another"));
+    EXPECT_THAT(bench.open(folder / "closed").error().sentence(),
+                HasSubstr("Permission denied; choose another"));
 }
 
-// A finished job's ledger is moved aside, once as 1, then as 2; another command's too; one's own goes on.
+// A finished job's ledger is moved aside, once as 1, then as 2; another command's too; one's own
+// goes on.
 TEST(LedgerDirectory, SetsFinishedAndForeignLedgersAside) {
     Bench bench;
     const Folder folder;
@@ -162,7 +171,8 @@ TEST(LedgerDirectory, SetsFinishedAndForeignLedgersAside) {
     EXPECT_TRUE(bench.lines.has("job-finished-2, and a new one begins"));
 
     bench.create(**fresh, example_entry(0));
-    EXPECT_EQ(bench.read(**bench.open(folder / "job"), 0)->size(), 1u) << "the same command goes on";
+    EXPECT_EQ(bench.read(**bench.open(folder / "job"), 0)->size(), 1u)
+        << "the same command goes on";
     EXPECT_TRUE(bench.read(**bench.open(folder / "job", "other"), 0)->empty());
     EXPECT_TRUE(bench.lines.has("job-other-1"));
 }

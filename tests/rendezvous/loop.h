@@ -1,5 +1,5 @@
-// What the shell tests share: a loop that is run until a condition holds or a deadline passes, a folder that goes away,
-// and a service with its listener.
+// What the shell tests share: a loop that is run until a condition holds or a deadline passes, a
+// folder that goes away, and a service with its listener.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ inline bool run_until(asio::io_context& loop, const std::function<bool()>& condi
     const auto deadline = std::chrono::steady_clock::now() + within;
     while (!condition()) {
         loop.restart();
-        if (loop.run_one_until(deadline) == 0 && std::chrono::steady_clock::now() >= deadline) return condition();
+        if (loop.run_one_until(deadline) == 0 && std::chrono::steady_clock::now() >= deadline)
+            return condition();
         if (loop.stopped() && !condition()) {  // nothing is left that could make it true
             loop.restart();
             if (loop.poll() == 0 && !condition()) return false;

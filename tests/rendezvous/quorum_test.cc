@@ -55,7 +55,8 @@ TEST(Quorum, SaysWhoIsMissingAndWhenItGivesUp) {
     EXPECT_EQ(waits.what, What::waits);
     EXPECT_EQ(waits.until, at(600));
     EXPECT_EQ(waits.sentence,
-              "still waiting: 5 of 8 nodes joined (min 6), missing gpu03, gpu04, gpu06; giving up in 4 m 30 s");
+              "still waiting: 5 of 8 nodes joined (min 6), missing gpu03, gpu04, gpu06; giving up "
+              "in 4 m 30 s");
 }
 
 TEST(Quorum, IsImpossibleAfterTheJoinTimeout) {
@@ -64,7 +65,8 @@ TEST(Quorum, IsImpossibleAfterTheJoinTimeout) {
     EXPECT_EQ(decide_quorum(input, limits(2, 2), at(599.9)).what, What::waits);
     const QuorumVerdict verdict = decide_quorum(input, limits(2, 2), at(600));
     EXPECT_EQ(verdict.what, What::impossible);
-    EXPECT_EQ(verdict.sentence, "too few nodes: 1 of 2 nodes joined within 10 m 00 s (--join-timeout)");
+    EXPECT_EQ(verdict.sentence,
+              "too few nodes: 1 of 2 nodes joined within 10 m 00 s (--join-timeout)");
 }
 
 TEST(Quorum, NamesAtMostThree) {

@@ -14,7 +14,8 @@ namespace {
 std::string places(const std::vector<Member>& all) {
     std::string text;
     for (const Member& member : all)
-        text += (text.empty() ? "" : " ") + member.node.name + ":" + std::to_string(member.rank_offset);
+        text +=
+            (text.empty() ? "" : " ") + member.node.name + ":" + std::to_string(member.rank_offset);
     return text;
 }
 
@@ -40,40 +41,56 @@ TEST(RankAssignment, ComparesNamesAsPeopleDo) {
 // Each way to order the first generation counts only where the one before says nothing.
 TEST(RankAssignment, OrdersTheFirstTimeByListThenNodeRankThenName) {
     EXPECT_EQ(places(assign_ranks(come({"n10", "n2", "n1"}), {}, {}, 3)), "n1:0 n2:1 n10:2");
-    EXPECT_EQ(places(assign_ranks(come({"n1", "n2", "n3"}), {}, {"n3", "n1", "n2"}, 3)), "n3:0 n1:1 n2:2");
-    EXPECT_EQ(places(assign_ranks({{node("a"), offer_of_rank(1)}, {node("b"), offer_of_rank(0)}, {node("c"), offer()}}, {}, {}, 3)),
-              "b:0 a:1 c:2");
+    EXPECT_EQ(places(assign_ranks(come({"n1", "n2", "n3"}), {}, {"n3", "n1", "n2"}, 3)),
+              "n3:0 n1:1 n2:2");
+    EXPECT_EQ(
+        places(assign_ranks(
+            {{node("a"), offer_of_rank(1)}, {node("b"), offer_of_rank(0)}, {node("c"), offer()}},
+            {}, {}, 3)),
+        "b:0 a:1 c:2");
 }
 
 TEST(RankAssignment, GivesEachNodeAsManyRanksAsSlots) {
-    EXPECT_EQ(places(assign_ranks({{node("a"), offer(4)}, {node("b"), offer(2)}, {node("c"), offer(8)}}, {}, {}, 3)),
-              "a:0 b:4 c:6");
+    EXPECT_EQ(
+        places(assign_ranks({{node("a"), offer(4)}, {node("b"), offer(2)}, {node("c"), offer(8)}},
+                            {}, {}, 3)),
+        "a:0 b:4 c:6");
 }
 
 // b is gone, d was a spare: d gets b's rank, nobody else moves.
 TEST(RankAssignment, PutsAReplacementIntoTheFreePlace) {
-    EXPECT_EQ(places(assign_ranks(come({"a", "c", "d"}), members({node("a"), node("b"), node("c")}), {}, 3)), "a:0 d:1 c:2");
+    EXPECT_EQ(places(assign_ranks(come({"a", "c", "d"}), members({node("a"), node("b"), node("c")}),
+                                  {}, 3)),
+              "a:0 d:1 c:2");
 }
 
 // A new process on b's host comes before the spare in the alphabet.
 TEST(RankAssignment, PrefersANewProcessOfTheSameNode) {
-    const std::vector<Candidate> here{{node("a"), offer()}, {node("aa"), offer()}, {node("b", 2), offer()}};
+    const std::vector<Candidate> here{
+        {node("a"), offer()}, {node("aa"), offer()}, {node("b", 2), offer()}};
     const auto next = assign_ranks(here, members({node("a"), node("b")}), {}, 2);
     EXPECT_EQ(places(next), "a:0 b:1");
     EXPECT_EQ(next[1].node.incarnation, Incarnation{2});
 }
 
 TEST(RankAssignment, KeepsTheOrderWhenTheWorldShrinks) {
-    EXPECT_EQ(places(assign_ranks(come({"a", "d", "c"}), members({node("d"), node("b"), node("c"), node("a")}), {}, 4)), "d:0 c:1 a:2");
+    EXPECT_EQ(places(assign_ranks(come({"a", "d", "c"}),
+                                  members({node("d"), node("b"), node("c"), node("a")}), {}, 4)),
+              "d:0 c:1 a:2");
 }
 
 TEST(RankAssignment, AppendsNewNodesWhenTheWorldGrows) {
-    EXPECT_EQ(places(assign_ranks(come({"a", "b", "m"}), members({node("m")}), {}, 3)), "m:0 a:1 b:2");
+    EXPECT_EQ(places(assign_ranks(come({"a", "b", "m"}), members({node("m")}), {}, 3)),
+              "m:0 a:1 b:2");
 }
 
 // Two places only: who was a member stays one, whatever its name.
 TEST(RankAssignment, LeavesSparesOut) {
-    EXPECT_EQ(places(assign_ranks(come({"a", "b", "y", "z"}), members({node("y"), node("z")}), {}, 2)), "y:0 z:1");
+    EXPECT_EQ(
+        places(assign_ranks(come({"a", "b", "y", "z"}), members({node("y"), node("z")}), {}, 2)),
+        "y:0 z:1");
     EXPECT_EQ(places(assign_ranks(come({"a", "b", "c"}), {}, {}, 2)), "a:0 b:1");
-    EXPECT_EQ(places(assign_ranks(come({"a", "c"}), members({node("a"), node("b"), node("c")}), {}, 1)), "a:0");
+    EXPECT_EQ(
+        places(assign_ranks(come({"a", "c"}), members({node("a"), node("b"), node("c")}), {}, 1)),
+        "a:0");
 }

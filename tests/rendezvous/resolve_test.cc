@@ -13,8 +13,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::IsEmpty;
+using testing::Not;
 
 Result<Addresses> look_up(const std::string& host, Duration limit = std::chrono::seconds{10}) {
     asio::io_context loop;
@@ -42,7 +42,8 @@ TEST(Resolve, FindsNamesAndAliasesInAHostsFile) {
 }
 
 TEST(Resolve, ReadsWhatGetentSays) {
-    EXPECT_THAT(texts(parse_ahosts("10.0.0.3      STREAM gpu03\n10.0.0.3      DGRAM\nfe80::2 STREAM\nbad\n")),
+    EXPECT_THAT(texts(parse_ahosts(
+                    "10.0.0.3      STREAM gpu03\n10.0.0.3      DGRAM\nfe80::2 STREAM\nbad\n")),
                 ElementsAre("10.0.0.3", "fe80::2"));
 }
 
@@ -55,7 +56,8 @@ TEST(Resolve, TakesLiteralAddressesAndTheLocalHost) {
     EXPECT_TRUE(look_up(own)) << own;
 }
 
-// An unknown name goes the whole way to the child, and its end is the answer; no child is left behind.
+// An unknown name goes the whole way to the child, and its end is the answer; no child is left
+// behind.
 TEST(Resolve, SaysWhoIsUnknown) {
     const auto result = look_up("no-such-host.invalid");
     ASSERT_FALSE(result);

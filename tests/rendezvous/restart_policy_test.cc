@@ -16,7 +16,9 @@ struct Job {
     RestartHistory history{};
     bool progressed = false;  // of each generation from here on
 
-    std::string fails(const WorkerOutcome& failure) { return decide_restart(history, failure, progressed, with).sentence; }
+    std::string fails(const WorkerOutcome& failure) {
+        return decide_restart(history, failure, progressed, with).sentence;
+    }
 };
 
 }  // namespace
@@ -24,9 +26,10 @@ struct Job {
 // auto is 3, but a job that has never made progress has a fault of its own.
 TEST(RestartPolicy, AutoRestartsOnlyWhatHasMadeProgress) {
     Job job{limits(1, 1)};
-    EXPECT_EQ(job.fails(exited(0, 1)),
-              "no restart: the job has never made progress, so this is taken for a fault of the program "
-              "(--max-restarts=N restarts all the same)");
+    EXPECT_EQ(
+        job.fails(exited(0, 1)),
+        "no restart: the job has never made progress, so this is taken for a fault of the program "
+        "(--max-restarts=N restarts all the same)");
     EXPECT_EQ(job.history.restarts, 0);
     job.progressed = true;
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 3");
@@ -52,13 +55,15 @@ TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 1 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 2 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")),
-              "crash loop: 3 generations in a row died of the same cause before they made progress (--crash-loop)");
+              "crash loop: 3 generations in a row died of the same cause before they made progress "
+              "(--crash-loop)");
 }
 
 // Another rank, another code or another error begins the count anew; so does progress.
 TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     Job job{limits(1, 1, 9)};
-    for (const WorkerOutcome& failure : {exited(0, 1, "a"), exited(0, 1, "b"), exited(0, 2, "b"), exited(1, 2, "b"), killed(1, 9)}) {
+    for (const WorkerOutcome& failure : {exited(0, 1, "a"), exited(0, 1, "b"), exited(0, 2, "b"),
+                                         exited(1, 2, "b"), killed(1, 9)}) {
         job.fails(failure);
         EXPECT_EQ(job.history.in_a_row, 1) << failure.sentence;
     }
@@ -72,7 +77,8 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
 TEST(RestartPolicy, CrashLoopOfZeroIsOff) {
     Job job{limits(1, 1, 9)};
     job.with.crash_loop = 0;
-    for (int i = 1; i <= 9; ++i) EXPECT_EQ(job.fails(exited(0, 1)), "restart " + std::to_string(i) + " of 9");
+    for (int i = 1; i <= 9; ++i)
+        EXPECT_EQ(job.fails(exited(0, 1)), "restart " + std::to_string(i) + " of 9");
 }
 
 TEST(RestartPolicy, TellsWorkersTheBudgetInNumbers) {

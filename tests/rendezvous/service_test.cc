@@ -6,9 +6,9 @@
 #include <boost/asio/write.hpp>
 
 #include "rendezvous/client.h"
+#include "rendezvous/frame.h"
 #include "rendezvous/ledger_memory.h"
 #include "rendezvous/wire.h"
-#include "rendezvous/frame.h"
 #include "tests/rendezvous/examples.h"
 #include "tests/rendezvous/loop.h"
 
@@ -17,7 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The service of a job of `nodes`, on a port of its own, with the real machine and a ledger in memory.
+// The service of a job of `nodes`, on a port of its own, with the real machine and a ledger in
+// memory.
 struct Leader {
     Leader(asio::io_context& loop, int nodes) : ledger(loop) {
         MachineConfig config;
@@ -28,10 +29,11 @@ struct Leader {
         config.seed = 1;
         auto acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
-        service.emplace(loop, std::move(acceptor), config, ledger, lines.log(), [this](const Ending& with) {
-            ending = with;
-            service.reset();  // allowed within its own callback
-        });
+        service.emplace(loop, std::move(acceptor), config, ledger, lines.log(),
+                        [this](const Ending& with) {
+                            ending = with;
+                            service.reset();  // allowed within its own callback
+                        });
         service->start();
     }
     LedgerMemory ledger;
@@ -43,7 +45,8 @@ struct Leader {
 
 // What a node says by itself: Hello, Join, and a Beat that echoes each of the first Acks.
 struct Script {
-    explicit Script(const std::string& name) : id{name, Incarnation{std::hash<std::string>{}(name)}} {}
+    explicit Script(const std::string& name)
+        : id{name, Incarnation{std::hash<std::string>{}(name)}} {}
 
     Hello hello(const std::string& run_id = "8812") const { return {run_id, id, "0.1.0", 0}; }
     std::optional<ToLeader> answer(const ToNode& message) {
@@ -104,11 +107,14 @@ struct Stranger {
         read();
     }
     void read() {
-        socket.async_read_some(asio::buffer(piece), [this](boost::system::error_code error, std::size_t size) {
-            told.append(piece, size);
-            if (error) ended = true;
-            else read();
-        });
+        socket.async_read_some(asio::buffer(piece),
+                               [this](boost::system::error_code error, std::size_t size) {
+                                   told.append(piece, size);
+                                   if (error)
+                                       ended = true;
+                                   else
+                                       read();
+                               });
     }
     tcp::socket socket;
     char piece[4096];
@@ -132,7 +138,8 @@ TEST(Service, TwoNodesMeet) {
     EXPECT_TRUE(world.find(second.id));
 }
 
-// Both report success: everyone is told the end, then the service is closed, once all has been flushed.
+// Both report success: everyone is told the end, then the service is closed, once all has been
+// flushed.
 TEST(Service, TellsTheEndAndCloses) {
     asio::io_context loop;
     Leader leader(loop, 2);
@@ -169,8 +176,8 @@ TEST(Service, RefusesAnotherRun) {
     EXPECT_THAT(node.find<Refused>()->sentence, HasSubstr("8812"));
 }
 
-// Each kind of rubbish closes its own connection with a line that names the peer, gets no byte of answer, and harms
-// nobody: a node that calls afterwards is welcome.
+// Each kind of rubbish closes its own connection with a line that names the peer, gets no byte of
+// answer, and harms nobody: a node that calls afterwards is welcome.
 TEST(Service, ClosesOnGarbage) {
     asio::io_context loop;
     Leader leader(loop, 2);
@@ -184,7 +191,8 @@ TEST(Service, ClosesOnGarbage) {
         ASSERT_TRUE(run_until(loop, [&] { return stranger.ended; }));
         EXPECT_EQ(stranger.told, "");
         const std::string peer = std::to_string(stranger.socket.local_endpoint().port());
-        EXPECT_TRUE(leader.lines.has("127.0.0.1:" + peer)) << testing::PrintToString(leader.lines.all);
+        EXPECT_TRUE(leader.lines.has("127.0.0.1:" + peer))
+            << testing::PrintToString(leader.lines.all);
     }
     RemoteNode node(loop, "gpu01");
     node.call(leader.port);

@@ -30,7 +30,8 @@ TEST(Wire, CarriesEveryMessageToTheNodeUnchanged) {
     }
 }
 
-// Every cut of every message, and thousands of altered ones: an answer, never a crash; what is taken is within limits.
+// Every cut of every message, and thousands of altered ones: an answer, never a crash; what is
+// taken is within limits.
 TEST(Wire, SurvivesCutAndAlteredBytes) {
     std::mt19937 random(1);
     for (const ToLeader& message : examples_to_leader()) {
@@ -39,7 +40,8 @@ TEST(Wire, SurvivesCutAndAlteredBytes) {
             if (!decode_to_leader(bytes.substr(0, size))) continue;
         for (int i = 0; i < 3000; ++i) {
             std::string altered = bytes;
-            for (int n = 0; n < 3; ++n) altered[random() % altered.size()] = static_cast<char>(random());
+            for (int n = 0; n < 3; ++n)
+                altered[random() % altered.size()] = static_cast<char>(random());
             const auto taken = decode_to_leader(altered);
             if (taken && std::holds_alternative<Join>(*taken)) {
                 EXPECT_GE(std::get<Join>(*taken).offer.slots, 1);
@@ -50,7 +52,8 @@ TEST(Wire, SurvivesCutAndAlteredBytes) {
     for (const ToNode& message : examples_to_node()) {
         for (int i = 0; i < 3000; ++i) {
             std::string altered = encode(message);
-            for (int n = 0; n < 3; ++n) altered[random() % altered.size()] = static_cast<char>(random());
+            for (int n = 0; n < 3; ++n)
+                altered[random() % altered.size()] = static_cast<char>(random());
             const auto taken = decode_to_node(altered);
             if (taken && std::holds_alternative<Assigned>(*taken)) {
                 EXPECT_FALSE(std::get<Assigned>(*taken).assignment.members.empty());
@@ -79,8 +82,9 @@ TEST(Wire, NamesTheFieldThatIsWrong) {
               "Join.offer.slots: 4097 is not 1..4096");
     EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_store_port(65536); }),
               "Join.offer.store_port: 65536 is not 0..65535");
-    EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_address(std::string(300, 'a')); }),
-              "Join.offer.address: 300 bytes (limit 255)");
+    EXPECT_EQ(
+        fault_of_join([](link::Join& j) { j.mutable_offer()->set_address(std::string(300, 'a')); }),
+        "Join.offer.address: 300 bytes (limit 255)");
     EXPECT_THAT(fault_of_join([](link::Join& j) { j.mutable_beat()->set_floor(-2); }),
                 HasSubstr("Join.beat.floor: -2 is not -1.."));
     EXPECT_THAT(fault_of_join([](link::Join& j) {
@@ -95,7 +99,8 @@ TEST(Wire, RefusesAnAssignmentWhoseRanksDoNotAddUp) {
     EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(),
                 HasSubstr("Assigned.assignment.members: rank offset 3 of gpu02 is not 4"));
     assigned.assignment = {};
-    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(), HasSubstr("there is none"));
+    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(),
+                HasSubstr("there is none"));
 }
 
 TEST(Wire, RefusesAMessageItDoesNotKnow) {
@@ -108,7 +113,8 @@ TEST(Wire, CutsTheTextsOfAReport) {
     WorkerOutcome loud = example_outcome();
     loud.sentence.assign(10000, 's');
     loud.tail.assign(3, std::string(5000, 't'));
-    const std::string bytes = encode(ToLeader(Report{Generation{1}, true, std::vector(4096, loud)}));
+    const std::string bytes =
+        encode(ToLeader(Report{Generation{1}, true, std::vector(4096, loud)}));
     EXPECT_LT(bytes.size(), kNodeFrameLimit);
     const auto back = decode_to_leader(bytes);
     ASSERT_TRUE(back) << back.error();

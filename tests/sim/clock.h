@@ -1,5 +1,5 @@
-// Virtual time: the queue of all that will happen, each node's own clock, and the one source of chance. The true time
-// stands in Time too; no node ever sees it. One thread; owned by the World.
+// Virtual time: the queue of all that will happen, each node's own clock, and the one source of
+// chance. The true time stands in Time too; no node ever sees it. One thread; owned by the World.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class Random {
     std::mt19937_64 engine_;
 };
 
-// The queue of events on true time. Events of the same moment happen in the order in which they were asked for.
+// The queue of events on true time. Events of the same moment happen in the order in which they
+// were asked for.
 class Clock {
   public:
     using Action = std::function<void()>;

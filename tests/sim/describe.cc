@@ -23,16 +23,16 @@ std::string text(Duration duration) {
     return duration == Duration::max() ? "ever" : std::to_string(duration.count() / 1000) + "us";
 }
 
-std::string text(Time time) {
-    return time == kNever ? "never" : text(time.time_since_epoch());
+std::string text(Time time) { return time == kNever ? "never" : text(time.time_since_epoch()); }
+
+std::string text(const rendezvous::NodeId& node) {
+    return node.name + "#" + text(node.incarnation);
 }
 
-std::string text(const rendezvous::NodeId& node) { return node.name + "#" + text(node.incarnation); }
-
 std::string text(const rendezvous::Beat& beat) {
-    return "n" + text(beat.number) + " e" + text(beat.echo) + " floor" + text(beat.floor) + " seen" +
-           text(beat.seen) + " run" + text(beat.running) + " silent " + text(beat.silent) +
-           (beat.progressed ? " progressed" : "");
+    return "n" + text(beat.number) + " e" + text(beat.echo) + " floor" + text(beat.floor) +
+           " seen" + text(beat.seen) + " run" + text(beat.running) + " silent " +
+           text(beat.silent) + (beat.progressed ? " progressed" : "");
 }
 
 std::string text(const rendezvous::WorkerOutcome& outcome) {
@@ -65,20 +65,20 @@ std::string describe(const rendezvous::Assignment& assignment) {
 
 std::string describe(const rendezvous::ToLeader& message) {
     using namespace rendezvous;
-    return std::visit(
-        Overloaded{[](const Hello& m) { return "Hello " + text(m.node); },
-                   [](const Join& m) { return "Join " + text(m.beat); },
-                   [](const Beat& m) { return "Beat " + text(m); },
-                   [](const Report& m) {
-                       std::string line = "Report g" + text(m.generation) +
-                                          (m.complete ? " complete" : " partial");
-                       for (const auto& outcome : m.outcomes) line += ", " + text(outcome);
-                       return line;
-                   },
-                   [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
-                   [](const Leave& m) { return "Leave " + m.reason; },
-                   [](const Gone& m) { return "Gone " + text(m.node); }},
-        message);
+    return std::visit(Overloaded{[](const Hello& m) { return "Hello " + text(m.node); },
+                                 [](const Join& m) { return "Join " + text(m.beat); },
+                                 [](const Beat& m) { return "Beat " + text(m); },
+                                 [](const Report& m) {
+                                     std::string line = "Report g" + text(m.generation) +
+                                                        (m.complete ? " complete" : " partial");
+                                     for (const auto& outcome : m.outcomes)
+                                         line += ", " + text(outcome);
+                                     return line;
+                                 },
+                                 [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
+                                 [](const Leave& m) { return "Leave " + m.reason; },
+                                 [](const Gone& m) { return "Gone " + text(m.node); }},
+                      message);
 }
 
 std::string describe(const rendezvous::ToNode& message) {
@@ -120,37 +120,37 @@ std::string describe(const rendezvous::Event& event) {
 std::string describe(const rendezvous::Effect& effect) {
     using namespace rendezvous;
     return std::visit(
-        Overloaded{[](const Send& e) { return "to s" + text(e.session) + " " + describe(e.message); },
-                   [](const Close& e) { return "Close s" + text(e.session); },
-                   [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
-                   [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
-                   [](const Closed& e) { return "Closed " + describe(e.ending); },
-                   [](const Note& e) { return "note: " + e.sentence; }},
+        Overloaded{
+            [](const Send& e) { return "to s" + text(e.session) + " " + describe(e.message); },
+            [](const Close& e) { return "Close s" + text(e.session); },
+            [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
+            [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
+            [](const Closed& e) { return "Closed " + describe(e.ending); },
+            [](const Note& e) { return "note: " + e.sentence; }},
         effect);
 }
 
 std::string describe(const agent::Event& event) {
     using namespace agent;
     return std::visit(
-        Overloaded{
-            [](const Started&) { return std::string("Started"); },
-            [](const LinkUp&) { return std::string("LinkUp"); },
-            [](const LinkLost& e) { return "LinkLost " + e.sentence; },
-            [](const MessageCame& e) { return describe(e.message); },
-            [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
-            [](const WorkerNotStarted& e) {
-                return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
-            },
-            [](const WorkerExited& e) {
-                return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
-            },
-            [](const Swept& e) { return "Swept g" + text(e.generation); },
-            [](const KeeperDied&) { return std::string("KeeperDied"); },
-            [](const KeeperBack&) { return std::string("KeeperBack"); },
-            [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
-            [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
-            [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
-            [](const Tick&) { return std::string("Tick"); }},
+        Overloaded{[](const Started&) { return std::string("Started"); },
+                   [](const LinkUp&) { return std::string("LinkUp"); },
+                   [](const LinkLost& e) { return "LinkLost " + e.sentence; },
+                   [](const MessageCame& e) { return describe(e.message); },
+                   [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
+                   [](const WorkerNotStarted& e) {
+                       return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
+                   },
+                   [](const WorkerExited& e) {
+                       return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
+                   },
+                   [](const Swept& e) { return "Swept g" + text(e.generation); },
+                   [](const KeeperDied&) { return std::string("KeeperDied"); },
+                   [](const KeeperBack&) { return std::string("KeeperBack"); },
+                   [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
+                   [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
+                   [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
+                   [](const Tick&) { return std::string("Tick"); }},
         event);
 }
 

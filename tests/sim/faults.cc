@@ -16,20 +16,34 @@ bool needs_time(Fault::Kind kind) {
 
 const char* to_string(Fault::Kind kind) {
     switch (kind) {
-        case Fault::Kind::worker_fails: return "worker_fails";
-        case Fault::Kind::workers_stubborn: return "workers_stubborn";
-        case Fault::Kind::keeper_dies: return "keeper_dies";
-        case Fault::Kind::stop_asked: return "stop_asked";
-        case Fault::Kind::process_killed: return "process_killed";
-        case Fault::Kind::process_replaced: return "process_replaced";
-        case Fault::Kind::host_lost: return "host_lost";
-        case Fault::Kind::host_paused: return "host_paused";
-        case Fault::Kind::process_frozen: return "process_frozen";
-        case Fault::Kind::connection_dropped: return "connection_dropped";
-        case Fault::Kind::cut_off: return "cut_off";
-        case Fault::Kind::cut_from_leader: return "cut_from_leader";
-        case Fault::Kind::cut_to_leader: return "cut_to_leader";
-        case Fault::Kind::ledger_stalls: return "ledger_stalls";
+        case Fault::Kind::worker_fails:
+            return "worker_fails";
+        case Fault::Kind::workers_stubborn:
+            return "workers_stubborn";
+        case Fault::Kind::keeper_dies:
+            return "keeper_dies";
+        case Fault::Kind::stop_asked:
+            return "stop_asked";
+        case Fault::Kind::process_killed:
+            return "process_killed";
+        case Fault::Kind::process_replaced:
+            return "process_replaced";
+        case Fault::Kind::host_lost:
+            return "host_lost";
+        case Fault::Kind::host_paused:
+            return "host_paused";
+        case Fault::Kind::process_frozen:
+            return "process_frozen";
+        case Fault::Kind::connection_dropped:
+            return "connection_dropped";
+        case Fault::Kind::cut_off:
+            return "cut_off";
+        case Fault::Kind::cut_from_leader:
+            return "cut_from_leader";
+        case Fault::Kind::cut_to_leader:
+            return "cut_to_leader";
+        case Fault::Kind::ledger_stalls:
+            return "ledger_stalls";
     }
     return "?";
 }

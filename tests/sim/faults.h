@@ -1,4 +1,5 @@
-// What goes wrong in a virtual job, and when: a plan of faults from a seed. Plain values; World::apply makes them happen.
+// What goes wrong in a virtual job, and when: a plan of faults from a seed. Plain values;
+// World::apply makes them happen.
 #pragma once
 
 #include <string>
@@ -34,7 +35,8 @@ struct Fault {
 const char* to_string(Fault::Kind kind);
 std::string to_text(const Fault& fault);
 
-// Some faults of some kinds within `horizon`, half of the time close together. The leader's host (0) may be lost too.
+// Some faults of some kinds within `horizon`, half of the time close together. The leader's host
+// (0) may be lost too.
 std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon);
 
 }  // namespace ddprun::sim

@@ -1,5 +1,5 @@
-// What stands on one virtual host: its clock, its ddprun processes one after the other, the keeper of each, and the
-// workers. Plain state; World and Keeper move it.
+// What stands on one virtual host: its clock, its ddprun processes one after the other, the keeper
+// of each, and the workers. Plain state; World and Keeper move it.
 #pragma once
 
 #include <deque>
@@ -46,7 +46,7 @@ struct Process {
     int host = 0;
     rendezvous::NodeId id;
     bool alive = true;
-    Time frozen_until{};  // true time, as all times here but those of machines
+    Time frozen_until{};        // true time, as all times here but those of machines
     std::deque<Pending> inbox;  // what came while it could not run
 
     std::optional<agent::Machine> agent;
@@ -54,7 +54,7 @@ struct Process {
     int connection = -1;
     bool link_up = false;  // somebody has answered our Hello
     Time first_up = kNever;
-    int attempt = 0;       // number of the newest Connect
+    int attempt = 0;           // number of the newest Connect
     Time call_until = kNever;  // its deadline, on the host's clock
     rendezvous::Hello hello;
     bool signalled = false;  // told to stop by its user
@@ -79,7 +79,8 @@ struct Host {
     bool resumed_stale = false;  // its deadline had passed while it was paused
     Process* process = nullptr;  // the newest
     std::vector<Worker> workers;
-    Time disturbed_until = kLongAgo;  // by a pause, a freeze, a cut connection; for the judgement at the end
+    Time disturbed_until =
+        kLongAgo;  // by a pause, a freeze, a cut connection; for the judgement at the end
 };
 
 }  // namespace ddprun::sim

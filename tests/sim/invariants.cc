@@ -14,9 +14,7 @@ using rendezvous::Verdict;
 
 namespace {
 
-std::string name(Generation generation) {
-    return "generation " + std::to_string(generation.value);
-}
+std::string name(Generation generation) { return "generation " + std::to_string(generation.value); }
 
 }  // namespace
 
@@ -198,9 +196,11 @@ void Invariants::at_end() {
         if (process->alive && !process->exit)
             world_.violation(who + " has not exited in " + ddprun::to_text(world_.now() - Time{}));
         if (process->alive && process->service && !process->closed)
-            world_.violation("the service has not closed in " + ddprun::to_text(world_.now() - Time{}));
+            world_.violation("the service has not closed in " +
+                             ddprun::to_text(world_.now() - Time{}));
         if (process->signalled || !process->exit || !end ||
-            process->exit->verdict == end->ending.verdict) continue;
+            process->exit->verdict == end->ending.verdict)
+            continue;
         const Time told = world_.processes().front()->closed_at;
         if (told == kNever) continue;
         const Time from = ended_at_ - world_.lease(2), until = told + world_.lease(1);

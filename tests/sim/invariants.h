@@ -1,5 +1,5 @@
-// What must hold in each moment of a virtual job, and at its end. Looks at the true state of the world, which no node
-// sees; says what it finds through World::violation. Owned by the World.
+// What must hold in each moment of a virtual job, and at its end. Looks at the true state of the
+// world, which no node sees; says what it finds through World::violation. Owned by the World.
 #pragma once
 
 #include <map>
@@ -18,24 +18,26 @@ class Invariants {
     explicit Invariants(World& world) : world_(world) {}
 
     // ---- at what happens
-    // Workers start only for a generation in the ledger, of which the node is a member and sees the same world, once,
-    // and with a deadline before them where there are other nodes.
-    void spawned(const Host& host, const Process& process,
-                 const rendezvous::Assignment& assignment, bool guarded, Time deadline);
-    // An entry is well formed and follows the ones before: one assignment a generation, ranks contiguous, within limits,
-    // restarts within budget and never more than there were failures; an end has its reason.
+    // Workers start only for a generation in the ledger, of which the node is a member and sees the
+    // same world, once, and with a deadline before them where there are other nodes.
+    void spawned(const Host& host, const Process& process, const rendezvous::Assignment& assignment,
+                 bool guarded, Time deadline);
+    // An entry is well formed and follows the ones before: one assignment a generation, ranks
+    // contiguous, within limits, restarts within budget and never more than there were failures; an
+    // end has its reason.
     void appended(const rendezvous::LedgerEntry& entry);
-    void worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome,
-                      bool natural);
+    void worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome, bool natural);
     // Nobody leaves workers behind, and nobody claims another end than the one recorded.
     void exited(const Process& process, const rendezvous::Ending& ending);
 
     // ---- after each step
-    // No node runs workers of two generations; no two generations train at once; none runs beyond its deadline.
+    // No node runs workers of two generations; no two generations train at once; none runs beyond
+    // its deadline.
     void after_step();
 
     // ---- at the end
-    // All that live have exited in bounded time; who was connected when the job ended has the same verdict.
+    // All that live have exited in bounded time; who was connected when the job ended has the same
+    // verdict.
     void at_end();
 
   private:
@@ -47,9 +49,9 @@ class Invariants {
 
     World& world_;
     std::map<Generation, std::vector<rendezvous::WorkerOutcome>> failures_;  // of their own
-    std::map<Generation, std::set<int>> successes_;                         // ranks that exited 0
-    std::set<std::pair<Generation, int>> spawned_;  // on that host
-    Time ended_at_ = kNever;                        // when the end was recorded
+    std::map<Generation, std::set<int>> successes_;                          // ranks that exited 0
+    std::set<std::pair<Generation, int>> spawned_;                           // on that host
+    Time ended_at_ = kNever;  // when the end was recorded
 };
 
 }  // namespace ddprun::sim

@@ -26,10 +26,11 @@ void Keeper::check_deadline(int number) {
     if (living() == 0) return;
     world_.trace(host_, "keeper: the deadline has passed");
     kill_all();
-    world_.clock().after(world_.lease(0.1), [this] {  // a frozen ddprun has not said that it noticed
-        if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
-            world_.kill_process(host_);
-    });
+    world_.clock().after(
+        world_.lease(0.1), [this] {  // a frozen ddprun has not said that it noticed
+            if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
+                world_.kill_process(host_);
+        });
 }
 
 void Keeper::spawn(const rendezvous::Assignment& assignment) {
@@ -62,9 +63,9 @@ void Keeper::start(Generation generation, std::int64_t pid) {
     const bool late = host_.clock.local(world_.now()) >= deadline_ &&
                       world_.config().mutation != Mutation::keeper_ignores_deadlines;
     if (late || orphaned_) {
-        world_.post_agent(process_, agent::WorkerNotStarted{generation, worker->local_rank,
-                                                            "the deadline has passed before exec",
-                                                            126});
+        world_.post_agent(process_,
+                          agent::WorkerNotStarted{generation, worker->local_rank,
+                                                  "the deadline has passed before exec", 126});
         std::erase_if(host_.workers, [pid](const Worker& each) { return each.pid == pid; });
         check_swept();
         return;
@@ -85,8 +86,8 @@ void Keeper::live(std::int64_t pid) {
             return;
         const bool waits = worker->behaviour.exit_code == 0 && !world_.complete(worker->generation);
         if (world_.paused(host_) || waits) {  // nobody finishes before all have begun
-            worker->behaviour.life = world_.lease(0.05) +
-                                     std::max(Duration{}, host_.paused_until - world_.now());
+            worker->behaviour.life =
+                world_.lease(0.05) + std::max(Duration{}, host_.paused_until - world_.now());
             live(pid);
             return;
         }
@@ -99,8 +100,7 @@ void Keeper::signal(int number) {
         if (worker.owner != process_.id.incarnation) continue;
         if (number == SIGKILL) {
             kill(worker);
-        } else if (number != 0 && worker.alive && !worker.behaviour.stubborn &&
-                   !worker.told_stop) {
+        } else if (number != 0 && worker.alive && !worker.behaviour.stubborn && !worker.told_stop) {
             worker.told_stop = true;
             world_.clock().after(
                 world_.random().span({}, world_.lease(0.2)), [this, pid = worker.pid, number] {
@@ -211,10 +211,9 @@ void Keeper::check_swept() {
 }
 
 int Keeper::living() const {
-    return static_cast<int>(
-        std::count_if(host_.workers.begin(), host_.workers.end(), [this](const Worker& worker) {
-            return worker.owner == process_.id.incarnation;
-        }));
+    return static_cast<int>(std::count_if(
+        host_.workers.begin(), host_.workers.end(),
+        [this](const Worker& worker) { return worker.owner == process_.id.incarnation; }));
 }
 
 Worker* Keeper::find(std::int64_t pid) {

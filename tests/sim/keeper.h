@@ -1,6 +1,7 @@
-// The keeper of one ddprun and the workers below it, as the world model knows them: starts on request, kills at the
-// deadline, kills a ddprun that stays frozen after it, and says Gone when ddprun has died and nothing is left.
-// A kill takes 0..0.04 lease. Owned by its Process; the workers themselves lie on the Host.
+// The keeper of one ddprun and the workers below it, as the world model knows them: starts on
+// request, kills at the deadline, kills a ddprun that stays frozen after it, and says Gone when
+// ddprun has died and nothing is left. A kill takes 0..0.04 lease. Owned by its Process; the
+// workers themselves lie on the Host.
 #pragma once
 
 #include "tests/sim/host.h"
@@ -39,10 +40,10 @@ class Keeper {
     Host& host_;
     Process& process_;
     Time deadline_ = kNever;
-    bool guarded_ = false;    // a deadline, or none, was ever set
+    bool guarded_ = false;  // a deadline, or none, was ever set
     int deadline_number_ = 0;
     std::vector<Generation> sweeping_;
-    int gone_on_ = -1;        // connection on which Gone is due
+    int gone_on_ = -1;  // connection on which Gone is due
     bool orphaned_ = false;
 };
 

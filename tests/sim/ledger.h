@@ -1,5 +1,5 @@
-// The one ledger of a virtual job: entries in order, each written once, behind a file system that stalls, loses answers
-// and applies what it has called failed. Owned by the World.
+// The one ledger of a virtual job: entries in order, each written once, behind a file system that
+// stalls, loses answers and applies what it has called failed. Owned by the World.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,8 @@ class VirtualLedger {
     const std::vector<rendezvous::LedgerEntry>& entries() const { return entries_; }
     const rendezvous::LedgerEntry* find(Generation generation) const;
     const rendezvous::LedgerEntry* end() const;  // of the job, or null
-    // Nothing is read and nothing answered from begin to end; half of the creates are applied all the same.
+    // Nothing is read and nothing answered from begin to end; half of the creates are applied all
+    // the same.
     void stall(Time begin, Time end) { stalls_.emplace_back(begin, end); }
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 

@@ -1,6 +1,7 @@
-// Connections between nodes over a network that delays, cuts, stalls in one direction and forgets to say that an end is
-// gone. Within one direction of one connection order holds, as TCP promises; across connections nothing does. What a
-// partition holds up arrives after it, or never, and then the sender learns it late. Owned by the World.
+// Connections between nodes over a network that delays, cuts, stalls in one direction and forgets
+// to say that an end is gone. Within one direction of one connection order holds, as TCP promises;
+// across connections nothing does. What a partition holds up arrives after it, or never, and then
+// the sender learns it late. Owned by the World.
 #pragma once
 
 #include <functional>
@@ -17,25 +18,31 @@ enum Side { kNode = 0, kLeader = 1 };  // who opened a connection, and whom it c
 class Network {
   public:
     using Deliver = std::function<void()>;
-    using Ended = std::function<void(int connection, Side side)>;  // this side has learned of the end
+    using Ended =
+        std::function<void(int connection, Side side)>;  // this side has learned of the end
     using HostUp = std::function<bool(int host)>;
 
     Network(Clock& clock, Random& random, Duration lease, HostUp host_up, Ended ended);
 
-    // A connection that is made at this moment; the handshake is the caller's, with reachable() and delay().
+    // A connection that is made at this moment; the handshake is the caller's, with reachable() and
+    // delay().
     int open(int node_host, int leader_host);
     bool is_open(int connection, Side side) const;
     // From this side to the other. Nothing happens if this side has ended.
     void send(int connection, Side from, Deliver deliver);
-    // This side ends after what it has sent; the other learns it in order, or not, if the network is cut.
+    // This side ends after what it has sent; the other learns it in order, or not, if the network
+    // is cut.
     void close(int connection, Side side);
-    // Something between the two ends drops the connection: each side learns it at its own time, one perhaps never by
-    // itself (half-open: it learns it when it sends).
+    // Something between the two ends drops the connection: each side learns it at its own time, one
+    // perhaps never by itself (half-open: it learns it when it sends).
     void drop(int connection);
 
-    // Nothing passes from one host to another from begin to end. One direction only: say it twice for both.
+    // Nothing passes from one host to another from begin to end. One direction only: say it twice
+    // for both.
     void cut(int from, int to, Time begin, Time end);
-    bool reachable(int from, int to) const { return passable(from, to, clock_.now()) <= clock_.now(); }
+    bool reachable(int from, int to) const {
+        return passable(from, to, clock_.now()) <= clock_.now();
+    }
     // Whether any cut of this host overlaps that time.
     bool was_cut(int host, Time begin, Time end) const;
     Duration delay(int from, int to);
@@ -44,7 +51,7 @@ class Network {
     struct Connection {
         int host[2];
         bool open[2] = {true, true};
-        Time last[2];  // when the newest message of this side arrives
+        Time last[2];       // when the newest message of this side arrives
         Duration patience;  // of TCP with a silent peer
     };
 

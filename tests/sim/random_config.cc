@@ -10,7 +10,8 @@ WorldConfig random_config(std::uint64_t seed) {
     WorldConfig config;
     config.seed = seed;
     config.hosts = random.chance(0.1) ? 1 : random.between(2, 7);
-    // No spares for a job of one node: it has no lease, so that nobody would know when to take over.
+    // No spares for a job of one node: it has no lease, so that nobody would know when to take
+    // over.
     const int spares = config.hosts > 3 && random.chance(0.3) ? random.between(1, 2) : 0;
     const int slots = random.between(1, 2);
     for (int i = 0; i < config.hosts; ++i)
@@ -25,8 +26,7 @@ WorldConfig random_config(std::uint64_t seed) {
     limits.times.join_timeout = seconds{random.between(5, 8)};
     limits.times.last_call = random.span(seconds{0}, seconds{1});
     if (random.chance(0.2))
-        for (int i = config.hosts - 1; i >= 0; --i)
-            limits.order.push_back("n" + std::to_string(i));
+        for (int i = config.hosts - 1; i >= 0; --i) limits.order.push_back("n" + std::to_string(i));
     config.offer_node_ranks = random.chance(0.5);
     if (random.chance(0.15) && config.hosts > 1) {  // one comes late
         config.starts.assign(config.hosts, Duration{});

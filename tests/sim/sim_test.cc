@@ -1,5 +1,6 @@
-// Whole jobs in virtual time: many seeds against all invariants, named scenarios, and the proof that the invariants
-// can fail. DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds of the first test; default 1 and 1000.
+// Whole jobs in virtual time: many seeds against all invariants, named scenarios, and the proof
+// that the invariants can fail. DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds of the first
+// test; default 1 and 1000.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -322,12 +323,11 @@ int seeds_with_violations(Mutation mutation, std::string_view word) {
         config.limits.min_nodes = 2;
         config.work = 6s;
         config.mutation = mutation;
-        config.faults = {fault(Fault::Kind::workers_stubborn, 900ms, 2),
-                         fault(Fault::Kind::worker_fails, 1s, 1),
-                         fault(mutation == Mutation::keeper_ignores_deadlines
-                                   ? Fault::Kind::process_frozen
-                                   : Fault::Kind::cut_off,
-                               1500ms, 3, 4s)};
+        config.faults = {
+            fault(Fault::Kind::workers_stubborn, 900ms, 2), fault(Fault::Kind::worker_fails, 1s, 1),
+            fault(mutation == Mutation::keeper_ignores_deadlines ? Fault::Kind::process_frozen
+                                                                 : Fault::Kind::cut_off,
+                  1500ms, 3, 4s)};
         World world(config);
         world.run();
         for (const std::string& violation : world.violations())

@@ -48,7 +48,8 @@ World::World(WorldConfig config)
         in_order(fault.at, [this, fault] { apply(fault); });
         bound_ = std::max(bound_, fault.at + fault.lasts);
     }
-    // Generously: each generation may take its work, a stop and a gathering; then the last waiting for a node.
+    // Generously: each generation may take its work, a stop and a gathering; then the last waiting
+    // for a node.
     bound_ += 10 * (config_.work + lease(6)) + 4 * config_.limits.times.join_timeout +
               config_.limits.times.last_call;
 }
@@ -82,9 +83,8 @@ void World::start_process(Host& host) {
     agent::MachineConfig config;
     config.run_id = "sim";
     config.node = process->id;
-    config.offer.slots = host.index < static_cast<int>(config_.slots.size())
-                             ? config_.slots[host.index]
-                             : 1;
+    config.offer.slots =
+        host.index < static_cast<int>(config_.slots.size()) ? config_.slots[host.index] : 1;
     if (config_.offer_node_ranks) config.offer.node_rank = host.index;
     config.offer.address = "10.0.0." + std::to_string(host.index + 1);
     config.offer.addresses = {config.offer.address};
@@ -159,8 +159,7 @@ void World::step_service(Process& process, const rendezvous::Event& event) {
 void World::plan_tick(Process& process, bool service) {
     if (!process.alive || (service ? process.closed.has_value() : process.exit.has_value())) return;
     Time& planned = service ? process.service_tick : process.agent_tick;
-    const Time wanted =
-        service ? process.service->next_deadline() : process.agent->next_deadline();
+    const Time wanted = service ? process.service->next_deadline() : process.agent->next_deadline();
     if (wanted == planned) return;
     planned = wanted;
     if (wanted == kNever) return;
@@ -223,11 +222,13 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             network_.close(static_cast<int>(close->session.value), kLeader);
         } else if (const auto* read = std::get_if<rendezvous::ReadLedger>(&effect)) {
             ledger_.read(read->from, [this, &process](const rendezvous::Event& answer) {
-                deliver(process, false, [this, &process, answer] { step_service(process, answer); });
+                deliver(process, false,
+                        [this, &process, answer] { step_service(process, answer); });
             });
         } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
             ledger_.create(create->entry, [this, &process](const rendezvous::Event& answer) {
-                deliver(process, false, [this, &process, answer] { step_service(process, answer); });
+                deliver(process, false,
+                        [this, &process, answer] { step_service(process, answer); });
             });
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
@@ -253,7 +254,8 @@ void World::end_process(Process& process) {
 
 // ---- links
 
-// As the client does it: calls again and again, says Hello on each connection, and is up when that is answered.
+// As the client does it: calls again and again, says Hello on each connection, and is up when that
+// is answered.
 void World::connect(Process& process, const agent::Connect& connect) {
     if (process.connection >= 0) network_.close(process.connection, kNode);
     process.connection = -1;

@@ -1,7 +1,8 @@
-// A whole job in virtual time and in one thread: on each host an agent machine with its keeper and workers, on host 0
-// the rendezvous machine too, between them a network, below them one ledger. World carries events to the machines,
-// performs what they ask for, and makes faults happen. After each step the invariants are looked at; at the first
-// violation it stops. Everything follows from the seed.
+// A whole job in virtual time and in one thread: on each host an agent machine with its keeper and
+// workers, on host 0 the rendezvous machine too, between them a network, below them one ledger.
+// World carries events to the machines, performs what they ask for, and makes faults happen. After
+// each step the invariants are looked at; at the first violation it stops. Everything follows from
+// the seed.
 #pragma once
 
 #include <map>
@@ -25,9 +26,9 @@ enum class Mutation { none, keeper_ignores_deadlines, kills_are_slow, swept_too_
 struct WorldConfig {
     std::uint64_t seed = 1;
     int hosts = 4;
-    std::vector<int> slots;       // of each host; default 1
-    rendezvous::Limits limits;    // times included
-    std::vector<Duration> starts; // of each host's ddprun; default: within 0.1 lease
+    std::vector<int> slots;                   // of each host; default 1
+    rendezvous::Limits limits;                // times included
+    std::vector<Duration> starts;             // of each host's ddprun; default: within 0.1 lease
     Duration work = std::chrono::seconds{3};  // what a worker needs
     bool progress = false;                    // workers report it
     bool offer_node_ranks = true;

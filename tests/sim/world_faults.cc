@@ -65,19 +65,19 @@ void World::progress(Host& host, Generation generation, std::int64_t pid, std::i
     if (!lives || !host.up || broken_.contains(generation)) return;
     if (complete(generation) && !paused(host))
         post_agent(*host.process, agent::WorkerProgress{generation, step, step - 1});
-    clock_.after(lease(0.4),
-                 [=, this, &host] { progress(host, generation, pid, step + 1); });
+    clock_.after(lease(0.4), [=, this, &host] { progress(host, generation, pid, step + 1); });
 }
 
-void World::worker_ended(Host& host, const Worker& worker,
-                         const rendezvous::WorkerOutcome& outcome, bool natural) {
+void World::worker_ended(Host& host, const Worker& worker, const rendezvous::WorkerOutcome& outcome,
+                         bool natural) {
     trace(host, outcome.sentence + " code " + std::to_string(outcome.exit_code) + " signal " +
                     std::to_string(outcome.signal));
     invariants_.worker_ended(worker, outcome, natural);
     if (!natural || outcome.failed()) break_collectives(worker.generation);
 }
 
-// A worker that is gone before its time leaves the others in a collective: some fail soon, some hang.
+// A worker that is gone before its time leaves the others in a collective: some fail soon, some
+// hang.
 void World::break_collectives(Generation generation) {
     if (!broken_.insert(generation).second) return;
     for (Host& host : hosts_)
@@ -127,15 +127,21 @@ void World::apply(const Fault& fault) {
             process->signalled = true;
             post_agent(*process, agent::SignalCame{SIGTERM});
             break;
-        case Fault::Kind::process_killed: kill_process(host); break;
+        case Fault::Kind::process_killed:
+            kill_process(host);
+            break;
         case Fault::Kind::process_replaced:
             kill_process(host);
             if (host.index == 0) break;
             ++pending_;
             clock_.after(fault.lasts, [this, &host] { replace_process(host); });
             break;
-        case Fault::Kind::host_lost: lose_host(host); break;
-        case Fault::Kind::host_paused: stall(host, host.paused_until, fault.lasts); break;
+        case Fault::Kind::host_lost:
+            lose_host(host);
+            break;
+        case Fault::Kind::host_paused:
+            stall(host, host.paused_until, fault.lasts);
+            break;
         case Fault::Kind::process_frozen:
             if (process && process->alive) stall(host, process->frozen_until, fault.lasts);
             break;
@@ -148,9 +154,15 @@ void World::apply(const Fault& fault) {
             network_.cut(host.index, 0, now(), until);
             network_.cut(0, host.index, now(), until);
             break;
-        case Fault::Kind::cut_from_leader: network_.cut(0, host.index, now(), until); break;
-        case Fault::Kind::cut_to_leader: network_.cut(host.index, 0, now(), until); break;
-        case Fault::Kind::ledger_stalls: ledger_.stall(now(), until); break;
+        case Fault::Kind::cut_from_leader:
+            network_.cut(0, host.index, now(), until);
+            break;
+        case Fault::Kind::cut_to_leader:
+            network_.cut(host.index, 0, now(), until);
+            break;
+        case Fault::Kind::ledger_stalls:
+            ledger_.stall(now(), until);
+            break;
     }
 }
 

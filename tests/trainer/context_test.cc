@@ -8,9 +8,14 @@ namespace {
 using testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
-const Variables kPlace{{"RANK", "5"},         {"LOCAL_RANK", "1"},       {"WORLD_SIZE", "8"},
-                       {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "29500"},
-                       {"TORCHELASTIC_RESTART_COUNT", "3"}, {"TORCHELASTIC_RUN_ID", "job7"}};
+const Variables kPlace{{"RANK", "5"},
+                       {"LOCAL_RANK", "1"},
+                       {"WORLD_SIZE", "8"},
+                       {"LOCAL_WORLD_SIZE", "4"},
+                       {"MASTER_ADDR", "10.0.0.7"},
+                       {"MASTER_PORT", "29500"},
+                       {"TORCHELASTIC_RESTART_COUNT", "3"},
+                       {"TORCHELASTIC_RUN_ID", "job7"}};
 
 Variables with(Variables changes) {
     for (const auto& [name, value] : kPlace) changes.emplace(name, value);
@@ -47,7 +52,8 @@ TEST(Context, IsAloneWithoutVariables) {
 
 // Each wrong variable is refused with a sentence that names it.
 TEST(Context, NamesTheWrongVariable) {
-    EXPECT_THAT(sentence(with({{"RANK", "8"}})), HasSubstr("RANK=\"8\" is not a number from 0 to 7"));
+    EXPECT_THAT(sentence(with({{"RANK", "8"}})),
+                HasSubstr("RANK=\"8\" is not a number from 0 to 7"));
     EXPECT_THAT(sentence(with({{"RANK", "-1"}})), HasSubstr("RANK="));
     EXPECT_THAT(sentence(with({{"RANK", ""}})), HasSubstr("WORLD_SIZE is set but RANK is not"));
     EXPECT_THAT(sentence(with({{"WORLD_SIZE", "0"}})), HasSubstr("WORLD_SIZE="));
@@ -56,8 +62,10 @@ TEST(Context, NamesTheWrongVariable) {
     EXPECT_THAT(sentence(with({{"MASTER_ADDR", ""}})), HasSubstr("MASTER_ADDR is not set"));
     EXPECT_THAT(sentence(with({{"MASTER_PORT", "0"}})), HasSubstr("MASTER_PORT="));
     EXPECT_THAT(sentence(with({{"MASTER_PORT", "65536"}})), HasSubstr("MASTER_PORT="));
-    EXPECT_THAT(sentence(with({{"TORCHELASTIC_RESTART_COUNT", "x"}})), HasSubstr("TORCHELASTIC_RESTART_COUNT="));
-    EXPECT_THAT(sentence(with({{"TORCHELASTIC_USE_AGENT_STORE", "False"}})), HasSubstr("USE_AGENT_STORE"));
+    EXPECT_THAT(sentence(with({{"TORCHELASTIC_RESTART_COUNT", "x"}})),
+                HasSubstr("TORCHELASTIC_RESTART_COUNT="));
+    EXPECT_THAT(sentence(with({{"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
+                HasSubstr("USE_AGENT_STORE"));
 }
 
 // A worker takes the GPU of its local rank, or the only one it is shown.

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "tests/trainer/ranks.h"
@@ -32,7 +32,8 @@ template <class T>
 bool reduces(ProcessGroup& group, ReduceOp op, double expected) {
     std::vector<T> values(1001, static_cast<T>(group.rank() + 1));
     if (!group.all_reduce(buffer_of(std::span<T>(values)), op)) return false;
-    return std::all_of(values.begin(), values.end(), [&](T v) { return static_cast<double>(v) == expected; });
+    return std::all_of(values.begin(), values.end(),
+                       [&](T v) { return static_cast<double>(v) == expected; });
 }
 
 // Three ranks hold 1, 2, 3: sum, average, least and greatest, in each type.
@@ -40,11 +41,16 @@ TEST(ProcessGroup, Reduces) {
     auto ends = run_ranks(3, [](const Context& context) {
         Rank me(context);
         auto& g = *me.group;
-        const bool sums = reduces<float>(g, ReduceOp::sum, 6) && reduces<double>(g, ReduceOp::sum, 6) &&
-                          reduces<std::int32_t>(g, ReduceOp::sum, 6) && reduces<std::int64_t>(g, ReduceOp::sum, 6);
-        const bool averages = reduces<float>(g, ReduceOp::avg, 2) && reduces<double>(g, ReduceOp::avg, 2);
-        const bool ends = reduces<float>(g, ReduceOp::min, 1) && reduces<double>(g, ReduceOp::max, 3) &&
-                          reduces<std::int32_t>(g, ReduceOp::max, 3) && reduces<std::int64_t>(g, ReduceOp::min, 1);
+        const bool sums = reduces<float>(g, ReduceOp::sum, 6) &&
+                          reduces<double>(g, ReduceOp::sum, 6) &&
+                          reduces<std::int32_t>(g, ReduceOp::sum, 6) &&
+                          reduces<std::int64_t>(g, ReduceOp::sum, 6);
+        const bool averages =
+            reduces<float>(g, ReduceOp::avg, 2) && reduces<double>(g, ReduceOp::avg, 2);
+        const bool ends = reduces<float>(g, ReduceOp::min, 1) &&
+                          reduces<double>(g, ReduceOp::max, 3) &&
+                          reduces<std::int32_t>(g, ReduceOp::max, 3) &&
+                          reduces<std::int64_t>(g, ReduceOp::min, 1);
         return sums && averages && ends ? 0 : 1;
     });
     EXPECT_EQ(ends, Ends({0, 0, 0}));
@@ -73,7 +79,8 @@ TEST(ProcessGroup, GivesTheSameBitsOnAllRanksAndInEachRun) {
             Rank me(context);
             std::vector<float> values(300'001);
             for (std::size_t i = 0; i < values.size(); ++i) {
-                values[i] = std::sin(static_cast<float>(i) * static_cast<float>(me.group->rank() + 1));
+                values[i] =
+                    std::sin(static_cast<float>(i) * static_cast<float>(me.group->rank() + 1));
             }
             if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
             const auto name = std::to_string(run) + std::to_string(me.group->rank());
@@ -88,7 +95,8 @@ TEST(ProcessGroup, GivesTheSameBitsOnAllRanksAndInEachRun) {
     }
 }
 
-// Two ranks bring buffers of unequal size: both are told who and what, before data move, and no process dies.
+// Two ranks bring buffers of unequal size: both are told who and what, before data move, and no
+// process dies.
 TEST(ProcessGroup, RefusesUnequalSizes) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
@@ -104,28 +112,37 @@ TEST(ProcessGroup, RefusesUnequalSizes) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// One rank has agreed on a shape earlier, the other brings a new one: no process dies, both end at the time-out.
+// One rank has agreed on a shape earlier, the other brings a new one: no process dies, both end at
+// the time-out.
 TEST(ProcessGroup, SurvivesAnOldShapeAgainstANewOne) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context, milliseconds(700));
         std::vector<float> values(10), more(100'000);
         if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
-        return me.group->all_reduce(buffer_of(std::span(context.is_first() ? values : more))) ? 2 : 0;
+        return me.group->all_reduce(buffer_of(std::span(context.is_first() ? values : more))) ? 2
+                                                                                              : 0;
     });
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A rank is killed while the others wait in an all-reduce: they all fail, long before their time-out.
+// A rank is killed while the others wait in an all-reduce: they all fail, long before their
+// time-out.
 TEST(ProcessGroup, NoticesADeadRank) {
-    auto ends = run_ranks(4, [](const Context& context) {
-        Rank me(context, seconds(60));
-        std::vector<float> values(100'000);
-        if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
-        if (context.rank.value == 2) raise(SIGKILL);
-        auto done = me.group->all_reduce(buffer_of(std::span(values)));
-        if (done) return 2;
-        return done.error().sentence().find("all_reduce number 2 of 100000 F32") != std::string::npos ? 0 : 3;
-    }, seconds(20));
+    auto ends = run_ranks(
+        4,
+        [](const Context& context) {
+            Rank me(context, seconds(60));
+            std::vector<float> values(100'000);
+            if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
+            if (context.rank.value == 2) raise(SIGKILL);
+            auto done = me.group->all_reduce(buffer_of(std::span(values)));
+            if (done) return 2;
+            return done.error().sentence().find("all_reduce number 2 of 100000 F32") !=
+                           std::string::npos
+                       ? 0
+                       : 3;
+        },
+        seconds(20));
     EXPECT_EQ(ends, Ends({0, 0, -SIGKILL, 0}));
 }
 
@@ -149,16 +166,19 @@ TEST(ProcessGroup, TimesOut) {
 
 // abort() from another thread wakes a rank out of a collective whose partner never joins.
 TEST(ProcessGroup, IsAbortedFromAnotherThread) {
-    auto ends = run_ranks(2, [](const Context& context) {
-        Rank me(context, seconds(60));
-        if (!me.group->barrier()) return 1;
-        if (!context.is_first()) return me.store->get("failed", seconds(15)) ? 0 : 2;
-        std::thread aborter([&] { me.group->abort(); });
-        const bool failed = !me.group->barrier();
-        aborter.join();
-        (void)me.store->set("failed", "1");
-        return failed && me.store->add("flush", 1) ? 0 : 3;
-    }, seconds(20));
+    auto ends = run_ranks(
+        2,
+        [](const Context& context) {
+            Rank me(context, seconds(60));
+            if (!me.group->barrier()) return 1;
+            if (!context.is_first()) return me.store->get("failed", seconds(15)) ? 0 : 2;
+            std::thread aborter([&] { me.group->abort(); });
+            const bool failed = !me.group->barrier();
+            aborter.join();
+            (void)me.store->set("failed", "1");
+            return failed && me.store->add("flush", 1) ? 0 : 3;
+        },
+        seconds(20));
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
@@ -168,7 +188,9 @@ TEST(ProcessGroup, NamesTheRankThatDoesNotCome) {
         if (!context.is_first()) return 0;
         auto store = connect_store(context, seconds(10)).value();
         auto group = make_process_group(context, *store, {Backend::gloo, milliseconds(400), {}});
-        return !group && group.error().sentence().find("rank 1 did not come") != std::string::npos ? 0 : 1;
+        return !group && group.error().sentence().find("rank 1 did not come") != std::string::npos
+                   ? 0
+                   : 1;
     });
     EXPECT_EQ(ends, Ends({0, 0}));
 }
@@ -178,14 +200,17 @@ TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
     auto ends = run_ranks(2, [](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
         std::string note;
-        auto chosen = make_process_group(context, *store, {Backend::automatic, seconds(10), [&](auto& t) { note = t; }});
+        auto chosen = make_process_group(
+            context, *store, {Backend::automatic, seconds(10), [&](auto& t) { note = t; }});
         if (!chosen) return 1;
-        return std::string((*chosen)->backend()) == "nccl" || note.starts_with("using Gloo: ") ? 0 : 2;
+        return std::string((*chosen)->backend()) == "nccl" || note.starts_with("using Gloo: ") ? 0
+                                                                                               : 2;
     });
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A caller's mistakes are refused and leave the group alive; a world of one needs no network at all.
+// A caller's mistakes are refused and leave the group alive; a world of one needs no network at
+// all.
 TEST(ProcessGroup, RefusesWrongArguments) {
     Context context;
     Rank me(context);

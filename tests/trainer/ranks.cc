@@ -36,8 +36,10 @@ Listener listen_on_loopback() {
     return {fd, ntohs(address.sin_port)};
 }
 
-// Forks before the store's thread starts, so that the children have no other threads; they queue at the socket till then.
-Ends run(int world, std::chrono::seconds patience, const std::function<int(int rank, std::uint16_t port)>& child) {
+// Forks before the store's thread starts, so that the children have no other threads; they queue at
+// the socket till then.
+Ends run(int world, std::chrono::seconds patience,
+         const std::function<int(int rank, std::uint16_t port)>& child) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     const Listener listener = listen_on_loopback();
     std::vector<pid_t> pids;
@@ -62,7 +64,8 @@ Ends run(int world, std::chrono::seconds patience, const std::function<int(int r
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             deadline - std::chrono::steady_clock::now());
         pollfd end{fd, POLLIN, 0};
-        if (fd < 0 || poll(&end, 1, static_cast<int>(std::max<long>(left.count(), 0))) != 1) kill(pid, SIGKILL);
+        if (fd < 0 || poll(&end, 1, static_cast<int>(std::max<long>(left.count(), 0))) != 1)
+            kill(pid, SIGKILL);
         close(fd);
         int status = 0;
         waitpid(pid, &status, 0);
@@ -71,7 +74,8 @@ Ends run(int world, std::chrono::seconds patience, const std::function<int(int r
     return ends;
 }
 
-std::map<std::string, std::string> variables(int rank, int world, int generation, std::uint16_t port) {
+std::map<std::string, std::string> variables(int rank, int world, int generation,
+                                             std::uint16_t port) {
     return {{"RANK", std::to_string(rank)},
             {"LOCAL_RANK", std::to_string(rank)},
             {"WORLD_SIZE", std::to_string(world)},
@@ -95,7 +99,8 @@ int execute(const std::vector<std::string>& command, const std::filesystem::path
 
 }  // namespace
 
-Ends run_ranks(int world, const std::function<int(const Context&)>& body, std::chrono::seconds deadline) {
+Ends run_ranks(int world, const std::function<int(const Context&)>& body,
+               std::chrono::seconds deadline) {
     return run(world, deadline, [&](int rank, std::uint16_t port) {
         return body(*Context::from_variables(variables(rank, world, 0, port)));
     });

@@ -1,6 +1,8 @@
-// Runs the ranks of one generation as processes of their own over a real store on loopback, with a deadline.
+// Runs the ranks of one generation as processes of their own over a real store on loopback, with a
+// deadline.
 //
-// Everything is gone when run_ranks returns: processes are killed at the deadline and reaped, the store is closed.
+// Everything is gone when run_ranks returns: processes are killed at the deadline and reaped, the
+// store is closed.
 #pragma once
 
 #include <chrono>
@@ -23,9 +25,11 @@ inline constexpr int kOverdue = -9;  // killed at the deadline (or killed itself
 Ends run_ranks(int world, const std::function<int(const Context&)>& body,
                std::chrono::seconds deadline = std::chrono::seconds(30));
 
-// Each rank executes the program with its variables set; the output of rank r is added to `output`/r.
+// Each rank executes the program with its variables set; the output of rank r is added to
+// `output`/r.
 Ends run_program(int world, int generation, const std::vector<std::string>& command,
-                 const std::filesystem::path& output, std::chrono::seconds deadline = std::chrono::seconds(60));
+                 const std::filesystem::path& output,
+                 std::chrono::seconds deadline = std::chrono::seconds(60));
 
 // A folder that is removed with all it holds.
 class TemporaryFolder {

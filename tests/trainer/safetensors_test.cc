@@ -25,12 +25,14 @@ TEST(Safetensors, WritesWhatItReads) {
     ASSERT_TRUE(head) << head.error();
     EXPECT_EQ(head->size(), 4096u);
     EXPECT_EQ(head->substr(0, 8), std::string("\xf8\x0f\0\0\0\0\0\0", 8));
-    EXPECT_EQ(head->substr(8, head->find_last_not_of(' ') - 7),
-              R"({"__metadata__":{"format":"pt"},"a":{"data_offsets":[8,16],"dtype":"F32","shape":[2,1]},)"
-              R"("b":{"data_offsets":[0,8],"dtype":"F64","shape":[]}})");
+    EXPECT_EQ(
+        head->substr(8, head->find_last_not_of(' ') - 7),
+        R"({"__metadata__":{"format":"pt"},"a":{"data_offsets":[8,16],"dtype":"F32","shape":[2,1]},)"
+        R"("b":{"data_offsets":[0,8],"dtype":"F64","shape":[]}})");
     std::string file = *head;
     for (auto index : data_order(tensors)) {
-        file.append(reinterpret_cast<const char*>(tensors[index].data.data()), tensors[index].data.size());
+        file.append(reinterpret_cast<const char*>(tensors[index].data.data()),
+                    tensors[index].data.size());
     }
     auto parsed = parse_safetensors(bytes(file));
     ASSERT_TRUE(parsed) << parsed.error();
@@ -45,7 +47,12 @@ TEST(Safetensors, RefusesWhatBreaksTheFormat) {
     const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
     ASSERT_TRUE(parse_safetensors(bytes(file_of(good, std::string(8, 'x')))));
     const std::vector<std::string> bad{
-        "", "1234567", file_of("", ""), file_of(" {}", ""), file_of("{", ""), file_of("[]", ""),
+        "",
+        "1234567",
+        file_of("", ""),
+        file_of(" {}", ""),
+        file_of("{", ""),
+        file_of("[]", ""),
         std::string(8, '\xff'),
         file_of(good, std::string(7, 'x')),
         file_of(good, std::string(9, 'x')),
@@ -53,11 +60,14 @@ TEST(Safetensors, RefusesWhatBreaksTheFormat) {
         file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678"),
         file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "12345678"),
         file_of(R"({"a":{"dtype":"Q7","shape":[2],"data_offsets":[0,8]}})", "12345678"),
-        file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", ""),
+        file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+                ""),
         file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "12345678"),
         file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678"),
-        file_of(R"({"a":7})", ""), file_of(R"({"__metadata__":{"x":7}})", "")};
+                R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                "12345678"),
+        file_of(R"({"a":7})", ""),
+        file_of(R"({"__metadata__":{"x":7}})", "")};
     for (const auto& file : bad) {
         auto parsed = parse_safetensors(bytes(file));
         ASSERT_FALSE(parsed) << file;
@@ -67,7 +77,8 @@ TEST(Safetensors, RefusesWhatBreaksTheFormat) {
 
 // Every prefix of a good file is refused.
 TEST(Safetensors, RefusesEveryPrefix) {
-    const std::string file = file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
+    const std::string file =
+        file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
     for (std::size_t size = 0; size < file.size(); ++size) {
         EXPECT_FALSE(parse_safetensors(bytes(file.substr(0, size)))) << size;
     }

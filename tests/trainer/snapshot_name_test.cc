@@ -8,16 +8,19 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-SnapshotName name(std::int64_t step, std::int64_t generation) { return {step, Generation(generation)}; }
+SnapshotName name(std::int64_t step, std::int64_t generation) {
+    return {step, Generation(generation)};
+}
 
 // A name is written and read in one spelling only.
 TEST(SnapshotName, HasOneSpelling) {
     EXPECT_EQ(name(100, 3).manifest(), "snapshot-000000000100-g3.json");
     EXPECT_EQ(parse_manifest_name("snapshot-000000000100-g3.json"), name(100, 3));
     EXPECT_EQ(parse_manifest_name("snapshot-1234567890123-g0.json"), name(1234567890123, 0));
-    for (const char* other : {"snapshot-100-g3.json", "snapshot-000000000100-g3.json.tmp", "snapshot--g.json", "",
-                              "snapshot-000000000100-g3.safetensors", "snapshot-000000000100-g03.json",
-                              "snapshot-00000000010x-g3.json", "snapshot-.json", "resume-g3.json"}) {
+    for (const char* other :
+         {"snapshot-100-g3.json", "snapshot-000000000100-g3.json.tmp", "snapshot--g.json", "",
+          "snapshot-000000000100-g3.safetensors", "snapshot-000000000100-g03.json",
+          "snapshot-00000000010x-g3.json", "snapshot-.json", "resume-g3.json"}) {
         EXPECT_EQ(parse_manifest_name(other), std::nullopt) << other;
     }
     EXPECT_EQ(parse_record_name("resume-g12.json"), Generation(12));
@@ -33,7 +36,8 @@ TEST(SnapshotName, OrdersByStepThenGeneration) {
 // What a stale generation writes after a later one began is in nobody's record and is never used.
 TEST(SnapshotName, LeavesOutWhatAStaleWriterAdded) {
     const std::vector<ResumeRecord> records{{Generation(1), {name(10, 0).manifest()}}};
-    EXPECT_THAT(candidates({name(10, 0), name(99, 0), name(20, 1)}, records), ElementsAre(name(20, 1), name(10, 0)));
+    EXPECT_THAT(candidates({name(10, 0), name(99, 0), name(20, 1)}, records),
+                ElementsAre(name(20, 1), name(10, 0)));
 }
 
 // Of the admissible ones the newest stay; what a stale writer added goes whatever its step.

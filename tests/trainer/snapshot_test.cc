@@ -17,12 +17,14 @@ class SnapshotTest : public testing::Test {
         Context context;
         context.generation = Generation(generation);
         context.run_id = "test";
-        return std::move(*SnapshotFolder::open(context, folder_, keep,
-                                               [this](const std::string& text) { warnings_.push_back(text); }));
+        return std::move(
+            *SnapshotFolder::open(context, folder_, keep,
+                                  [this](const std::string& text) { warnings_.push_back(text); }));
     }
     void save(SnapshotFolder& folder, std::int64_t step) {
         const std::vector<float> values{static_cast<float>(step), 2, 3};
-        auto done = folder.save(step, {tensor_view("w", {3}, std::span<const float>(values))}, {{"seed", "7"}});
+        auto done = folder.save(step, {tensor_view("w", {3}, std::span<const float>(values))},
+                                {{"seed", "7"}});
         ASSERT_TRUE(done) << done.error();
     }
     // The step of what a fresh loader of the generation takes; -1: none.
@@ -36,7 +38,8 @@ class SnapshotTest : public testing::Test {
     }
     std::vector<std::string> files() const {
         std::vector<std::string> names;
-        for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
+        for (const auto& entry : fs::directory_iterator(folder_.path()))
+            names.push_back(entry.path().filename());
         return names;
     }
 
@@ -59,7 +62,8 @@ TEST_F(SnapshotTest, ComesBack) {
     EXPECT_TRUE(warnings_.empty());
 }
 
-// Cut short at any byte, or with any bit turned over, a snapshot is skipped with a warning and the one before is used.
+// Cut short at any byte, or with any bit turned over, a snapshot is skipped with a warning and the
+// one before is used.
 TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
     auto folder = open(0);
     save(folder, 10);
@@ -80,8 +84,10 @@ TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
             write_all(path, altered);
             const std::int64_t step = newest(1);
             // White space between JSON's words may change without changing what it says.
-            if (step == 20) EXPECT_TRUE(isspace(good[at])) << suffix << " byte " << at;
-            else EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("is skipped")));
+            if (step == 20)
+                EXPECT_TRUE(isspace(good[at])) << suffix << " byte " << at;
+            else
+                EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("is skipped")));
         }
         write_all(path, good);
         ASSERT_EQ(newest(1), 20);
@@ -94,19 +100,22 @@ TEST_F(SnapshotTest, FindsNoneWhenAllAreDamaged) {
     save(folder, 10);
     fs::remove(file(10, 0, ".safetensors"));
     EXPECT_EQ(newest(1), -1);
-    EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("snapshot-000000000010-g0.json is skipped")));
+    EXPECT_THAT(warnings_, testing::ElementsAre(
+                               testing::HasSubstr("snapshot-000000000010-g0.json is skipped")));
 }
 
 // Only the newest K stay on disk, whole.
 TEST_F(SnapshotTest, KeepsTheNewest) {
     auto folder = open(0, 2);
     for (int step : {10, 20, 30, 40}) save(folder, step);
-    EXPECT_THAT(files(), testing::UnorderedElementsAre(
-                             "snapshot-000000000030-g0.json", "snapshot-000000000030-g0.safetensors",
-                             "snapshot-000000000040-g0.json", "snapshot-000000000040-g0.safetensors"));
+    EXPECT_THAT(files(), testing::UnorderedElementsAre("snapshot-000000000030-g0.json",
+                                                       "snapshot-000000000030-g0.safetensors",
+                                                       "snapshot-000000000040-g0.json",
+                                                       "snapshot-000000000040-g0.safetensors"));
 }
 
-// A writer of generation 0 that wakes up after generation 1 began has no say in generation 2; its temporaries go.
+// A writer of generation 0 that wakes up after generation 1 began has no say in generation 2; its
+// temporaries go.
 TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     auto stale = open(0);
     save(stale, 10);
@@ -121,7 +130,8 @@ TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     EXPECT_FALSE(fs::exists(file(90, 0, ".json")));
 }
 
-// A job that is started again from generation 0 under the same name is not bound by the records of its earlier life.
+// A job that is started again from generation 0 under the same name is not bound by the records of
+// its earlier life.
 TEST_F(SnapshotTest, StartsAnewInTheSameFolder) {
     auto first = open(0);
     save(first, 10);
@@ -138,7 +148,8 @@ TEST_F(SnapshotTest, StartsAnewInTheSameFolder) {
 // A folder that cannot be written gives an error that names it, and leaves nothing behind.
 TEST_F(SnapshotTest, NamesTheFolderThatCannotBe) {
     write_all(folder_.path() / "plain", "a file");
-    auto folder = SnapshotFolder::open(Context(), (folder_.path() / "plain" / "below").string(), 1, {});
+    auto folder =
+        SnapshotFolder::open(Context(), (folder_.path() / "plain" / "below").string(), 1, {});
     ASSERT_FALSE(folder);
     EXPECT_THAT(folder.error().sentence(), testing::HasSubstr("plain/below"));
 }

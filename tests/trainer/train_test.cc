@@ -1,4 +1,5 @@
-// The program `train` itself: its place from the environment, crash and restart, damaged snapshots, wrong options.
+// The program `train` itself: its place from the environment, crash and restart, damaged snapshots,
+// wrong options.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -13,7 +14,8 @@ using test::Ends;
 using test::run_program;
 using testing::HasSubstr;
 
-const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--snapshot-every=10", "--timeout=20", "--backend=gloo"};
+const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--snapshot-every=10",
+                                      "--timeout=20", "--backend=gloo"};
 
 std::vector<std::string> train(std::vector<std::string> more) {
     more.insert(more.begin(), kTrain.begin(), kTrain.end());
@@ -29,7 +31,8 @@ std::string last_line(const fs::path& file) {
 
 // The final line of a run without snapshots or crash.
 std::string plain_result(int world, const fs::path& folder) {
-    EXPECT_EQ(run_program(world, 0, kTrain, folder), Ends(world, 0)) << test::read_all(folder / "0");
+    EXPECT_EQ(run_program(world, 0, kTrain, folder), Ends(world, 0))
+        << test::read_all(folder / "0");
     return last_line(folder / "0");
 }
 
@@ -42,22 +45,27 @@ TEST(Train, IsDeterministic) {
     EXPECT_THAT(test::read_all(folder.path() / "a" / "0"), HasSubstr("step=10 loss="));
 }
 
-// A rank kills itself in the first generation; the second resumes from the snapshot and ends with the same bits.
+// A rank kills itself in the first generation; the second resumes from the snapshot and ends with
+// the same bits.
 TEST(Train, EndsWithTheSameBitsAfterACrash) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
-    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-rank=1"});
+    const auto command =
+        train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-rank=1"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({1, -9}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
-    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("resumed from snapshot-000000000030-g0 at step 30"));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"),
+                HasSubstr("resumed from snapshot-000000000030-g0 at step 30"));
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// The newest snapshot is cut short between crash and restart: a warning, the one before, the same bits.
+// The newest snapshot is cut short between crash and restart: a warning, the one before, the same
+// bits.
 TEST(Train, FallsBackToTheSnapshotBefore) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
-    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
+    const auto command =
+        train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
     fs::resize_file(folder.path() / "s" / "snapshot-000000000030-g0.safetensors", 5000);
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
@@ -89,7 +97,8 @@ TEST(Train, ResumesAtAnotherWorldSize) {
 TEST(Train, RefusesWrongOptions) {
     test::TemporaryFolder folder;
     int number = 0;
-    for (const char* option : {"--stepz=3", "--steps=x", "--steps=-1", "--lr=nan", "--backend=mpi", "--seed"}) {
+    for (const char* option :
+         {"--stepz=3", "--steps=x", "--steps=-1", "--lr=nan", "--backend=mpi", "--seed"}) {
         const fs::path output = folder.path() / std::to_string(number++);
         EXPECT_EQ(run_program(1, 0, {DDPRUN_TRAIN, option}, output), Ends({2})) << option;
         const std::string text = test::read_all(output / "0");
@@ -102,8 +111,10 @@ TEST(Train, ReadsData) {
     test::TemporaryFolder folder;
     test::write_all(folder.path() / "good.csv", "# x, y\n1,2,3\n4, 5 ,6\n");
     test::write_all(folder.path() / "bad.csv", "1,2,3\n1,2\n");
-    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "good.csv"}), folder.path() / "a"), Ends({0}));
-    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "bad.csv"}), folder.path() / "b"), Ends({1}));
+    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "good.csv"}), folder.path() / "a"),
+              Ends({0}));
+    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "bad.csv"}), folder.path() / "b"),
+              Ends({1}));
     EXPECT_THAT(test::read_all(folder.path() / "b" / "0"), HasSubstr("bad.csv:2: not a row"));
 }
 

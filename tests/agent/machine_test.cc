@@ -1,0 +1,314 @@
+// The agent machine as scripts: events in, effects out, one effect a line.
+#include "agent/machine.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::agent;
+using namespace ddprun::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+constexpr Generation g0{0};
+
+std::string text(Time time) { return time == kNever ? "never" : to_text(time.time_since_epoch()); }
+
+std::string describe(const rendezvous::ToLeader& message) {
+    if (const auto* m = std::get_if<rendezvous::Join>(&message))
+        return "Join, beat " + std::to_string(m->beat.number);
+    if (const auto* m = std::get_if<rendezvous::Beat>(&message))
+        return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
+               " running " + std::to_string(m->running.value) +
+               (m->progressed ? " progressed" : "");
+    if (const auto* m = std::get_if<rendezvous::Report>(&message)) {
+        std::string all = m->complete ? "Report complete" : "Report";
+        for (const auto& outcome : m->outcomes) all += ": " + outcome.sentence;
+        return all;
+    }
+    if (const auto* m = std::get_if<rendezvous::StopAsked>(&message))
+        return "StopAsked " + std::to_string(m->signal);
+    return std::get_if<rendezvous::Leave>(&message) ? "Leave" : "other";
+}
+
+std::string describe(const Effect& effect) {
+    if (const auto* e = std::get_if<Connect>(&effect))
+        return "connect " + (e->address.empty() ? "" : e->address + " ") + "until " +
+               text(e->deadline);
+    if (const auto* e = std::get_if<SendMessage>(&effect)) return describe(e->message);
+    if (const auto* e = std::get_if<SetDeadline>(&effect)) return "deadline " + text(e->deadline);
+    if (std::get_if<OpenStore>(&effect)) return "open store";
+    if (const auto* e = std::get_if<Spawn>(&effect))
+        return "spawn " + std::to_string(e->assignment.generation.value);
+    if (const auto* e = std::get_if<SignalWorkers>(&effect))
+        return "signal " + std::to_string(e->signal);
+    if (const auto* e = std::get_if<Sweep>(&effect))
+        return "sweep " + std::to_string(e->generation.value);
+    if (std::get_if<CloseStore>(&effect)) return "close store";
+    if (const auto* e = std::get_if<Exit>(&effect)) return "exit " + std::to_string(e->ending.code);
+    return "note: " + std::get<Note>(effect).sentence;
+}
+
+// Node a of a job of two, with two workers.
+class Script {
+  public:
+    Script()
+        : machine_(
+              {.run_id = "job", .node = node("a"), .offer = offer(2), .requeue = 0, .version = "1"},
+              at(0)) {}
+
+    Lines step(double now, const Event& event) {
+        Lines all;
+        for (const Effect& effect : machine_.step(at(now), event)) all.push_back(describe(effect));
+        return all;
+    }
+    Lines told(double now, const rendezvous::ToNode& message) {
+        return step(now, MessageCame{message});
+    }
+    Lines tick(double now) { return step(now, Tick{}); }
+    Lines welcome(double now) { return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2}); }
+    // The newest Ack; `over` tells what has ended, `remaining` what is granted from the sending of
+    // that Beat.
+    Lines ack(double now, int over = -1, std::int64_t beat = 0,
+              std::optional<Duration> remaining = {}) {
+        rendezvous::Ack ack;
+        ack.number = ++acks_;
+        ack.beat = beat;
+        ack.entry = machine_.snapshot().seen;
+        ack.held = machine_.snapshot().running;
+        ack.remaining = remaining;
+        ack.over = Generation{over};
+        return told(now, ack);
+    }
+    Lines assigned(double now, double remaining, std::int64_t beat = 2) {
+        return told(now,
+                    rendezvous::Assigned{EntryNumber{0}, assignment(0, {node("a"), node("b")}, 2),
+                                         beat, sec(remaining)});
+    }
+    Lines exits(double now, const rendezvous::WorkerOutcome& outcome) {
+        return step(now, WorkerExited{g0, outcome, at(now)});
+    }
+    // Welcomed at 0, Ack 1 at 0.1 echoed by Beat 2.
+    void join() {
+        step(0, Started{});
+        welcome(0);
+        ack(0.1);
+    }
+    // … and runs generation 0 since 0.2 until 8.1: granted 8 s from Beat 2.
+    void run() {
+        join();
+        assigned(0.2, 8);
+    }
+    Snapshot snapshot() const { return machine_.snapshot(); }
+    Time next() const { return machine_.next_deadline(); }
+
+  private:
+    Machine machine_;
+    std::int64_t acks_ = 0;
+};
+
+// Without the regular beats, for what takes longer than their period.
+Lines but_beats(Lines lines) {
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("Beat"); });
+    return lines;
+}
+
+}  // namespace
+
+// Found, welcomed, joined; the first Ack is echoed at once, later ones with the next beat.
+TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
+    Script s;
+    EXPECT_THAT(s.step(0, Started{}), ElementsAre("connect until 10 m 00 s"));
+    EXPECT_THAT(s.welcome(0), ElementsAre("Join, beat 1"));
+    EXPECT_THAT(s.ack(0.1), ElementsAre("Beat echo 1 floor -1 running -1"));
+    EXPECT_THAT(s.ack(0.2), IsEmpty());
+    EXPECT_EQ(s.next(), at(0.6));
+    EXPECT_THAT(s.tick(0.6), ElementsAre("Beat echo 2 floor -1 running -1"));
+}
+
+// The deadline goes to the keeper before the workers start.
+TEST(AgentMachine, StartsWhatItIsAssigned) {
+    Script s;
+    s.join();
+    EXPECT_THAT(s.assigned(0.2, 8), ElementsAre("deadline 8.1 s", "open store", "spawn 0",
+                                                "Beat echo 1 floor -1 running 0"));
+    EXPECT_THAT(s.assigned(0.3, 8), IsEmpty()) << "said twice";
+    EXPECT_THAT(s.ack(0.3, -1, 3, sec(8.5)), ElementsAre("deadline 8.7 s"));
+}
+
+// It came too late: vowed and said, so that the others do not wait.
+TEST(AgentMachine, RefusesAnAssignmentWhoseDeadlineHasPassed) {
+    Script s;
+    s.join();
+    EXPECT_THAT(s.assigned(0.3, 0.1),
+                ElementsAre("note: generation 0 cannot start here: its lease has passed",
+                            "Beat echo 1 floor 0 running -1"));
+    EXPECT_THAT(s.assigned(0.3, 8), IsEmpty());
+}
+
+// No Ack that extends it: all is killed at the deadline, and the vow follows when the keeper has
+// verified.
+TEST(AgentMachine, PassedDeadlineSweeps) {
+    Script s;
+    s.run();
+    s.ack(5);
+    EXPECT_THAT(but_beats(s.tick(8)), IsEmpty());
+    EXPECT_EQ(s.next(), at(8.1));
+    EXPECT_THAT(s.tick(8.1), ElementsAre(HasSubstr("lease of generation 0 has passed"), "sweep 0"));
+    EXPECT_THAT(s.exits(8.12, killed(0, 9)), IsEmpty()) << "killed by us: no failure";
+    EXPECT_THAT(s.step(8.15, Swept{g0}),
+                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+}
+
+// A worker fails: reported at once, the other is asked to stop, and killed when its grace is over.
+TEST(AgentMachine, StopsByTermThenKill) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.exits(0.3, exited(0, 3)),
+                ElementsAre("Report: rank 0 exited with 3", "signal 15"));
+    s.ack(4);
+    EXPECT_THAT(but_beats(s.tick(5.2)), IsEmpty());
+    EXPECT_THAT(but_beats(s.tick(5.3)), ElementsAre("sweep 0"));
+    EXPECT_THAT(s.exits(5.31, killed(1, 9)), IsEmpty());
+    EXPECT_THAT(s.step(5.32, Swept{g0}),
+                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+}
+
+TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
+    Script s;
+    s.run();
+    EXPECT_THAT(
+        s.step(0.3, WorkerNotStarted{g0, 1, "cannot execute ./train: not found", 127}),
+        ElementsAre(
+            "Report: rank 1 (local 1 on a) was not started: cannot execute ./train: not found",
+            "signal 15"));
+}
+
+// Another node has failed: `over` stops the workers here; who dies of that is not reported.
+TEST(AgentMachine, OverStopsTheWorkers) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.ack(0.3, 0), ElementsAre("signal 15"));
+    EXPECT_THAT(s.exits(0.4, killed(0, 15)), IsEmpty());
+    EXPECT_THAT(s.exits(0.4, killed(1, 15)), ElementsAre("sweep 0"));
+    EXPECT_THAT(s.step(0.41, Swept{g0}),
+                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+}
+
+// An idle node vows too, or nobody could go on without it.
+TEST(AgentMachine, OverRaisesTheFloorOfAnIdleNode) {
+    Script s;
+    s.join();
+    EXPECT_THAT(s.ack(0.2, 0), ElementsAre("Beat echo 2 floor 0 running -1"));
+}
+
+// All workers are done here: the node stays a member, with its lease, until the leader says that it
+// is over.
+TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.exits(0.3, exited(0, 0)), IsEmpty());
+    EXPECT_THAT(s.exits(0.3, exited(1, 0)), ElementsAre("sweep 0"));
+    EXPECT_THAT(s.step(0.4, Swept{g0}), ElementsAre("Report complete"));
+    EXPECT_EQ(s.snapshot().phase, Phase::waiting);
+    EXPECT_EQ(s.snapshot().running, g0);
+    EXPECT_THAT(s.ack(0.5, 0),
+                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+}
+
+// Ctrl-C here: the leader is told, and its Stop comes back to all; each ends with the job's code.
+TEST(AgentMachine, UserSignalGoesByTheLeader) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.25, SignalCame{2}), ElementsAre("StopAsked 2"));
+    EXPECT_THAT(s.step(0.26, SignalCame{2}), IsEmpty());
+    EXPECT_THAT(s.told(0.3, rendezvous::Stop{g0, 2, "stopped: signal 2 on node a"}),
+                ElementsAre("note: stopped: signal 2 on node a; stopping the workers", "signal 2"));
+    s.exits(0.4, killed(0, 2));
+    s.exits(0.4, killed(1, 2));
+    EXPECT_THAT(s.step(0.41, Swept{g0}), ElementsAre("Report complete"))
+        << "still a member until all have stopped";
+    s.ack(0.5, 0);
+    EXPECT_THAT(
+        s.told(0.6, rendezvous::Finished{ending(rendezvous::Verdict::user_signal, 130, "stopped")}),
+        ElementsAre("Leave", "exit 130"));
+}
+
+TEST(AgentMachine, UserSignalWithoutALeaderEndsAtOnce) {
+    Script s;
+    s.step(0, Started{});
+    EXPECT_THAT(s.step(1, SignalCame{15}), ElementsAre("exit 143"));
+}
+
+// Calls again while the link is lost, and gives up after two leases.
+TEST(AgentMachine, LinkLostForTwoLeasesIsUnavailable) {
+    Script s;
+    s.join();
+    EXPECT_THAT(s.step(1, LinkLost{"reset"}),
+                ElementsAre("note: the link to the rendezvous is lost: reset; calling again",
+                            "connect until 21.0 s"));
+    EXPECT_THAT(s.step(20, LinkLost{"no route"}), ElementsAre("connect until 21.0 s"));
+    EXPECT_THAT(s.step(21, LinkLost{"no route"}), ElementsAre("exit 69"));
+}
+
+TEST(AgentMachine, SilentLeaderIsTakenForLost) {
+    Script s;
+    s.join();
+    EXPECT_THAT(but_beats(s.tick(6)), IsEmpty());
+    EXPECT_THAT(s.tick(6.1), ElementsAre(HasSubstr("no answer for 6.0 s"), "connect until 26.1 s"));
+}
+
+TEST(AgentMachine, NeverWelcomedGivesUpAtTheJoinTimeout) {
+    Script s;
+    s.step(0, Started{});
+    EXPECT_THAT(s.step(599, LinkLost{"refused"}), ElementsAre("connect until 10 m 00 s"));
+    EXPECT_THAT(s.step(600, LinkLost{"refused"}), ElementsAre("exit 69"));
+}
+
+TEST(AgentMachine, FinishedLeavesAndExits) {
+    Script s;
+    s.join();
+    EXPECT_THAT(s.told(1, rendezvous::Finished{ending(rendezvous::Verdict::worker_failed, 3,
+                                                      "no restart")}),
+                ElementsAre("Leave", "exit 3"));
+    EXPECT_THAT(s.tick(2), IsEmpty());
+    EXPECT_EQ(s.next(), kNever);
+}
+
+TEST(AgentMachine, RefusedExits) {
+    Script s;
+    s.step(0, Started{});
+    EXPECT_THAT(s.told(1, rendezvous::Refused{"other run"}), ElementsAre("exit 69"));
+}
+
+// The keeper's death takes the workers with it; until another is there nothing starts.
+TEST(AgentMachine, KeeperDeathIsAVow) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.3, KeeperDied{}),
+                ElementsAre(HasSubstr("keeper has died"), "close store", "deadline never",
+                            "Beat echo 1 floor 0 running -1"));
+    EXPECT_THAT(s.told(0.4, rendezvous::Assigned{EntryNumber{1},
+                                                 assignment(1, {node("a"), node("b")}), 3, sec(8)}),
+                ElementsAre("note: generation 1 cannot start here: the keeper is being replaced",
+                            "Beat echo 1 floor 1 running -1"));
+    s.step(0.5, KeeperBack{});
+    EXPECT_THAT(
+        s.told(0.6, rendezvous::Assigned{EntryNumber{2}, assignment(2, {node("a"), node("b")}), 3,
+                                         sec(8)}),
+        ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
+}
+
+// The first progress is said at once, for a failure may follow on its heels.
+TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.3, WorkerProgress{g0, 5, -1}),
+                ElementsAre("Beat echo 1 floor -1 running 0 progressed"));
+    EXPECT_THAT(s.step(0.31, WorkerProgress{g0, 6, -1}), IsEmpty());
+}

@@ -1,0 +1,316 @@
+// The rendezvous machine as scripts: events in, effects out, one effect a line. "1: " before a line
+// is the session.
+#include "rendezvous/machine.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Two nodes come; the generation closes when both have echoed an Ack, and starts when the entry is
+// ours.
+TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
+    Script s(limits(2, 2));
+    EXPECT_THAT(s.join(0, 1, node("a")), ElementsAre("1: Welcome", "1: Ack"));
+    EXPECT_THAT(s.join(0, 2, node("b")), ElementsAre("2: Welcome", "2: Ack"));
+    EXPECT_THAT(s.beat(0.5, 1), ElementsAre("1: Ack"));
+    EXPECT_THAT(s.beat(0.5, 2), ElementsAre("2: Ack", "create 0: generation 0 {a b} after start"));
+    EXPECT_THAT(s.beat(0.55, 1), ElementsAre("1: Ack"))
+        << "nothing starts before the ledger has it";
+    EXPECT_THAT(s.created(0.6),
+                ElementsAre("note: generation 0: 2 nodes, 2 workers",
+                            "1: Assigned 0 {a b}, 7.5 s left", "2: Assigned 0 {a b}, 7.5 s left"));
+    EXPECT_EQ(s.snapshot().phase, Phase::running);
+    EXPECT_EQ(s.snapshot().held_until, at(8));
+}
+
+// With MIN < MAX one node waits 30 s for another, and says so after 5.
+TEST(Machine, FirstGenerationWaitsForTheLastCall) {
+    Script s(limits(1, 2));
+    s.join(0, 1, node("a"));
+    s.beat(0.5, 1);
+    EXPECT_EQ(s.next(), at(5));
+    for (double now = 1; now < 5; now += 0.5) EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
+    EXPECT_THAT(s.beat(5, 1),
+                ElementsAre("1: Ack", "note: still waiting: 1 of 2 nodes joined (min 1)"));
+    for (double now = 5.5; now < 30.5; now += 0.5)
+        EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
+    EXPECT_EQ(s.next(), at(30.5));
+    EXPECT_THAT(s.tick(30.5), ElementsAre("create 0: generation 0 {a} after start"));
+}
+
+// One worker fails: all hear it in the same step, and the next generation begins when all have
+// vowed.
+TEST(Machine, FailureEndsTheGenerationForAllInTheSameStep) {
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    EXPECT_THAT(s.fails(2, 2, 0, exited(1, 3)),
+                ElementsAre("note: rank 1 exited with 3; generation 0 ends", "1: Ack over 0",
+                            "2: Ack over 0"));
+    EXPECT_THAT(s.beat(2.1, 1), ElementsAre(HasSubstr("told to stop its workers"), "1: Ack over 0"))
+        << "still stopping";
+    EXPECT_THAT(s.vows(2.2, 1, 0), ElementsAre("1: Ack over 0")) << "b has not vowed";
+    EXPECT_THAT(s.vows(2.3, 2, 0),
+                ElementsAre("2: Ack over 0", "note: restart 1 of 3",
+                            "create 1: generation 1 {a b} after rank 1 exited with 3"));
+    EXPECT_EQ(s.snapshot().restarts, 1);
+}
+
+// b never vows: a may go on alone only when H (8.5) has passed 0.2 lease ago.
+TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
+    Script s(limits(1, 2, 3));
+    s.both_are_there();
+    s.created(0.6);
+    s.runs(1, 1, 0);
+    s.runs(1, 2, 0);
+    EXPECT_EQ(s.snapshot().held_until, at(8.5));
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.1, 1, 0);
+    for (double now = 2.5; now < 10.5; now += 0.5)
+        EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack over 0"));
+    EXPECT_EQ(s.next(), at(10.5) + Duration{1});
+    EXPECT_THAT(s.tick(10.5), IsEmpty());
+    EXPECT_THAT(s.tick(10.500001),
+                ElementsAre("note: restart 1 of 3",
+                            "create 1: generation 1 {a} after rank 0 exited with 3"));
+}
+
+// b is silent while 5.5 of 8 s pass: its confirmation is told to all at once, so that nobody's
+// deadline passes.
+TEST(Machine, LateConfirmationIsPushed) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.beat(3, 1);
+    s.beat(5, 1);
+    EXPECT_THAT(s.beat(5.5, 2),
+                ElementsAre("1: Ack holds 0, 4.0 s left", "2: Ack holds 0, 3.5 s left",
+                            "2: Ack holds 0, 3.5 s left"));
+}
+
+// Nobody hears b any more: the lease ends the generation by itself, with the numbers.
+TEST(Machine, PassedLeaseEndsTheGeneration) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.beat(8, 1);
+    EXPECT_EQ(s.next(), at(8.5) + Duration{1});
+    EXPECT_THAT(s.tick(8.5), IsEmpty());
+    EXPECT_THAT(
+        s.tick(8.500001),
+        ElementsAre(
+            "note: node b has confirmed nothing for 8.0 s (lease 10.0 s); generation 0 ends",
+            "1: Ack over 0", "2: Ack over 0"));
+}
+
+// No budget: the end is recorded only after the floors, then everyone is told the first worker's
+// code.
+TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 2, 0, exited(1, 3));
+    s.vows(2.2, 1, 0);
+    EXPECT_THAT(s.vows(2.3, 2, 0),
+                ElementsAre("2: Ack over 0", "create 1: end 3, no restart: --max-restarts is 0"));
+    EXPECT_EQ(s.creating().ending.first_failure_node, "b");
+    EXPECT_THAT(s.created(2.4), ElementsAre(HasSubstr("the job has ended"), "1: Finished 3",
+                                            "2: Finished 3", "closed with 3"));
+    EXPECT_THAT(s.tick(2.5), IsEmpty());
+}
+
+// Both report at once: the earlier one in time is the first failure, though it was heard of later.
+TEST(Machine, FirstFailureIsTheEarliestInTime) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 2, 0, killed(1, 6));
+    WorkerOutcome earlier = exited(0, 3);
+    earlier.age = sec(0.5);
+    EXPECT_THAT(s.fails(2.1, 1, 0, earlier), IsEmpty());
+    s.vows(2.2, 1, 0);
+    s.vows(2.3, 2, 0);
+    EXPECT_EQ(s.creating().ending.code, 3);
+    EXPECT_EQ(s.creating().ending.consequences, 1);
+}
+
+// The same worker dies in the same way in each generation, before any progress.
+TEST(Machine, CrashLoopEndsTheJob) {
+    Script s(limits(2, 2, 9));
+    s.both_run();
+    for (int g = 0;; ++g) {
+        const double now = 2 + g;
+        s.fails(now, 2, g, exited(1, 3));
+        s.vows(now + 0.1, 1, g);
+        const Lines last = s.vows(now + 0.2, 2, g);
+        if (g == 2) {
+            EXPECT_THAT(
+                last,
+                ElementsAre("2: Ack over 2",
+                            HasSubstr("create 3: end 3, crash loop: 3 generations in a row")));
+            break;
+        }
+        EXPECT_THAT(last.back(), HasSubstr("create " + std::to_string(g + 1) + ": generation"));
+        s.created(now + 0.3);
+        s.runs(now + 0.4, 1, g + 1);
+        s.runs(now + 0.4, 2, g + 1);
+    }
+}
+
+TEST(Machine, SuccessIsRecordedWhenAllHaveCompleted) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.completes(2, 1, 0), IsEmpty());
+    EXPECT_THAT(s.completes(2, 1, 0), IsEmpty()) << "said twice";
+    EXPECT_THAT(s.completes(3, 2, 0), ElementsAre("note: all workers succeeded; generation 0 ends",
+                                                  "1: Ack over 0", "2: Ack over 0"));
+    s.vows(3.1, 1, 0);
+    EXPECT_THAT(
+        s.vows(3.1, 2, 0),
+        ElementsAre("2: Ack over 0", "create 1: end 0, all 2 workers of generation 0 succeeded"));
+    EXPECT_THAT(s.created(3.2),
+                ElementsAre(HasSubstr("ended"), "1: Finished 0", "2: Finished 0", "closed with 0"));
+}
+
+// A signal on one node: all are told to stop, the lease goes on until they have, and only then is
+// the end written.
+TEST(Machine, PlannedStopKeepsTheLease) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.come(2, 1, StopAsked{15, "signal 15"}),
+                ElementsAre("note: stopped: signal 15 on node a", "1: Stop by signal 15",
+                            "2: Stop by signal 15"));
+    EXPECT_THAT(s.come(2, 2, StopAsked{2, "signal 2"}), IsEmpty()) << "the first one counts";
+    s.beat(3, 1);
+    EXPECT_THAT(s.beat(3, 2), ElementsAre("2: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.fails(3.5, 1, 0, killed(0, 15)), IsEmpty())
+        << "who dies of the stop has not failed";
+    s.completes(4, 1, 0);
+    EXPECT_THAT(s.completes(4, 2, 0),
+                ElementsAre("note: all workers have stopped; generation 0 ends", "1: Ack over 0",
+                            "2: Ack over 0"));
+    s.vows(4.1, 1, 0);
+    EXPECT_THAT(s.vows(4.1, 2, 0),
+                ElementsAre("2: Ack over 0", "create 1: end 143, stopped: signal 15 on node a"));
+}
+
+// A connection that ends proves nothing; the keeper's word, on the node's own session, does.
+TEST(Machine, GoneIsProofAndALostConnectionIsNot) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.step(2, ConnectionLost{Session{2}}), IsEmpty());
+    EXPECT_THAT(s.come(2, 1, Gone{node("b")}), IsEmpty()) << "a cannot say it of b";
+    EXPECT_EQ(s.snapshot().phase, Phase::running);
+    EXPECT_THAT(s.hello(2.1, 3, node("b")), ElementsAre("3: Welcome"));
+    EXPECT_THAT(s.come(2.1, 3, Gone{node("b")}),
+                ElementsAre("note: node b is gone: its ddprun has ended; generation 0 ends",
+                            "1: Ack over 0"));
+    EXPECT_THAT(s.hello(2.2, 4, node("b")),
+                ElementsAre(HasSubstr("known to be gone"), HasSubstr("4: Refused"), "4: closed"));
+}
+
+// b's process is replaced: its floor is not waited for, the new one takes its place, and the budget
+// is not touched.
+TEST(Machine, ReplacementTakesThePlaceOfWhoIsGone) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.come(2, 2, Gone{node("b")});
+    s.vows(2.1, 1, 0);
+    s.join(2.2, 3, node("b", 2));
+    EXPECT_THAT(
+        s.vows(2.3, 3, 0),
+        ElementsAre("3: Ack over 0",
+                    "create 1: generation 1 {a b} after node b is gone: its ddprun has ended"));
+    EXPECT_EQ(s.creating().assignment.restarts, 0);
+    EXPECT_EQ(s.creating().assignment.members[1].node, node("b", 2));
+}
+
+// A member comes back without its workers: it is sent the same assignment again, or ends it by its
+// vow.
+TEST(Machine, MemberThatComesAnewIsAssignedAgain) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    s.created(0.6);
+    s.step(0.7, ConnectionLost{Session{2}});
+    EXPECT_THAT(
+        s.join(1, 3, node("b")),
+        ElementsAre("3: Welcome", "3: Assigned 0 {a b}, 7.0 s left", "3: Ack holds 0, 7.0 s left"));
+    EXPECT_THAT(s.vows(1.1, 3, 0),
+                ElementsAre("note: node b does not run generation 0; generation 0 ends",
+                            "1: Ack over 0", "3: Ack over 0", "3: Ack over 0"));
+}
+
+TEST(Machine, ThirdNodeOfTwoIsASpare) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    s.join(0.5, 3, node("c"));
+    EXPECT_THAT(s.created(0.6), ElementsAre(HasSubstr("generation 0"), HasSubstr("1: Assigned"),
+                                            HasSubstr("2: Assigned"), "3: Parked"));
+}
+
+// b goes while the entry is written: the generation exists, but nobody is ever told to run it.
+TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    EXPECT_THAT(s.come(0.55, 2, Leave{"stopped by signal 15"}),
+                ElementsAre("note: node b left: stopped by signal 15"));
+    EXPECT_THAT(
+        s.created(0.6),
+        ElementsAre("note: node b left while the generation was recorded; generation 0 ends",
+                    "1: Ack over 0", "2: Ack over 0"));
+}
+
+TEST(Machine, WrongRunIsRefused) {
+    Script s(limits(1, 2));
+    const std::string why =
+        "node x is of run \"other\", this is run \"job\" (--rdzv-id, --rdzv-endpoint)";
+    EXPECT_THAT(s.hello(0, 1, node("x"), "other"),
+                ElementsAre("note: refused a node: " + why, "1: Refused: " + why, "1: closed"));
+    EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
+}
+
+// Another leader was first: its entry is the newest, counts as over here, and the next number
+// follows it.
+TEST(Machine, EntryLostToAnotherWriterIsAdopted) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    LedgerEntry theirs = s.creating();
+    theirs.leader = node("rival");
+    EXPECT_THAT(s.step(0.6, LedgerCreated{LedgerCreated::Outcome::lost, theirs, {}}),
+                ElementsAre("note: ledger entry 0 was written by rival; it is adopted",
+                            "1: Ack over 0", "2: Ack over 0"));
+    s.vows(0.7, 1, 0);
+    EXPECT_THAT(s.vows(0.7, 2, 0),
+                ElementsAre("2: Ack over 0", "create 1: generation 1 {a b} after start"));
+}
+
+// The ledger fails: tried again each 0.1 lease, given up after the join timeout, and everyone is
+// told.
+TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
+    Limits two = limits(2, 2);
+    two.times.join_timeout = sec(3);
+    Script s(two);
+    s.both_are_there();
+    const auto failed = LedgerCreated::Outcome::failed;
+    EXPECT_THAT(s.created(0.6, failed), ElementsAre("note: ledger: disk full; trying again"));
+    EXPECT_EQ(s.next(), at(1.6));
+    EXPECT_THAT(s.tick(1.5), IsEmpty());
+    EXPECT_THAT(s.tick(1.6), ElementsAre("create 0: generation 0 {a b} after start"));
+    EXPECT_THAT(s.created(3.7, failed),
+                ElementsAre("note: the job has ended: ledger: disk full", "1: Finished 69",
+                            "2: Finished 69", "closed with 69"));
+}
+
+// The ledger already holds the end: whoever comes is told, and nothing is written.
+TEST(Machine, ClosedLedgerTellsTheEnd) {
+    Machine machine(Script::config(limits(2, 2)), at(0));
+    LedgerEntry end;
+    end.number = EntryNumber{4};
+    end.kind = LedgerEntry::Kind::end;
+    end.ending = ending(Verdict::worker_failed, 3, "no restart");
+    const Effects effects = machine.step(at(0), LedgerRead{{end}});
+    EXPECT_EQ(describe(effects.back()), "closed with 3");
+    EXPECT_EQ(machine.snapshot().phase, Phase::closed);
+}
