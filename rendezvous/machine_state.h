@@ -1,6 +1,6 @@
-// The insides of the rendezvous machine, shared by its two sources and nobody else: machine.cc
-// (sessions and what nodes say) and generation.cc (when a generation ends, who may propose the
-// next, and what follows).
+// The insides of the rendezvous machine, shared by its three sources and nobody else: machine.cc
+// (sessions and what nodes say), generation.cc (when a generation ends and who may propose what
+// follows) and proposal.cc (what that is).
 #pragma once
 
 #include <random>
@@ -13,6 +13,9 @@
 #include "rendezvous/roster.h"
 
 namespace ddprun::rendezvous {
+
+inline constexpr auto kFirstWord =
+    std::chrono::seconds{5};  // of gathering, until it is said who is missing
 
 // The newest generation, if this leader made it. Stays after its end, for its lease says when the
 // next may be proposed.
@@ -91,6 +94,8 @@ struct Machine::State {
     std::vector<std::string> missing(const std::vector<Candidate>& here) const;
     Time members_awaited_until(const std::vector<Candidate>& here, bool by_lease) const;
     void lead(Time now);
+
+    // proposal.cc: what follows
     void decide_failure();
     void gather(Time now, bool by_lease);
     void say_waiting(Time now, const std::string& sentence);
@@ -103,9 +108,6 @@ struct Machine::State {
 
     bool holding() const { return held && !held->over; }
     bool single() const { return config.limits.max_nodes == 1; }
-    bool ledger_busy() const {
-        return phase == Phase::reading || phase == Phase::creating || phase == Phase::ending;
-    }
     Generation newest() const { return top ? top->assignment.generation : kNoGeneration; }
     Duration lease() const { return config.limits.times.lease; }
     void note(Note::Level level, std::string sentence) {
