@@ -33,7 +33,9 @@ class Error {
     Error(ErrorCode code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
 
     ErrorCode code() const { return code_; }
-    const std::string& sentence() const { return sentence_; }
+    const std::string& sentence() const& { return sentence_; }
+    // Result's error() is a temporary: its sentence must outlive it.
+    std::string sentence() && { return std::move(sentence_); }
     bool operator==(const Error&) const = default;
 
     // Asked for by boost::system::result when value() is called on an error: a programmer's

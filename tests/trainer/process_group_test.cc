@@ -103,7 +103,7 @@ TEST(ProcessGroup, RefusesUnequalSizes) {
         std::vector<float> values(context.is_first() ? 100 : 1'000'000);
         auto done = me.group->all_reduce(buffer_of(std::span(values)));
         if (done || done.error().code() != ErrorCode::refused) return 1;
-        const std::string& text = done.error().sentence();
+        const std::string text = done.error().sentence();
         const bool named = text.find("number 1 of 100 F32") != std::string::npos &&
                            text.find("number 1 of 1000000 F32") != std::string::npos;
         // The group is over, and says the same again.
