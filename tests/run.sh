@@ -66,9 +66,9 @@ programs_of_unit_tests() {
 sanitize() {
     local preset front programs code=0
     for preset in asan tsan; do
-        front=(env)
+        front=(env "TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp")
         # gcc's thread sanitizer does not know the address layouts of newer kernels ("unexpected memory mapping").
-        if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then front=(setarch "$(uname -m)" -R); fi
+        if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then front+=(setarch "$(uname -m)" -R); fi
         configure "$preset" || return
         mapfile -t programs < <(programs_of_unit_tests "build-$preset")
         cmake --build --preset "$preset" --target "${programs[@]}" || return

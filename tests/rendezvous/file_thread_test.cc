@@ -18,16 +18,16 @@ namespace {
 TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
     asio::io_context loop;
     FileThread files(loop);
-    std::vector<int> worked, told;
-    std::thread::id worker;
-    for (int i = 0; i < 100; ++i)
+    std::vector<std::size_t> worked, told;
+    std::vector<std::thread::id> workers(100);
+    for (std::size_t i = 0; i < 100; ++i)
         files.post(
             [&, i] {
                 worked.push_back(i);
-                worker = std::this_thread::get_id();
+                workers[i] = std::this_thread::get_id();
             },
             [&, i] {
-                EXPECT_NE(worker, std::this_thread::get_id());
+                EXPECT_NE(workers[i], std::this_thread::get_id());
                 told.push_back(i);
             });
     loop.run();  // returns when nothing is owed any more
