@@ -105,11 +105,6 @@ class Job {
 
     Result<> open_ledger() {
         if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
-            if (plan_.max_nodes > 1 && !plan_.ledger.chosen)
-                say(Note::Level::warn, "the ledger is in memory: the loss of node " +
-                                           plan_.node_name +
-                                           " will end the job; --ledger=directory:PATH on a shared "
-                                           "file system keeps its history");
             ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
             return {};
         }

@@ -128,8 +128,9 @@ void plan_ledger(Plan& plan, const Options& options, const std::optional<Allocat
             parent + (parent.ends_with('/') ? "" : "/") + folder_name(plan.run_id);
     if (plan.ledger.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1)
         plan.warnings.push_back(
-            "the loss of the leader's node will end the job, since there is no shared ledger; "
-            "--ledger=directory:PATH on a file system of all nodes changes that");
+            "the loss of the leader's node will end the job, and its history with it, since the "
+            "ledger is in "
+            "memory; --ledger=directory:PATH keeps the history");
 }
 
 void plan_times(Plan& plan, const Options& options, bool in_step) {

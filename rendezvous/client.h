@@ -35,8 +35,6 @@ struct CallTarget {
     std::uint16_t port = 0;
     bool operator==(const CallTarget&) const = default;
 };
-// The name by which callers know it. An alias only: the core has a struct Candidate
-// (rank_assignment.h) in this namespace,
 
 class Client {
   public:
