@@ -53,7 +53,7 @@ Result<> AttemptFolder::make_base() {
     if (!::mkdtemp(name.data()))
         return Error(ErrorCode::unavailable, "folder " + parent + ": " + std::strerror(errno) +
                                                  (log_dir_.empty() ? " (TMPDIR)" : " (--log-dir)"));
-    base_ = name;
+    base_ = fs::absolute(name, error).string();
     return {};
 }
 

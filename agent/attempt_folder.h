@@ -22,6 +22,8 @@ class AttemptFolder {
 
     // Makes and names the folder of one worker. Possible errors: unavailable, naming the path.
     Result<std::string> of(Generation generation, int local_rank);
+    // The temporary folder; empty before it is made, and with a log folder.
+    std::string temporary() const { return log_dir_.empty() ? base_ : std::string(); }
 
   private:
     Result<> make_base();

@@ -345,6 +345,12 @@ void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) 
     impl_->request(request, frame, fds);
 }
 
+void Keeper::remove_when_gone(const std::string& folder) {
+    Request request;
+    request.kind = RequestKind::folder;
+    if (alive()) impl_->request(request, folder, {});
+}
+
 bool Keeper::alive() const { return impl_ && impl_->alive(); }
 std::int64_t Keeper::pid() const { return impl_ ? impl_->pid : -1; }
 

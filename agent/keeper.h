@@ -4,7 +4,8 @@
 //     main, before any thread:  Keeper::start()      forks it; makes ddprun a subreaper
 //     the runner:               attach(io, events)   from here on all answers come as callbacks on
 //     that loop
-//                               set_deadline, spawn, sweep, prepare_gone, noticed
+//                               set_deadline, spawn, sweep, prepare_gone, remove_when_gone,
+//                               noticed
 //     the end:                  shutdown()           sweeps, ends the keeper without its `Gone`,
 //     reaps it
 //
@@ -113,6 +114,9 @@ class Keeper {
     // let go of its duplicate of listen_fd. Replaces what was prepared before; -1 for none. While
     // prepared, a link does not end by close() alone: use shutdown(2) on it, or prepare anew.
     void prepare_gone(const std::string& frame, int link_fd, int listen_fd);
+    // A folder, by its absolute path, which the keeper removes with all that is in it when ddprun is
+    // gone; shutdown() leaves it. Replaces the one named before; a new keeper must be told again.
+    void remove_when_gone(const std::string& folder);
 
     // A new keeper by exec of /proc/self/exe (main hands argv[1] == kKeeperArgument to
     // keeper_main_exec). Only after died.

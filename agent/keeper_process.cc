@@ -15,6 +15,7 @@
 
 #include "agent/descendants.h"
 #include "agent/keeper_setup.h"
+#include "agent/keeper_will.h"
 #include "agent/worker_child.h"
 #include "proto/boot_clock.h"
 
@@ -22,7 +23,6 @@ namespace ddprun::agent::keeper {
 namespace {
 
 constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
-constexpr Duration kGonePatience = std::chrono::seconds{2};  // for a link whose buffer is full
 
 class Process {
   public:
@@ -50,7 +50,6 @@ class Process {
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
     void fork_one(const Request& request, const std::vector<UniqueFd>& fds);
-    void prepare(const Request& request, std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
     void reaped(pid_t pid, int wait_status);
@@ -62,7 +61,6 @@ class Process {
     void fail(std::uint32_t id, Stage stage, int error);
     void say(const Reply& reply, UniqueFd pidfd = {});
     void flush();
-    void write_gone();
 
     pid_t agent_;
     UniqueFd agent_pidfd_;
@@ -82,8 +80,7 @@ class Process {
     bool shutdown_ = false;
     bool gone_ = false;  // ddprun is
 
-    std::vector<char> frame_;
-    UniqueFd link_, listener_;
+    Will will_;
 };
 
 bool Process::open() {
@@ -108,7 +105,7 @@ int Process::run() {
         flush();
         if (killing_) continue;
         if (gone_) {
-            write_gone();
+            will_.execute();
             return 0;
         }
         if (shutdown_ && outgoing_.empty()) return 0;
@@ -164,7 +161,9 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
             sweeps_.push_back(request.id);
             return begin_killing();
         case RequestKind::prepare:
-            return prepare(request, fds);
+            return will_.prepare(request, fds);
+        case RequestKind::folder:
+            return will_.set_folder(request, fds);
     }
 }
 
@@ -180,17 +179,6 @@ void Process::fork_one(const Request& request, const std::vector<UniqueFd>& fds)
     Child child = fork_worker({&request, &payload, &fds, deadline_});
     if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
     workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe)});
-}
-
-void Process::prepare(const Request& request, std::vector<UniqueFd>& fds) {
-    if (fds.empty() || !read_payload(fds[0].get(), request.payload_bytes, frame_)) frame_.clear();
-    std::size_t next = 1;
-    const auto take = [&](unsigned bit) {
-        const bool there = (request.present >> bit & 1U) != 0 && next < fds.size();
-        return there ? std::move(fds[next++]) : UniqueFd{};
-    };
-    link_ = take(0);
-    listener_ = take(1);
 }
 
 // The exec pipe has ended or brought a failure: says which. Blocks only if called too early.
@@ -312,24 +300,6 @@ void Process::flush() {
         if (next.pidfd) fds.push_back(next.pidfd.get());
         if (send_packet(kSocket, &next.reply, sizeof next.reply, fds) != Transfer::done) return;
         outgoing_.pop_front();
-    }
-}
-
-// ddprun is gone and nothing of the job is left on this node: say so, and end, which lets go of the
-// listening socket.
-void Process::write_gone() {
-    const Time give_up = boot_now() + kGonePatience;
-    for (std::size_t at = 0; link_ && at < frame_.size();) {
-        const ssize_t n = ::write(link_.get(), frame_.data() + at, frame_.size() - at);
-        if (n > 0) {
-            at += static_cast<std::size_t>(n);
-            continue;
-        }
-        if (n < 0 && errno == EINTR) continue;
-        const Duration left = give_up - boot_now();
-        if (n == 0 || errno != EAGAIN || left <= Duration::zero()) return;
-        pollfd room{link_.get(), POLLOUT, 0};
-        ::poll(&room, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
     }
 }
 

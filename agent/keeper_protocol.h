@@ -25,6 +25,7 @@ enum class RequestKind : std::uint32_t {
     noticed,   // ddprun knows that the deadline passed
     sweep,     // kill all that is left; answered by swept
     prepare,   // payload: the Gone frame; fds: payload, then link and listener as `present` says
+    folder,    // payload: path of a folder that goes when ddprun is gone
     shutdown,  // sweep, and end without a word; answered by swept
 };
 

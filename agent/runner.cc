@@ -145,6 +145,7 @@ void Runner::spawn(const rendezvous::Assignment& assignment) {
         [this](Event event) { post(std::move(event)); },
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(assignment);
+    bequeath_folder();
 }
 
 void Runner::sweep(Generation generation) {
@@ -159,6 +160,7 @@ void Runner::keeper_died() {
     if (const auto again = keeper_.restart(); !again)
         return warn("no new keeper can be started: " + again.error().sentence());
     prepare_gone();
+    bequeath_folder();
     post(KeeperBack{});
 }
 
@@ -168,6 +170,12 @@ void Runner::prepare_gone() {
     const int link = link_->native_handle();
     keeper_.prepare_gone(link < 0 ? std::string() : rendezvous::gone_frame(config_.machine.node),
                          link, config_.gone_listener.get());
+}
+
+// Our own end removes the temporary folder; a SIGKILL leaves that to the keeper.
+void Runner::bequeath_folder() {
+    if (const std::string folder = folder_.temporary(); !folder.empty())
+        keeper_.remove_when_gone(folder);
 }
 
 void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }

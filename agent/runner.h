@@ -50,6 +50,7 @@ class Runner {
     void sweep(Generation generation);
     void keeper_died();
     void prepare_gone();
+    void bequeath_folder();
     void warn(const std::string& sentence);
 
     boost::asio::io_context& loop_;

@@ -3,6 +3,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/agent/keeper_bench.h"
 
 using namespace ddprun;
@@ -126,6 +129,37 @@ TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
     EXPECT_GT(wait_for(-1), -1);  // the keeper, which has come to us; and nobody else
     EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
     ::close(link[0]);
+}
+
+// Without a frame (the leader's own node) the port is still held until the workers are gone; and
+// the folder goes with them.
+TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
+    Pipe alive, listener;
+    std::string folder = ::testing::TempDir() + "bequeathed_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    std::ofstream(folder + "/error.json") << "{}";
+    const pid_t agent = ::fork();
+    if (agent == 0) {
+        Bench bench;
+        bench.keeper.prepare_gone("", -1, listener.in.get());
+        bench.keeper.remove_when_gone(folder);
+        listener.in.reset();
+        bench.spawn(family(alive));
+        alive.in.reset();
+        alive.out.reset();
+        bench.run_until([] { return false; });
+        ::_exit(1);
+    }
+    listener.in.reset();
+    ASSERT_TRUE(all_stand(alive));
+    EXPECT_FALSE(listener.ended());
+    EXPECT_TRUE(std::filesystem::exists(folder));
+    ::kill(agent, SIGKILL);
+    EXPECT_EQ(wait_for(agent), W_EXITCODE(0, SIGKILL));
+    EXPECT_EQ(listener.read_all(), "");
+    EXPECT_TRUE(alive.ended());
+    EXPECT_GT(wait_for(-1), -1);  // the keeper
+    EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 // A ddprun that hangs cannot say that it noticed its deadline: it goes too, 0.1 lease later.

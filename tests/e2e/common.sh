@@ -12,6 +12,8 @@ ddprun=$bin/ddprun
 train=$bin/train
 slurmlab=$root/tests/tools/slurmlab
 work=$(mktemp -d)
+export TMPDIR=$work/tmp # what a job leaves in it is counted too
+mkdir "$TMPDIR"
 mark=e2e-$$-$RANDOM
 code=0   # of the last run or join
 story="" # what is being tried; said when it fails
@@ -67,9 +69,9 @@ count_is() {
     done
     ((count == $2))
 }
-nothing_left() { [[ -z $(marked) ]]; }
+nothing_left() { [[ -z $(marked) && -z $(ls -A "$TMPDIR") ]]; }
 expect_nothing_left() { # within so many seconds (2)
-    wait_until "${1:-2}" nothing_left || fail "left running: $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
+    wait_until "${1:-2}" nothing_left || fail "left: $(ls -A "$TMPDIR") $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
 }
 
 # Whether a run under timeout ended by itself; 137 may be a worker's code too: seconds, when it began.
