@@ -68,8 +68,7 @@ class Job {
         if (!point) return finish(failed(point.error()));
         log_.emplace(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
                      least_level(plan_, point->leads));
-        for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
-        for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
+        say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(*point);
         auto store = listen_on(loop_, 0, plan_.max_nodes == 1);
         if (!store) return finish(failed(store.error()));
@@ -244,6 +243,13 @@ class Job {
         const bool whole = service_.has_value() || plan_.max_nodes == 1;
         for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
         return ending;
+    }
+
+    void say_what_was_planned(bool leads) {
+        for (const std::string& sentence : plan_.host_warnings) say(Note::Level::warn, sentence);
+        if (!leads && plan_.lead == Lead::no) return;  // the leader says it
+        for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
+        for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
     }
 
     void say(Note::Level level, const std::string& sentence) { (*log_)(Note{level, sentence}); }

@@ -76,17 +76,17 @@ MaybeError plan_slots(Plan& plan, const Options& options,
     bool by_gpus = plan.slots == gpus &&
                    !(options.nproc_per_node && options.nproc_per_node->kind == Kind::count);
     if (by_gpus && gpus_not_from_slurm(allocation, host))
-        plan.warnings.push_back(
+        plan.host_warnings.push_back(
             "Slurm gave this step no GPU, but " + plan.node_name + " shows " +
             std::to_string(gpus) +
             ", which are used; ask for --gpus-per-node, or give --nproc-per-node");
     if (gpus > 0 && plan.slots > gpus)
-        plan.warnings.push_back(std::to_string(plan.slots) + " workers, but " +
-                                std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
-                                " visible on " + plan.node_name +
-                                (allocation && allocation->gpus_per_task
-                                     ? "; use --gpus-per-node rather than --gpus-per-task"
-                                     : "; some will share one"));
+        plan.host_warnings.push_back(std::to_string(plan.slots) + " workers, but " +
+                                     std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
+                                     " visible on " + plan.node_name +
+                                     (allocation && allocation->gpus_per_task
+                                          ? "; use --gpus-per-node rather than --gpus-per-task"
+                                          : "; some will share one"));
     if (!host.omp_num_threads_set) {
         plan.omp_num_threads = std::max(1, cpus / plan.slots);
         plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +

@@ -94,8 +94,10 @@ struct Plan {
     Output output;
     std::string role = "default";
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
-    std::vector<std::string> notes;      // sentences for the log, level info
-    std::vector<std::string> warnings;   // level warning; those of Options come first
+    // Sentences for the log. Notes and warnings are those of the job, the same on every node: the
+    // leader says them, or each node where it is not planned who leads. A warning about this host
+    // alone each node says for itself.
+    std::vector<std::string> notes, warnings, host_warnings;
 };
 
 // Possible errors: usage, with the sentence that says which option to change.

@@ -24,6 +24,7 @@ both "$(free_port)" bash -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK/$GR
 expect_both 0
 for rank in 0 1 2 3; do expect_in "$work/seen.$rank" "^$rank/4 $((rank % 2)) $((rank / 2))/2 "; done
 (($(cut -d' ' -f4 "$work"/seen.* | sort -u | wc -l) == 1)) || fail "more than one MASTER_PORT"
+(($(grep -l "the ledger is in memory" "$work"/{one,two}.err | wc -l) == 1)) || fail "not one node warns of the ledger in memory"
 
 say "a crash on node 1 restarts all four"
 both "$(free_port)" --max-restarts=1 bash -c '

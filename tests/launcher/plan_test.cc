@@ -62,9 +62,9 @@ TEST(Plan, SlotsWithoutAnOption) {
         EXPECT_EQ(plan({}, {}, listed)->slots, slots) << list;
     }
     auto allocation = step(1);
-    EXPECT_THAT(plan({}, allocation, host(8, 4))->warnings,
+    EXPECT_THAT(plan({}, allocation, host(8, 4))->host_warnings,
                 ElementsAre(HasSubstr("Slurm gave this step no GPU")));
-    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->warnings, IsEmpty());
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->host_warnings, IsEmpty());
     allocation.gpus_on_node = 2;
     EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 2);
     EXPECT_EQ(plan({}, allocation, host(8, 0))->slots, 2);
@@ -83,7 +83,7 @@ TEST(Plan, SlotsAsAsked) {
     auto allocation = step(1);
     allocation.gpus_per_task = 1;
     allocation.visible_devices = "0";
-    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->warnings,
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->host_warnings,
                 ElementsAre("4 workers, but 1 GPU is visible on n1; use --gpus-per-node rather "
                             "than --gpus-per-task"));
 }
