@@ -22,10 +22,10 @@ job --max-restarts=0 "$work/cut" --crash-at-step 50 --crash-rank 2
 expect_code 137
 cp -r "$work/cut" "$work/altered"
 
-# The files of the newest snapshot, largest first.
+# The file of the newest snapshot. By its name, which holds the step: a copy has other times.
 newest() {
     local latest
-    latest=$(find "$1" -type f -name '*.safetensors' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-)
+    latest=$(find "$1" -type f -name '*.safetensors' | sort | tail -n 1)
     [[ -n $latest ]] || fail "no snapshot in $1"
     echo "$latest"
 }
