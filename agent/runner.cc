@@ -1,8 +1,10 @@
 #include "agent/runner.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include <boost/asio/post.hpp>
+#include <csignal>
 
 #include "agent/output.h"
 #include "proto/boot_clock.h"
@@ -54,11 +56,20 @@ Runner::~Runner() { link_->close(); }
 void Runner::start() {
     keeper_.attach(loop_, {.exited =
                                [this](std::int64_t pid, int status, Time at) {
+                                   heed_terminal(status);
                                    if (workers_) workers_->exited(pid, status, at);
                                },
                            .expired = [this] { post(Tick{}); },
                            .died = [this] { keeper_died(); }});
     post(Started{});
+}
+
+// The terminal's signals reach the worker that holds it and not us: when it dies of one, the user
+// has stopped the job, as a shell would take it.
+void Runner::heed_terminal(int wait_status) {
+    if (!config_.workers.foreground || !WIFSIGNALED(wait_status)) return;
+    const int number = WTERMSIG(wait_status);
+    if (number == SIGINT || number == SIGQUIT) post(SignalCame{number});
 }
 
 // Events that come while others are worked off wait their turn, so that the machine is never

@@ -48,6 +48,7 @@ class Runner {
     void open_store(const rendezvous::Assignment& assignment);
     void spawn(const rendezvous::Assignment& assignment);
     void sweep(Generation generation);
+    void heed_terminal(int wait_status);
     void keeper_died();
     void prepare_gone();
     void bequeath_folder();

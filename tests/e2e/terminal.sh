@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# A lone worker at a terminal (terminal.py), and that nothing is left.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+need_program python3
+DDPRUN_TEST_MARK=$mark python3 "$e2e/terminal.py" "$ddprun"
+expect_nothing_left
