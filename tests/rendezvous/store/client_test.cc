@@ -101,7 +101,7 @@ TEST(StoreClient, CarriesLargeValues) {
 TEST(StoreClient, ConnectsToAStoreThatComesLater) {
     const test::Listening at = test::bind_v4();
     auto connecting = std::async(std::launch::async, [&] {
-        return bool(StoreClient::connect("localhost", at.port, kLong));
+        return bool(StoreClient::connect("127.0.0.1", at.port, kLong));
     });
     EXPECT_EQ(connecting.wait_for(30ms), std::future_status::timeout);
     ASSERT_EQ(::listen(at.fd, 128), 0);
