@@ -121,8 +121,8 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
                       "node " + hello.node.name + " in this incarnation is known to be gone");
     if (const auto replaced = roster.hello(session, hello.node))
         effects.push_back(Close{*replaced});
-    send(session,
-         Welcome{config.self, config.limits.times, config.limits.order, config.limits.max_nodes});
+    const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
+    send(session, Welcome{config.self, config.limits.times, config.limits.order, nodes});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 

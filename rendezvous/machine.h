@@ -34,6 +34,7 @@ struct MachineConfig {
     std::string version;
     Limits limits;
     std::uint64_t seed = 0;  // of the entries' random numbers
+    bool outside = false;    // the rendezvous runs in none of the nodes: one node has a lease too
 };
 
 // What status and tests may see.

@@ -107,7 +107,8 @@ struct Machine::State {
     void closed(Time now);
 
     bool holding() const { return held && !held->over; }
-    bool single() const { return config.limits.max_nodes == 1; }
+    // The leader's own node is the job: nobody else could train, so there is no lease.
+    bool single() const { return config.limits.max_nodes == 1 && !config.outside; }
     Generation newest() const { return top ? top->assignment.generation : kNoGeneration; }
     Duration lease() const { return config.limits.times.lease; }
     void note(Note::Level level, std::string sentence) {

@@ -81,7 +81,7 @@ struct Welcome {
     NodeId leader;  // its incarnation is new each time a leader becomes active
     Times times;
     std::vector<std::string> order;
-    int max_nodes = 1;  // 1: a job of one node has no lease
+    int max_nodes = 1;  // 1: a job of one node, which leads itself, has no lease
     bool operator==(const Welcome&) const = default;
 };
 

@@ -67,7 +67,8 @@ inline std::string describe(const Effect& effect) {
 // created.
 class Script {
   public:
-    explicit Script(const Limits& limits) : machine_(config(limits), at(0)) {
+    explicit Script(const Limits& limits) : Script(config(limits)) {}
+    explicit Script(const MachineConfig& config) : machine_(config, at(0)) {
         EXPECT_THAT(lines(machine_.start()), ElementsAre("read the ledger"));
         EXPECT_THAT(step(0, LedgerRead{}), IsEmpty());
     }

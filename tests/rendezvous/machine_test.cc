@@ -9,6 +9,7 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 using namespace ddprun::test;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -313,4 +314,35 @@ TEST(Machine, ClosedLedgerTellsTheEnd) {
     const Effects effects = machine.step(at(0), LedgerRead{{end}});
     EXPECT_EQ(describe(effects.back()), "closed with 3");
     EXPECT_EQ(machine.snapshot().phase, Phase::closed);
+}
+
+// A rendezvous outside the job is not its one node: that node has a lease too, and its silence ends
+// the generation, so that a spare may follow.
+TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
+    MachineConfig config = Script::config(limits(1, 1));
+    config.outside = true;
+    Script s(config);
+    s.join(0, 1, node("a"));
+    s.beat(0.5, 1);
+    EXPECT_THAT(s.created(0.6), Contains(HasSubstr("1: Assigned 0 {a}, ")));
+    s.runs(1, 1, 0);
+    s.join(2, 2, node("spare"));
+    EXPECT_THAT(s.tick(9.1), Contains(HasSubstr("generation 0 ends")));
+    s.vows(9.2, 2, 0);
+    EXPECT_THAT(s.vows(11.1, 2, 0), Contains(HasSubstr("create 1: generation 1 {spare}")));
+}
+
+// Who is told of one node sends no beats: a rendezvous outside the job tells nobody so.
+TEST(Machine, AsksForBeatsWhenItIsOutside) {
+    MachineConfig config = Script::config(limits(1, 1));
+    for (const bool outside : {false, true}) {
+        config.outside = outside;
+        Machine machine(config, at(0));
+        machine.step(at(0), LedgerRead{});
+        const Effects effects =
+            machine.step(at(0), Came{Session{1}, Hello{"job", node("a"), "1", 0}});
+        const auto* sent = std::get_if<Send>(&effects.at(0));
+        ASSERT_NE(sent, nullptr);
+        EXPECT_EQ(std::get<Welcome>(sent->message).max_nodes > 1, outside);
+    }
 }
