@@ -106,11 +106,11 @@ Duration Machine::State::patience() const {
 void Machine::State::connect(Time now) {
     welcomed = false;
     lease.disconnected();
-    effects.push_back(
-        Connect{std::max(lost_since + patience(), now),
-                rendezvous::Hello{config.run_id, config.node, config.version, config.requeue},
-                {},
-                0});
+    effects.push_back(Connect{std::max(lost_since + patience(), now),
+                              rendezvous::Hello{config.run_id, config.node, config.version,
+                                                config.requeue, config.limits},
+                              {},
+                              0});
 }
 
 void Machine::State::link_up(const LinkUp& up) {

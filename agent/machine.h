@@ -24,6 +24,7 @@ struct MachineConfig {
     rendezvous::Offer offer;
     int requeue = 0;
     std::string version;
+    rendezvous::Limits limits{};  // for a rendezvous outside the job
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};

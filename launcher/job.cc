@@ -141,6 +141,7 @@ class Job {
         config.machine.node = node_;
         config.machine.requeue = plan_.slurm_restart_count;
         config.machine.version = DDPRUN_VERSION;
+        config.machine.limits = limits();
         config.machine.join_timeout = plan_.times.join_timeout;
         config.machine.grace_final = plan_.times.grace_signal;
         config.machine.grace_restart = plan_.times.grace_restart;

@@ -84,7 +84,9 @@ Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool lo
 
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host) {
-    if (plan.max_nodes == 1) {
+    // One node needs nobody; is_host=0 says that it is to meet at a rendezvous outside all the
+    // same.
+    if (plan.max_nodes == 1 && plan.lead != Lead::no) {
         MeetingPoint alone;
         alone.leads = true;
         return alone;

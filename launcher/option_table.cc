@@ -32,7 +32,7 @@ constexpr OptionRow kTable[] = {
     {"rdzv-conf", 0, "KEY=VALUE,...", value, Group::meeting, true, "",
      "torchrun's keys: join_timeout, last_call_timeout, keep_alive_interval times "
      "keep_alive_max_attempt (the lease), "
-     "is_host; others are ignored"},
+     "is_host (0 on all nodes: a ddprun-rendezvous leads at the endpoint); others are ignored"},
     {"master-addr", 0, "HOST", value, Group::meeting, true, "127.0.0.1",
      "Where the nodes meet without --rdzv-endpoint"},
     {"master-port", 0, "PORT", value, Group::meeting, true, "29500", "Port to that"},

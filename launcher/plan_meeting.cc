@@ -147,8 +147,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
 }
 
 Lead lead_of(const Options& options) {
-    if (options.node_rank) return *options.node_rank == 0 ? Lead::yes : Lead::no;
     if (options.rdzv_conf.is_host) return *options.rdzv_conf.is_host ? Lead::yes : Lead::no;
+    if (options.node_rank) return *options.node_rank == 0 ? Lead::yes : Lead::no;
     return Lead::if_address_matches;
 }
 

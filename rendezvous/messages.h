@@ -19,6 +19,9 @@ struct Hello {
     NodeId node;
     std::string version;
     int requeue = 0;  // SLURM_RESTART_COUNT
+    // What its command line says of the job, for a rendezvous outside that hears of the run first
+    // by this node; a leader inside has its own. `order` does not travel.
+    Limits limits{};
     bool operator==(const Hello&) const = default;
 };
 

@@ -39,6 +39,7 @@ struct Limits {
     std::vector<std::string>
         order;  // names of the nodes in the order of ranks; empty: by node rank, then name
     Times times;
+    bool operator==(const Limits&) const = default;
 };
 
 // What a node offers when it joins.

@@ -309,6 +309,12 @@ void Service::start() {
     state_->perform(state_->machine.start());
 }
 
+void Service::adopt(Link::Socket socket) {
+    if (!state_->ending) state_->adopt(std::move(socket));
+}
+
+std::size_t Service::connections() const { return state_->links.size(); }
+
 Session Service::open_local(Deliver deliver) {
     const Session session = state_->new_session();
     state_->locals.emplace(session,

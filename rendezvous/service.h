@@ -44,6 +44,11 @@ class Service {
 
     void start();
 
+    // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
+    // once when the job has ended.
+    void adopt(boost::asio::ip::tcp::socket socket);
+    std::size_t connections() const;
+
     // The leader's own node joins without a socket. `deliver` is called on the loop, never from
     // within a call here; after close_local() or a Close by the machine it is not called any more.
     Session open_local(Deliver deliver);

@@ -53,6 +53,26 @@ Times read(const Place& place, const link::Times& from) {
     return times;
 }
 
+void write(const Limits& from, link::Limits& to) {
+    to.set_min_nodes(from.min_nodes);
+    to.set_max_nodes(from.max_nodes);
+    to.set_max_restarts(from.max_restarts);
+    to.set_crash_loop(from.crash_loop);
+    write(from.times, *to.mutable_times());
+}
+
+Limits read(const Place& place, const link::Limits& from) {
+    constexpr int kMost = static_cast<int>(kMaxNodes);
+    Limits limits;
+    limits.min_nodes = place.small("min_nodes", from.min_nodes(), 1, kMost);
+    limits.max_nodes = place.small("max_nodes", from.max_nodes(), limits.min_nodes, kMost);
+    limits.max_restarts =
+        place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
+    limits.crash_loop = place.small("crash_loop", from.crash_loop(), 0, kMaxWorld);
+    limits.times = read(place.at("times"), from.times());
+    return limits;
+}
+
 void write(const Offer& from, link::Offer& to) {
     to.set_slots(from.slots);
     if (from.node_rank) to.set_node_rank(*from.node_rank);

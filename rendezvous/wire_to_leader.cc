@@ -37,6 +37,7 @@ struct Writer {
         rendezvous::write(hello.node, *out.mutable_node());
         out.set_version(hello.version);
         out.set_requeue(hello.requeue);
+        rendezvous::write(hello.limits, *out.mutable_limits());
     }
     void operator()(const Join& join) const {
         rendezvous::write(join.offer, *to.mutable_join()->mutable_offer());
@@ -71,6 +72,7 @@ Hello read(const Place& place, const link::Hello& from) {
     hello.node = rendezvous::read(place.at("node"), from.node());
     hello.version = place.text("version", from.version(), 0, kMaxVersion);
     hello.requeue = place.small("requeue", from.requeue(), 0, kMaxWorld);
+    hello.limits = rendezvous::read(place.at("limits"), from.limits());
     return hello;
 }
 

@@ -17,11 +17,15 @@ constexpr std::chrono::milliseconds kAcceptAgainAfter{100};
 // Addresses remembered as refused; a scan from more of them is not worth more lines.
 constexpr std::size_t kRefusedToName = 256;
 
+// With the colon before the port.
+std::string name_of(const asio::ip::address& peer) {
+    const asio::ip::address address = plain_address(peer);
+    const std::string name = address.to_string();
+    return (address.is_v6() ? '[' + name + ']' : name) + ':';
+}
+
 std::string name_of(const tcp::endpoint& peer) {
-    const asio::ip::address address = plain_address(peer.address());
-    std::string name = address.to_string();
-    if (address.is_v6()) name = '[' + name + ']';
-    return name + ':' + std::to_string(peer.port());
+    return name_of(peer.address()) + std::to_string(peer.port());
 }
 
 std::optional<std::set<asio::ip::address>> plain_addresses(
@@ -54,6 +58,12 @@ Server::Server(tcp::acceptor acceptor, ServerOptions options)
 Server::~Server() { stop(); }
 
 void Server::start() { accept(); }
+
+void Server::adopt(tcp::socket socket) {
+    error_code error;
+    peer_ = socket.remote_endpoint(error);
+    if (!error) admit(std::move(socket));  // else it has gone already
+}
 
 void Server::stop() {
     error_code ignored;
@@ -165,6 +175,12 @@ void Server::on_end(Session& session, const std::string& why) {
     if (!why.empty()) log("the store closed the connection of " + session.peer() + ": " + why);
     key_values_.closed(session.id());
     sessions_.erase(session.id());
+}
+
+bool Server::has_connection_from(const asio::ip::address& address) const {
+    const std::string from = name_of(address);
+    return std::any_of(sessions_.begin(), sessions_.end(),
+                       [&](const auto& one) { return one.second->peer().starts_with(from); });
 }
 
 void Server::log(const std::string& sentence) const {

@@ -53,6 +53,9 @@ class Server : private SessionOwner {
     Server& operator=(const Server&) = delete;
 
     void start();
+    // A connection that somebody else has accepted, with nothing read from it yet; the acceptor may
+    // be closed then, and start() need not be called.
+    void adopt(boost::asio::ip::tcp::socket socket);
     void stop();  // closes the listening socket and all connections; the destructor does it too
 
     // Connections that have ever sent a complete request. A worker makes at least one: torch 1.13
@@ -60,6 +63,7 @@ class Server : private SessionOwner {
     // counts again.
     std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
     std::size_t connections() const { return sessions_.size(); }
+    bool has_connection_from(const boost::asio::ip::address& address) const;
 
   private:
     void accept();

@@ -148,6 +148,12 @@ TEST(PlanMeeting, OutsideSlurm) {
     EXPECT_EQ(
         plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}, std::nullopt)->lead,
         Lead::yes);
+    // A rendezvous outside leads; the rank is but a rank then.
+    for (const char* nodes : {"--nnodes=1", "--nnodes=2"})
+        EXPECT_EQ(plan({nodes, "--rdzv-endpoint=h", "--rdzv-conf=is_host=0", "--node-rank=0"},
+                       std::nullopt)
+                      ->lead,
+                  Lead::no);
     // Both of torchrun's forms at once: the endpoint counts.
     EXPECT_EQ(plan({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--master-addr=m",
                     "--master-port=1"},

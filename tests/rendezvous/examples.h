@@ -51,10 +51,20 @@ inline Beat example_beat() {
             1000, 900};
 }
 
+inline Limits example_limits() {
+    Limits limits;
+    limits.min_nodes = 2;
+    limits.max_nodes = 5;
+    limits.max_restarts = 7;
+    limits.crash_loop = 0;
+    limits.times = {std::chrono::seconds{2}, std::chrono::seconds{60}, std::chrono::seconds{1}};
+    return limits;
+}
+
 inline std::vector<ToLeader> examples_to_leader() {
     Beat never = example_beat();
     never.silent = Duration::max();
-    return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2},
+    return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()},
             Join{example_offer(), example_beat()},
             example_beat(),
             never,

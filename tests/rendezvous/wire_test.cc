@@ -93,6 +93,24 @@ TEST(Wire, NamesTheFieldThatIsWrong) {
                 HasSubstr("elements (limit 256)"));
 }
 
+// A rendezvous outside the job makes a job of what a stranger says here.
+TEST(Wire, RefusesLimitsThatNoJobCanHave) {
+    const auto fault = [](const Limits& limits) {
+        const auto read = decode_to_leader(
+            encode(ToLeader(Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0, limits})));
+        return read ? "" : read.error().sentence();
+    };
+    Limits limits = example_limits();
+    limits.max_nodes = 1;
+    EXPECT_EQ(fault(limits), "Hello.limits.max_nodes: 1 is not 2..100000");
+    limits = example_limits();
+    limits.times.lease = Duration{0};
+    EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.times.lease"));
+    limits = example_limits();
+    limits.max_restarts = -2;
+    EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.max_restarts: -2 is not -1.."));
+}
+
 TEST(Wire, RefusesAnAssignmentWhoseRanksDoNotAddUp) {
     Assigned assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()};
     assigned.assignment.members[1].rank_offset = 3;

@@ -1,0 +1,142 @@
+#include "rendezvous/daemon_options.h"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr const char* kHelp =
+    R"(Usage: ddprun-rendezvous [OPTIONS]
+
+A rendezvous outside the jobs, for weeks: the nodes of any number of jobs meet here, at the same
+time and one after the other. Each run id (--rdzv-id) is a job of its own; when it has ended, the id
+is free again. How many nodes it has, how often it restarts, its lease: all that the job's own
+command line says, as its first node brings it.
+
+    ddprun-rendezvous --listen=10.0.0.1:29400 --ledger=directory:/shared/ledgers
+    ddprun --nnodes=2 --rdzv-endpoint=10.0.0.1:29400 --rdzv-id=mine train.py      # on each node
+
+On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnodes=1.
+
+  --listen=[ADDRESS:]PORT
+        Where to listen: an address of this host, 0.0.0.0 or [::] for all of them. Anybody who
+        reaches the port may join. Port 0: any free one. Default: 127.0.0.1:29400
+  --ledger=memory|directory:PATH
+        Where generations are written down: in a folder for each run id below PATH, or nowhere.
+        Default: memory
+  --serve-c10d
+        Be the c10d store of PyTorch's own torchrun on the same port, for
+        torchrun --rdzv-backend=c10d --rdzv-endpoint=ADDRESS:PORT
+        Its keys stay until this program ends. The protocol knows no identity, and torchrun runs
+        what it finds under a key (pickle): only where all who reach the port are trusted
+  --version
+        Print the version and leave
+  -h, --help
+        Print this and leave
+
+It logs to standard error. SIGTERM or SIGINT end it: with code 0 when nobody was served, else with
+128 + signal. Jobs that were running then have no rendezvous any more: their workers are stopped
+when the lease is over, and their nodes end with code 69 if none answers again.
+Codes: 2 a wrong option, 69 it cannot listen (port in use) or write the ledger.
+)";
+
+Error wrong(std::string_view option, std::string_view value, const char* expected) {
+    return Error(ErrorCode::usage,
+                 std::string(option) + "=" + std::string(value) + ": expected " + expected);
+}
+
+bool is_address(const std::string& text) {
+    unsigned char bytes[16];
+    return ::inet_pton(AF_INET, text.c_str(), bytes) == 1 ||
+           ::inet_pton(AF_INET6, text.c_str(), bytes) == 1;
+}
+
+// "29400", ":29400", "10.0.0.1:29400", "[::1]:29400".
+Result<> read_listen(std::string_view text, DaemonOptions& options) {
+    const Error bad = wrong("--listen", text,
+                            "ADDRESS:PORT or PORT, the address in figures ([::1]:29400 for IPv6)");
+    const std::size_t colon = text.rfind(':');
+    const bool with_host = colon != std::string_view::npos && colon > 0;
+    const std::string_view port = colon == std::string_view::npos ? text : text.substr(colon + 1);
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), options.port);
+    if (error != std::errc() || end != port.data() + port.size()) return bad;
+    if (!with_host) return {};
+    std::string_view host = text.substr(0, colon);
+    const bool bracketed = host.starts_with('[') && host.ends_with(']');
+    if (bracketed) host = host.substr(1, host.size() - 2);
+    options.host = host == "localhost" ? "127.0.0.1" : std::string(host);
+    if (!is_address(options.host)) return bad;
+    // Without brackets nobody knows where the port of ::1:29400 begins.
+    if (options.host.find(':') != std::string::npos && !bracketed) return bad;
+    return {};
+}
+
+Result<> read_ledger(std::string_view text, DaemonOptions& options) {
+    constexpr std::string_view kDirectory = "directory:";
+    options.ledger_root.clear();
+    if (text.starts_with(kDirectory)) options.ledger_root = text.substr(kDirectory.size());
+    if (text == "memory" || !options.ledger_root.empty()) return {};
+    return wrong("--ledger", text, "memory or directory:PATH");
+}
+
+bool* flag(std::string_view name, DaemonOptions& options) {
+    if (name == "--serve-c10d") return &options.serve_c10d;
+    if (name == "--help" || name == "-h") return &options.help;
+    if (name == "--version") return &options.version;
+    return nullptr;
+}
+
+}  // namespace
+
+Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& words) {
+    DaemonOptions options;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::size_t equals = words[i].find('=');
+        const bool has_value = equals != std::string_view::npos;
+        const std::string_view name = words[i].substr(0, equals);
+        if (bool* on = flag(name, options)) {
+            if (has_value) return wrong(name, words[i].substr(equals + 1), "no value");
+            *on = true;
+            continue;
+        }
+        if (name != "--listen" && name != "--ledger")
+            return Error(ErrorCode::usage, "unknown option " + std::string(name) +
+                                               "; see --help (what a job is like, its nodes say)");
+        if (!has_value && i + 1 == words.size())
+            return Error(ErrorCode::usage, std::string(name) + " needs a value");
+        const std::string_view value = has_value ? words[i].substr(equals + 1) : words[++i];
+        const auto read =
+            name == "--listen" ? read_listen(value, options) : read_ledger(value, options);
+        if (!read) return read.error();
+    }
+    return options;
+}
+
+std::string daemon_help() { return kHelp; }
+
+Result<std::string> ledger_folder(const std::string& root, std::string_view run_id) {
+    constexpr std::size_t kLongest = 200;  // leaves room for "-finished-N"
+    constexpr const char* kHex = "0123456789ABCDEF";
+    std::string name;
+    for (const char c : run_id) {
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || c == '_' ||
+                           ((c == '-' || c == '.') && !name.empty());
+        const auto byte = static_cast<unsigned char>(c);
+        if (plain)
+            name += c;
+        else
+            name += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+    if (name.empty()) name = "%";  // of a run without an id
+    if (name.size() > kLongest)
+        return Error(ErrorCode::usage, "run id of " + std::to_string(run_id.size()) +
+                                           " characters: too long for the name of a ledger's "
+                                           "folder (limit " +
+                                           std::to_string(kLongest) + ")");
+    return root + "/" + name;
+}
+
+}  // namespace ddprun::rendezvous

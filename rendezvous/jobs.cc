@@ -1,0 +1,160 @@
+#include "rendezvous/jobs.h"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <random>
+#include <utility>
+
+#include "rendezvous/daemon_options.h"
+#include "rendezvous/ledger_directory.h"
+#include "rendezvous/ledger_memory.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+struct Jobs::Job {
+    std::uint64_t number = 0;  // tells it from an earlier one with the same run id
+    Hello first;
+    std::unique_ptr<Ledger> ledger;
+    std::unique_ptr<Service> service;  // null while the ledger is being opened
+    std::vector<Socket> waiting;       // for that
+};
+
+namespace {
+
+std::uint64_t random_number() {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+}
+
+std::string host_name() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "rendezvous";
+}
+
+std::string range(const Limits& limits) {
+    const std::string most = std::to_string(limits.max_nodes);
+    return limits.min_nodes == limits.max_nodes ? most
+                                                : std::to_string(limits.min_nodes) + ":" + most;
+}
+
+}  // namespace
+
+Jobs::Jobs(asio::io_context& loop, FileThread& files, std::string ledger_root, std::string version,
+           Log log)
+    : loop_(loop),
+      files_(files),
+      ledger_root_(std::move(ledger_root)),
+      version_(std::move(version)),
+      log_(std::move(log)) {}
+
+Jobs::~Jobs() = default;
+
+void Jobs::adopt(const Hello& hello, Socket socket) {
+    const auto found = jobs_.find(hello.run_id);
+    Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
+    if (!job) return;
+    if (hello.limits != job->first.limits)
+        log_of(hello.run_id)({Note::Level::warn, "the command line of node " + hello.node.name +
+                                                     " (--nnodes=" + range(hello.limits) +
+                                                     ") is not that of " + job->first.node.name +
+                                                     " (--nnodes=" + range(job->first.limits) +
+                                                     "), whose times and limits count"});
+    if (job->service)
+        job->service->adopt(std::move(socket));
+    else
+        job->waiting.push_back(std::move(socket));
+}
+
+// Null when it cannot be: the node calls again, until its join timeout.
+Jobs::Job* Jobs::begin(const Hello& hello) {
+    const std::string& id = hello.run_id;
+    make_room();
+    if (jobs_.size() >= kMostJobs) {
+        log_of(id)({Note::Level::warn, "node " + hello.node.name + " cannot begin it: " +
+                                           std::to_string(kMostJobs) + " runs are going on"});
+        return nullptr;
+    }
+    const auto folder =
+        ledger_root_.empty() ? Result<std::string>(std::string()) : ledger_folder(ledger_root_, id);
+    if (!folder) {
+        log_of(id)({Note::Level::warn, folder.error().sentence()});
+        return nullptr;
+    }
+    log_of(id)({Note::Level::info,
+                "begins with node " + hello.node.name + ", --nnodes=" + range(hello.limits)});
+    Job& job = *jobs_.emplace(id, std::make_unique<Job>()).first->second;
+    job.number = ++last_;
+    job.first = hello;
+    const auto done = [this, alive = std::weak_ptr(alive_), id,
+                       number = job.number](Result<std::unique_ptr<Ledger>> ledger) {
+        if (!alive.expired()) opened(id, number, std::move(ledger));
+    };
+    if (folder->empty())
+        done(std::unique_ptr<Ledger>(std::make_unique<LedgerMemory>(loop_)));
+    else
+        open_ledger_directory(*folder, "", files_, log_of(id), done);
+    return &job;
+}
+
+void Jobs::opened(const std::string& run_id, std::uint64_t number,
+                  Result<std::unique_ptr<Ledger>> ledger) {
+    const auto found = jobs_.find(run_id);
+    if (found == jobs_.end() || found->second->number != number) return;
+    if (!ledger) {
+        log_of(run_id)({Note::Level::error, ledger.error().sentence()});
+        jobs_.erase(found);
+        return;
+    }
+    Job& job = *found->second;
+    job.ledger = std::move(*ledger);
+    job.service = std::make_unique<Service>(
+        loop_, std::nullopt, machine_config(job.first), *job.ledger, log_of(run_id),
+        [this, run_id](const Ending& ending) { ended(run_id, ending); });
+    job.service->start();
+    for (Socket& socket : std::exchange(job.waiting, {})) job.service->adopt(std::move(socket));
+}
+
+void Jobs::ended(const std::string& run_id, const Ending& ending) {
+    log_of(run_id)({Note::Level::info,
+                    "has ended with code " + std::to_string(ending.code) + ": " + ending.sentence});
+    jobs_.erase(run_id);
+}
+
+// A stranger's Hello begins a job, too: such a one must not stand in the way of others for ever.
+void Jobs::make_room() {
+    if (jobs_.size() < kMostJobs) return;
+    std::erase_if(jobs_, [](const auto& one) {
+        const auto& service = one.second->service;
+        return service && service->connections() == 0 &&
+               service->snapshot().newest == kNoGeneration;
+    });
+}
+
+MachineConfig Jobs::machine_config(const Hello& hello) const {
+    MachineConfig config;
+    config.run_id = hello.run_id;
+    config.self = {host_name(), Incarnation{random_number()}};
+    config.requeue = hello.requeue;
+    config.version = version_;
+    config.limits = hello.limits;
+    config.seed = random_number();
+    config.outside = true;
+    return config;
+}
+
+Log Jobs::log_of(const std::string& run_id) const {
+    return [log = log_, run_id](const Note& note) {
+        log({note.level, "run \"" + run_id + "\": " + note.sentence});
+    };
+}
+
+std::vector<std::string> Jobs::run_ids() const {
+    std::vector<std::string> ids;
+    for (const auto& [id, job] : jobs_) ids.push_back(id);
+    return ids;
+}
+
+}  // namespace ddprun::rendezvous

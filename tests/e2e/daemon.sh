@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# ddprun-rendezvous outside the jobs: two nodes meet there, crash, restart and end; more jobs, one after the other and at
+# the same time; a job of one node with a spare; strangers; wrong options; its own end.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$e2e/daemon_common.sh"
+need_built ddprun ddprun-rendezvous
+
+# One node of a job at the daemon: name, run id, more options and the worker.
+node() {
+    local name=$1 run=$2; shift 2
+    start "$name" --rdzv-endpoint="127.0.0.1:$at" --rdzv-conf=is_host=0 --rdzv-id="$run" --lease=2 --nproc-per-node=2 "$@"
+}
+both() { # run id, more options and the worker
+    node "${1/\//-}.one" "$1" --nnodes=2 "${@:2}"
+    node "${1/\//-}.two" "$1" --nnodes=2 "${@:2}"
+}
+expect_both() { # run id, code
+    join "${1/\//-}.one" 30; expect_code "$2"
+    join "${1/\//-}.two" 30; expect_code "$2"
+}
+run_ended() { has "$work/daemon.err" "run \"$1\": has ended with code $2"; }
+expect_run_ended() { wait_until 15 run_ended "$1" "$2" || fail "run $1 is not logged as ended with $2"; }
+
+# The code, a pattern that the line must have, arguments.
+refused() {
+    local expected=$1 pattern=$2; shift 2
+    code=0
+    timeout 10 "$bin/ddprun-rendezvous" "$@" >"$work/run.out" 2>"$work/run.err" || code=$?
+    expect_code "$expected"
+    (($(wc -l <"$work/run.err") == 1)) || fail "not one line on stderr"
+    expect_in "$work/run.err" "$pattern"
+}
+say "wrong options are named, one line each"
+refused 2 'unknown option --nnodes.*--help' --nnodes=2
+refused 2 '--listen=host:29400: expected ADDRESS:PORT' --listen=host:29400
+refused 2 '--listen=1.2.3.4:70000' --listen 1.2.3.4:70000
+refused 2 '--ledger=folder: expected memory or directory:PATH' --ledger=folder
+refused 2 '--listen needs a value' --listen
+"$bin/ddprun-rendezvous" --help | grep -q -- '--serve-c10d' || fail "--help does not tell --serve-c10d"
+
+say "a port in use, 69; SIGTERM to an idle one, 0"
+start_daemon
+refused 69 "cannot listen on 127.0.0.1:$at: Address already in use" --listen="127.0.0.1:$at"
+stop_daemon TERM
+expect_code 0
+start_daemon --ledger=directory:"$work/ledgers"
+
+say "two nodes meet, one worker crashes, all start again and end well"
+both first --max-restarts=1 bash -c '
+    echo "$RANK of $WORLD_SIZE in generation $TORCHELASTIC_RESTART_COUNT"
+    [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0
+    ((RANK == 3)) && exit 9
+    sleep 306'
+expect_both first 0
+cat "$work"/first.*.out | grep -oE '. of 4 in generation 1' | sort | tr -d '\n' >"$work/seen.out"
+expect_in "$work/seen.out" '^0 of 4 in generation 11 of 4 in generation 12 of 4 in generation 13 of 4 in generation 1$'
+expect_run_ended first 0
+[[ -s $work/ledgers/first/entry-000002.json ]] || fail "the ledger of the run is not in its folder"
+
+say "the same daemon takes the next job; its failure is all nodes' exit code"
+both next/job --max-restarts=0 bash -c '((RANK == 3)) && exit 7; sleep 307'
+expect_both next/job 7
+expect_run_ended next/job 7
+[[ -d $work/ledgers/next%2Fjob ]] || fail "no ledger for a run id with a slash"
+say "the id of a job that has ended may be used again"
+both first true
+expect_both first 0
+[[ -d $work/ledgers/first-finished-1 ]] || fail "the ledger of the finished run was not set aside"
+
+say "two jobs at the same time, and a failure of one does nothing to the other"
+both left bash -c 'echo >"$0/left.$RANK.$TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work"
+all_up() { [[ -e $work/left.0.0 && -e $work/left.1.0 && -e $work/left.2.0 && -e $work/left.3.0 ]]; }
+wait_until 20 all_up || fail "the workers of left do not run"
+both right --max-restarts=0 false
+expect_both right 1
+touch "$work/go"
+expect_both left 0
+[[ ! -e $work/left.0.1 ]] || fail "left was started again"
+
+say "a node of another shape is named"
+node odd.one odd --nnodes=2 true
+wait_until 10 has "$work/daemon.err" 'run "odd": begins with' || fail "odd does not begin"
+node odd.two odd --nnodes=1:3 true
+expect_both odd 0
+expect_in "$work/daemon.err" 'run "odd": the command line of node .*--nnodes=(1:3|2).*is not that'
+
+say "a job of one node: the second one is its spare, and takes over when the first is lost"
+node alone.one alone --nnodes=1 bash -c '
+    echo "$WORLD_SIZE workers, generation $TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go2 ]]; do sleep 0.05; done' "$work"
+wait_until 10 has "$work/alone.one.out" '2 workers, generation 0' || fail "the first does not run"
+node alone.two alone --nnodes=1 bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"' "$work"
+kill -KILL "${pid[alone.one]}"
+join alone.one 5
+join alone.two 20
+expect_code 0
+expect_in "$work/alone.two.out" 'generation 1$'
+expect_run_ended alone 0
+
+say "strangers are turned away, each address named once; c10d is not served unasked"
+talk() { (exec 3<>"/dev/tcp/127.0.0.1/$at"; printf "$1" >&3; timeout 5 cat <&3 >/dev/null) 2>/dev/null || true; }
+for text in '\x00\xce\xf7\x85\x3c' 'GET / HTTP/1.0\r\n\r\n' 'DDPRUN\x01\n\xff\xff\xff\xff' 'DDP'; do talk "$text"; done
+expect_in "$work/daemon.err" 'closed the connection of 127.0.0.1:[0-9]+, which speaks c10d.*--serve-c10d only'
+(($(grep -c 'closed the connection of 127.0.0.1' "$work/daemon.err") == 1)) || fail "the stranger was named more than once"
+
+say "SIGTERM while a job runs: 143, and its nodes end with 69 within their lease and the wait for a new one"
+both cut sleep 308
+wait_until 20 count_is "sleep 308" 4 || fail "the workers do not run"
+stop_daemon TERM
+expect_code 143
+expect_in "$work/daemon.err" 'stopped by signal 15; still served: run "cut", 0 c10d connections'
+expect_both cut 69
+expect_nothing_left

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# PyTorch's own torchrun on ddprun-rendezvous --serve-c10d: two agents, a worker that fails, a restart, a late joiner;
+# once with init_process_group("gloo"). Argument: debian (python3-torch) or current (see tests/run.sh).
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$e2e/daemon_common.sh"
+need_built ddprun-rendezvous
+
+case ${1:-debian} in
+    debian) python=/usr/bin/python3 ;;
+    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
+    *) fail "debian or current?" ;;
+esac
+[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
+"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
+"$python" -c 'import torch; print("PyTorch", torch.__version__)'
+export GLOO_SOCKET_IFNAME=lo PYTHONWARNINGS=ignore
+
+# One agent of a job: name, run id, options and the worker. The host heuristic of torchrun finds the port taken, and so
+# do all its users who name one of their own hosts; is_host=0 says it at once.
+agent() {
+    local name=$1 run=$2; shift 2
+    DDPRUN_TEST_MARK=$mark "$python" -m torch.distributed.run --rdzv-backend=c10d --rdzv-endpoint="127.0.0.1:$at" \
+        --rdzv-id="$run" --rdzv-conf=is_host=0,last_call_timeout=2,join_timeout=60 --local-addr=127.0.0.1 \
+        --nproc-per-node=1 --monitor-interval=0.2 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
+    pid[$name]=$!
+}
+start_daemon --serve-c10d
+
+cat >"$work/worker.sh" <<'EOF'
+echo "world $WORLD_SIZE, rank $RANK, restart $TORCHELASTIC_RESTART_COUNT"
+echo >"$0.up.$WORLD_SIZE.$RANK.$TORCHELASTIC_RESTART_COUNT"
+until [[ -e $0.go ]]; do
+    if [[ -e $0.crash && $RANK == 1 && $WORLD_SIZE == 2 ]]; then rm "$0.crash"; exit 9; fi
+    sleep 0.05
+done
+EOF
+world() { # of so many workers: size, restart count of any
+    local rank
+    for ((rank = 0; rank < $1; rank++)); do compgen -G "$work/worker.sh.up.$1.$rank.$2" >/dev/null || return 1; done
+}
+worker=(--no-python bash "$work/worker.sh")
+
+say "two agents meet with keys that the daemon keeps"
+agent one elastic --nnodes=1:3 --max-restarts=3 "${worker[@]}"
+agent two elastic --nnodes=1:3 --max-restarts=3 "${worker[@]}"
+wait_until 40 world 2 '*' || fail "no world of two"
+
+say "a worker fails, both start again"
+rm -f "$work"/worker.sh.up.*
+touch "$work/worker.sh.crash"
+wait_until 40 world 2 '[1-9]' || fail "no world of two after the failure"
+
+say "a third agent joins late, and all three are one world"
+agent three elastic --nnodes=1:3 --max-restarts=3 "${worker[@]}"
+wait_until 40 world 3 '*' || fail "no world of three"
+touch "$work/worker.sh.go"
+for name in one two three; do join "$name" 40; expect_code 0; done
+
+say "init_process_group over two agents, and on the same daemon as before"
+for name in four five; do agent "$name" sum --nnodes=2 "$e2e/all_reduce.py"; done
+for name in four five; do
+    join "$name" 60
+    expect_code 0
+    expect_in "$work/$name.out" 'sum 3'
+done
+
+say "the daemon has served and closed them without a complaint"
+expect_not_in "$work/daemon.err" 'closed the connection'
+stop_daemon TERM
+expect_code 0
+expect_nothing_left
