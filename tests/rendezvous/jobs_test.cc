@@ -1,0 +1,125 @@
+// Jobs behind one endpoint: each run id is a job of its own, from its first node to its end.
+#include "rendezvous/jobs.h"
+
+#include <gmock/gmock.h>
+
+#include "rendezvous/client.h"
+#include "rendezvous/endpoint.h"
+#include "tests/rendezvous/examples.h"
+#include "tests/rendezvous/loop.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Daemon {
+    explicit Daemon(const std::string& ledger_root = "")
+        : files(loop), jobs(loop, files, ledger_root, "0.1.0", lines.log()) {
+        tcp::acceptor acceptor = listener(loop);
+        port = acceptor.local_endpoint().port();
+        Endpoint::Services services;
+        services.agent_link = [this](const Hello& hello, tcp::socket socket) {
+            jobs.adopt(hello, std::move(socket));
+        };
+        endpoint.emplace(loop, std::move(acceptor), services, lines.log(), Endpoint::Patience{});
+        endpoint->start();
+    }
+    bool until(const std::function<bool()>& condition) { return run_until(loop, condition); }
+
+    asio::io_context loop;
+    Lines lines;
+    FileThread files;
+    Jobs jobs;
+    std::uint16_t port = 0;
+    std::optional<Endpoint> endpoint;
+};
+
+// A node of a job of one or more: joins, echoes, and says that it runs what it is assigned.
+struct Node {
+    Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
+        : client(daemon.loop, [](const Note&) {},
+                 {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
+                  [](const Error&) {}}) {
+        Limits limits = example_limits();
+        limits.min_nodes = limits.max_nodes = nodes;
+        client.connect({{"127.0.0.1", daemon.port}},
+                       Hello{run, {name, Incarnation{1}}, "0.1.0", 0, limits}, kNever);
+    }
+    void came(const ToNode& message) {
+        if (const auto* m = std::get_if<Welcome>(&message)) {
+            lease = m->times.lease;
+            beat.number = 1;
+            client.send(Join{example_offer(1), beat});
+        }
+        if (const auto* m = std::get_if<Ack>(&message); m && beat.number < 5) {
+            ++beat.number;
+            beat.echo = m->number;
+            client.send(beat);
+        }
+        if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->assignment;
+        if (const auto* m = std::get_if<Finished>(&message)) finished = m->ending;
+    }
+    void complete() { client.send(Report{assigned->generation, true, {}}); }
+
+    Client client;
+    Beat beat;
+    Duration lease{};
+    std::optional<Assignment> assigned;
+    std::optional<Ending> finished;
+};
+
+// Two runs at one port know nothing of each other; the times are those that the nodes brought.
+TEST(Jobs, ServesEachRunByItself) {
+    Daemon daemon;
+    Node a(daemon, "left", "a", 2), b(daemon, "left", "b", 2), c(daemon, "right", "c");
+    ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned && c.assigned; }));
+    EXPECT_EQ(a.assigned->members.size(), 2u);
+    EXPECT_EQ(c.assigned->members.size(), 1u);
+    EXPECT_EQ(c.lease, example_limits().times.lease);
+    EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("left", "right"));
+    c.complete();
+    ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().size() == 1; }));
+    EXPECT_EQ(c.finished->code, 0);
+    EXPECT_FALSE(a.finished);
+    EXPECT_TRUE(daemon.lines.has("run \"right\": has ended with code 0: all 1 workers"));
+}
+
+// The id of a run that has ended is free: the next job with it begins at generation 0.
+TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
+    Folder folder;
+    Daemon daemon(folder / "root");
+    for (int i = 0; i < 2; ++i) {
+        Node node(daemon, "job/1", "a");
+        ASSERT_TRUE(daemon.until([&] { return node.assigned.has_value(); }));
+        EXPECT_EQ(node.assigned->generation, Generation{0});
+        node.complete();
+        ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
+    }
+    EXPECT_TRUE(std::filesystem::exists(folder / "root/job%2F1/entry-000001.json"));
+    EXPECT_TRUE(std::filesystem::exists(folder / "root/job%2F1-finished-1"));
+}
+
+// A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
+TEST(Jobs, LogsALedgerThatCannotBe) {
+    Daemon daemon("/dev/null/root");
+    Node node(daemon, "job", "a");
+    ASSERT_TRUE(daemon.until([&] { return daemon.lines.has("/dev/null/root"); }));
+    EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());
+    EXPECT_FALSE(node.assigned);
+}
+
+TEST(Jobs, NamesANodeWhoseCommandLineDiffers) {
+    Daemon daemon;
+    Node a(daemon, "job", "a", 2);
+    ASSERT_TRUE(daemon.until([&] { return !daemon.jobs.run_ids().empty(); }));
+    Node b(daemon, "job", "b", 3);
+    ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned; }));
+    EXPECT_TRUE(
+        daemon.lines.has("the command line of node b (--nnodes=3) is not that of a "
+                         "(--nnodes=2), whose times and limits count"));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous
