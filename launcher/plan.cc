@@ -126,7 +126,8 @@ void plan_ledger(Plan& plan, const Options& options, const std::optional<Allocat
     if (plan.ledger.kind == Kind::directory)
         plan.ledger.directory =
             parent + (parent.ends_with('/') ? "" : "/") + folder_name(plan.run_id);
-    if (plan.ledger.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1)
+    if (plan.ledger.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
+        plan.lead != Lead::no)  // it is the leader's
         plan.warnings.push_back(
             "the loss of the leader's node will end the job, and its history with it, since the "
             "ledger is in "

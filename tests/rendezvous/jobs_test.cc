@@ -59,7 +59,10 @@ struct Node {
             client.send(beat);
         }
         if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->assignment;
-        if (const auto* m = std::get_if<Finished>(&message)) finished = m->ending;
+        if (const auto* m = std::get_if<Finished>(&message)) {
+            finished = m->ending;
+            client.close();
+        }
     }
     void complete() { client.send(Report{assigned->generation, true, {}}); }
 
