@@ -36,7 +36,8 @@ struct Daemon {
     std::optional<Endpoint> endpoint;
 };
 
-// A node of a job of one or more: joins, echoes, and says that it runs what it is assigned.
+// A node of a job of one or more: joins, echoes the first Acks, and vows when its generation is
+// over.
 struct Node {
     Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
         : client(daemon.loop, [](const Note&) {},
@@ -53,9 +54,11 @@ struct Node {
             beat.number = 1;
             client.send(Join{example_offer(1), beat});
         }
-        if (const auto* m = std::get_if<Ack>(&message); m && beat.number < 5) {
+        if (const auto* m = std::get_if<Ack>(&message);
+            m && (beat.number < 5 || m->over > beat.floor)) {
             ++beat.number;
             beat.echo = m->number;
+            beat.floor = m->over;
             client.send(beat);
         }
         if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->assignment;
