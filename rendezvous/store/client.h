@@ -1,86 +1,118 @@
-// A client of the worker store, ours or PyTorch's own (torch 2.5 and later, whose greeting and PING
-// it uses).
+// A client of the worker store, ours or PyTorch's own, of any version from 1.13 on: which dialect
+// the server speaks is found out when connecting (greeting.h). Blocking, with a time limit for
+// every call; for coroutines there is async_client.h.
 //
-// Blocking, with a time limit for every call. One thread at a time per client; several clients may
-// be used side by side. Keys are those that PyTorch users see: "k" is stored as "/k", so Python and
-// C++ workers meet under the same keys. It never reconnects, for a store that was lost has lost
-// what the worker knew of it: after a call that failed with closed, malformed or (other than waits)
-// timed_out, each further call says so and fails with closed. Errors of all calls, with a sentence
-// that names the store: timed_out, closed, malformed (the answer makes no sense, or what answers is
-// no store); connect() also unavailable, when nobody was there until the time was up.
+// One thread at a time per client; several clients may be used side by side. What each call does,
+// and which are repeated over a new connection when the old one was lost, stands in tasks.h; that
+// happens once a call, within its time, and never when something written before it may have been
+// lost unseen. Other calls on a lost connection say since when and why. Errors, with a sentence
+// that names the store, the call, its keys and the time: timed_out, closed, malformed (the answer
+// makes no sense, or what answers is no store), refused (the server is too old for the operation);
+// connect() also unavailable, when nobody was there until the time was up.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "proto/error.h"
 #include "rendezvous/store/client_socket.h"
-#include "rendezvous/store/protocol.h"
+#include "rendezvous/store/client_state.h"
+#include "rendezvous/store/tasks.h"
 
 namespace ddprun::store {
 
 class StoreClient {
   public:
-    using Timeout = std::chrono::milliseconds;
+    using Timeout = store::Timeout;
+    using Keys = tasks::Keys;
 
-    // Tries until the store is there or the time is up. `host` is a name or an address.
-    static Result<StoreClient> connect(const std::string& host, std::uint16_t port,
-                                       Timeout timeout);
+    // Tries until the store is there or the time is up. `host` is a name or an address. With a
+    // dialect nothing is found out: for who knows the server's version.
+    static Result<StoreClient> connect(const std::string& host, std::uint16_t port, Timeout timeout,
+                                       Dialect dialect = Dialect::unknown);
 
-    // No answer comes for these four: that they arrived is known only from a later call that
-    // answers.
-    Result<> set(const std::string& key, const std::string& value, Timeout timeout);
-    Result<> append(const std::string& key, const std::string& data, Timeout timeout);
-    Result<> multi_set(const std::vector<std::pair<std::string, std::string>>& pairs,
-                       Timeout timeout);
-    Result<> queue_push(const std::string& key, const std::string& data, Timeout timeout);
+    template <class T>
+    Result<T> run(TypedTask<T> typed, Timeout timeout) {
+        Result<Answer> answer = make_call(std::move(typed.task), timeout);
+        if (!answer) return answer.error();
+        if constexpr (std::is_void_v<T>) {
+            return {};
+        } else {
+            return typed.read(std::move(*answer));
+        }
+    }
 
-    // These wait until the keys are there. timed_out leaves the client usable: the wait is taken
-    // back.
-    Result<std::string> get(const std::string& key, Timeout timeout);
-    Result<std::vector<std::string>> multi_get(const std::vector<std::string>& keys,
-                                               Timeout timeout);
-    Result<> wait(const std::vector<std::string>& keys, Timeout timeout);
+    // The same by name.
+    Result<> set(std::string key, std::string value, Timeout timeout) {
+        return run(tasks::set(std::move(key), std::move(value)), timeout);
+    }
+    Result<> append(std::string key, std::string data, Timeout timeout) {
+        return run(tasks::append(std::move(key), std::move(data)), timeout);
+    }
+    Result<> multi_set(tasks::Pairs pairs, Timeout timeout) {
+        return run(tasks::multi_set(std::move(pairs)), timeout);
+    }
+    Result<> queue_push(std::string key, std::string data, Timeout timeout) {
+        return run(tasks::queue_push(std::move(key), std::move(data)), timeout);
+    }
+    Result<std::string> get(std::string key, Timeout timeout) {
+        return run(tasks::get(std::move(key)), timeout);
+    }
+    Result<Keys> multi_get(Keys keys, Timeout timeout) {
+        return run(tasks::multi_get(std::move(keys)), timeout);
+    }
+    Result<> wait(Keys keys, Timeout timeout) { return run(tasks::wait(std::move(keys)), timeout); }
+    Result<std::string> queue_pop(std::string key, Timeout timeout) {
+        return run(tasks::queue_pop(std::move(key)), timeout);
+    }
+    Result<> barrier(std::string key, std::int64_t world_size, Timeout timeout) {
+        return run(tasks::barrier(std::move(key), world_size), timeout);
+    }
+    Result<bool> check(Keys keys, Timeout timeout) {
+        return run(tasks::check(std::move(keys)), timeout);
+    }
+    Result<std::string> compare_set(std::string key, std::string expected, std::string desired,
+                                    Timeout timeout) {
+        return run(tasks::compare_set(std::move(key), std::move(expected), std::move(desired)),
+                   timeout);
+    }
+    Result<std::int64_t> add(std::string key, std::int64_t delta, Timeout timeout) {
+        return run(tasks::add(std::move(key), delta), timeout);
+    }
+    Result<bool> delete_key(std::string key, Timeout timeout) {
+        return run(tasks::delete_key(std::move(key)), timeout);
+    }
+    Result<std::int64_t> num_keys(Timeout timeout) { return run(tasks::num_keys(), timeout); }
+    Result<std::optional<std::string>> try_queue_pop(std::string key, Timeout timeout) {
+        return run(tasks::try_queue_pop(std::move(key)), timeout);
+    }
+    Result<std::int64_t> queue_len(std::string key, Timeout timeout) {
+        return run(tasks::queue_len(std::move(key)), timeout);
+    }
+    Result<Keys> list_keys(Timeout timeout) { return run(tasks::list_keys(), timeout); }
 
-    Result<bool> check(const std::vector<std::string>& keys, Timeout timeout);
-    // The value under the key afterwards; a missing key matches an empty expectation, else
-    // `expected` comes back.
-    Result<std::string> compare_set(const std::string& key, const std::string& expected,
-                                    const std::string& desired, Timeout timeout);
-    // The counter afterwards. It is kept as decimal text, which get() returns.
-    Result<std::int64_t> add(const std::string& key, std::int64_t delta, Timeout timeout);
-    Result<bool> delete_key(const std::string& key, Timeout timeout);
-    Result<std::int64_t> num_keys(Timeout timeout);
-    // Does not wait; nothing when the queue is empty. Servers before torch 2.8 close the
-    // connection.
-    Result<std::optional<std::string>> queue_pop(const std::string& key, Timeout timeout);
-
-    const std::string& address() const { return address_; }  // host:port, as in the sentences
+    const std::string& address() const { return state_.address(); }  // host:port
+    const Peer& peer() const { return state_.peer(); }
 
   private:
-    StoreClient(ClientSocket socket, std::string address)
-        : socket_(std::move(socket)), address_(std::move(address)) {}
+    StoreClient(std::string host, std::uint16_t port, Dialect dialect)
+        : host_(std::move(host)), port_(port), state_(host_, port, dialect) {}
 
-    static Result<StoreClient> try_connect(const std::string& host, std::uint16_t port,
-                                           Deadline deadline);
-    Result<> greet(Deadline deadline);
-    Result<> send(const Request& request, Deadline deadline);
-    Result<> receive(char* into, std::size_t count, Deadline deadline);
-    Result<std::uint64_t> receive_number(std::size_t bytes, Deadline deadline);
-    Result<std::string> receive_text(Deadline deadline);
-    Result<> wait_until(const std::vector<std::string>& keys, Timeout timeout, Deadline deadline);
-    Result<> take_back_wait(const std::vector<std::string>& keys, Timeout timeout);
-    Error fail(ErrorCode code, const std::string& what);
-    Error said(ErrorCode code, const std::string& what) const;
+    Result<Answer> make_call(Task task, Timeout timeout);
+    Result<Answer> call_once(Task task, Timeout timeout);
+    Result<> reconnect(Deadline deadline);
+    // One connection's part of the greeting.
+    Result<Greeting::Verdict> greet(Greeting& greeting, Deadline deadline);
+    Result<> connect_once(Greeting& greeting, Deadline deadline);
 
-    ClientSocket socket_;
-    std::string address_;
-    std::string broken_;  // why no call can succeed any more; empty: usable
+    std::string host_;
+    std::uint16_t port_;
+    ClientState state_;
+    std::optional<ClientSocket> socket_;
 };
 
 }  // namespace ddprun::store

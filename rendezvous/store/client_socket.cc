@@ -42,6 +42,14 @@ int milliseconds_until(Deadline deadline) {
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
+// An address that swallows packets must leave time for the others.
+Deadline share_of(Deadline deadline, const addrinfo* at) {
+    int left = 0;
+    for (; at; at = at->ai_next) ++left;
+    const auto now = Deadline::clock::now();
+    return now + (deadline - now) / left;
+}
+
 }  // namespace
 
 ClientSocket::ClientSocket(ClientSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -71,7 +79,7 @@ Result<ClientSocket> ClientSocket::connect(const std::string& host, std::uint16_
             last = from_errno(errno);
             continue;
         }
-        const Result<> done = socket.wait_for(POLLOUT, deadline);
+        const Result<> done = socket.wait_for(POLLOUT, share_of(deadline, at));
         int failure = 0;
         socklen_t size = sizeof failure;
         ::getsockopt(socket.fd_, SOL_SOCKET, SO_ERROR, &failure, &size);
@@ -98,8 +106,6 @@ Result<> ClientSocket::wait_for(short events, Deadline deadline) {
     }
 }
 
-Result<> ClientSocket::wait_readable(Deadline deadline) { return wait_for(POLLIN, deadline); }
-
 Result<> ClientSocket::send(std::string_view bytes, Deadline deadline) {
     while (!bytes.empty()) {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -116,19 +122,25 @@ Result<> ClientSocket::send(std::string_view bytes, Deadline deadline) {
 
 Result<> ClientSocket::receive(char* into, std::size_t count, Deadline deadline) {
     while (count > 0) {
-        const ssize_t got = ::recv(fd_, into, count, 0);
-        if (got > 0) {
-            into += got;
-            count -= static_cast<std::size_t>(got);
-        } else if (got == 0) {
-            return Error(ErrorCode::closed, "the connection was closed by the store");
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (const Result<> ready = wait_for(POLLIN, deadline); !ready) return ready;
+        const Result<std::size_t> got = receive_some(into, count, deadline);
+        if (!got) return got.error();
+        into += *got;
+        count -= *got;
+    }
+    return {};
+}
+
+Result<std::size_t> ClientSocket::receive_some(char* into, std::size_t room, Deadline deadline) {
+    for (;;) {
+        const ssize_t got = ::recv(fd_, into, room, 0);
+        if (got > 0) return static_cast<std::size_t>(got);
+        if (got == 0) return Error(ErrorCode::closed, "the connection was closed by the store");
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (const Result<> ready = wait_for(POLLIN, deadline); !ready) return ready.error();
         } else if (errno != EINTR) {
             return from_errno(errno);
         }
     }
-    return {};
 }
 
 }  // namespace ddprun::store

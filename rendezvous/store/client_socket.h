@@ -19,8 +19,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 class ClientSocket {
   public:
-    // Tries each address of the name once. The name lookup itself is the C library's and keeps its
-    // own time.
+    // Tries each address of the name once, each with its share of the time that is left. The name
+    // lookup itself is the C library's and keeps its own time.
     static Result<ClientSocket> connect(const std::string& host, std::uint16_t port,
                                         Deadline deadline);
 
@@ -30,9 +30,8 @@ class ClientSocket {
 
     Result<> send(std::string_view bytes, Deadline deadline);
     Result<> receive(char* into, std::size_t count, Deadline deadline);
-
-    // Whether there is something to receive (or the end) before the deadline; timed_out if not.
-    Result<> wait_readable(Deadline deadline);
+    // At least one byte, and what else is there.
+    Result<std::size_t> receive_some(char* into, std::size_t room, Deadline deadline);
 
   private:
     explicit ClientSocket(int fd) : fd_(fd) {}

@@ -41,8 +41,8 @@ TEST(StoreClient, DoesWhatPyTorchsClientDoes) {
     EXPECT_TRUE(client.delete_key("a", kLong).value());
     EXPECT_FALSE(client.delete_key("a", kLong).value());
     ASSERT_TRUE(client.queue_push("q", "e", kLong));
-    EXPECT_EQ(client.queue_pop("q", kLong).value(), "e");
-    EXPECT_EQ(client.queue_pop("q", kLong).value(), std::nullopt);
+    EXPECT_EQ(client.try_queue_pop("q", kLong).value(), "e");
+    EXPECT_EQ(client.try_queue_pop("q", kLong).value(), std::nullopt);
 }
 
 // C++ and Python workers meet under the same keys: a user's "k" is "/k" on the wire.

@@ -1,0 +1,46 @@
+#include "rendezvous/store/client_state.h"
+
+namespace ddprun::store {
+
+std::string address_text(const std::string& host, std::uint16_t port) {
+    const bool v6 = host.find(':') != std::string::npos;
+    return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Error gave_up_connecting(const Error& last, Timeout timeout) {
+    return Error(ErrorCode::unavailable,
+                 last.sentence() + " (tried for " + seconds_text(timeout) + ")");
+}
+
+void ClientState::connected(const Peer& peer) {
+    peer_ = peer;
+    connected_ = true;
+    unconfirmed_ = false;
+    lost_.clear();
+}
+
+bool ClientState::may_connect(const Task& task) const {
+    return lost_.empty() || (is_repeatable(task) && !unconfirmed_);
+}
+
+Error ClientState::refusal() const {
+    return said(Error(ErrorCode::closed, "not usable any more since: " + lost_ +
+                                             (unconfirmed_ ? "; what was written just before may "
+                                                             "not have arrived"
+                                                           : "")));
+}
+
+void ClientState::note(Operation operation, const Call& call, const Result<Answer>& result) {
+    if (call.spoiled()) lost_ = result.error().sentence();
+    if (call.spoiled() || call.dropped()) {
+        connected_ = false;
+    } else if (result || result.error().code() == ErrorCode::timed_out) {
+        unconfirmed_ = !has_answer(operation);
+    }
+}
+
+Error ClientState::said(const Error& error) const {
+    return Error(error.code(), "store at " + address_ + ": " + error.sentence());
+}
+
+}  // namespace ddprun::store
