@@ -123,7 +123,7 @@ void Call::wait() {
 }
 
 void Call::sent() {
-    if (stage_ == Stage::answering && !has_answer(request_.operation)) finish({});
+    if (stage_ == Stage::answering && reader_.complete()) finish(reader_.take());
 }
 
 void Call::received(std::size_t count, Deadline now) {

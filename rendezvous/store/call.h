@@ -44,8 +44,9 @@ bool is_repeatable(const Task& task);
 
 class Call {
   public:
-    // The call begins `now`. The timeout bounds how long is waited for other clients; a server that
-    // answers gets kAnswerAfterWait to do so, for to give up on it costs the connection.
+    // The call has begun `now`, or (made again) before. The timeout bounds how long is waited for
+    // other clients; a server that answers gets kAnswerAfterWait to do so, for to give up on it
+    // costs the connection.
     Call(Task task, const Peer& peer, Timeout timeout, Deadline now);
 
     std::string output() { return std::exchange(output_, {}); }
@@ -53,7 +54,7 @@ class Call {
     std::span<char> room() { return reader_.room(); }
     Deadline deadline() const { return waiting() ? give_up_at_ : answer_by_; }
 
-    void sent();
+    void sent();  // for many operations the end already
     void received(std::size_t count, Deadline now);
     void timed_out(Deadline now);
     void lost(const Error& error);  // the connection

@@ -91,24 +91,25 @@ Result<Greeting::Verdict> StoreClient::greet(Greeting& greeting, Deadline deadli
 }
 
 Result<Answer> StoreClient::make_call(Task task, Timeout timeout) {
-    const Deadline deadline = now() + timeout;
+    const Deadline begun = now();
+    const Deadline deadline = begun + timeout;
     if (!state_.is_connected()) {
         if (!state_.may_connect(task)) return state_.refusal();
         if (const Result<> again = reconnect(deadline); !again) return again.error();
     }
     const bool repeatable = is_repeatable(task);
     const Task again = repeatable ? task : Task{};
-    Result<Answer> result = call_once(std::move(task), timeout);
+    Result<Answer> result = call_once(std::move(task), timeout, begun);
     if (repeatable && state_.may_repeat(again) && now() < deadline && reconnect(deadline)) {
-        result = call_once(again, std::chrono::duration_cast<Timeout>(deadline - now()));
+        result = call_once(again, timeout, begun);
     }
     if (!result) return state_.said(result.error());
     return result;
 }
 
-Result<Answer> StoreClient::call_once(Task task, Timeout timeout) {
+Result<Answer> StoreClient::call_once(Task task, Timeout timeout, Deadline begun) {
     const Operation operation = task.request.operation;
-    Call call(std::move(task), state_.peer(), timeout, now());
+    Call call(std::move(task), state_.peer(), timeout, begun);
     exchange(*socket_, call);
     Result<Answer> result = call.result();
     state_.note(operation, call, result);
@@ -122,9 +123,7 @@ Result<> StoreClient::reconnect(Deadline deadline) {
     const Result<> connected =
         connect_once(greeting, std::min(deadline, now() + kAnswerToGreeting));
     if (connected) return {};
-    return state_.said(
-        Error(ErrorCode::closed,
-              "the connection was lost, and there is no new one: " + connected.error().sentence()));
+    return state_.no_new_one(connected.error());
 }
 
 }  // namespace ddprun::store

@@ -103,7 +103,7 @@ class StoreClient {
         : host_(std::move(host)), port_(port), state_(host_, port, dialect) {}
 
     Result<Answer> make_call(Task task, Timeout timeout);
-    Result<Answer> call_once(Task task, Timeout timeout);
+    Result<Answer> call_once(Task task, Timeout timeout, Deadline begun);
     Result<> reconnect(Deadline deadline);
     // One connection's part of the greeting.
     Result<Greeting::Verdict> greet(Greeting& greeting, Deadline deadline);

@@ -39,6 +39,17 @@ void ClientState::note(Operation operation, const Call& call, const Result<Answe
     }
 }
 
+void ClientState::abandoned() {
+    connected_ = false;
+    lost_ = "a call was given up before its answer";
+    unconfirmed_ = true;  // it may have been a write
+}
+
+Error ClientState::no_new_one(const Error& why) const {
+    return said(Error(ErrorCode::closed,
+                      "the connection was lost, and there is no new one: " + why.sentence()));
+}
+
 Error ClientState::said(const Error& error) const {
     return Error(error.code(), "store at " + address_ + ": " + error.sentence());
 }

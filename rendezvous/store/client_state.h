@@ -47,6 +47,10 @@ class ClientState {
         return !connected_ && !lost_.empty() && may_connect(task);
     }
 
+    // A call was given up half-way, with its connection.
+    void abandoned();
+    Error no_new_one(const Error& why) const;
+
     // The error with the store's name in front.
     Error said(const Error& error) const;
 
