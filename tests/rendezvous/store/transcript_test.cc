@@ -1,0 +1,87 @@
+// What PyTorch's clients of 2.1, 2.2, 2.5 and 2.8 once said to PyTorch's server, replayed: the same
+// bytes to our codec and machine give the same answers, byte for byte, in whatever pieces they
+// come. Recorded by tests/data/store/record.py.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "rendezvous/store/key_values.h"
+#include "rendezvous/store/protocol.h"
+
+namespace ddprun::store {
+namespace {
+
+struct Exchange {
+    std::string sent;
+    std::string answered;
+};
+
+std::string from_hex(const std::string& text) {
+    std::string bytes;
+    for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+        bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
+    return bytes;
+}
+
+std::vector<Exchange> read(const std::string& version) {
+    std::ifstream file(std::string(DDPRUN_TEST_DATA) + "/store/torch-" + version + ".txt");
+    std::vector<Exchange> exchanges;
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("> ")) {
+            exchanges.push_back({from_hex(line.substr(2)), {}});
+        } else {
+            exchanges.back().answered = from_hex(line.substr(2));
+        }
+    }
+    return exchanges;
+}
+
+class Transcript : public testing::TestWithParam<std::string> {
+  protected:
+    // What our server says to `bytes` that come in pieces of `piece`.
+    std::string answer(const std::string& bytes, std::size_t piece) {
+        std::string said;
+        for (std::size_t at = 0; at < bytes.size(); at += piece) {
+            std::vector<Request> requests;
+            const bool ends = at + piece >= bytes.size();
+            const Result<> fed = decoder_.feed(bytes.substr(at, piece), ends, requests);
+            EXPECT_TRUE(fed) << fed.error();
+            for (Request& request : requests) {
+                std::vector<Reply> replies;
+                const Result<> done = machine_.handle(ConnectionId(1), request, replies);
+                EXPECT_TRUE(done) << done.error();
+                for (const Reply& reply : replies) said += reply.flat();
+            }
+        }
+        return said;
+    }
+
+    void replay(std::size_t piece) {
+        const std::vector<Exchange> exchanges = read(GetParam());
+        ASSERT_GT(exchanges.size(), 20u) << "no transcript of torch " << GetParam();
+        for (std::size_t i = 0; i < exchanges.size(); ++i) {
+            ASSERT_EQ(answer(exchanges[i].sent, piece), exchanges[i].answered)
+                << "torch " << GetParam() << ", exchange " << i + 1;
+        }
+        EXPECT_FALSE(decoder_.inside_request());
+    }
+
+    Decoder decoder_;
+    KeyValues machine_;
+};
+
+TEST_P(Transcript, IsAnsweredAsPyTorchDoes) { replay(1 << 20); }
+
+// Without guesses at where a packet ends, which a client's real packets are needed for.
+TEST_P(Transcript, IsAnsweredAsPyTorchDoesByteForByte) {
+    if (GetParam() == "2.1") decoder_ = Decoder({}, Dialect::torch_2_1);
+    replay(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Transcript, testing::Values("2.1", "2.2", "2.5", "2.8"),
+                         [](const auto& info) { return "torch_2_" + info.param.substr(2); });
+
+}  // namespace
+}  // namespace ddprun::store
