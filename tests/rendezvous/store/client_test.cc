@@ -163,6 +163,62 @@ TEST(StoreClient, SaysThatTheStoreIsGone) {
                 HasSubstr("not usable any more since"));
 }
 
+// A connection that the store closed (here for an ADD on a word) is opened again by a call that
+// reads; an ADD is never made twice, and says what happened.
+TEST(StoreClient, OpensANewConnectionForACallThatReads) {
+    test::Loopback loopback;
+    StoreClient client = connected(loopback.port);
+    ASSERT_TRUE(client.set("word", "abc", kLong));
+    ASSERT_EQ(client.get("word", kLong).value(), "abc");
+    EXPECT_EQ(client.add("word", 1, kLong).error().code(), ErrorCode::closed);
+    EXPECT_THAT(client.add("n", 1, kLong).error().sentence(),
+                HasSubstr("not usable any more since: ADD of 'word'"));
+    EXPECT_EQ(client.get("word", kLong).value(), "abc");
+    EXPECT_EQ(client.add("n", 1, kLong).value(), 1);
+}
+
+// What was written without an answer may be lost with the connection: nobody reads on as if it were
+// there.
+TEST(StoreClient, StaysLostWhenAWriteMayBe) {
+    test::Loopback loopback;
+    StoreClient client = connected(loopback.port);
+    ASSERT_TRUE(client.set("word", "abc", kLong));
+    EXPECT_FALSE(client.add("word", 1, kLong));
+    EXPECT_THAT(client.get("word", kLong).error().sentence(), HasSubstr("may not have arrived"));
+}
+
+// The calls that PyTorch has since 2.8: queues that wait, the list of keys, a barrier.
+TEST(StoreClient, DoesWhatTheNewestPyTorchDoes) {
+    test::Loopback loopback;
+    StoreClient client = connected(loopback.port);
+    auto popped = std::async(std::launch::async,
+                             [&] { return connected(loopback.port).queue_pop("q", kLong); });
+    ASSERT_TRUE(client.queue_push("q", "e", kLong));
+    EXPECT_EQ(popped.get().value(), "e");
+    EXPECT_EQ(client.queue_len("q", kLong).value(), 0);
+    EXPECT_THAT(client.queue_pop("q", 30ms).error().sentence(),
+                HasSubstr("queue 'q' stayed empty for 0.03 s"));
+    ASSERT_TRUE(client.set("k", "v", kLong));
+    EXPECT_THAT(client.list_keys(kLong).value(), ElementsAre("k"));
+    EXPECT_THAT(client.barrier("b", 2, 30ms).error().sentence(),
+                HasSubstr("barrier 'b' was not reached by all 2 within 0.03 s"));
+    EXPECT_TRUE(client.barrier("b", 2, kLong));  // who gave up stays counted
+}
+
+// Our server serves all dialects; the client speaks the one it is told to.
+TEST(StoreClient, SpeaksTheDialectItIsTold) {
+    test::Loopback loopback;
+    for (const Dialect dialect : {Dialect::torch_1_13, Dialect::torch_2_1, Dialect::torch_2_2}) {
+        auto client = StoreClient::connect("127.0.0.1", loopback.port, kLong, dialect);
+        ASSERT_TRUE(client) << client.error();
+        EXPECT_EQ(client->peer().dialect, dialect);
+        EXPECT_TRUE(client->set("k", "v", kLong));
+        EXPECT_EQ(client->get("k", kLong).value(), "v");
+        EXPECT_EQ(client->get("never", 30ms).error().code(), ErrorCode::timed_out);
+        EXPECT_EQ(client->get("k", kLong).value(), "v");
+    }
+}
+
 // Many clients at once, each with a thread: every increment counts, and all meet at a key.
 TEST(StoreClient, ManyClientsAtOnce) {
     test::Loopback loopback;
