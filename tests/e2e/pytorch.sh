@@ -1,21 +1,11 @@
 #!/usr/bin/env bash
 # An unmodified PyTorch script: init_process_group("gloo") and all_reduce under ddprun, with a crash and a restart, on
 # one node and on two. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
-
-case ${1:-debian} in
-    debian) python=/usr/bin/python3 ;;
-    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
-    *) fail "debian or current?" ;;
-esac
-[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
-"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
-"$python" -c 'import torch; print("PyTorch", torch.__version__)'
 
 script=$root/examples/all_reduce.py
 [[ -f $script ]] || script=$e2e/all_reduce.py
-export PYTHON_EXEC=$python GLOO_SOCKET_IFNAME=lo
 
 say "the sum over four ranks, on one node"
 run 100 --standalone --nproc-per-node=4 "$script"
