@@ -1,6 +1,8 @@
-"""A two-worker job that is restarted again and again: crash_each_generation.py LAST. In every generation both ranks meet and
-add up; up to generation LAST one of them then dies, rank 0 and rank 1 in turn, and the other rank comes late to the next
-meeting, so that it would find the addresses of the dead if the store were not empty."""
+"""A two-worker job that is restarted again and again: crash_each_generation.py LAST.
+
+In every generation both ranks meet and add up; up to generation LAST one of them then dies, rank 0 and rank 1 in turn. One
+rank comes late to each meeting, so that the other would find the addresses of the dead if the store were not empty.
+"""
 import os
 import sys
 import time

@@ -11,7 +11,10 @@ torchrun() { # arguments…: output in $work/run.out, code in code
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 100 "${torchrun[@]}" "${output[@]}" "$@" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
 }
-ranks_met() { expect_code 0; (($(grep -c "of $1: the ranks add up to $2" "$work/run.out") == $1)) || fail "not all $1 met"; }
+ranks_met() { # how many, their sum
+    expect_code 0
+    (($(grep -c "of $1: the ranks add up to $2" "$work/run.out") == $1)) || fail "not all $1 met"
+}
 
 say "two workers on the store of torchrun's agent"
 torchrun --nnodes=1 --nproc_per_node=2 --master_port="$(free_port)" --no_python "$bin/smallest"

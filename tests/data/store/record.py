@@ -2,7 +2,7 @@
 
 One connection, every method of the client that is answered the same each time. Written is one line for each change of
 direction, "> " what the client sent or "< " what the server answered, in hexadecimal; the nonce of PING, which is a process
-id, is replaced by 0x1234 on both ways. Made once for each version, with its CPU; replayed by transcript_test.cc.
+id, is replaced by 0x1234 on both ways. Made once for each version (torch-2.5.txt: 2.5.1); replayed by transcript_test.cc.
 """
 import multiprocessing
 import re
