@@ -13,7 +13,7 @@ for back_end in "${back_ends[@]}"; do serve "$back_end" "$python" "$e2e/pytorch_
 ask() { # name: PyTorch's client, all methods
     local options=()
     [[ $1 != poll || ${back_ends[0]} == poll ]] || options=(--no-queues)
-    DDPRUN_TEST_MARK=$mark timeout 100 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[$1]}" "${options[@]}" \
+    DDPRUN_TEST_MARK=$mark timeout 200 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[$1]}" "${options[@]}" \
         >"$work/$1.out" 2>"$work/client_$1.err" || fail "the client ended with code $? at the server $1"
     expect_in "$work/$1.out" '^all called'
 }
