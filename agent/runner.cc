@@ -133,6 +133,8 @@ void Runner::perform(Effect& effect) {
 void Runner::open_store(const rendezvous::Assignment& assignment) {
     store::ServerOptions options;
     options.allowed = allowed_addresses(assignment);
+    options.also_allowed = config_.store_allow;
+    options.limits = config_.store_limits;
     const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
         boost::asio::post(loop_, [alive, what = std::move(what)] {
             if (alive.lock()) what();

@@ -25,8 +25,10 @@ class Runner {
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
-        std::string log_dir;      // empty: workers' files lie in a temporary folder
-        Duration lease;           // for the keeper
+        std::string log_dir;                      // empty: workers' files lie in a temporary folder
+        Duration lease;                           // for the keeper
+        std::vector<store::Network> store_allow;  // besides the members
+        store::Limits store_limits;
         UniqueFd store_listener;  // bound and listening; its port is machine.offer.store_port
         UniqueFd gone_listener;   // our service's listening socket for the keeper to hold; -1: none
     };

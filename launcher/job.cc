@@ -70,7 +70,8 @@ class Job {
                      least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(*point);
-        auto store = listen_on(loop_, 0, plan_.max_nodes == 1);
+        const bool for_this_node_only = plan_.max_nodes == 1 && plan_.store_allow.empty();
+        auto store = listen_on(loop_, 0, for_this_node_only);
         if (!store) return finish(failed(store.error()));
         config.machine.offer.store_port = store->local_endpoint().port();
         config.store_listener.reset(store->release());
@@ -149,6 +150,8 @@ class Job {
         config.workers = worker_plan();
         config.log_dir = plan_.output.log_dir.value_or("");
         config.lease = plan_.times.lease;
+        config.store_allow = plan_.store_allow;
+        config.store_limits = plan_.store_limits;
         return config;
     }
 

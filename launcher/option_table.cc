@@ -90,6 +90,19 @@ constexpr OptionRow kTable[] = {
      "PYTHON_EXEC, the virtual environment's, python3", "The interpreter of Python programs"},
     {"role", 0, "NAME", value, Group::worker, true, "default", "Label of these workers"},
 
+    {"store-allow", 0, "NET,...|any", value, Group::store, false, "",
+     "Who may connect besides the job's nodes: addresses or networks, e.g. 10.0.0.0/8"},
+    {"store-max-connections", 0, "N", value, Group::store, false, "100000", "Connections at once"},
+    {"store-max-key", 0, "BYTES", value, Group::store, false, "64K", "Length of a key"},
+    {"store-max-value", 0, "BYTES", value, Group::store, false, "1G", "Length of a value"},
+    {"store-max-keys", 0, "N", value, Group::store, false, "1M", "Keys in one request"},
+    {"store-max-request", 0, "BYTES", value, Group::store, false, "2G",
+     "Keys and values of one request together"},
+    {"store-max-queued", 0, "BYTES", value, Group::store, false, "256M",
+     "Replies waiting for a worker that does not take them; more closes its connection"},
+    {"store-max-memory", 0, "BYTES", value, Group::store, false, "8G",
+     "All that the store holds; who wants to add more loses its connection"},
+
     {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
      "not needed: the end of a worker is seen at once"},
     {"start-method", 0, "NAME", ignored, Group::other, true, "",
@@ -126,6 +139,8 @@ std::string_view title(OptionGroup group) {
             return "Output";
         case Group::worker:
             return "The worker";
+        case Group::store:
+            return "The workers' store (passing a limit closes that connection; K, M, G: 1024s)";
         case Group::other:
             return "Other";
     }

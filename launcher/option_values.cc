@@ -183,6 +183,38 @@ Result<std::vector<int>> read_rank_list(std::string_view text) {
     return ranks;
 }
 
+Result<std::vector<store::Network>> read_networks(std::string_view text) {
+    if (text == "any") return std::vector{store::Network{{}, 0}};
+    std::vector<store::Network> networks;
+    for (std::string_view part : split(text, ',')) {
+        auto network = store::read_network(trim(part));
+        if (!network)
+            return wrong(std::string(trim(part)) + " is " + network.error().sentence() +
+                         ", or any");
+        networks.push_back(*network);
+    }
+    return networks;
+}
+
+Result<std::uint64_t> read_size(std::string_view text) {
+    constexpr std::string_view kUnits = "KMGT";
+    int shift = 0;
+    if (!text.empty()) {
+        const std::size_t unit = kUnits.find(text.back());
+        if (unit != std::string_view::npos) {
+            shift = 10 * (static_cast<int>(unit) + 1);
+            text.remove_suffix(1);
+        }
+    }
+    std::uint64_t value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+        return wrong("not a size; give a number, with K, M, G or T for powers of 1024");
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+    if (value < 1 || value > kMost >> shift) return wrong("not within 1 and 1024T");
+    return value << shift;
+}
+
 Result<milliseconds> read_seconds(std::string_view text) {
     double value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

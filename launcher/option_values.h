@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "rendezvous/store/network.h"
 
 namespace ddprun::launcher {
 
@@ -96,6 +97,10 @@ Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);
 Result<RdzvConf> read_rdzv_conf(std::string_view text);
+// --store-allow: any is a network of all addresses.
+Result<std::vector<store::Network>> read_networks(std::string_view text);
+// A count of 1 or more, with K, M, G or T behind it for powers of 1024.
+Result<std::uint64_t> read_size(std::string_view text);
 // Seconds with an optional fraction: "10", "0.5".
 Result<std::chrono::milliseconds> read_seconds(std::string_view text);
 

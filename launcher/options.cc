@@ -104,6 +104,29 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.python, Result<std::string>(v)); }},
     {"role",
      [](Options& o, const std::string& v) { return store(o.role, Result<std::string>(v)); }},
+    {"store-allow",
+     [](Options& o, const std::string& v) { return store(o.store_allow, read_networks(v)); }},
+    {"store-max-connections",
+     [](Options& o, const std::string& v) {
+         return store(o.store_limits.max_connections, read_size(v));
+     }},
+    {"store-max-key",
+     [](Options& o, const std::string& v) { return store(o.store_limits.max_key, read_size(v)); }},
+    {"store-max-value",
+     [](Options& o, const std::string& v) {
+         return store(o.store_limits.max_value, read_size(v));
+     }},
+    {"store-max-keys",
+     [](Options& o, const std::string& v) { return store(o.store_limits.max_keys, read_size(v)); }},
+    {"store-max-request",
+     [](Options& o,
+        const std::string& v) { return store(o.store_limits.max_request, read_size(v)); }},
+    {"store-max-queued",
+     [](Options& o,
+        const std::string& v) { return store(o.store_limits.max_queued, read_size(v)); }},
+    {"store-max-memory",
+     [](Options& o,
+        const std::string& v) { return store(o.store_limits.max_memory, read_size(v)); }},
 };
 
 void set_flag(Options& options, std::string_view name) {

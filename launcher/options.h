@@ -16,6 +16,7 @@
 
 #include "launcher/option_values.h"
 #include "proto/error.h"
+#include "rendezvous/store/limits.h"
 
 namespace ddprun::launcher {
 
@@ -61,6 +62,10 @@ struct Options {
     std::optional<std::string> python;
     std::string program;
     std::vector<std::string> arguments;
+
+    // The workers' store.
+    std::vector<store::Network> store_allow;
+    store::Limits store_limits;
 
     std::vector<std::string> warnings;  // sentences for the log
 };

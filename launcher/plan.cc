@@ -199,6 +199,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan_command(plan, options, host);
     plan_output(plan, options);
     plan.role = options.role.value_or(plan.role);
+    plan.store_allow = options.store_allow;
+    plan.store_limits = options.store_limits;
     return plan;
 }
 

@@ -92,6 +92,8 @@ struct Plan {
     Times times;
     WorkerCommand command;
     Output output;
+    std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
+    store::Limits store_limits;
     std::string role = "default";
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
     // Sentences for the log. Notes and warnings are those of the job, the same on every node: the

@@ -5,8 +5,35 @@
 #include <string_view>
 #include <utility>
 
+#include "rendezvous/store/counted_text.h"
+
 namespace ddprun::store {
+
 namespace {
+
+// What an entry of a table costs beside its key, about.
+constexpr std::uint64_t kEntryItself = 256;
+// And an empty queue, whose blocks are allocated early.
+constexpr std::uint64_t kQueueItself = 1024;
+
+bool may_add(Operation operation) {
+    switch (operation) {
+        case Operation::set:
+        case Operation::compare_set:
+        case Operation::add:
+        case Operation::append:
+        case Operation::multi_set:
+        case Operation::queue_push:
+        case Operation::wait:
+        case Operation::barrier:
+        case Operation::watch_key:
+            return true;
+        default:
+            return false;
+    }
+}
+
+SharedValue shared(const std::shared_ptr<CountedText>& value) { return {value, &value->text()}; }
 
 // As C's strtoll reads it, for so do PyTorch's servers: blanks in front and anything behind are
 // ignored.
@@ -25,10 +52,28 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-Result<> KeyValues::handle(ConnectionId from, Request request, Replies& replies) {
+Result<> KeyValues::handle(ConnectionId from, Request&& request, Replies& replies) {
+    if (const Result<> room = look_for_room(request); !room) return room;
     switch (request.operation) {
-        case Operation::validate:
-            break;
+        case Operation::add:
+            return add(from, request, replies);
+        case Operation::append:
+            return append(request, replies);
+        case Operation::barrier:
+            return barrier(from, request, replies);
+        case Operation::multi_get:
+            return multi_get(from, request, replies);
+        case Operation::list_keys:
+            return list_keys(from, replies);
+        default:
+            serve(from, request, replies);
+            return {};
+    }
+}
+
+// Those that cannot fail.
+void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
+    switch (request.operation) {
         case Operation::ping:
             replies.push_back(nonce_reply(from, request.number));
             break;
@@ -38,18 +83,8 @@ Result<> KeyValues::handle(ConnectionId from, Request request, Replies& replies)
         case Operation::compare_set:
             compare_set(from, request, replies);
             break;
-        case Operation::add:
-            return add(from, request, replies);
-        case Operation::append:
-            return append(request, replies);
-        case Operation::barrier:
-            return barrier(from, request, replies);
         case Operation::get:
-        case Operation::multi_get:
-            // A missing key is an empty value here: it takes a race to ask for one, and closing
-            // would kill a worker.
-            for (const std::string& key : request.keys)
-                replies.push_back(value_reply(from, find(key)));
+            replies.push_back(value_reply(from, find(request.keys[0])));
             break;
         case Operation::multi_set:
             for (std::size_t i = 0; i < request.keys.size(); ++i) {
@@ -83,15 +118,25 @@ Result<> KeyValues::handle(ConnectionId from, Request request, Replies& replies)
             replies.push_back(
                 number_reply(from, static_cast<std::int64_t>(queue_length(request.keys[0]))));
             break;
-        case Operation::list_keys:
-            list_keys(from, replies);
-            break;
         case Operation::watch_key:
             watches_.add(from, request.keys[0]);
             replies.push_back({from, std::string(1, static_cast<char>(kWatchRegistered)), nullptr});
             break;
+        default:  // VALIDATE, which has no reply
+            break;
     }
-    return {};
+}
+
+// Before anything is changed, and for what may add to the store only. A wait notes each key twice.
+Result<> KeyValues::look_for_room(const Request& request) const {
+    if (!may_add(request.operation)) return {};
+    std::uint64_t bytes = 0;
+    for (const std::string& key : request.keys) bytes += 2 * key.size() + kEntryItself;
+    for (const std::string& value : request.values) bytes += value.size();
+    if (memory_.has_room_for(bytes)) return {};
+    return no_room(
+        std::string(to_string(request.operation)) + " with " + std::to_string(bytes) + " bytes",
+        memory_);
 }
 
 void KeyValues::closed(ConnectionId connection) {
@@ -115,7 +160,8 @@ void KeyValues::compare_set(ConnectionId from, Request& request, Replies& replie
     } else {
         // Missing, yet something was expected: the expectation goes back. Clients know this and
         // depend on it.
-        replies.push_back(value_reply(from, std::make_shared<std::string>(std::move(expected))));
+        replies.push_back(
+            value_reply(from, shared(std::make_shared<CountedText>(std::move(expected), memory_))));
     }
 }
 
@@ -136,17 +182,16 @@ Result<> KeyValues::append(Request& request, Replies& replies) {
         return {};
     }
     StoredValue& value = found->second;
-    if (value->size() + request.values[0].size() > limits_.max_value) {
-        return Error(ErrorCode::malformed,
-                     "APPEND would make a value of " +
-                         std::to_string(value->size() + request.values[0].size()) +
-                         " bytes, over the limit of " + std::to_string(limits_.max_value));
+    const std::uint64_t size = value->text().size() + request.values[0].size();
+    if (size > limits_.max_value) {
+        return over_limit("APPEND to a value of " + std::to_string(size) + " bytes",
+                          limits_.max_value, "--store-max-value");
     }
     if (value.use_count() == 1 && !watches_.any(key)) {
         value->append(request.values[0]);
     } else {
         // Replies on their way out keep what they were made from.
-        put(key, *value + request.values[0], replies);
+        put(key, value->text() + request.values[0], replies);
     }
     wake(key, replies);  // who waits in a barrier on this key
     return {};
@@ -154,7 +199,10 @@ Result<> KeyValues::append(Request& request, Replies& replies) {
 
 void KeyValues::delete_key(ConnectionId from, const std::string& key, Replies& replies) {
     const auto removed = values_.extract(key);
-    if (!removed.empty()) watches_.changed(key, removed.mapped().get(), nullptr, replies);
+    if (!removed.empty()) {
+        memory_.used -= key.size() + kEntryItself;
+        watches_.changed(key, shared(removed.mapped()), nullptr, replies);
+    }
     replies.push_back(number_reply(from, removed.empty() ? 0 : 1));
 }
 
@@ -190,7 +238,10 @@ Result<> KeyValues::barrier(ConnectionId from, const Request& request, Replies& 
 
 void KeyValues::queue_push(Request& request, Replies& replies) {
     const std::string& key = request.keys[0];
-    queues_[key].push_back(std::make_shared<std::string>(std::move(request.values[0])));
+    const auto [queue, is_new] = queues_.try_emplace(key);
+    if (is_new) memory_.used += key.size() + kQueueItself;
+    queue->second.push_back(
+        shared(std::make_shared<CountedText>(std::move(request.values[0]), memory_)));
     if (const auto connection = waits_.arrived_for_one(key)) {
         replies.push_back(status_reply(*connection, Status::stop_waiting));
     }
@@ -202,7 +253,9 @@ void KeyValues::queue_pop(ConnectionId from, const std::string& key, Replies& re
     if (queue == queues_.end()) return;
     replies.push_back(value_reply(from, queue->second.front()));
     queue->second.pop_front();
-    if (queue->second.empty()) queues_.erase(queue);
+    if (!queue->second.empty()) return;
+    memory_.used -= key.size() + kQueueItself;
+    queues_.erase(queue);
 }
 
 std::size_t KeyValues::queue_length(const std::string& key) const {
@@ -210,14 +263,41 @@ std::size_t KeyValues::queue_length(const std::string& key) const {
     return queue == queues_.end() ? 0 : queue->second.size();
 }
 
-void KeyValues::list_keys(ConnectionId from, Replies& replies) const {
+// A missing key is an empty value here: it takes a race to ask for one, and closing would kill a
+// worker. A few bytes that name a small value many times would make a large reply.
+Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies& replies) {
+    const std::size_t before = replies.size();
+    std::uint64_t bytes = 0;
+    for (const std::string& key : request.keys) {
+        replies.push_back(value_reply(from, find(key)));
+        bytes += replies.back().bytes.size();
+        if (bytes <= limits_.max_queued) continue;
+        replies.resize(before);
+        return over_limit("MULTI_GET of " + std::to_string(request.keys.size()) +
+                              " keys with a reply of more bytes than may be queued",
+                          limits_.max_queued, "--store-max-queued");
+    }
+    return {};
+}
+
+Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
     std::vector<std::string_view> keys;
     keys.reserve(values_.size());
-    for (const auto& [key, value] : values_) keys.push_back(key);
+    std::uint64_t bytes = 0;
+    for (const auto& [key, value] : values_) {
+        keys.push_back(key);
+        bytes += 8 + key.size();
+    }
+    if (bytes > limits_.max_queued) {
+        return over_limit("LIST_KEYS with a reply of " + std::to_string(bytes) + " bytes",
+                          limits_.max_queued, "--store-max-queued");
+    }
     std::sort(keys.begin(), keys.end());  // the map's own order would differ from run to run
     Reply reply = number_reply(from, std::ssize(keys));
+    reply.bytes.reserve(8 + bytes);
     for (const std::string_view key : keys) put_text(reply.bytes, key);
     replies.push_back(std::move(reply));
+    return {};
 }
 
 Result<std::int64_t> KeyValues::counter(const Request& request) const {
@@ -231,7 +311,7 @@ Result<std::int64_t> KeyValues::counter(const Request& request) const {
 
 SharedValue KeyValues::find(const std::string& key) const {
     const auto found = values_.find(key);
-    return found == values_.end() ? nullptr : found->second;
+    return found == values_.end() ? nullptr : shared(found->second);
 }
 
 bool KeyValues::present(const std::string& key) const {
@@ -243,10 +323,12 @@ bool KeyValues::all_present(const std::vector<std::string>& keys) const {
 }
 
 void KeyValues::put(const std::string& key, std::string value, Replies& replies) {
-    StoredValue& slot = values_[key];
+    const auto [entry, is_new] = values_.try_emplace(key);
+    if (is_new) memory_.used += key.size() + kEntryItself;
     // A new object each time: the old one may be on its way to others.
-    const StoredValue before = std::exchange(slot, std::make_shared<std::string>(std::move(value)));
-    watches_.changed(key, before.get(), slot.get(), replies);
+    const StoredValue before =
+        std::exchange(entry->second, std::make_shared<CountedText>(std::move(value), memory_));
+    watches_.changed(key, before ? shared(before) : nullptr, shared(entry->second), replies);
 }
 
 void KeyValues::store(const std::string& key, std::string value, Replies& replies) {

@@ -6,7 +6,8 @@
 // PyTorch's two servers differ from each other the choice is written at the function. Errors:
 // handle() answers malformed when the request makes no sense on what is stored (ADD on a text that
 // is no number) or would pass a limit; the connection has to be closed then, as PyTorch's servers
-// do. Nothing has been changed.
+// do. Nothing has been changed. When the store is full (Limits::max_memory) what may add to it is
+// refused, and the rest served. Replies share values with the store and must not outlive it.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +25,28 @@ namespace ddprun::store {
 
 class KeyValues {
   public:
-    explicit KeyValues(Limits limits = {}) : limits_(limits) {}
+    explicit KeyValues(Limits limits = {}) : limits_(limits), memory_{limits.max_memory, 0} {}
+    KeyValues(const KeyValues&) = delete;
+    KeyValues& operator=(const KeyValues&) = delete;
 
     // Serves a request, appending to `replies` in the order in which they must go out.
-    Result<> handle(ConnectionId from, Request request, std::vector<Reply>& replies);
+    Result<> handle(ConnectionId from, Request&& request, std::vector<Reply>& replies);
 
     // The connection is gone: its wait and its watches with it. What it stored stays.
     void closed(ConnectionId connection);
 
     std::size_t num_keys() const { return values_.size(); }
     std::size_t num_waits() const { return waits_.size(); }
+    // What all of it takes; others that hold bytes for the store's sake count themselves in.
+    Memory& memory() { return memory_; }
 
   private:
     using Replies = std::vector<Reply>;
-    using StoredValue = std::shared_ptr<std::string>;
+    using StoredValue = std::shared_ptr<class CountedText>;
 
+    void serve(ConnectionId from, Request& request, Replies& replies);
+    Result<> look_for_room(const Request& request) const;
+    Result<> multi_get(ConnectionId from, const Request& request, Replies& replies);
     void compare_set(ConnectionId from, Request& request, Replies& replies);
     Result<> add(ConnectionId from, const Request& request, Replies& replies);
     Result<> append(Request& request, Replies& replies);
@@ -48,7 +56,7 @@ class KeyValues {
     void queue_push(Request& request, Replies& replies);
     void queue_pop(ConnectionId from, const std::string& key, Replies& replies);
     std::size_t queue_length(const std::string& key) const;
-    void list_keys(ConnectionId from, Replies& replies) const;
+    Result<> list_keys(ConnectionId from, Replies& replies) const;
 
     // The counter under a key, 0 when there is none.
     Result<std::int64_t> counter(const Request& request) const;
@@ -61,11 +69,12 @@ class KeyValues {
     void wake(const std::string& key, Replies& replies);
 
     Limits limits_;
+    Memory memory_;  // outlives what counts itself into it
     std::unordered_map<std::string, StoredValue> values_;
     std::unordered_map<std::string, std::deque<SharedValue>>
         queues_;  // a name space of its own; none is empty
-    Waits waits_;
-    Watches watches_;
+    Waits waits_{memory_};
+    Watches watches_{memory_};
 };
 
 }  // namespace ddprun::store

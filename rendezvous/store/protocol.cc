@@ -2,32 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "rendezvous/store/dialects.h"
 
 namespace ddprun::store {
 namespace {
 
-// The fields after the code: m magic, n nonce (both u32), i i64, k key, v value, K counted keys, P
-// counted pairs of key and value. This table is all that the decoder and the encoder know of the
-// operations.
-struct Shape {
-    const char* name;
-    std::string_view fields;
-};
-
-constexpr Shape kShapes[] = {
-    {"VALIDATE", "m"},   {"SET", "kv"},     {"COMPARE_SET", "kvv"}, {"GET", "k"},
-    {"ADD", "ki"},       {"CHECK", "K"},    {"WAIT", "K"},          {"GETNUMKEYS", ""},
-    {"DELETE_KEY", "k"}, {"APPEND", "kv"},  {"MULTI_GET", "K"},     {"MULTI_SET", "P"},
-    {"CANCEL_WAIT", ""}, {"PING", "n"},     {"QUEUE_PUSH", "kv"},   {"QUEUE_POP", "k"},
-    {"QUEUE_LEN", "k"},  {"LIST_KEYS", ""}, {"BARRIER", "ki"},      {"WATCH_KEY", "k"},
-};
-
 using Op = Operation;
-constexpr Op kCodes113[] = {Op::set,  Op::compare_set, Op::get,       Op::add,       Op::check,
-                            Op::wait, Op::num_keys,    Op::watch_key, Op::delete_key};
-constexpr Op kCodes21[] = {Op::set,    Op::compare_set, Op::get,       Op::add,
-                           Op::check,  Op::wait,        Op::num_keys,  Op::delete_key,
-                           Op::append, Op::multi_get,   Op::multi_set, Op::cancel_wait};
 constexpr std::uint8_t kCodeDeleteOrAppend = 8;
 constexpr std::uint8_t kFirstCodeOnlyIn21 = 9;
 constexpr std::uint8_t kLastCodeOf22 = static_cast<std::uint8_t>(Op::barrier);
@@ -37,16 +19,15 @@ constexpr std::uint8_t kLastCodeOf22 = static_cast<std::uint8_t>(Op::barrier);
 constexpr std::size_t kSurelyOnePacket = 1400;
 // Memory for a value is taken in full only after this much of it has really arrived.
 constexpr std::size_t kTrustedLength = 1 << 20;
-// Below this a copy is cheaper than a buffer of its own in the gathered write.
-constexpr std::size_t kCopyUpTo = 4096;
-
-const Shape& shape_of(Operation operation) { return kShapes[static_cast<std::size_t>(operation)]; }
+// What a text costs beside its bytes.
+constexpr std::uint64_t kTextItself = sizeof(std::string);
 
 Error malformed(std::string sentence) { return Error(ErrorCode::malformed, std::move(sentence)); }
 
-Error over_limit(Operation operation, const char* what, std::uint64_t is, std::uint64_t limit) {
-    return malformed(std::string(to_string(operation)) + " with " + what + " " +
-                     std::to_string(is) + ", over the limit of " + std::to_string(limit));
+Error too_much(Operation operation, std::uint64_t is, const char* what, std::uint64_t limit,
+               const char* option) {
+    return over_limit(std::string(to_string(operation)) + " with " + std::to_string(is) + what,
+                      limit, option);
 }
 
 Error not_a_store_client(std::uint64_t got) {
@@ -56,18 +37,7 @@ Error not_a_store_client(std::uint64_t got) {
                      ", expected 0x3C85F7CE; is this a client of another service?");
 }
 
-std::uint8_t code_of(Operation operation, Dialect dialect) {
-    if (dialect == Dialect::torch_2_2) return static_cast<std::uint8_t>(operation);
-    const Op* begin = dialect == Dialect::torch_1_13 ? std::begin(kCodes113) : std::begin(kCodes21);
-    const Op* end = dialect == Dialect::torch_1_13 ? std::end(kCodes113) : std::end(kCodes21);
-    const Op* found = std::find(begin, end, operation);
-    DDPRUN_CHECK(found != end, "the operation does not exist in this dialect");
-    return static_cast<std::uint8_t>(found - begin);
-}
-
 }  // namespace
-
-const char* to_string(Operation operation) { return shape_of(operation).name; }
 
 Result<> Decoder::feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out) {
     const std::size_t burst_size = bytes.size();
@@ -144,6 +114,7 @@ void Decoder::next_field(std::vector<Request>& out) {
             dialect_ = Dialect::torch_2_1;  // it went on after the key
         }
         out.push_back(std::move(request_));
+        if (memory_) memory_->used -= std::exchange(counted_, 0);
         stage_ = Stage::code;
     }
 }
@@ -167,8 +138,8 @@ Result<> Decoder::on_number(std::uint64_t number, std::vector<Request>& out) {
         case 'K':
         case 'P':
             if (number > limits_.max_keys) {
-                return over_limit(request_.operation, "a number of keys of", number,
-                                  limits_.max_keys);
+                return too_much(request_.operation, number, " keys", limits_.max_keys,
+                                "--store-max-keys");
             }
             pairs_ = field_ == 'P';
             texts_left_ = pairs_ ? number * 2 : number;
@@ -202,32 +173,67 @@ Result<> Decoder::begin_text(std::uint64_t length, std::vector<Request>& out) {
     const bool key = field_ == 'k';
     const std::uint64_t limit = key ? limits_.max_key : limits_.max_value;
     if (length > limit) {
-        return over_limit(request_.operation, key ? "a key of bytes" : "a value of bytes", length,
-                          limit);
+        return too_much(request_.operation, length, key ? " bytes of key" : " bytes of value",
+                        limit, key ? "--store-max-key" : "--store-max-value");
     }
     request_bytes_ += length;
     if (request_bytes_ > limits_.max_request) {
-        return over_limit(request_.operation, "keys and values of bytes", request_bytes_,
-                          limits_.max_request);
+        return too_much(request_.operation, request_bytes_, " bytes of keys and values",
+                        limits_.max_request, "--store-max-request");
     }
+    if (memory_) counted_ += kTextItself, memory_->used += kTextItself;
     text_ = &(key ? request_.keys : request_.values).emplace_back();
     text_length_ = length;
     if (length == 0) {
         next_field(out);
         return {};
     }
-    text_->reserve(std::min<std::uint64_t>(length, kTrustedLength));
     stage_ = Stage::text;
-    return {};
+    room_ = 0;
+    return make_room();
 }
 
 Result<> Decoder::take_text(std::string_view& bytes, std::vector<Request>& out) {
     const std::size_t taken = std::min<std::uint64_t>(text_length_ - text_->size(), bytes.size());
-    if (text_->size() + taken > text_->capacity()) text_->reserve(text_length_);
+    if (text_->size() + taken > room_) {
+        if (const Result<> room = make_room(); !room) return room;
+    }
     text_->append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
     if (text_->size() == text_length_) next_field(out);
     return {};
+}
+
+// Takes memory for the text in progress: some on its word, all of it only after that has arrived.
+Result<> Decoder::make_room() {
+    const std::uint64_t want =
+        room_ == 0 ? std::min<std::uint64_t>(text_length_, kTrustedLength) : text_length_;
+    const std::uint64_t more = want - room_;
+    if (memory_) {
+        if (!memory_->has_room_for(more)) {
+            return no_room(std::string(to_string(request_.operation)) + " with " +
+                               std::to_string(text_length_) + " bytes of key or value",
+                           *memory_);
+        }
+        memory_->used += more;
+        counted_ += more;
+    }
+    text_->reserve(want);
+    room_ = want;
+    return {};
+}
+
+std::string Decoder::progress() const {
+    if (dialect_ == Dialect::unknown) return "the greeting";
+    std::string text = to_string(request_.operation);
+    if (stage_ != Stage::text) return text;
+    return text + ", " + std::to_string(text_->size()) + " of " + std::to_string(text_length_) +
+           " bytes of its " + (field_ == 'k' ? "key" : "value");
+}
+
+void Decoder::forget() {
+    if (memory_) memory_->used -= std::exchange(counted_, 0);
+    request_ = Request{};
 }
 
 // Only an old dialect that is not decided yet has anything to learn from where the sender paused.
@@ -249,84 +255,6 @@ void Decoder::judge_burst(std::size_t burst_size, std::vector<Request>& out) {
         fields_ = {};
         next_field(out);
     }
-}
-
-std::string encode(const Request& request, Dialect dialect) {
-    std::string out(1, static_cast<char>(code_of(request.operation, dialect)));
-    std::size_t key = 0;
-    std::size_t value = 0;
-    for (const char field : shape_of(request.operation).fields) {
-        switch (field) {
-            case 'm':
-                put_u32(out, kGreetingMagic);
-                break;
-            case 'n':
-                put_u32(out, static_cast<std::uint32_t>(request.number));
-                break;
-            case 'i':
-                put_u64(out, static_cast<std::uint64_t>(request.number));
-                break;
-            case 'k':
-                put_text(out, request.keys.at(key++));
-                break;
-            case 'v':
-                put_text(out, request.values.at(value++));
-                break;
-            default:
-                put_u64(out, request.keys.size());
-                for (; key < request.keys.size(); ++key) {
-                    put_text(out, request.keys[key]);
-                    if (field == 'P') put_text(out, request.values.at(key));
-                }
-        }
-    }
-    return out;
-}
-
-Reply status_reply(ConnectionId to, Status status) {
-    return {to, std::string(1, static_cast<char>(status)), nullptr};
-}
-
-Reply number_reply(ConnectionId to, std::int64_t number) {
-    Reply reply{to, {}, nullptr};
-    put_u64(reply.bytes, static_cast<std::uint64_t>(number));
-    return reply;
-}
-
-Reply nonce_reply(ConnectionId to, std::int64_t nonce) {
-    Reply reply{to, {}, nullptr};
-    put_u32(reply.bytes, static_cast<std::uint32_t>(nonce));
-    return reply;
-}
-
-Reply value_reply(ConnectionId to, const SharedValue& value) {
-    Reply reply{to, {}, nullptr};
-    if (!value || value->size() <= kCopyUpTo) {
-        put_text(reply.bytes, value ? std::string_view(*value) : std::string_view());
-    } else {
-        put_u64(reply.bytes, value->size());
-        reply.value = value;
-    }
-    return reply;
-}
-
-void put_u32(std::string& out, std::uint32_t number) {
-    for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(number >> shift));
-}
-
-void put_u64(std::string& out, std::uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) out.push_back(static_cast<char>(number >> shift));
-}
-
-void put_text(std::string& out, std::string_view text) {
-    put_u64(out, text.size());
-    out.append(text);
-}
-
-std::uint64_t get_little_endian(const unsigned char* bytes, std::size_t count) {
-    std::uint64_t number = 0;
-    for (std::size_t i = count; i-- > 0;) number = number << 8 | bytes[i];
-    return number;
 }
 
 }  // namespace ddprun::store

@@ -20,6 +20,7 @@
 
 #include "proto/error.h"
 #include "proto/ids.h"
+#include "rendezvous/store/limits.h"
 
 namespace ddprun::store {
 
@@ -69,16 +70,6 @@ const char* to_string(Operation operation);
 enum class Status : std::uint8_t { ready = 0, not_ready = 1, stop_waiting = 0, wait_canceled = 1 };
 inline constexpr std::uint8_t kWatchRegistered = 3;
 
-// What one request may bring, checked when a length is read and before anything is allocated for
-// it.
-struct Limits {
-    std::uint64_t max_key = 64 << 10;
-    std::uint64_t max_value = std::uint64_t{1} << 30;
-    std::uint64_t max_keys = 1 << 20;  // in one CHECK, WAIT, MULTI_GET or MULTI_SET
-    std::uint64_t max_request = std::uint64_t{2}
-                                << 30;  // all keys and values of one request together
-};
-
 // A request of any dialect. Which parts are used depends on the operation: one key or many; no
 // value, one, or (compare_set) expected and desired, or (multi_set) one a key; number is ADD's
 // delta, BARRIER's world size, PING's nonce.
@@ -96,9 +87,13 @@ struct Request {
 // it.
 class Decoder {
   public:
-    // With legacy = torch_1_13 or torch_2_1 nothing is guessed about old clients.
-    explicit Decoder(Limits limits = {}, Dialect legacy = Dialect::legacy)
-        : limits_(limits), legacy_(legacy) {}
+    // With legacy = torch_1_13 or torch_2_1 nothing is guessed about old clients. What arrives of a
+    // request is counted into `memory` until the request is complete.
+    explicit Decoder(Limits limits = {}, Dialect legacy = Dialect::legacy, Memory* memory = nullptr)
+        : limits_(limits), legacy_(legacy), memory_(memory) {}
+    ~Decoder() { forget(); }
+    Decoder(const Decoder&) = delete;
+    Decoder& operator=(const Decoder&) = delete;
 
     // Appends the requests that `bytes` completes to `out`; those before an error are there too and
     // count. `burst_ends` says that the peer had sent no more than this when it was read; it is
@@ -106,8 +101,12 @@ class Decoder {
     Result<> feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out);
 
     Dialect dialect() const { return dialect_; }
-    // Whether a request has begun and is not complete.
+    // Whether a request has begun and is not complete, and how far it is, for the log: "SET, 12 of
+    // 5000 bytes of its value".
     bool inside_request() const { return stage_ != Stage::code; }
+    std::string progress() const;
+    // Gives up what has arrived of a request. The Decoder must not be used again.
+    void forget();
 
   private:
     enum class Stage { code, number, text };  // what the next byte belongs to
@@ -120,11 +119,14 @@ class Decoder {
     Result<> on_greeting(std::uint32_t magic, std::vector<Request>& out);
     Result<> begin_text(std::uint64_t length, std::vector<Request>& out);
     void next_field(std::vector<Request>& out);
+    Result<> make_room();
     void judge_burst(std::size_t burst_size, std::vector<Request>& out);
     void expect(char field);
 
     Limits limits_;
     Dialect legacy_;
+    Memory* memory_;
+    std::uint64_t counted_ = 0;  // into memory_
     Dialect dialect_ = Dialect::unknown;
     Stage stage_ = Stage::code;
     std::uint8_t code_ = 0;         // of the request in progress, as sent
@@ -138,6 +140,7 @@ class Decoder {
     std::size_t number_want_ = 0;
     std::string* text_ = nullptr;  // into request_
     std::uint64_t text_length_ = 0;
+    std::uint64_t room_ = 0;           // taken for it so far
     std::uint64_t request_bytes_ = 0;  // keys and values so far
 };
 

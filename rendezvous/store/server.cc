@@ -16,6 +16,8 @@ constexpr std::size_t kReadBuffer = 256 << 10;
 constexpr std::chrono::milliseconds kAcceptAgainAfter{100};
 // Addresses remembered as refused; a scan from more of them is not worth more lines.
 constexpr std::size_t kRefusedToName = 256;
+// A full store gives up who has left more than this lying, and wants more.
+constexpr std::uint64_t kQueuedWhenFull = 64 << 10;
 
 // With the colon before the port.
 std::string name_of(const asio::ip::address& peer) {
@@ -26,6 +28,12 @@ std::string name_of(const asio::ip::address& peer) {
 
 std::string name_of(const tcp::endpoint& peer) {
     return name_of(peer.address()) + std::to_string(peer.port());
+}
+
+AddressBytes bytes_of(const asio::ip::address& address) {
+    return address.is_v6()
+               ? address.to_v6().to_bytes()
+               : asio::ip::make_address_v6(asio::ip::v4_mapped, address.to_v4()).to_bytes();
 }
 
 std::optional<std::set<asio::ip::address>> plain_addresses(
@@ -105,22 +113,44 @@ void Server::accept_later(const error_code& error) {
 }
 
 void Server::admit(tcp::socket socket) {
-    const asio::ip::address address = plain_address(peer_.address());
-    if (options_.allowed && !options_.allowed->contains(address)) return refuse(address);
+    if (!may_enter(plain_address(peer_.address())) || !has_room()) return;
     ++last_id_.value;
     SessionOwner& owner = *this;
-    const auto session =
-        std::make_shared<Session>(last_id_, std::move(socket), name_of(peer_),
-                                  Decoder(options_.limits, options_.legacy), owner);
+    const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer_,
+                                                   options_.limits, options_.legacy, owner);
     sessions_.emplace(last_id_, session);
     session->start();
 }
 
-void Server::refuse(const asio::ip::address& address) {
-    if (refused_.size() >= kRefusedToName || !refused_.insert(address).second) return;
-    log("the store refused a connection from " + address.to_string() +
-        ", which is no address of a member of this generation; further ones from there are not "
-        "logged; --store-allow admits more");
+bool Server::may_enter(const asio::ip::address& address) {
+    if (!options_.allowed || options_.allowed->contains(address)) return true;
+    const AddressBytes bytes = bytes_of(address);
+    for (const Network& network : options_.also_allowed) {
+        if (network.contains(bytes)) return true;
+    }
+    if (refused_.size() < kRefusedToName && refused_.insert(address).second) {
+        log("the store refused a connection from " + address.to_string() +
+            ", which is no address of a member of this generation; further ones from there are "
+            "not logged; --store-allow admits more");
+    }
+    return false;
+}
+
+// One line for a crowd: said again only after there was room.
+bool Server::has_room() {
+    const std::uint64_t limit = options_.limits.max_connections;
+    if (sessions_.size() < limit) {
+        full_ = false;
+        return true;
+    }
+    if (!std::exchange(full_, true)) {
+        log("the store closed the connection of " + name_of(peer_) + ": " +
+            over_limit("it would be number " + std::to_string(sessions_.size() + 1), limit,
+                       "--store-max-connections")
+                .sentence() +
+            "; further ones are not logged until there is room");
+    }
+    return false;
 }
 
 void Server::on_requests(Session& session, std::vector<Request>& requests) {
@@ -145,24 +175,37 @@ bool Server::serve(Session& session, Request& request) {
     return !session.closed();
 }
 
-void Server::queue_replies(const Session& asker) {
+void Server::queue_replies(Session& asker) {
     for (Reply& reply : replies_) {
+        // Whoever asked was looked at before the request: all replies to one request go out,
+        // however large.
+        if (reply.to == asker.id()) {
+            queue_reply(asker, reply);
+            continue;
+        }
         const auto found = sessions_.find(reply.to);
         if (found == sessions_.end()) continue;
         const std::shared_ptr<Session> session = found->second;
-        // Whoever asked was looked at before the request: all replies to one request go out,
-        // however large.
-        if (session.get() != &asker && !takes_replies(*session)) continue;
-        if (session->queued_bytes() == 0) to_flush_.push_back(session);
-        session->queue(std::move(reply));
+        if (takes_replies(*session)) queue_reply(*session, reply);
     }
     replies_.clear();
 }
 
+void Server::queue_reply(Session& session, Reply& reply) {
+    if (session.queued_bytes() == 0) to_flush_.push_back(session.shared_from_this());
+    session.queue(std::move(reply));
+}
+
 bool Server::takes_replies(Session& session) {
-    if (session.queued_bytes() <= options_.max_queued_output) return true;
-    session.end("it does not take its replies, " + std::to_string(session.queued_bytes()) +
-                " bytes are waiting, the limit is " + std::to_string(options_.max_queued_output));
+    const std::uint64_t queued = session.queued_bytes();
+    const bool too_much = queued > options_.limits.max_queued;
+    const bool store_full = queued > kQueuedWhenFull && !memory().has_room_for(0);
+    if (!too_much && !store_full) return true;
+    const std::string who =
+        "it does not take its replies, " + std::to_string(queued) + " bytes are waiting";
+    session.end((too_much ? over_limit(who, options_.limits.max_queued, "--store-max-queued")
+                          : no_room(who, memory()))
+                    .sentence());
     return false;
 }
 
@@ -172,7 +215,8 @@ void Server::flush_queued() {
 }
 
 void Server::on_end(Session& session, const std::string& why) {
-    if (!why.empty()) log("the store closed the connection of " + session.peer() + ": " + why);
+    if (!why.empty())
+        log("the store closed the connection of " + name_of(session.peer()) + ": " + why);
     key_values_.closed(session.id());
     sessions_.erase(session.id());
 }

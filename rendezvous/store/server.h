@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "rendezvous/store/key_values.h"
+#include "rendezvous/store/network.h"
 #include "rendezvous/store/session.h"
 
 namespace ddprun::store {
@@ -28,14 +29,12 @@ struct ServerOptions {
     // Who may connect: addresses of all interfaces of the members. Nothing: anyone. IPv4 addresses
     // that arrive mapped into IPv6 count as IPv4, on both sides.
     std::optional<std::set<boost::asio::ip::address>> allowed;
+    std::vector<Network> also_allowed;  // beside them
     Limits limits;
-    // Output waiting for one connection. The replies to one request may pass it, for values may be
-    // larger; whatever would come on top of that closes the connection.
-    std::size_t max_queued_output = 256 << 20;
     // What clients without a greeting are taken for; legacy decides by how they send (see Dialect).
     Dialect legacy = Dialect::legacy;
     // A sentence for the operator: refused addresses (each once), closed connections and why,
-    // accept errors.
+    // accept errors. A peer that leaves between two requests, waiting or not, is not worth one.
     std::function<void(const std::string&)> log;
     // A connection has sent its first complete request; called after contacts() has grown.
     std::function<void()> on_contact;
@@ -70,14 +69,18 @@ class Server : private SessionOwner {
     void on_accept(const boost::system::error_code& error, boost::asio::ip::tcp::socket socket);
     void accept_later(const boost::system::error_code& error);
     void admit(boost::asio::ip::tcp::socket socket);
-    void refuse(const boost::asio::ip::address& address);
+    bool may_enter(const boost::asio::ip::address& address);
+    bool has_room();
 
     void on_requests(Session& session, std::vector<Request>& requests) override;
     void on_end(Session& session, const std::string& why) override;
     std::span<char> read_buffer() override { return read_buffer_; }
+    std::vector<Request>& request_buffer() override { return requests_; }
+    Memory& memory() override { return key_values_.memory(); }
     void note_contact(Session& session);
     bool serve(Session& session, Request& request);
-    void queue_replies(const Session& asker);
+    void queue_replies(Session& asker);
+    void queue_reply(Session& session, Reply& reply);
     bool takes_replies(Session& session);  // else it has been ended
     void flush_queued();
     void log(const std::string& sentence) const;
@@ -92,7 +95,9 @@ class Server : private SessionOwner {
     ConnectionId last_id_{0};
     std::set<boost::asio::ip::address> refused_;  // said so already
     std::atomic<std::uint64_t> contacts_{0};
+    bool full_ = false;  // said so already
     std::vector<char> read_buffer_;
+    std::vector<Request> requests_;
     std::vector<Reply> replies_;
     std::vector<std::shared_ptr<Session>> to_flush_;
     std::shared_ptr<bool> alive_ =

@@ -20,6 +20,7 @@ constexpr std::size_t kWriteInARow = 4 << 20;
 // one.
 constexpr std::size_t kBuffersAWrite = 32;
 constexpr std::size_t kJoinUpTo = 16 << 10;
+constexpr std::size_t kPiecesToKeep = 4;
 
 bool would_block(const error_code& error) {
     return error == asio::error::would_block || error == asio::error::try_again;
@@ -33,12 +34,12 @@ bool peer_left(const error_code& error) {
 
 }  // namespace
 
-Session::Session(ConnectionId id, asio::ip::tcp::socket socket, std::string peer, Decoder decoder,
-                 SessionOwner& owner)
+Session::Session(ConnectionId id, asio::ip::tcp::socket socket, const asio::ip::tcp::endpoint& peer,
+                 const Limits& limits, Dialect legacy, SessionOwner& owner)
     : id_(id),
       socket_(std::move(socket)),
-      peer_(std::move(peer)),
-      decoder_(decoder),
+      peer_(peer),
+      decoder_(limits, legacy, &owner.memory()),
       owner_(owner) {}
 
 void Session::start() {
@@ -83,20 +84,27 @@ bool Session::read_once() {
         return false;
     }
     if (error) {
-        end(peer_left(error) ? std::string() : error.message());
+        peer_left(error) ? left() : end(error.message());
         return false;
     }
     const bool burst_ends = got < room.size();
-    requests_.clear();
-    const Result<> decoded = decoder_.feed({room.data(), got}, burst_ends, requests_);
-    if (!requests_.empty()) owner_.on_requests(*this, requests_);
+    std::vector<Request>& requests = owner_.request_buffer();
+    requests.clear();
+    const Result<> decoded = decoder_.feed({room.data(), got}, burst_ends, requests);
+    if (!requests.empty()) owner_.on_requests(*this, requests);
     if (!decoded && !closed()) end(decoded.error().sentence());
     return !burst_ends && !closed() && queued_bytes_ <= kPauseReadingAt;
+}
+
+// Half a request is worth a line: whoever sent it meant to say more.
+void Session::left() {
+    end(decoder_.inside_request() ? "it ended inside a request: " + decoder_.progress() : "");
 }
 
 void Session::queue(Reply reply) {
     if (closed()) return;
     queued_bytes_ += reply.size();
+    owner_.memory().used += reply.bytes.size();
     const bool join = !output_.empty() && !output_.back().value &&
                       output_.back().bytes.size() + reply.bytes.size() <= kJoinUpTo;
     if (join) {
@@ -113,10 +121,9 @@ void Session::flush() {
     const std::size_t before = queued_bytes_;
     while (queued_bytes_ > 0 && !error && before - queued_bytes_ < kWriteInARow)
         write_pieces(error);
-    if (error && !would_block(error))
-        return end(peer_left(error) ? std::string() : error.message());
+    if (error && !would_block(error)) return peer_left(error) ? left() : end(error.message());
     if (queued_bytes_ > 0) return wait_writable();
-    if (peer_finished_) return end({});
+    if (peer_finished_) return left();
     wait_readable();
 }
 
@@ -139,10 +146,9 @@ void Session::write_pieces(error_code& error) {
         skip -= skipped;
         if (bytes.size() > skipped) buffers[count++] = asio::buffer(bytes) + skipped;
     };
-    for (const Piece& piece : output_) {
-        if (count + 2 > buffers.size()) break;
-        add(piece.bytes);
-        if (piece.value) add(*piece.value);
+    for (std::size_t i = front_; i < output_.size() && count + 2 <= buffers.size(); ++i) {
+        add(output_[i].bytes);
+        if (output_[i].value) add(*output_[i].value);
     }
     discard(socket_.write_some(std::span(buffers.data(), count), error));
 }
@@ -150,21 +156,36 @@ void Session::write_pieces(error_code& error) {
 void Session::discard(std::size_t sent) {
     queued_bytes_ -= sent;
     front_sent_ += sent;
-    while (!output_.empty()) {
-        const Piece& front = output_.front();
+    while (front_ < output_.size()) {
+        Piece& front = output_[front_];
         const std::size_t size = front.bytes.size() + (front.value ? front.value->size() : 0);
         if (front_sent_ < size) break;
         front_sent_ -= size;
-        output_.pop_front();
+        owner_.memory().used -= front.bytes.size();
+        front = Piece{};
+        ++front_;
     }
+    if (front_ == output_.size()) {
+        forget_output();
+    } else if (front_ > output_.size() / 2) {
+        output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(front_));
+        front_ = 0;
+    }
+}
+
+// Memory that one large answer took goes back; that of the usual small ones stays.
+void Session::forget_output() {
+    for (const Piece& piece : output_) owner_.memory().used -= piece.bytes.size();
+    output_.clear();
+    if (output_.capacity() > kPiecesToKeep) output_.shrink_to_fit();
+    front_ = front_sent_ = queued_bytes_ = 0;
 }
 
 void Session::close() {
     error_code ignored;
     socket_.close(ignored);
-    output_.clear();
-    queued_bytes_ = 0;
-    front_sent_ = 0;
+    forget_output();
+    decoder_.forget();
 }
 
 void Session::end(const std::string& why) {

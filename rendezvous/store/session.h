@@ -3,12 +3,12 @@
 //
 // Runs on the server's loop thread only. The socket is non-blocking; nothing here ever waits for
 // this peer: output that it does not take stays queued, past kPauseReadingAt nothing more is read
-// from it, and past the server's limit it is closed. Ownership: the server holds a shared_ptr, and
+// from it, and past the server's limit it is closed. An idle one is small, for there may be
+// thousands: buffers are the owner's. Ownership: the server holds a shared_ptr, and
 // so does each pending operation; after close() no call to the owner happens.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +29,9 @@ class SessionOwner {
     virtual void on_end(Session& session, const std::string& why) = 0;
     // Where any session may read into: used up before the call that asked for it returns.
     virtual std::span<char> read_buffer() = 0;
+    virtual std::vector<Request>& request_buffer() = 0;
+    // What is queued counts into it.
+    virtual Memory& memory() = 0;
 
   protected:
     ~SessionOwner() = default;
@@ -38,7 +41,8 @@ class Session : public std::enable_shared_from_this<Session> {
   public:
     static constexpr std::size_t kPauseReadingAt = 1 << 20;  // bytes queued
 
-    Session(ConnectionId id, boost::asio::ip::tcp::socket socket, std::string peer, Decoder decoder,
+    Session(ConnectionId id, boost::asio::ip::tcp::socket socket,
+            const boost::asio::ip::tcp::endpoint& peer, const Limits& limits, Dialect legacy,
             SessionOwner& owner);
 
     void start();
@@ -54,7 +58,7 @@ class Session : public std::enable_shared_from_this<Session> {
     void end(const std::string& why);
 
     ConnectionId id() const { return id_; }
-    const std::string& peer() const { return peer_; }  // address:port
+    const boost::asio::ip::tcp::endpoint& peer() const { return peer_; }
     bool closed() const { return !socket_.is_open(); }
     bool made_contact = false;  // the server's note: a complete request has come
 
@@ -70,15 +74,17 @@ class Session : public std::enable_shared_from_this<Session> {
     bool read_once();
     void write_pieces(boost::system::error_code& error);
     void discard(std::size_t sent);
+    void forget_output();
+    void left();
 
     ConnectionId id_;
     boost::asio::ip::tcp::socket socket_;
-    std::string peer_;
+    boost::asio::ip::tcp::endpoint peer_;
     Decoder decoder_;
     SessionOwner& owner_;
-    std::vector<Request> requests_;  // kept for its memory
-    std::deque<Piece> output_;
-    std::size_t front_sent_ = 0;  // of output_.front()
+    std::vector<Piece> output_;
+    std::size_t front_ = 0;       // those before it in output_ are sent
+    std::size_t front_sent_ = 0;  // of that one
     std::size_t queued_bytes_ = 0;
     bool reading_ = false;  // an operation is pending
     bool writing_ = false;

@@ -1,11 +1,19 @@
 #include "rendezvous/store/waits.h"
 
 namespace ddprun::store {
+namespace {
+
+// A key of a wait stands in two tables.
+std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
+
+}  // namespace
 
 void Waits::start(ConnectionId connection, std::vector<std::string> missing) {
     drop(connection);
     Wait& wait = waits_[connection];
     wait.missing = missing.size();
+    for (const std::string& key : missing) wait.counted += cost(key);
+    memory_.used += wait.counted;
     for (std::string& key : missing) {
         by_key_[key].emplace(next_ticket_, connection);
         wait.registered.emplace_back(std::move(key), next_ticket_++);
@@ -15,6 +23,7 @@ void Waits::start(ConnectionId connection, std::vector<std::string> missing) {
 bool Waits::count_down(ConnectionId connection) {
     const auto wait = waits_.find(connection);
     if (--wait->second.missing > 0) return false;
+    memory_.used -= wait->second.counted;
     waits_.erase(wait);  // all its registrations have been used up
     return true;
 }
@@ -43,6 +52,7 @@ std::optional<ConnectionId> Waits::arrived_for_one(const std::string& key) {
 void Waits::drop(ConnectionId connection) {
     const auto wait = waits_.extract(connection);
     if (wait.empty()) return;
+    memory_.used -= wait.mapped().counted;
     for (const auto& [key, ticket] : wait.mapped().registered) {
         const auto registered = by_key_.find(key);
         if (registered == by_key_.end()) continue;

@@ -21,6 +21,8 @@ namespace ddprun::store {
 
 class Waits {
   public:
+    explicit Waits(Memory& memory) : memory_(memory) {}
+
     // `missing` are the keys that are not there, at least one, none of them twice.
     void start(ConnectionId connection, std::vector<std::string> missing);
 
@@ -41,11 +43,13 @@ class Waits {
     using Ticket = std::uint64_t;  // grows with each registration: the order of waking
     struct Wait {
         std::size_t missing = 0;
+        std::uint64_t counted = 0;  // into memory_
         std::vector<std::pair<std::string, Ticket>> registered;
     };
 
     bool count_down(ConnectionId connection);
 
+    Memory& memory_;
     std::unordered_map<ConnectionId, Wait> waits_;
     std::unordered_map<std::string, std::map<Ticket, ConnectionId>> by_key_;
     Ticket next_ticket_ = 0;

@@ -5,14 +5,18 @@ namespace {
 
 enum class Change : std::uint8_t { updated = 0, created = 1, deleted = 2 };
 
+// A key of a watch stands in two tables.
+std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
+
 }  // namespace
 
 void Watches::add(ConnectionId connection, const std::string& key) {
     by_key_[key].insert(connection);
-    by_connection_[connection].insert(key);
+    if (by_connection_[connection].insert(key).second) memory_.used += cost(key);
 }
 
-void Watches::changed(const std::string& key, const std::string* before, const std::string* after,
+// The values are shared, however many watch them.
+void Watches::changed(const std::string& key, const SharedValue& before, const SharedValue& after,
                       std::vector<Reply>& replies) const {
     if (by_key_.empty()) return;
     const auto watchers = by_key_.find(key);
@@ -20,10 +24,10 @@ void Watches::changed(const std::string& key, const std::string* before, const s
     const Change change = !before ? Change::created : !after ? Change::deleted : Change::updated;
     std::string record(1, static_cast<char>(change));
     put_text(record, key);
-    put_text(record, before ? *before : std::string());
-    put_text(record, after ? *after : std::string());
     for (const ConnectionId connection : watchers->second) {
         replies.push_back({connection, record, nullptr});
+        replies.push_back(value_reply(connection, before));
+        replies.push_back(value_reply(connection, after));
     }
 }
 
@@ -31,6 +35,7 @@ void Watches::drop(ConnectionId connection) {
     const auto keys = by_connection_.extract(connection);
     if (keys.empty()) return;
     for (const std::string& key : keys.mapped()) {
+        memory_.used -= cost(key);
         const auto watchers = by_key_.find(key);
         watchers->second.erase(connection);
         if (watchers->second.empty()) by_key_.erase(watchers);

@@ -15,18 +15,21 @@ namespace ddprun::store {
 
 class Watches {
   public:
+    explicit Watches(Memory& memory) : memory_(memory) {}
+
     void add(ConnectionId connection, const std::string& key);
 
     bool any(const std::string& key) const { return by_key_.contains(key); }
 
     // Appends the record for each watcher; null stands for "was not there" and "is not there any
     // more".
-    void changed(const std::string& key, const std::string* before, const std::string* after,
+    void changed(const std::string& key, const SharedValue& before, const SharedValue& after,
                  std::vector<Reply>& replies) const;
 
     void drop(ConnectionId connection);
 
   private:
+    Memory& memory_;
     std::map<std::string, std::set<ConnectionId>> by_key_;
     std::map<ConnectionId, std::set<std::string>> by_connection_;
 };

@@ -89,6 +89,27 @@ TEST(OptionValues, Seconds) {
         EXPECT_FALSE(read_seconds(bad)) << bad;
 }
 
+// Powers of 1024, as memory is counted.
+TEST(OptionValues, Sizes) {
+    EXPECT_EQ(*read_size("1"), 1u);
+    EXPECT_EQ(*read_size("64K"), 65536u);
+    EXPECT_EQ(*read_size("3G"), 3ull << 30);
+    EXPECT_EQ(*read_size("1024T"), 1ull << 50);
+    for (const char* bad :
+         {"", "0", "K", "-1", "1.5G", "1KB", "1 G", "2000T", "99999999999999999999"})
+        EXPECT_FALSE(read_size(bad)) << bad;
+}
+
+// Who may use the workers' store besides the nodes; a mistake names the part it is in.
+TEST(OptionValues, Networks) {
+    EXPECT_EQ(read_networks("10.0.0.0/8, fd00::/8")->size(), 2u);
+    EXPECT_EQ(read_networks("any")->at(0).prefix, 0);
+    EXPECT_EQ(sentence(read_networks("10.0.0.0/8,node7")),
+              "node7 is not an address or network; give e.g. 10.0.0.0/8, fd00::/8 or 192.0.2.7, or "
+              "any");
+    for (const char* bad : {"", ",", "10.0.0.0/8,", "all"}) EXPECT_FALSE(read_networks(bad)) << bad;
+}
+
 // torchrun's keys; what is not ours is listed, what cannot be read is named.
 TEST(OptionValues, RdzvConf) {
     auto conf = read_rdzv_conf("join_timeout=5, last_call_timeout=1,timeout=60,is_host=True");

@@ -164,6 +164,24 @@ TEST(Plan, Command) {
     EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->command.argv, ElementsAre("script"));
 }
 
+// The store's limits reach the plan, each from its own option.
+TEST(Plan, StoreOptions) {
+    const auto result =
+        plan({"--store-allow=10.0.0.0/8", "--store-max-connections=1", "--store-max-key=2",
+              "--store-max-value=3", "--store-max-keys=4", "--store-max-request=5",
+              "--store-max-queued=6", "--store-max-memory=7K", "p"});
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ(result->store_allow.at(0).prefix, 104);
+    const store::Limits& limits = result->store_limits;
+    EXPECT_EQ(limits.max_connections, 1u);
+    EXPECT_EQ(limits.max_key, 2u);
+    EXPECT_EQ(limits.max_value, 3u);
+    EXPECT_EQ(limits.max_keys, 4u);
+    EXPECT_EQ(limits.max_request, 5u);
+    EXPECT_EQ(limits.max_queued, 6u);
+    EXPECT_EQ(limits.max_memory, 7168u);
+}
+
 TEST(Plan, OutputAndRole) {
     auto result = plan({"-t3", "--log-dir=l", "--role=X:", "--nproc-per-node=2"});
     EXPECT_EQ(result->output.tee.of(1), (Streams{true, true}));

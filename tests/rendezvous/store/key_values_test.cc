@@ -31,6 +31,16 @@ const std::string kCanceled(1, '\1');
 // "connection: bytes" of one reply.
 using Sent = std::pair<int, std::string>;
 
+// Pieces in a row for one connection are one reply to it.
+std::vector<Sent> joined(const std::vector<Sent>& sent) {
+    std::vector<Sent> whole;
+    for (const Sent& piece : sent) {
+        if (whole.empty() || whole.back().first != piece.first) whole.emplace_back(piece.first, "");
+        whole.back().second += piece.second;
+    }
+    return whole;
+}
+
 class KeyValuesTest : public testing::Test {
   protected:
     std::vector<Sent> ask(int from, Operation operation, std::vector<std::string> keys = {},
@@ -256,13 +266,75 @@ TEST_F(KeyValuesTest, Watches) {
     const auto record = [](int type, const std::string& before, const std::string& after) {
         return std::string(1, static_cast<char>(type)) + text("/k") + text(before) + text(after);
     };
-    EXPECT_THAT(set(2, "/k", "a"), ElementsAre(Sent{1, record(1, "", "a")}));
-    EXPECT_THAT(ask(2, Operation::append, {"/k"}, {"b"}),
+    EXPECT_THAT(joined(set(2, "/k", "a")), ElementsAre(Sent{1, record(1, "", "a")}));
+    EXPECT_THAT(joined(ask(2, Operation::append, {"/k"}, {"b"})),
                 ElementsAre(Sent{1, record(0, "a", "ab")}));
     EXPECT_THAT(ask(2, Operation::compare_set, {"/k"}, {"no", "c"}),
                 ElementsAre(Sent{2, text("ab")}));
-    EXPECT_THAT(ask(2, Operation::delete_key, {"/k"}),
+    EXPECT_THAT(joined(ask(2, Operation::delete_key, {"/k"})),
                 ElementsAre(Sent{1, record(2, "ab", "")}, Sent{2, number(1)}));
+}
+
+// What is stored, waited for and queued counts; what would be too much is refused before anything
+// changes, what takes nothing is served, and all of it comes back.
+TEST(KeyValuesMemory, CountsAndRefuses) {
+    KeyValues store(Limits{.max_memory = 4000});
+    std::vector<Reply> replies;
+    const auto ask = [&](Request request) {
+        replies.clear();
+        const Result<> served = store.handle(ConnectionId(1), std::move(request), replies);
+        return served ? std::string() : served.error().sentence();
+    };
+    EXPECT_EQ(ask({Operation::set, {"/k"}, {std::string(2000, 'x')}, 0}), "");
+    EXPECT_THAT(ask({Operation::set, {"/l"}, {std::string(2000, 'x')}, 0}),
+                HasSubstr("over the limit of 4000; --store-max-memory raises it"));
+    EXPECT_THAT(ask({Operation::append, {"/k"}, {std::string(2000, 'x')}, 0}),
+                HasSubstr("APPEND with 2260 bytes while the store holds"));
+    EXPECT_THAT(ask({Operation::wait, std::vector<std::string>(8, std::string(200, 'w')), {}, 0}),
+                HasSubstr("WAIT with"));
+    EXPECT_EQ(ask({Operation::get, {"/k"}, {}, 0}), "");
+    const Reply on_its_way = replies.at(0);
+    EXPECT_EQ(ask({Operation::delete_key, {"/k"}, {}, 0}), "");
+    EXPECT_EQ(ask({Operation::wait, {"/a", "/b"}, {}, 0}), "");
+    EXPECT_EQ(ask({Operation::queue_push, {"/q"}, {"e"}, 0}), "");
+    EXPECT_EQ(ask({Operation::queue_pop, {"/q"}, {}, 0}), "");
+    EXPECT_EQ(ask({Operation::watch_key, {"/w"}, {}, 0}), "");
+    EXPECT_GT(store.memory().used, 0u);
+    store.closed(ConnectionId(1));
+    EXPECT_EQ(store.memory().used, 0u);
+}
+
+// A value that is deleted while a slow reader has yet to take it still counts.
+TEST(KeyValuesMemory, CountsWhatIsOnItsWay) {
+    KeyValues store;
+    std::vector<Reply> replies;
+    const std::string large(100'000, 'x');
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::set, {"/k"}, {large}, 0}, replies));
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::get, {"/k"}, {}, 0}, replies));
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::delete_key, {"/k"}, {}, 0}, replies));
+    EXPECT_GT(store.memory().used, large.size());
+    replies.clear();
+    EXPECT_EQ(store.memory().used, 0u);
+}
+
+// A small request must not make a large reply out of copies.
+TEST(KeyValuesMemory, BoundsWhatOneRequestAnswers) {
+    KeyValues store(Limits{.max_queued = 10'000});
+    std::vector<Reply> replies;
+    ASSERT_TRUE(store.handle(ConnectionId(1), {Operation::set, {"/k"}, {std::string(4000, 'x')}, 0},
+                             replies));
+    const auto all =
+        store.handle(ConnectionId(1),
+                     {Operation::multi_get, std::vector<std::string>(100, "/k"), {}, 0}, replies);
+    ASSERT_FALSE(all);
+    EXPECT_THAT(all.error().sentence(), HasSubstr("over the limit of 10000; --store-max-queued"));
+    EXPECT_THAT(replies, IsEmpty());
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_TRUE(store.handle(
+            ConnectionId(1), {Operation::set, {std::string(200, 'k') + std::to_string(i)}, {""}, 0},
+            replies));
+    }
+    EXPECT_FALSE(store.handle(ConnectionId(1), {Operation::list_keys, {}, {}, 0}, replies));
 }
 
 }  // namespace

@@ -188,23 +188,50 @@ TEST(Protocol, NamesWhatIsWrongWithStrangers) {
     EXPECT_THAT(error_of(kGreeting + kGreeting), HasSubstr("second greeting"));
 }
 
+// Half a request counts as far as it has come, and is told; complete or given up, it does not.
+TEST(Protocol, CountsWhatIsUnderWay) {
+    Memory memory{.limit = 3 << 20, .used = 0};
+    std::vector<Request> out;
+    {
+        Decoder decoder({}, Dialect::legacy, &memory);
+        EXPECT_EQ(decoder.progress(), "the greeting");
+        const std::string set = kGreeting + code(0x01) + text("/k") + u64(2 << 20);
+        ASSERT_TRUE(decoder.feed(set, true, out));
+        EXPECT_LT(memory.used, 2u << 20);  // on its word it gets less
+        ASSERT_TRUE(decoder.feed(std::string((2 << 20) - 1, 'x'), true, out));
+        EXPECT_GT(memory.used, 2u << 20);
+        EXPECT_EQ(decoder.progress(), "SET, 2097151 of 2097152 bytes of its value");
+        Decoder other({}, Dialect::legacy, &memory);
+        const Result<> refused = other.feed(set, true, out);
+        ASSERT_FALSE(refused);
+        EXPECT_THAT(refused.error().sentence(), HasSubstr("--store-max-memory raises it"));
+        ASSERT_TRUE(decoder.feed("x", true, out));
+        EXPECT_FALSE(decoder.inside_request());
+        ASSERT_TRUE(decoder.feed(code(0x01) + u64(5) + "abc", true, out));
+        EXPECT_GT(memory.used, 0u);
+    }
+    EXPECT_EQ(memory.used, 0u);
+}
+
 // A length is judged when it is read: not a byte of what it announces has to come, or is made room
 // for.
 TEST(Protocol, RefusesLengthsOverTheLimits) {
     const Limits limits{.max_key = 8, .max_value = 100, .max_keys = 3, .max_request = 150};
     const std::uint64_t huge = ~std::uint64_t{0};
-    EXPECT_THAT(error_of(kGreeting + code(0x03) + u64(9), limits),
-                HasSubstr("GET with a key of bytes 9"));
+    EXPECT_THAT(
+        error_of(kGreeting + code(0x03) + u64(9), limits),
+        HasSubstr("GET with 9 bytes of key, over the limit of 8; --store-max-key raises it"));
     EXPECT_THAT(error_of(kGreeting + code(0x03) + u64(huge)), HasSubstr("over the limit of 65536"));
     EXPECT_THAT(error_of(kGreeting + code(0x01) + text("/k") + u64(101), limits),
-                HasSubstr("SET with a value of bytes 101, over the limit of 100"));
+                HasSubstr("SET with 101 bytes of value, over the limit of 100; --store-max-value"));
     EXPECT_THAT(error_of(kGreeting + code(0x06) + u64(4), limits),
                 HasSubstr("over the limit of 3"));
     EXPECT_THAT(error_of(kGreeting + code(0x0B) + u64(huge)),
-                HasSubstr("MULTI_SET with a number of keys"));
+                HasSubstr("keys, over the limit of 1048576; --store-max-keys"));
     EXPECT_THAT(error_of(kGreeting + code(0x02) + text("/k") + text(std::string(90, 'a')) + u64(90),
                          limits),
-                HasSubstr("keys and values of bytes 182, over the limit of 150"));
+                HasSubstr("COMPARE_SET with 182 bytes of keys and values, over the limit of 150; "
+                          "--store-max-request"));
     EXPECT_EQ(error_of(kGreeting + code(0x03) + text("12345678"), limits), "no error");
 }
 

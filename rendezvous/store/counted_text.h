@@ -1,0 +1,34 @@
+// A stored text that counts itself into the memory of the store for as long as anybody holds it:
+// the tables, or a reply on its way. Pure; of key_values.cc.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "rendezvous/store/limits.h"
+
+namespace ddprun::store {
+
+class CountedText {
+  public:
+    CountedText(std::string text, Memory& memory) : text_(std::move(text)), memory_(memory) {
+        memory_.used += size();
+    }
+    ~CountedText() { memory_.used -= size(); }
+    CountedText(const CountedText&) = delete;
+    CountedText& operator=(const CountedText&) = delete;
+
+    const std::string& text() const { return text_; }
+    void append(const std::string& more) {
+        text_ += more;
+        memory_.used += more.size();
+    }
+
+  private:
+    std::uint64_t size() const { return sizeof(CountedText) + text_.size(); }
+
+    std::string text_;
+    Memory& memory_;
+};
+
+}  // namespace ddprun::store
