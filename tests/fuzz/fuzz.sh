@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds the preset `fuzz` and lets each target run: five seconds, with DDPRUN_LONG=1 ten minutes. What makes one fail
+# lies in build-fuzz/found; put it into corpus/<target> when it is mended.
+#
+#   tests/fuzz/fuzz.sh [TARGET…]     default: store_codec store_machine
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if ! command -v clang++ >/dev/null || ! clang++ -fsanitize=fuzzer -x c++ -o /dev/null - 2>/dev/null <<'CODE'; then
+#include <cstddef>
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, std::size_t) { return 0; }
+CODE
+    echo "skipped: no clang++ with libFuzzer (apt-get install clang)"
+    exit 77
+fi
+targets=("$@")
+((${#targets[@]})) || targets=(store_codec store_machine)
+seconds=5
+[[ -z ${DDPRUN_LONG:-} ]] || seconds=600
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cmake --preset fuzz >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --build --preset fuzz --target "${targets[@]/%/_fuzz}"
+mkdir -p build-fuzz/found
+for target in "${targets[@]}"; do
+    echo "$target, $seconds s"
+    mkdir -p "build-fuzz/corpus/$target"  # grows from run to run; the repository's is only read
+    "build-fuzz/bin/${target}_fuzz" -max_total_time="$seconds" -max_len=2000 -timeout=10 -rss_limit_mb=1024 \
+        -print_final_stats=1 -artifact_prefix=build-fuzz/found/ "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
+        2>&1 | grep -vE '^#[0-9]+' || exit 1
+done

@@ -1,0 +1,53 @@
+// KeyValues and the naive store, asked the same; says where they differ.
+#pragma once
+
+#include "rendezvous/store/key_values.h"
+#include "tests/rendezvous/store/naive_store.h"
+
+namespace ddprun::store::test {
+
+class SideBySide {
+  public:
+    static constexpr std::uint64_t kMaxValue = 20'000;
+
+    enum class Verdict { served, refused, differ };
+
+    Verdict ask(std::uint64_t from, const Request& request) {
+        replies_.clear();
+        const Result<> served = real_.handle(ConnectionId(from), Request(request), replies_);
+        const std::optional<Answers> expected = naive_.ask(from, request);
+        if (served.has_value() != expected.has_value()) return Verdict::differ;
+        if (!served) return replies_.empty() ? Verdict::refused : Verdict::differ;
+        Answers answers;
+        for (const Reply& reply : replies_) answers[reply.to.value] += reply.flat();
+        return answers == *expected ? Verdict::served : Verdict::differ;
+    }
+
+    void closed(std::uint64_t connection) {
+        real_.closed(ConnectionId(connection));
+        naive_.closed(connection);
+    }
+
+    // Takes everything out again, as a connection that nobody else knows; what the store says it
+    // uses then. All others have to be closed.
+    std::uint64_t used_when_emptied() {
+        const std::uint64_t last = ~std::uint64_t{0};
+        for (const std::string& key : naive_.keys()) {
+            (void)real_.handle(ConnectionId(last), {Operation::delete_key, {key}, {}, 0}, replies_);
+        }
+        for (const auto& [key, elements] : naive_.queues()) {
+            for (std::size_t i = 0; i < elements.size(); ++i)
+                (void)real_.handle(ConnectionId(last), {Operation::queue_pop, {key}, {}, 0},
+                                   replies_);
+        }
+        replies_.clear();
+        return real_.memory().used;
+    }
+
+  private:
+    KeyValues real_{Limits{.max_value = kMaxValue}};
+    NaiveStore naive_{kMaxValue};
+    std::vector<Reply> replies_;
+};
+
+}  // namespace ddprun::store::test
