@@ -89,6 +89,10 @@ Result<Operation> Decoder::operation_of(std::uint8_t code) {
         return malformed("operation code " + std::to_string(code) +
                          " without a greeting; old clients know 0 to 11");
     }
+    if (code >= kFirstCodeOnlyIn21 && legacy_ == Dialect::torch_1_13) {
+        return malformed("operation code " + std::to_string(code) +
+                         " without a greeting; torch 1.13 knows 0 to 8");
+    }
     if (code >= kFirstCodeOnlyIn21) dialect_ = Dialect::torch_2_1;
     if (dialect_ == Dialect::torch_1_13) return kCodes113[code];
     return kCodes21[code];

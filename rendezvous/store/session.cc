@@ -150,7 +150,9 @@ void Session::write_pieces(error_code& error) {
         add(output_[i].bytes);
         if (output_[i].value) add(*output_[i].value);
     }
-    discard(socket_.write_some(std::span(buffers.data(), count), error));
+    // The usual one buffer goes through send(), which is cheaper than a gathered write.
+    discard(count == 1 ? socket_.write_some(asio::buffer(buffers[0]), error)
+                       : socket_.write_some(std::span(buffers.data(), count), error));
 }
 
 void Session::discard(std::size_t sent) {

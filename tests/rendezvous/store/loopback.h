@@ -28,12 +28,13 @@ struct Listening {
     std::uint16_t port = 0;
 };
 
-inline Listening bind_v4() {
+inline Listening bind_v4(std::uint16_t port = 0) {
     Listening made;
     made.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in name{};
     name.sin_family = AF_INET;
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(port);
     socklen_t size = sizeof name;
     if (::bind(made.fd, reinterpret_cast<sockaddr*>(&name), size) != 0 ||
         ::getsockname(made.fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
@@ -43,9 +44,10 @@ inline Listening bind_v4() {
     return made;
 }
 
-inline Listening listen_v4() {
-    const Listening made = bind_v4();
-    if (::listen(made.fd, 128) != 0) throw std::runtime_error("no listening socket on 127.0.0.1");
+inline Listening listen_v4(std::uint16_t port = 0) {
+    const Listening made = bind_v4(port);
+    if (::listen(made.fd, SOMAXCONN) != 0)
+        throw std::runtime_error("no listening socket on 127.0.0.1");
     return made;
 }
 

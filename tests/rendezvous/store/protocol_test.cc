@@ -127,6 +127,8 @@ TEST(Protocol, TakesTheOldDialectItIsTold) {
                                    {Operation::delete_key, {"/k"}, {}, 0}};
     Decoder decoder({}, Dialect::torch_1_13);
     EXPECT_THAT(decoded(decoder, encoded(old, Dialect::torch_1_13), 1), ElementsAreArray(old));
+    std::vector<Request> none;
+    EXPECT_FALSE(decoder.feed(code(0x09), false, none));  // unknown to it
 
     const std::vector<Request> newer{{Operation::delete_key, {"/k"}, {}, 0},
                                      {Operation::append, {"/k"}, {"v"}, 0},

@@ -1,14 +1,32 @@
-// A worker store on a free loopback port: prints the port, serves until its standard input ends.
+// A worker store on 127.0.0.1 (or, with `any` as first word, on all addresses) and the port of the
+// last word, a free one without: prints the port, serves until its standard input ends.
+#include <sys/resource.h>
+
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <string>
 
 #include "tests/rendezvous/store/loopback.h"
 
+namespace {
+
+void raise_descriptor_limit() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
     using namespace ddprun::store;
     const bool any = argc > 1 && std::string(argv[1]) == "any";
-    const test::Listening at = any ? test::listen_any() : test::listen_v4();
+    const int port = argc > 1 ? std::atoi(argv[argc - 1]) : 0;
+    const test::Listening at =
+        any ? test::listen_any() : test::listen_v4(static_cast<std::uint16_t>(port));
+    raise_descriptor_limit();
     ServerOptions options;
     options.log = [](const std::string& line) { std::cerr << line << '\n'; };
     const auto store = StoreThread::start(at.fd, std::move(options));
