@@ -19,6 +19,12 @@ class CountedText {
     CountedText& operator=(const CountedText&) = delete;
 
     const std::string& text() const { return text_; }
+    // `text` is left with the memory of the old one.
+    void assign(std::string&& text) {
+        memory_.used -= size();
+        text_.swap(text);
+        memory_.used += size();
+    }
     void append(const std::string& more) {
         text_ += more;
         memory_.used += more.size();

@@ -322,16 +322,20 @@ bool KeyValues::all_present(const std::vector<std::string>& keys) const {
     return std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return present(key); });
 }
 
-void KeyValues::put(const std::string& key, std::string value, Replies& replies) {
+void KeyValues::put(const std::string& key, std::string&& value, Replies& replies) {
     const auto [entry, is_new] = values_.try_emplace(key);
     if (is_new) memory_.used += key.size() + kEntryItself;
-    // A new object each time: the old one may be on its way to others.
+    if (!is_new && entry->second.use_count() == 1 && !watches_.any(key)) {
+        entry->second->assign(std::move(value));
+        return;
+    }
+    // A new object: the old one is on its way to others.
     const StoredValue before =
         std::exchange(entry->second, std::make_shared<CountedText>(std::move(value), memory_));
     watches_.changed(key, before ? shared(before) : nullptr, shared(entry->second), replies);
 }
 
-void KeyValues::store(const std::string& key, std::string value, Replies& replies) {
+void KeyValues::store(const std::string& key, std::string&& value, Replies& replies) {
     put(key, std::move(value), replies);
     wake(key, replies);
 }

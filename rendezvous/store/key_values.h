@@ -64,8 +64,8 @@ class KeyValues {
     bool present(const std::string& key) const;
     bool all_present(const std::vector<std::string>& keys) const;
     // Stores without waking; store() also wakes who waits for the key.
-    void put(const std::string& key, std::string value, Replies& replies);
-    void store(const std::string& key, std::string value, Replies& replies);
+    void put(const std::string& key, std::string&& value, Replies& replies);
+    void store(const std::string& key, std::string&& value, Replies& replies);
     void wake(const std::string& key, Replies& replies);
 
     Limits limits_;

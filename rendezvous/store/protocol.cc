@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "rendezvous/store/dialects.h"
@@ -19,6 +20,9 @@ constexpr std::uint8_t kLastCodeOf22 = static_cast<std::uint8_t>(Op::barrier);
 constexpr std::size_t kSurelyOnePacket = 1400;
 // Memory for a value is taken in full only after this much of it has really arrived.
 constexpr std::size_t kTrustedLength = 1 << 20;
+// What is kept of a request for the next one: texts of so many bytes, and rooms for so many texts.
+constexpr std::size_t kSpareUpTo = 256;
+constexpr std::size_t kTextsToKeep = 4;
 // What a text costs beside its bytes.
 constexpr std::uint64_t kTextItself = sizeof(std::string);
 
@@ -39,28 +43,51 @@ Error not_a_store_client(std::uint64_t got) {
 
 }  // namespace
 
-Result<> Decoder::feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out) {
-    const std::size_t burst_size = bytes.size();
-    while (!bytes.empty()) {
+Result<bool> Decoder::take(std::string_view& bytes, std::size_t burst) {
+    if (std::exchange(complete_, false)) recycle();
+    while (!bytes.empty() && !complete_) {
         Result<> done;
         if (stage_ == Stage::code) {
             const auto code = static_cast<std::uint8_t>(bytes.front());
             bytes.remove_prefix(1);
-            done = begin(code, out);
+            done = begin(code);
         } else if (stage_ == Stage::number) {
-            done = take_number(bytes, out);
+            done = take_number(bytes);
         } else {
-            done = take_text(bytes, out);
+            done = take_text(bytes);
         }
-        if (!done) return done;
+        if (!done) return done.error();
     }
-    if (burst_ends) judge_burst(burst_size, out);
-    return {};
+    if (burst > 0 && bytes.empty() && !complete_) judge_burst(burst);
+    return complete_;
 }
 
-Result<> Decoder::begin(std::uint8_t code, std::vector<Request>& out) {
+Result<> Decoder::feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out) {
+    const std::size_t burst = burst_ends ? bytes.size() : 0;
+    for (;;) {
+        const Result<bool> complete = take(bytes, burst);
+        if (!complete) return complete.error();
+        if (!*complete) return {};
+        out.push_back(std::move(request_));
+    }
+}
+
+// Most requests are small and like the one before: their memory is used again. After a large one it
+// goes back.
+void Decoder::recycle() {
+    const auto keep = [](std::vector<std::string>& texts, std::string& spare) {
+        if (!texts.empty() && texts[0].capacity() <= kSpareUpTo) spare = std::move(texts[0]);
+        spare.clear();
+        texts.clear();
+        if (texts.capacity() > kTextsToKeep) texts.shrink_to_fit();
+    };
+    keep(request_.keys, spare_key_);
+    keep(request_.values, spare_value_);
+    request_.number = 0;
+}
+
+Result<> Decoder::begin(std::uint8_t code) {
     code_ = code;
-    request_ = Request{};
     request_bytes_ = 0;
     if (dialect_ == Dialect::unknown) {
         // A greeting, or the SET of an old dialect: the four bytes that follow decide.
@@ -74,7 +101,7 @@ Result<> Decoder::begin(std::uint8_t code, std::vector<Request>& out) {
     if (!operation) return operation.error();
     request_.operation = *operation;
     fields_ = shape_of(*operation).fields;
-    next_field(out);
+    next_field();
     return {};
 }
 
@@ -105,7 +132,7 @@ void Decoder::expect(char field) {
     stage_ = Stage::number;
 }
 
-void Decoder::next_field(std::vector<Request>& out) {
+void Decoder::next_field() {
     if (texts_left_ > 0) {
         --texts_left_;
         expect(pairs_ && request_.keys.size() > request_.values.size() ? 'v' : 'k');
@@ -117,28 +144,28 @@ void Decoder::next_field(std::vector<Request>& out) {
         if (code_ == kCodeDeleteOrAppend && dialect_ == Dialect::legacy) {
             dialect_ = Dialect::torch_2_1;  // it went on after the key
         }
-        out.push_back(std::move(request_));
+        complete_ = true;
         if (memory_) memory_->used -= std::exchange(counted_, 0);
         stage_ = Stage::code;
     }
 }
 
-Result<> Decoder::take_number(std::string_view& bytes, std::vector<Request>& out) {
-    while (number_have_ < number_want_ && !bytes.empty()) {
-        number_[number_have_++] = static_cast<unsigned char>(bytes.front());
-        bytes.remove_prefix(1);
-    }
+Result<> Decoder::take_number(std::string_view& bytes) {
+    const std::size_t taken = std::min(number_want_ - number_have_, bytes.size());
+    std::memcpy(number_.data() + number_have_, bytes.data(), taken);
+    number_have_ += taken;
+    bytes.remove_prefix(taken);
     if (number_have_ < number_want_) return {};
-    return on_number(get_little_endian(number_.data(), number_want_), out);
+    return on_number(get_little_endian(number_.data(), number_want_));
 }
 
-Result<> Decoder::on_number(std::uint64_t number, std::vector<Request>& out) {
+Result<> Decoder::on_number(std::uint64_t number) {
     switch (field_) {
         case 'm':
-            return on_greeting(static_cast<std::uint32_t>(number), out);
+            return on_greeting(static_cast<std::uint32_t>(number));
         case 'k':
         case 'v':
-            return begin_text(number, out);
+            return begin_text(number);
         case 'K':
         case 'P':
             if (number > limits_.max_keys) {
@@ -151,16 +178,16 @@ Result<> Decoder::on_number(std::uint64_t number, std::vector<Request>& out) {
         default:
             request_.number = static_cast<std::int64_t>(number);
     }
-    next_field(out);
+    next_field();
     return {};
 }
 
-Result<> Decoder::on_greeting(std::uint32_t magic, std::vector<Request>& out) {
+Result<> Decoder::on_greeting(std::uint32_t magic) {
     if (magic == kGreetingMagic) {
         dialect_ = Dialect::torch_2_2;
         request_.operation = Operation::validate;
         fields_ = {};
-        next_field(out);
+        next_field();
         return {};
     }
     if (magic > limits_.max_key) return not_a_store_client(magic);
@@ -173,7 +200,7 @@ Result<> Decoder::on_greeting(std::uint32_t magic, std::vector<Request>& out) {
     return {};
 }
 
-Result<> Decoder::begin_text(std::uint64_t length, std::vector<Request>& out) {
+Result<> Decoder::begin_text(std::uint64_t length) {
     const bool key = field_ == 'k';
     const std::uint64_t limit = key ? limits_.max_key : limits_.max_value;
     if (length > limit) {
@@ -186,10 +213,12 @@ Result<> Decoder::begin_text(std::uint64_t length, std::vector<Request>& out) {
                         limits_.max_request, "--store-max-request");
     }
     if (memory_) counted_ += kTextItself, memory_->used += kTextItself;
-    text_ = &(key ? request_.keys : request_.values).emplace_back();
+    text_ = &(key ? request_.keys : request_.values)
+                 .emplace_back(std::move(key ? spare_key_ : spare_value_));
+    text_->clear();
     text_length_ = length;
     if (length == 0) {
-        next_field(out);
+        next_field();
         return {};
     }
     stage_ = Stage::text;
@@ -197,14 +226,14 @@ Result<> Decoder::begin_text(std::uint64_t length, std::vector<Request>& out) {
     return make_room();
 }
 
-Result<> Decoder::take_text(std::string_view& bytes, std::vector<Request>& out) {
+Result<> Decoder::take_text(std::string_view& bytes) {
     const std::size_t taken = std::min<std::uint64_t>(text_length_ - text_->size(), bytes.size());
     if (text_->size() + taken > room_) {
         if (const Result<> room = make_room(); !room) return room;
     }
     text_->append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
-    if (text_->size() == text_length_) next_field(out);
+    if (text_->size() == text_length_) next_field();
     return {};
 }
 
@@ -241,7 +270,7 @@ void Decoder::forget() {
 }
 
 // Only an old dialect that is not decided yet has anything to learn from where the sender paused.
-void Decoder::judge_burst(std::size_t burst_size, std::vector<Request>& out) {
+void Decoder::judge_burst(std::size_t burst_size) {
     if (dialect_ != Dialect::legacy || stage_ != Stage::number || number_have_ != 0) return;
     if (burst_size == 1 && request_.keys.empty()) {
         dialect_ = Dialect::torch_1_13;  // a code in a packet of its own
@@ -257,7 +286,7 @@ void Decoder::judge_burst(std::size_t burst_size, std::vector<Request>& out) {
         dialect_ = Dialect::torch_1_13;  // it waits for an answer where APPEND would go on
         request_.operation = Op::delete_key;
         fields_ = {};
-        next_field(out);
+        next_field();
     }
 }
 

@@ -95,9 +95,15 @@ class Decoder {
     Decoder(const Decoder&) = delete;
     Decoder& operator=(const Decoder&) = delete;
 
-    // Appends the requests that `bytes` completes to `out`; those before an error are there too and
-    // count. `burst_ends` says that the peer had sent no more than this when it was read; it is
-    // only used to tell old dialects apart. After an error the Decoder must not be used again.
+    // Takes bytes off the front until a request is complete; whether one is. It stands in request()
+    // until the next call, for the caller to use up. `burst` is the size of what was read when the
+    // peer had sent no more than that, else 0; it is only used to tell old dialects apart. After an
+    // error the Decoder must not be used again.
+    Result<bool> take(std::string_view& bytes, std::size_t burst);
+    Request& request() { return request_; }
+
+    // The same for all of them: appends the requests that `bytes` completes to
+    // `out`; those before an error are there too and count.
     Result<> feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out);
 
     Dialect dialect() const { return dialect_; }
@@ -111,16 +117,17 @@ class Decoder {
   private:
     enum class Stage { code, number, text };  // what the next byte belongs to
 
-    Result<> begin(std::uint8_t code, std::vector<Request>& out);
+    Result<> begin(std::uint8_t code);
     Result<Operation> operation_of(std::uint8_t code);
-    Result<> take_number(std::string_view& bytes, std::vector<Request>& out);
-    Result<> take_text(std::string_view& bytes, std::vector<Request>& out);
-    Result<> on_number(std::uint64_t number, std::vector<Request>& out);
-    Result<> on_greeting(std::uint32_t magic, std::vector<Request>& out);
-    Result<> begin_text(std::uint64_t length, std::vector<Request>& out);
-    void next_field(std::vector<Request>& out);
+    Result<> take_number(std::string_view& bytes);
+    Result<> take_text(std::string_view& bytes);
+    Result<> on_number(std::uint64_t number);
+    Result<> on_greeting(std::uint32_t magic);
+    Result<> begin_text(std::uint64_t length);
+    void next_field();
     Result<> make_room();
-    void judge_burst(std::size_t burst_size, std::vector<Request>& out);
+    void judge_burst(std::size_t burst_size);
+    void recycle();
     void expect(char field);
 
     Limits limits_;
@@ -129,8 +136,11 @@ class Decoder {
     std::uint64_t counted_ = 0;  // into memory_
     Dialect dialect_ = Dialect::unknown;
     Stage stage_ = Stage::code;
-    std::uint8_t code_ = 0;         // of the request in progress, as sent
-    Request request_;               // in progress
+    std::uint8_t code_ = 0;  // of the request in progress, as sent
+    Request request_;        // in progress, or complete
+    bool complete_ = false;
+    std::string spare_key_;  // memory of earlier requests
+    std::string spare_value_;
     std::string_view fields_;       // of the request, still to come (see the table in protocol.cc)
     char field_ = 0;                // in progress
     std::uint64_t texts_left_ = 0;  // of a counted list

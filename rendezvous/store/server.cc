@@ -11,7 +11,7 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::size_t kReadBuffer = 256 << 10;
+constexpr std::size_t kReadBuffer = 64 << 10;  // stays in the cache
 // Out of file descriptors or memory: connections wait in the backlog meanwhile.
 constexpr std::chrono::milliseconds kAcceptAgainAfter{100};
 // Addresses remembered as refused; a scan from more of them is not worth more lines.
@@ -153,26 +153,18 @@ bool Server::has_room() {
     return false;
 }
 
-void Server::on_requests(Session& session, std::vector<Request>& requests) {
-    note_contact(session);
-    for (Request& request : requests) {
-        if (!serve(session, request)) break;
-    }
-    flush_queued();
+void Server::on_request(Session& session, Request& request) {
+    if (!session.made_contact) note_contact(session);
+    if (!takes_replies(session)) return;
+    const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
+    if (!replies_.empty()) queue_replies(session);
+    if (!served) session.end(served.error().sentence());
 }
 
 void Server::note_contact(Session& session) {
     if (std::exchange(session.made_contact, true)) return;
     contacts_.fetch_add(1, std::memory_order_relaxed);
     if (options_.on_contact) options_.on_contact();
-}
-
-bool Server::serve(Session& session, Request& request) {
-    if (!takes_replies(session)) return false;
-    const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
-    queue_replies(session);
-    if (!served) session.end(served.error().sentence());
-    return !session.closed();
 }
 
 void Server::queue_replies(Session& asker) {
@@ -209,7 +201,7 @@ bool Server::takes_replies(Session& session) {
     return false;
 }
 
-void Server::flush_queued() {
+void Server::after_requests() {
     for (const auto& session : to_flush_) session->flush();
     to_flush_.clear();
 }

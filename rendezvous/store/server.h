@@ -72,17 +72,15 @@ class Server : private SessionOwner {
     bool may_enter(const boost::asio::ip::address& address);
     bool has_room();
 
-    void on_requests(Session& session, std::vector<Request>& requests) override;
+    void on_request(Session& session, Request& request) override;
+    void after_requests() override;
     void on_end(Session& session, const std::string& why) override;
     std::span<char> read_buffer() override { return read_buffer_; }
-    std::vector<Request>& request_buffer() override { return requests_; }
     Memory& memory() override { return key_values_.memory(); }
     void note_contact(Session& session);
-    bool serve(Session& session, Request& request);
     void queue_replies(Session& asker);
     void queue_reply(Session& session, Reply& reply);
     bool takes_replies(Session& session);  // else it has been ended
-    void flush_queued();
     void log(const std::string& sentence) const;
 
     boost::asio::ip::tcp::acceptor acceptor_;
@@ -97,7 +95,6 @@ class Server : private SessionOwner {
     std::atomic<std::uint64_t> contacts_{0};
     bool full_ = false;  // said so already
     std::vector<char> read_buffer_;
-    std::vector<Request> requests_;
     std::vector<Reply> replies_;
     std::vector<std::shared_ptr<Session>> to_flush_;
     std::shared_ptr<bool> alive_ =

@@ -88,12 +88,24 @@ bool Session::read_once() {
         return false;
     }
     const bool burst_ends = got < room.size();
-    std::vector<Request>& requests = owner_.request_buffer();
-    requests.clear();
-    const Result<> decoded = decoder_.feed({room.data(), got}, burst_ends, requests);
-    if (!requests.empty()) owner_.on_requests(*this, requests);
-    if (!decoded && !closed()) end(decoded.error().sentence());
+    serve({room.data(), got}, burst_ends);
     return !burst_ends && !closed() && queued_bytes_ <= kPauseReadingAt;
+}
+
+void Session::serve(std::string_view bytes, bool burst_ends) {
+    const std::size_t burst = burst_ends ? bytes.size() : 0;
+    while (!closed()) {
+        const Result<bool> complete = decoder_.take(bytes, burst);
+        if (complete && !*complete) break;
+        if (complete) {
+            owner_.on_request(*this, decoder_.request());
+            continue;
+        }
+        owner_.after_requests();  // what came before the mistake is answered
+        end(complete.error().sentence());
+        return;
+    }
+    owner_.after_requests();
 }
 
 // Half a request is worth a line: whoever sent it meant to say more.

@@ -24,12 +24,13 @@ class Session;
 // thread.
 class SessionOwner {
   public:
-    virtual void on_requests(Session& session, std::vector<Request>& requests) = 0;
+    virtual void on_request(Session& session, Request& request) = 0;
+    // All that one read has brought is served: time to send.
+    virtual void after_requests() = 0;
     // The session has ended by itself; `why` is empty when the peer simply left.
     virtual void on_end(Session& session, const std::string& why) = 0;
     // Where any session may read into: used up before the call that asked for it returns.
     virtual std::span<char> read_buffer() = 0;
-    virtual std::vector<Request>& request_buffer() = 0;
     // What is queued counts into it.
     virtual Memory& memory() = 0;
 
@@ -72,6 +73,7 @@ class Session : public std::enable_shared_from_this<Session> {
     void wait_writable();
     void read();
     bool read_once();
+    void serve(std::string_view bytes, bool burst_ends);
     void write_pieces(boost::system::error_code& error);
     void discard(std::size_t sent);
     void forget_output();

@@ -30,6 +30,7 @@ bool Waits::count_down(ConnectionId connection) {
 
 std::vector<ConnectionId> Waits::arrived(const std::string& key) {
     std::vector<ConnectionId> free;
+    if (by_key_.empty()) return free;
     const auto registered = by_key_.extract(key);
     if (registered.empty()) return free;
     for (const auto& [ticket, connection] : registered.mapped()) {

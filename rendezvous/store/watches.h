@@ -19,7 +19,7 @@ class Watches {
 
     void add(ConnectionId connection, const std::string& key);
 
-    bool any(const std::string& key) const { return by_key_.contains(key); }
+    bool any(const std::string& key) const { return !by_key_.empty() && by_key_.contains(key); }
 
     // Appends the record for each watcher; null stands for "was not there" and "is not there any
     // more".
