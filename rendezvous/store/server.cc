@@ -214,9 +214,10 @@ void Server::on_end(Session& session, const std::string& why) {
 }
 
 bool Server::has_connection_from(const asio::ip::address& address) const {
-    const std::string from = name_of(address);
-    return std::any_of(sessions_.begin(), sessions_.end(),
-                       [&](const auto& one) { return one.second->peer().starts_with(from); });
+    const asio::ip::address from = plain_address(address);
+    return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& one) {
+        return plain_address(one.second->peer().address()) == from;
+    });
 }
 
 void Server::log(const std::string& sentence) const {
