@@ -9,7 +9,7 @@ namespace {
 class RemoteLink final : public Link {
   public:
     RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
-               rendezvous::Log log, OnEvent on_event)
+               rendezvous::Secrets* secrets, rendezvous::Log log, OnEvent on_event)
         : candidates_(std::move(candidates)),
           on_event_(std::move(on_event)),
           client_(
@@ -17,7 +17,8 @@ class RemoteLink final : public Link {
               {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
                .on_message =
                    [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); },
-               .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }}) {}
+               .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }},
+              secrets) {}
 
     void connect(const Connect& request) override {
         std::vector<rendezvous::CallTarget> where = candidates_;
@@ -27,6 +28,9 @@ class RemoteLink final : public Link {
     void send(const rendezvous::ToLeader& message) override { client_.send(message); }
     void close() override { client_.close(); }
     int native_handle() const override { return client_.native_handle(); }
+    std::string gone_frame(const rendezvous::NodeId& node) const override {
+        return client_.gone_frame(node);
+    }
 
   private:
     std::vector<rendezvous::CallTarget> candidates_;
@@ -57,6 +61,7 @@ class LocalLink final : public Link {
         session_.reset();
     }
     int native_handle() const override { return -1; }
+    std::string gone_frame(const rendezvous::NodeId&) const override { return {}; }
 
   private:
     boost::asio::io_context& loop_;
@@ -70,8 +75,9 @@ class LocalLink final : public Link {
 
 std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
                                        std::vector<rendezvous::CallTarget> candidates,
-                                       rendezvous::Log log, Link::OnEvent on_event) {
-    return std::make_unique<RemoteLink>(loop, std::move(candidates), std::move(log),
+                                       rendezvous::Secrets* secrets, rendezvous::Log log,
+                                       Link::OnEvent on_event) {
+    return std::make_unique<RemoteLink>(loop, std::move(candidates), secrets, std::move(log),
                                         std::move(on_event));
 }
 

@@ -26,12 +26,14 @@ class Link {
     virtual void send(const rendezvous::ToLeader& message) = 0;
     virtual void close() = 0;
     virtual int native_handle() const = 0;  // for the keeper's Gone; -1: there is none
+    virtual std::string gone_frame(const rendezvous::NodeId& node) const = 0;  // to write there
 };
 
 // `candidates` are where the leader may be; an Elsewhere's address comes before them.
 std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
                                        std::vector<rendezvous::CallTarget> candidates,
-                                       rendezvous::Log log, Link::OnEvent on_event);
+                                       rendezvous::Secrets* secrets, rendezvous::Log log,
+                                       Link::OnEvent on_event);
 
 std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service,
                                       Link::OnEvent on_event);

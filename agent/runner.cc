@@ -181,8 +181,8 @@ void Runner::keeper_died() {
 // it only frees the port.
 void Runner::prepare_gone() {
     const int link = link_->native_handle();
-    keeper_.prepare_gone(link < 0 ? std::string() : rendezvous::gone_frame(config_.machine.node),
-                         link, config_.gone_listener.get());
+    keeper_.prepare_gone(link < 0 ? std::string() : link_->gone_frame(config_.machine.node), link,
+                         config_.gone_listener.get());
 }
 
 // Our own end removes the temporary folder; a SIGKILL leaves that to the keeper.

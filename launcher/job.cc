@@ -15,6 +15,7 @@
 #include "launcher/meeting_point.h"
 #include "rendezvous/ledger_directory.h"
 #include "rendezvous/ledger_memory.h"
+#include "rendezvous/secret.h"
 #include "rendezvous/service.h"
 
 namespace ddprun::launcher {
@@ -53,6 +54,18 @@ Note::Level least_level(const Plan& plan, bool leads) {
     return leads ? Note::Level::info : Note::Level::warn;  // one node tells the story of the job
 }
 
+rendezvous::IdentityMode identity_mode(IdentityChoice choice) {
+    switch (choice) {
+        case IdentityChoice::automatic:
+            return rendezvous::IdentityMode::automatic;
+        case IdentityChoice::require:
+            return rendezvous::IdentityMode::require;
+        case IdentityChoice::none:
+            return rendezvous::IdentityMode::none;
+    }
+    return rendezvous::IdentityMode::automatic;
+}
+
 int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
 
 class Job {
@@ -75,6 +88,7 @@ class Job {
         if (!store) return finish(failed(store.error()));
         config.machine.offer.store_port = store->local_endpoint().port();
         config.store_listener.reset(store->release());
+        if (auto known = start_identity(*point); !known) return finish(failed(known.error()));
         if (point->leads)
             if (auto opened = start_service(std::move(point->listener)); !opened)
                 return finish(failed(opened.error()));
@@ -82,6 +96,28 @@ class Job {
     }
 
   private:
+    // Nobody else can come to a job of one node. In others the secret is looked for while the rest
+    // starts; only where the job depends on it, it is waited for.
+    Result<> start_identity(const MeetingPoint& point) {
+        if (plan_.max_nodes == 1) return {};
+        secrets_.emplace(loop_, files_,
+                         rendezvous::IdentityConfig{identity_mode(plan_.identity.choice),
+                                                    input_.secret, plan_.ledger.directory});
+        const bool needed = plan_.identity.choice == IdentityChoice::require;
+        std::optional<Result<>> known;
+        secrets_->look([this, &known, needed, leads = point.leads](const Result<std::string>& found) {
+            if (needed)
+                known = found ? Result<>() : found.error();
+            else if (leads && !found)
+                say(Note::Level::warn,
+                    "anybody who reaches this node's port may join, read or stop "
+                    "the job: " +
+                        found.error().sentence());
+        });
+        while (needed && !known) run_one();
+        return needed ? *known : Result<>();
+    }
+
     Result<> start_service(std::optional<boost::asio::ip::tcp::acceptor> listener) {
         if (auto opened = open_ledger(); !opened) return opened;
         rendezvous::MachineConfig config;
@@ -98,7 +134,8 @@ class Job {
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();
-            });
+            },
+            secrets());
         service_->start();
         return {};
     }
@@ -115,14 +152,18 @@ class Job {
             [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
                 opened = std::move(result);
             });
-        while (!opened) {
-            if (loop_.stopped()) loop_.restart();
-            loop_.run_one();
-        }
+        while (!opened) run_one();
         if (!*opened) return opened->error();
         ledger_ = std::move(**opened);
         return {};
     }
+
+    void run_one() {
+        if (loop_.stopped()) loop_.restart();
+        loop_.run_one();
+    }
+
+    rendezvous::Secrets* secrets() { return secrets_ ? &*secrets_ : nullptr; }
 
     rendezvous::Limits limits() const {
         rendezvous::Limits limits;
@@ -201,7 +242,7 @@ class Job {
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return service_ ? agent::make_local_link(loop_, *service_, std::move(on_event))
-                            : agent::make_remote_link(loop_, std::move(candidates), log,
+                            : agent::make_remote_link(loop_, std::move(candidates), secrets(), log,
                                                       std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, out, err, log, make_link,
@@ -265,6 +306,7 @@ class Job {
     boost::asio::io_context loop_{1};
     rendezvous::FileThread files_{loop_};
     std::optional<Log> log_;
+    std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
     std::unique_ptr<rendezvous::Ledger> ledger_;
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};

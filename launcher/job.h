@@ -17,6 +17,7 @@ struct JobInput {
     std::string command_line;                  // for the ledger's digest
     std::optional<std::uint64_t> nofile_soft;  // workers are given back
     std::string slurm_job_id;
+    std::string secret;  // what stands in --secret-file; empty: not given
 };
 
 // The ending's code is what every node exits with. The keeper is shut down before this returns.

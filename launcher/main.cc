@@ -15,6 +15,7 @@
 #include "launcher/options.h"
 #include "launcher/plan.h"
 #include "launcher/program_check.h"
+#include "rendezvous/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
 
@@ -101,6 +102,11 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good)
         return good.error();
     input.plan = std::move(*plan);
+    if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
+        auto secret = rendezvous::read_secret_file(path);
+        if (!secret) return secret.error();
+        input.secret = std::move(*secret);
+    }
     if (!shape->note.empty()) input.plan.notes.push_back(shape->note);
     input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
     input.environment = std::move(environment);

@@ -46,6 +46,16 @@ constexpr OptionRow kTable[] = {
      "Where generations are written down. On a file system that all nodes share, the loss of the "
      "leader's node does "
      "not end the job"},
+    {"secret-file", 0, "PATH", value, Group::meeting, false,
+     "MUNGE, else a file in the ledger's folder",
+     "A file that only the user can read, with the same 16 bytes or more on all nodes: who does "
+     "not "
+     "have it can "
+     "neither join nor stop the job. head -c 32 /dev/urandom | base64 makes one"},
+    {"identity", 0, "auto|require|none", value, Group::meeting, false, "auto",
+     "auto: nodes prove that they are of this job's user, where there is a secret to prove it by, "
+     "else a warning says "
+     "that anybody may join. require: no job without. none: nobody has to prove anything"},
     {"lease", 0, "SECONDS", value, Group::meeting, false, "10",
      "A generation trains only while all its nodes hear each other within this time; half of it is "
      "the stall of one "

@@ -146,6 +146,13 @@ Result<LedgerChoice> read_ledger(std::string_view text) {
     return LedgerChoice{Kind::directory, std::move(path)};
 }
 
+Result<IdentityChoice> read_identity(std::string_view text) {
+    if (text == "auto") return IdentityChoice::automatic;
+    if (text == "require") return IdentityChoice::require;
+    if (text == "none") return IdentityChoice::none;
+    return wrong("give auto, require or none");
+}
+
 Result<RestartLimit> read_restart_limit(std::string_view text) {
     if (text == "auto") return RestartLimit{};
     auto count = whole(text);

@@ -78,6 +78,13 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.local_addr, Result<std::string>(v)); }},
     {"ports", [](Options& o, const std::string& v) { return store(o.ports, read_port_range(v)); }},
     {"ledger", [](Options& o, const std::string& v) { return store(o.ledger, read_ledger(v)); }},
+    {"secret-file",
+     [](Options& o, const std::string& v) -> MaybeError {
+         if (v.empty()) return usage("no file; give --secret-file=PATH");
+         return store(o.secret_file, Result<std::string>(v));
+     }},
+    {"identity",
+     [](Options& o, const std::string& v) { return store(o.identity, read_identity(v)); }},
     {"lease",
      [](Options& o, const std::string& v) { return store_time(o.lease, v, kLeastLeaseSeconds); }},
     {"join-timeout",

@@ -43,6 +43,8 @@ struct Options {
     std::optional<std::string> local_addr;
     std::optional<PortRange> ports;
     std::optional<LedgerChoice> ledger;
+    std::optional<std::string> secret_file;
+    std::optional<IdentityChoice> identity;
 
     // When it fails, and how long things may take.
     std::optional<RestartLimit> max_restarts;

@@ -51,6 +51,12 @@ struct Ledger {
     bool chosen = false;    // the user named it; else it is a default
 };
 
+// By what nodes prove that they are of this job's user (design 4.1).
+struct Identity {
+    IdentityChoice choice = IdentityChoice::automatic;
+    std::string secret_file;  // empty: not given
+};
+
 struct Times {
     std::chrono::milliseconds lease{10'000};
     std::chrono::milliseconds join_timeout{600'000};
@@ -87,6 +93,7 @@ struct Plan {
     std::optional<std::string> local_addr;
     int slurm_restart_count = 0;  // in the link's identity: who is from before a requeue is refused
     Ledger ledger;
+    Identity identity;
     RestartLimit max_restarts;
     int crash_loop = 3;  // 0: off
     Times times;

@@ -14,6 +14,7 @@
 
 #include "proto/boot_clock.h"
 #include "rendezvous/link.h"
+#include "rendezvous/node_handshake.h"
 #include "rendezvous/resolve.h"
 #include "rendezvous/wire.h"
 
@@ -44,13 +45,16 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     enum class Phase { calling, up, over };
 
     ClientCall(asio::io_context& loop, Log log, Client::Callbacks callbacks,
-               std::vector<CallTarget> candidates, const ToLeader& opening, Time deadline)
+               std::vector<CallTarget> candidates, ToLeader opening, Time deadline,
+               Secrets* secrets, std::shared_ptr<bool> has_met)
         : loop(loop),
           log(std::move(log)),
           callbacks(std::move(callbacks)),
           candidates(std::move(candidates)),
-          opening(encode(opening)),
+          opening(std::move(opening)),
           deadline(deadline),
+          secrets(secrets),
+          has_met(std::move(has_met)),
           pause(loop),
           answered(loop) {}
 
@@ -60,7 +64,9 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     asio::awaitable<void> try_address(CallTarget candidate, asio::ip::address address);
     asio::awaitable<error_code> connect(tcp::socket& socket, tcp::endpoint to);
     asio::awaitable<void> ask(tcp::socket socket);
+    void begin();
     void frame_came(std::string_view body);
+    void message_came(std::string_view body);
     void link_ended(const Error& why);
     void come_up();
     void lose(Error why);
@@ -78,12 +84,15 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     const Log log;
     const Client::Callbacks callbacks;
     const std::vector<CallTarget> candidates;
-    const std::string opening;
+    const ToLeader opening;
     const Time deadline;
+    Secrets* const secrets;
+    const std::shared_ptr<bool> has_met;  // a rendezvous, with any call of this client
     Phase phase = Phase::calling;
     asio::steady_timer pause;
     asio::steady_timer answered;  // cancelled when the link asked has answered or ended
     std::shared_ptr<Link> link;
+    std::optional<NodeHandshake> handshake;  // on that link
     std::shared_ptr<tcp::socket> connecting;
     std::optional<ToNode> first;        // the answer to the opening
     std::optional<Time> refused_since;  // by a candidate among others
@@ -178,12 +187,11 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
     handlers.on_end = [weak](const Error& why) {
         if (const auto self = weak.lock()) self->link_ended(why);
     };
-    link = std::make_shared<Link>(std::move(socket), kLeaderFrameLimit, kLeaderFrameLimit,
-                                  std::move(handlers));
+    link = std::make_shared<Link>(std::move(socket), kLeaderFrameLimit, std::move(handlers));
     first.reset();
     answered.expires_after(left(kAnswerWithin));
     link->start(Duration{0});
-    link->send(opening);
+    begin();
     error_code cancelled;
     co_await answered.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     if (phase != Phase::calling || !link) co_return;
@@ -192,8 +200,27 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
     link.reset();
 }
 
-// On the loop, from the link. The first answer decides; all that follows is the agent's.
+void ClientCall::begin() {
+    if (!secrets) return link->send(encode(opening));
+    const auto failed = [this](const Error& why) {
+        link->drop();
+        link_ended(why);
+    };
+    handshake.emplace(
+        *secrets, link, std::get<Hello>(opening), !*has_met,
+        NodeHandshake::Handlers{[this](std::string_view body) { message_came(body); }, failed});
+    handshake->start();
+}
+
+// On the loop, from the link.
 void ClientCall::frame_came(std::string_view body) {
+    const auto self = shared_from_this();
+    if (handshake) return handshake->take(body);
+    message_came(body);
+}
+
+// The first answer decides; all that follows is the agent's.
+void ClientCall::message_came(std::string_view body) {
     auto message = decode_to_node(body);
     if (!message) {
         const Error why(ErrorCode::malformed,
@@ -220,6 +247,7 @@ bool ClientCall::passes_over(const ToNode& answer) {
 void ClientCall::come_up() {
     const auto self = shared_from_this();
     phase = Phase::up;
+    *has_met = *has_met || !std::holds_alternative<Refused>(*first);
     answered.cancel();
     callbacks.on_up(link->local_address());
     if (phase == Phase::up) callbacks.on_message(*first);
@@ -259,18 +287,21 @@ struct Client::State {
     asio::io_context& loop;
     Log log;
     Callbacks callbacks;
-    std::shared_ptr<ClientCall> call;
+    Secrets* secrets;
+    std::shared_ptr<bool> has_met = std::make_shared<bool>(false);
+    std::shared_ptr<ClientCall> call = nullptr;
 };
 
-Client::Client(asio::io_context& loop, Log log, Callbacks callbacks)
-    : state_(std::make_shared<State>(State{loop, std::move(log), std::move(callbacks), nullptr})) {}
+Client::Client(asio::io_context& loop, Log log, Callbacks callbacks, Secrets* secrets)
+    : state_(std::make_shared<State>(State{loop, std::move(log), std::move(callbacks), secrets})) {}
 
 Client::~Client() { close(); }
 
 void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline) {
     close();
     state_->call = std::make_shared<ClientCall>(state_->loop, state_->log, state_->callbacks,
-                                                std::move(candidates), opening, deadline);
+                                                std::move(candidates), std::move(opening), deadline,
+                                                state_->secrets, state_->has_met);
     // Posted: a deadline that has passed already must not call back from here.
     asio::post(state_->loop, [call = state_->call] {
         if (call->phase == ClientCall::Phase::calling) call->start();
@@ -286,6 +317,10 @@ void Client::close() {
 }
 
 bool Client::is_up() const { return state_->call && state_->call->phase == ClientCall::Phase::up; }
+
+std::string Client::gone_frame(const NodeId& node) const {
+    return is_up() ? state_->call->link->last_frame(encode(ToLeader(Gone{node}))) : std::string();
+}
 
 int Client::native_handle() const { return is_up() ? state_->call->link->native_handle() : -1; }
 

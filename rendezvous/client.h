@@ -36,6 +36,8 @@ struct CallTarget {
     bool operator==(const CallTarget&) const = default;
 };
 
+class Secrets;
+
 class Client {
   public:
     struct Callbacks {
@@ -49,12 +51,16 @@ class Client {
         std::function<void(const Error&)> on_lost;
     };
 
-    Client(boost::asio::io_context& loop, Log log, Callbacks callbacks);
+    // `secrets`, if any, outlive the client: a rendezvous must then prove that it is of this job's
+    // user (node_handshake.h), and one that does not is passed over like a stranger. Its refusal is
+    // believed as long as we have never met one that did.
+    Client(boost::asio::io_context& loop, Log log, Callbacks callbacks, Secrets* secrets = nullptr);
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // From idle, or instead of what there is. `opening` (a Hello) is sent on each connection first.
+    // From idle, or instead of what there is. `opening` is sent on each connection first; with
+    // secrets it is a Hello.
     // `deadline` is a point of boot_now(); kNever: try for ever.
     void connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline);
 
@@ -69,6 +75,8 @@ class Client {
     bool is_up() const;
     // The socket, for the keeper's duplicate; -1 while not up. Never close or read it.
     int native_handle() const;
+    // What the keeper writes there when we are gone: right after whatever we have sent.
+    std::string gone_frame(const NodeId& node) const;
 
   private:
     struct State;

@@ -17,10 +17,10 @@
 namespace ddprun::rendezvous {
 
 inline constexpr std::string_view kPreface{"DDPRUN\x01\n", 8};
-inline constexpr std::size_t kFirstFrameLimit = std::size_t{64}
-                                                << 10;  // to a rendezvous: Hello or Gone
+inline constexpr std::size_t kFirstFrameLimit = std::size_t{4}
+                                                << 10;  // to a rendezvous: Hello, Gone, Proof
 inline constexpr std::size_t kNodeFrameLimit = std::size_t{4}
-                                               << 20;  // to a rendezvous, after its first frame
+                                               << 20;  // to a rendezvous, once admitted
 inline constexpr std::size_t kLeaderFrameLimit = std::size_t{16} << 20;  // to a node
 
 // Length and body. A body above 4 GiB is a programmer's mistake.

@@ -23,11 +23,10 @@ std::string to_text(const asio::ip::tcp::endpoint& endpoint) {
 
 }  // namespace
 
-Link::Link(Socket socket, std::size_t first_limit, std::size_t limit, Handlers handlers)
+Link::Link(Socket socket, std::size_t limit, Handlers handlers)
     : socket_(std::move(socket)),
       timer_(socket_.get_executor()),
-      reader_(first_limit),
-      limit_(limit),
+      reader_(limit),
       handlers_(std::make_shared<const Handlers>(std::move(handlers))) {
     error_code error;  // of a peer that has gone already: the first read will say so
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
@@ -36,17 +35,26 @@ Link::Link(Socket socket, std::size_t first_limit, std::size_t limit, Handlers h
     local_address_ = socket_.local_endpoint(error).address().to_string();
 }
 
-void Link::start(Duration first_frame_within) {
-    if (first_frame_within > Duration{0}) {
-        timer_.expires_after(first_frame_within);
+void Link::start(Duration promoted_within) {
+    if (promoted_within > Duration{0}) {
+        timer_.expires_after(promoted_within);
         timer_.async_wait([weak = weak_from_this()](error_code error) {
             const auto self = weak.lock();
-            if (error || !self || self->framed_ || self->phase_ != Phase::open) return;
+            if (error || !self || self->phase_ != Phase::open) return;
             self->end(Error(ErrorCode::timed_out,
-                            self->peer_ + " has sent no whole first message in time"));
+                            self->peer_ + (self->framed_ ? " has not proved itself in time"
+                                                         : " has sent no whole first message in "
+                                                           "time")));
         });
     }
     read();
+}
+
+void Link::promote(std::size_t limit, Handlers handlers) {
+    if (phase_ != Phase::open) return;
+    timer_.cancel();
+    reader_.set_limit(limit);
+    handlers_ = std::make_shared<const Handlers>(std::move(handlers));
 }
 
 void Link::read() {
@@ -78,17 +86,17 @@ void Link::readable() {
 }
 
 void Link::take() {
-    const auto handlers = handlers_;
     while (phase_ == Phase::open) {
-        const auto body = reader_.next();
-        if (!body) return end(Error(ErrorCode::malformed, peer_ + " " + body.error().sentence()));
-        if (!*body) return;
-        if (!framed_) {
-            framed_ = true;
-            reader_.set_limit(limit_);
-            timer_.cancel();
-        }
-        handlers->on_frame(**body);
+        const auto next = reader_.next();
+        if (!next) return end(Error(ErrorCode::malformed, peer_ + " " + next.error().sentence()));
+        if (!*next) return;
+        framed_ = true;
+        std::string_view body = **next;
+        if (incoming_ && !incoming_->open(body))
+            return end(
+                Error(ErrorCode::malformed, peer_ + " has sent a message with a wrong seal"));
+        const auto handlers = handlers_;  // promote() may put others in their place
+        handlers->on_frame(body);
     }
 }
 
@@ -103,8 +111,12 @@ void Link::send(std::string_view body) {
     }
     if (!greeted_) queue_ += kPreface;
     greeted_ = true;
-    queue_ += frame(body);
+    queue_ += outgoing_ ? frame(std::string(body) + outgoing_->next(body)) : frame(body);
     write();
+}
+
+std::string Link::last_frame(std::string_view body) const {
+    return outgoing_ ? frame(std::string(body) + outgoing_->last_word(body)) : frame(body);
 }
 
 void Link::write() {

@@ -7,6 +7,10 @@
 //     └─ peer ends, error, ─┴──▶ over: on_end(sentence), once. drop(): over at once, without a call
 //        garbage, 64 MiB queued
 //
+// Who accepts a link does not know the peer at first: small frames and a time limit, until
+// promote(). seal() and unseal() put identity.h's seals on all frames from then on; one that is
+// wrong is garbage.
+//
 // Thread: the loop's. Made by make_shared; the socket's handlers keep it alive until it is over.
 // Handlers are called on the loop, never from within send(), finish() or drop(); they may destroy
 // whoever owns the link.
@@ -16,12 +20,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "proto/error.h"
 #include "proto/time.h"
 #include "rendezvous/frame.h"
+#include "rendezvous/identity.h"
 
 namespace ddprun::rendezvous {
 
@@ -34,12 +40,17 @@ class Link : public std::enable_shared_from_this<Link> {
             on_end;  // closed, malformed (garbage) or timed_out, with a sentence
     };
 
-    Link(Socket socket, std::size_t first_limit, std::size_t limit, Handlers handlers);
+    Link(Socket socket, std::size_t limit, Handlers handlers);
 
-    // Begins to read. Without a whole first frame after `first_frame_within` (0: no limit) the link
-    // ends (timed_out).
-    void start(Duration first_frame_within);
+    // Begins to read. Without promote() after `promoted_within` (0: no limit) the link ends
+    // (timed_out).
+    void start(Duration promoted_within);
+    void promote(std::size_t limit, Handlers handlers);
     void send(std::string_view body);
+    void seal(Seal outgoing) { outgoing_.emplace(std::move(outgoing)); }
+    void unseal(Seal incoming) { incoming_.emplace(std::move(incoming)); }
+    // A frame that the keeper may write after whatever we have sent.
+    std::string last_frame(std::string_view body) const;
     void finish();
     void drop();
 
@@ -59,9 +70,8 @@ class Link : public std::enable_shared_from_this<Link> {
     void end(Error why);
 
     Socket socket_;
-    boost::asio::steady_timer timer_;  // the first frame's limit, later that of finishing
+    boost::asio::steady_timer timer_;  // until promote(), later that of finishing
     FrameReader reader_;
-    std::size_t limit_;
     std::shared_ptr<const Handlers>
         handlers_;  // shared with a call that is under way; null when over
     Phase phase_ = Phase::open;
@@ -71,6 +81,7 @@ class Link : public std::enable_shared_from_this<Link> {
     std::string out_;       // those that are being written
     bool greeted_ = false;  // the preface was queued
     bool framed_ = false;   // a first frame has come
+    std::optional<Seal> outgoing_, incoming_;
 };
 
 }  // namespace ddprun::rendezvous

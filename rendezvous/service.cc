@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/boot_clock.h"
+#include "rendezvous/gate.h"
 #include "rendezvous/link.h"
 #include "rendezvous/wire.h"
 
@@ -18,10 +19,10 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::chrono::seconds kFirstMessageWithin{10};
 constexpr std::chrono::seconds kFlushTime{2};
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kReadAgain{1};
+constexpr std::size_t kRoom = 256;  // at the gate, and for each node two, since all come at once
 constexpr Duration kLeastTick =
     std::chrono::milliseconds{1};  // of a deadline that a Tick has not moved
 
@@ -29,7 +30,7 @@ constexpr Duration kLeastTick =
 
 struct Service::State : std::enable_shared_from_this<Service::State> {
     State(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-          Ledger& ledger, Log log, OnClosed on_closed);
+          Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets);
 
     struct Local {
         Deliver deliver;
@@ -39,7 +40,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void accept();
     void accepted(error_code error, Link::Socket socket);
     void pause_accepting(error_code error);
-    void adopt(Link::Socket socket);
+    void admit(std::shared_ptr<Link> link, ToLeader first);
     void frame_came(Session session, std::string_view body);
     void link_ended(Session session, const Error& why);
 
@@ -66,6 +67,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Log log;
     OnClosed on_closed;
     Machine machine;
+    Gate gate;
     asio::steady_timer tick_timer;    // for next_deadline()
     asio::steady_timer accept_timer;  // pauses accepting
     asio::steady_timer read_timer;    // before a ledger read is tried again
@@ -81,13 +83,19 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 };
 
 Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
-                      MachineConfig config, Ledger& ledger, Log log, OnClosed on_closed)
+                      MachineConfig config, Ledger& ledger, Log log, OnClosed on_closed,
+                      Secrets* secrets)
     : loop(loop),
       listener(std::move(listener)),
       ledger(ledger),
       log(std::move(log)),
       on_closed(std::move(on_closed)),
-      machine(std::move(config), boot_now()),
+      machine(config, boot_now()),
+      gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
+           this->log,
+           [this](std::shared_ptr<Link> link, ToLeader first) {
+               admit(std::move(link), std::move(first));
+           }),
       tick_timer(loop),
       accept_timer(loop),
       read_timer(loop),
@@ -107,7 +115,7 @@ void Service::State::accepted(error_code error, Link::Socket socket) {
     if (error && error != asio::error::connection_aborted) return pause_accepting(error);
     if (!error) {
         accept_failing = false;
-        adopt(std::move(socket));
+        gate.take(std::move(socket));
     }
     accept();
 }
@@ -125,7 +133,7 @@ void Service::State::pause_accepting(error_code error) {
     });
 }
 
-void Service::State::adopt(Link::Socket socket) {
+void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const Session session = new_session();
     const auto weak = weak_from_this();
     Link::Handlers handlers;
@@ -135,10 +143,9 @@ void Service::State::adopt(Link::Socket socket) {
     handlers.on_end = [weak, session](const Error& why) {
         if (const auto self = weak.lock()) self->link_ended(session, why);
     };
-    const auto link = std::make_shared<Link>(std::move(socket), kFirstFrameLimit, kNodeFrameLimit,
-                                             std::move(handlers));
-    links.emplace(session, link);
-    link->start(kFirstMessageWithin);
+    link->promote(kNodeFrameLimit, std::move(handlers));
+    links.emplace(session, std::move(link));
+    step(Came{session, std::move(first)});
 }
 
 void Service::State::frame_came(Session session, std::string_view body) {
@@ -258,6 +265,7 @@ void Service::State::operator()(const Closed& closed) {
     if (ending) return;
     ending = closed.ending;
     listener.reset();
+    gate.close();
     tick_timer.cancel();
     while (!links.empty()) (*this)(Close{links.begin()->first});
     flush_timer.expires_after(kFlushTime);
@@ -283,6 +291,7 @@ void Service::State::end_if_flushed() {
 
 void Service::State::close_all() {
     listener.reset();
+    gate.close();
     for (const auto& [session, link] : links) link->drop();
     for (const auto& link : leaving) link->drop();
     links.clear();
@@ -294,9 +303,9 @@ void Service::State::close_all() {
 // ---- the face
 
 Service::Service(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-                 Ledger& ledger, Log log, OnClosed on_closed)
+                 Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets)
     : state_(std::make_shared<State>(loop, std::move(listener), std::move(config), ledger,
-                                     std::move(log), std::move(on_closed))) {}
+                                     std::move(log), std::move(on_closed), secrets)) {}
 
 Service::~Service() {
     state_->ending.emplace();  // a step that is under way higher up the stack does nothing more
@@ -310,7 +319,7 @@ void Service::start() {
 }
 
 void Service::adopt(Link::Socket socket) {
-    if (!state_->ending) state_->adopt(std::move(socket));
+    if (!state_->ending) state_->gate.take(std::move(socket));
 }
 
 std::size_t Service::connections() const { return state_->links.size(); }

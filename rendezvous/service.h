@@ -1,14 +1,15 @@
 // The leader's service: keeps the nodes' connections, feeds the machine, performs its effects in
 // order, holds the one timer. It decides nothing.
 //
-//   listener ─accept─▶ Link (frame.h, wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger, log,
-//   on_closed the leader's own node ─local_send─▶ (posted) ─Came─▶    "         ─▶ (posted) deliver
+//   listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send,
+//   Ledger, log, on_closed the leader's own node ─local_send─▶ (posted) ─Came─▶         " ─▶
+//   (posted) deliver
 //
-// What a peer does harms nobody else: garbage on the port closes that connection with one line of
-// the log; one that has sent no Hello (or Gone) in 10 s is closed; one that does not read is closed
-// when 64 MiB wait for it; accept errors (no descriptor left) pause accepting and go on. A ledger
-// read that fails is said in the log and repeated each second: the machine's deadlines decide how
-// long.
+// What a peer does harms nobody else: who has not proved to be of this job's user stays at the gate
+// (gate.h); garbage closes that connection with one line of the log; one that does not read is
+// closed when 64 MiB wait for it; accept errors (no descriptor left) pause accepting and go on. A
+// ledger read that fails is said in the log and repeated each second: the machine's deadlines
+// decide how long.
 //
 // Thread: the loop's, all of it. `loop` and `ledger` must outlive the service. It may be destroyed
 // at any time, within its own callbacks too: connections are cut then and no callback comes any
@@ -27,6 +28,8 @@
 
 namespace ddprun::rendezvous {
 
+class Secrets;
+
 class Service {
   public:
     using Acceptor = boost::asio::ip::tcp::acceptor;
@@ -35,9 +38,10 @@ class Service {
 
     // `listener` is bound and listening, or none (a job of one node). `on_closed` is called once,
     // on the loop, when the machine has closed the job and every node has taken its last message, 2
-    // s later at the latest.
+    // s later at the latest. `secrets`, if any, outlive the service; without, nobody has to prove
+    // anything.
     Service(boost::asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-            Ledger& ledger, Log log, OnClosed on_closed);
+            Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets = nullptr);
     ~Service();
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;

@@ -22,9 +22,4 @@ std::string encode(const ToNode& message);
 Result<ToLeader> decode_to_leader(std::string_view bytes);
 Result<ToNode> decode_to_node(std::string_view bytes);
 
-// The whole frame that a keeper writes on its duplicate of the node's link when ddprun is gone,
-// prepared beforehand. On a connection on which nothing has been sent yet, kPreface (frame.h) goes
-// first.
-std::string gone_frame(const NodeId& node);
-
 }  // namespace ddprun::rendezvous

@@ -129,6 +129,9 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             const Place place(fault, "Gone");
             return Gone{rendezvous::read(place.at("node"), from.gone().node())};
         }
+        case link::ToLeader::kProof:
+            Place(fault, "ToLeader").complain("proof", "comes once, in answer to a Challenge");
+            return Leave{};
         case link::ToLeader::MESSAGE_NOT_SET:
             break;
     }
@@ -155,7 +158,5 @@ Result<ToLeader> decode_to_leader(std::string_view bytes) {
     if (fault.first) return *fault.first;
     return message;
 }
-
-std::string gone_frame(const NodeId& node) { return frame(encode(ToLeader(Gone{node}))); }
 
 }  // namespace ddprun::rendezvous

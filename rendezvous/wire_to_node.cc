@@ -128,6 +128,10 @@ ToNode read(Fault& fault, const link::ToNode& from) {
         case link::ToNode::kRefused:
             return Refused{
                 Place(fault, "Refused").text("sentence", from.refused().sentence(), 0, kMaxText)};
+        case link::ToNode::kChallenge:
+        case link::ToNode::kProof:
+            Place(fault, "ToNode").complain("message", "belongs to a handshake, which is over");
+            return Parked{};
         case link::ToNode::MESSAGE_NOT_SET:
             break;
     }

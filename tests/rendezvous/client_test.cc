@@ -67,7 +67,7 @@ struct Peer {
         };
         handlers.on_end = [this](const Error&) { ended = true; };
         link =
-            std::make_shared<Link>(std::move(socket), kFirstFrameLimit, kNodeFrameLimit, handlers);
+            std::make_shared<Link>(std::move(socket), kNodeFrameLimit, handlers);
         link->start(Duration{0});
     }
     ~Peer() {
@@ -120,7 +120,7 @@ TEST(Client, WaitsForAPeerThatIsNotUpYet) {
     reserved.async_accept([&](boost::system::error_code, tcp::socket socket) {
         accepted = true;
         link = std::make_shared<Link>(
-            std::move(socket), kFirstFrameLimit, kNodeFrameLimit,
+            std::move(socket), kNodeFrameLimit,
             Link::Handlers{[&](std::string_view) { link->send(encode(examples_to_node()[0])); },
                            [](const Error&) {}});
         link->start(Duration{0});
@@ -249,7 +249,7 @@ TEST(Client, LendsItsSocketToTheKeeper) {
         node.connect({peer.port()}, kNever);
         ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
         duplicate = ::dup(node.client.native_handle());
-        const std::string bytes = gone_frame({"gpu01", Incarnation{7}});
+        const std::string bytes = node.client.gone_frame({"gpu01", Incarnation{7}});
         ASSERT_EQ(::write(duplicate, bytes.data(), bytes.size()),
                   static_cast<ssize_t>(bytes.size()));
         ASSERT_TRUE(run_until(loop, [&] { return peer.got.size() == 2; }));

@@ -142,13 +142,5 @@ TEST(Wire, CutsTheTextsOfAReport) {
     EXPECT_EQ(report.outcomes[4095].signal, 9);
 }
 
-TEST(Wire, MakesTheKeepersFrame) {
-    FrameReader reader(kFirstFrameLimit);
-    reader.add(std::string(kPreface) + gone_frame({"gpu01", Incarnation{7}}));
-    const auto body = reader.next();
-    ASSERT_TRUE(body && *body);
-    EXPECT_EQ(*decode_to_leader(**body), ToLeader(Gone{{"gpu01", Incarnation{7}}}));
-}
-
 }  // namespace
 }  // namespace ddprun::rendezvous
