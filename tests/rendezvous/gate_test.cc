@@ -334,9 +334,17 @@ TEST(Gate, AdmitsByMunge) {
                                  " --uid=65534 \"$@\"");  // root may speak for others
     Door other(loop, {});
     Node careful(loop, {}, "gpu03");
-    careful.call(other.port(), boot_now() + std::chrono::milliseconds{500});
-    ASSERT_TRUE(run_until(loop, [&] { return careful.lost.has_value(); }));
-    EXPECT_THAT(careful.lost->sentence(), HasSubstr("not made by user 0"));
+    careful.call(other.port());
+    ASSERT_TRUE(run_until(loop, [&] { return other.accepted > 2; }));
+    EXPECT_TRUE(careful.got.empty());
+    std::optional<Result<std::string>> found;
+    other.secrets.own([&](const Result<OwnSecret>& own) {
+        const Challenge challenge{1, {"gpu00", Incarnation{1}}, "", own->credential, ""};
+        careful.secrets.of_leader(challenge, [&](Result<std::string> got) { found = got; });
+    });
+    ASSERT_TRUE(run_until(loop, [&] { return found.has_value(); }));
+    ASSERT_FALSE(*found);
+    EXPECT_THAT(found->error().sentence(), HasSubstr("not made by user 0"));
 }
 
 // Ten thousand connections, as fast as another process can make them, while a job of two nodes
@@ -397,7 +405,10 @@ TEST(Gate, AFloodDelaysNobody) {
         longest = std::max(longest, boot_now() - begin);
         ++meetings;
     } while (marks < 2 || meetings < 10);
-    EXPECT_LE(lines.all.size(), 100u);
+    int strangers = 0;
+    for (const std::string& line : lines.all) strangers += line.find("makes place") != line.npos;
+    EXPECT_GT(strangers, 0);
+    EXPECT_LE(strangers, 50);
     RecordProperty("meetings", meetings);
     RecordProperty("longest_ms", static_cast<int>(longest / std::chrono::milliseconds{1}));
     std::printf("%d meetings, the longest took %.1f ms\n", meetings,

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Who may join: the right secret runs, the wrong one and none are refused by name, the job goes on; what is refused before
+# it starts; the ledger's folder as the place of the secret; the loss of a node still shows at once.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun ddprun-rendezvous
+
+# A munge that does not run, whatever this machine has: each test below says by what the nodes prove themselves.
+mkdir "$work/bin"
+for name in munge unmunge; do printf '#!/bin/sh\nexit 6\n' >"$work/bin/$name"; done
+chmod +x "$work"/bin/*
+export PATH=$work/bin:$PATH
+secret() { (umask 077; head -c 32 /dev/urandom | base64 >"$1"); }
+secret "$work/ours"
+secret "$work/theirs"
+
+node() { # name, rank, port, more options and the worker
+    local name=$1 rank=$2 at=$3; shift 3
+    start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 "$@"
+}
+worker=(bash -c 'echo >"$0/up.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
+all_up() { [[ -e $work/up.0 && -e $work/up.1 ]]; }
+expect_job() { # code
+    join one 30; expect_code "$1"
+    join two 30; expect_code "$1"
+    expect_nothing_left
+}
+
+say "a node with another secret, one without and one from before are refused by name, the right one runs"
+at=$(free_port)
+node one 0 "$at" --secret-file="$work/ours" "${worker[@]}"
+node wrong 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
+join wrong 20
+expect_code 69
+expect_in "$work/wrong.err" 'does not have the secret of this job'
+node bare 1 "$at" --join-timeout=2 "${worker[@]}"
+join bare 20
+expect_code 69
+expect_in "$work/bare.err" 'secret-file'
+node two 1 "$at" --secret-file="$work/ours" "${worker[@]}"
+wait_until 10 all_up || fail "the workers do not run"
+expect_in "$work/one.err" 'does not have the secret'
+node late 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
+join late 20
+expect_code 69
+touch "$work/go"
+expect_job 0
+expect_not_in "$work/one.err" 'generation 1'
+rm "$work/go" "$work"/up.*
+
+say "a crash restarts both nodes, over links that are sealed"
+at=$(free_port)
+crash=(bash -c '[[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0; ((RANK == 1)) && exit 9; sleep 320')
+node one 0 "$at" --secret-file="$work/ours" --max-restarts=1 "${crash[@]}"
+node two 1 "$at" --secret-file="$work/ours" --max-restarts=1 "${crash[@]}"
+expect_job 0
+
+say "the keeper's last word counts: a killed ddprun is known long before the lease is over"
+at=$(free_port)
+start one --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=20 --join-timeout=2 \
+    --secret-file="$work/ours" sleep 321
+start two --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=20 \
+    --secret-file="$work/ours" sleep 321
+wait_until 10 count_is "sleep 321" 2 || fail "the workers do not run"
+kill -KILL "${pid[two]}"
+join two 5
+join one 15
+expect_code 69
+expect_in "$work/one.err" 'its ddprun has ended'
+expect_nothing_left 5
+
+say "without a secret file the ledger's folder has one, for this user alone"
+at=$(free_port)
+node one 0 "$at" --ledger="directory:$work/ledger" "${worker[@]}"
+node two 1 "$at" --ledger="directory:$work/ledger" "${worker[@]}"
+wait_until 10 all_up || fail "the workers do not run"
+[[ $(stat -c %a "$work/ledger/$mark/secret") == 600 ]] || fail "others can read the secret"
+node other 1 "$at" --ledger=memory --join-timeout=2 "${worker[@]}"
+join other 20
+expect_code 69
+expect_in "$work/other.err" 'ledger'
+touch "$work/go"
+expect_job 0
+expect_not_in "$work/one.err" 'anybody'
+rm "$work/go" "$work"/up.*
+
+say "with nothing to prove it by, a warning says so, and how to change it; --identity=none silences it"
+at=$(free_port)
+node one 0 "$at" true
+node two 1 "$at" true
+expect_job 0
+(($(grep -c 'anybody who reaches' "$work/one.err") == 1)) || fail "not one warning"
+expect_in "$work/one.err" 'secret-file=PATH'
+expect_not_in "$work/two.err" 'anybody'
+at=$(free_port)
+node one 0 "$at" --identity=none true
+node two 1 "$at" --identity=none true
+expect_job 0
+expect_not_in "$work/one.err" 'anybody'
+
+say "--identity=require runs no such job"
+run 20 --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:$(free_port)" --identity=require true
+expect_code 69
+expect_in "$work/run.err" 'munged does not run on this host'
+
+say "one line for a secret that is none"
+expect_refused() { # text, options…
+    local text=$1; shift
+    run 20 --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:29400" "$@" true
+    expect_code 2
+    (($(wc -l <"$work/run.err") == 1)) || fail "not one line"
+    expect_in "$work/run.err" "$text"
+}
+expect_refused 'No such file' --secret-file="$work/missing"
+cp "$work/ours" "$work/open"
+chmod 644 "$work/open"
+expect_refused 'chmod 600' --secret-file="$work/open"
+(umask 077; echo short >"$work/short")
+expect_refused 'at least 16' --secret-file="$work/short"
+expect_refused 'leave one of them out' --secret-file="$work/ours" --identity=none
+expect_refused 'auto, require or none' --identity=perhaps
+
+say "a rendezvous outside the job asks the same"
+at=$(free_port)
+DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --nnodes=2 --rdzv-id="$mark" --lease=2 \
+    --secret-file="$work/ours" >"$work/daemon.out" 2>"$work/daemon.err" &
+pid[daemon]=$!
+outside() { # name, options…
+    local name=$1; shift
+    start "$name" --nnodes=2 --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" \
+        --rdzv-id="$mark" --lease=2 --join-timeout=10 "$@"
+}
+outside wrong --secret-file="$work/theirs" true
+join wrong 20
+expect_code 69
+outside one --secret-file="$work/ours" true
+outside two --secret-file="$work/ours" true
+expect_job 0
+join daemon 10
+expect_code 0
