@@ -97,25 +97,33 @@ class Job {
 
   private:
     // Nobody else can come to a job of one node. In others the secret is looked for while the rest
-    // starts; only where the job depends on it, it is waited for.
+    // starts; only where the job depends on it, it is waited for, and asked for by all.
     Result<> start_identity(const MeetingPoint& point) {
         if (plan_.max_nodes == 1) return {};
         secrets_.emplace(loop_, files_,
                          rendezvous::IdentityConfig{identity_mode(plan_.identity.choice),
                                                     input_.secret, plan_.ledger.directory});
-        const bool needed = plan_.identity.choice == IdentityChoice::require;
-        std::optional<Result<>> known;
-        secrets_->look([this, &known, needed, leads = point.leads](const Result<std::string>& found) {
-            if (needed)
+        if (plan_.identity.choice == IdentityChoice::require) {
+            std::optional<Result<>> known;
+            secrets_->look([&known](const Result<std::string>& found) {
                 known = found ? Result<>() : found.error();
-            else if (leads && !found)
-                say(Note::Level::warn,
-                    "anybody who reaches this node's port may join, read or stop "
-                    "the job: " +
-                        found.error().sentence());
-        });
-        while (needed && !known) run_one();
-        return needed ? *known : Result<>();
+            });
+            while (!known) run_one();
+            if (!*known) return *known;
+        }
+        if (point.leads)
+            secrets_->look([this](const Result<std::string>& found) { say_identity(found); });
+        return {};
+    }
+
+    void say_identity(const Result<std::string>& found) {
+        if (!found)
+            say(Note::Level::warn,
+                "anybody who reaches this node's port may join, read or stop the "
+                "job: " +
+                    found.error().sentence());
+        else if (!found->empty())
+            say(Note::Level::debug, "nodes prove by " + *found + " that they are of this user");
     }
 
     Result<> start_service(std::optional<boost::asio::ip::tcp::acceptor> listener) {

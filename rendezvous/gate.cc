@@ -219,6 +219,10 @@ Gate::Gate(Secrets* secrets, Config config, Log log, Admit admit)
 
 Gate::~Gate() { close(); }
 
+void Gate::prepare() {
+    if (state_->secrets) state_->secrets->own([](const Result<OwnSecret>&) {});
+}
+
 void Gate::take(Link::Socket socket) { state_->take(std::move(socket)); }
 
 void Gate::close() { state_->close(); }

@@ -43,6 +43,8 @@ class Gate {
     Gate(const Gate&) = delete;
     Gate& operator=(const Gate&) = delete;
 
+    // Has the secret looked up, which would else wait for the first caller.
+    void prepare();
     void take(Link::Socket socket);
     void close();  // puts all out
 

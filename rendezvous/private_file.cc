@@ -53,9 +53,12 @@ Result<> check(const std::string& path, int file) {
     return {};
 }
 
-bool write_all(int file, const std::string& text) {
-    return ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-           ::fsync(file) == 0;
+// Closed before anybody can find it, which on a network file system means that all can read it.
+Result<> write_all(const std::string& name, int number, const std::string& text) {
+    const bool written =
+        ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    if ((::close(number) == 0) & written) return {};
+    return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
 }
 
 }  // namespace
@@ -80,13 +83,12 @@ Result<std::string> read_private_file(const std::string& path, Links links) {
 
 Result<> create_private_file(const std::string& path, const std::string& text) {
     std::string name = path + ".XXXXXX";
-    const File file(::mkostemp(name.data(), O_CLOEXEC));  // mode 0600
-    if (file.number() < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
-    int failed = 0;
-    if (!write_all(file.number(), text + "\n") || ::link(name.c_str(), path.c_str()) != 0)
-        failed = errno;
+    const int number = ::mkostemp(name.data(), O_CLOEXEC);  // mode 0600
+    if (number < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
+    const auto written = write_all(name, number, text + "\n");
+    const int failed = written && ::link(name.c_str(), path.c_str()) != 0 ? errno : 0;
     ::unlink(name.c_str());
-    if (failed == 0) return {};
+    if (!written || failed == 0) return written;
     return Error(failed == EEXIST ? ErrorCode::exists : ErrorCode::unavailable,
                  path + ": " + ::strerror(failed));
 }

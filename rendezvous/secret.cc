@@ -1,6 +1,7 @@
 #include "rendezvous/secret.h"
 
 #include <openssl/crypto.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
@@ -46,7 +47,9 @@ Result<std::string> long_enough(std::string secret, const std::string& where) {
 // once, so that whoever leads the job uses the same.
 Result<std::string> folder_secret(const std::string& path) {
     auto found = read_private_file(path, Links::refuse);
-    if (!found && found.error().code() == ErrorCode::not_found) {
+    const bool cut = found && found->size() < kLeastSecret;  // the host crashed while it was made
+    if (cut) ::unlink(path.c_str());
+    if (cut || (!found && found.error().code() == ErrorCode::not_found)) {
         const auto made = create_private_file(path, random_secret());
         if (!made && made.error().code() != ErrorCode::exists) return made.error();
         found = read_private_file(path, Links::refuse);

@@ -314,6 +314,7 @@ Service::~Service() {
 }
 
 void Service::start() {
+    state_->gate.prepare();
     state_->accept();
     state_->perform(state_->machine.start());
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Four agents on this machine, 2 workers each: time from launching all to the last worker in main(), then, after one worker has
 failed, from just before its exit to the last of the 8 new ones in main(). ddprun writes its ledger to a folder on a local disk
-($BENCH_DISK, default /var/tmp); what that costs is printed apart: the same once more with a ledger in memory, subtracted."""
+($BENCH_DISK, default /var/tmp), and its nodes prove their identity by a secret in that folder. What either costs is printed
+apart: the same once more with a ledger in memory (and a secret file), and once more without identity, subtracted."""
 import os
 import shutil
 import tempfile
@@ -35,12 +36,18 @@ def one_job(name):
     if name != "ddprun":
         return times_of_job(name)
     disk = tempfile.mkdtemp(prefix="bench-ledger-", dir=os.environ.get("BENCH_DISK", "/var/tmp"))
+    secret = os.path.join(disk, "secret")
+    with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+        file.write("a secret of the benchmark's nodes")
     try:
-        found = times_of_job(name, [f"--ledger=directory:{disk}"])
+        found = times_of_job(name, [f"--ledger=directory:{disk}/one"])
+        unproved = times_of_job(name, [f"--ledger=directory:{disk}/two", "--identity=none"])
+        memory = times_of_job(name, ["--ledger=memory", f"--secret-file={secret}"])
     finally:
         shutil.rmtree(disk, ignore_errors=True)
-    memory = times_of_job(name, ["--ledger=memory"])
-    return found | {key.replace("(ms)", "ledger's share (ms)"): found[key] - memory[key] for key in memory}
+    for share, without in (("ledger's", memory), ("identity's", unproved)):
+        found |= {key.replace("(ms)", f"{share} share (ms)"): found[key] - without[key] for key in without}
+    return found
 
 
 def measure(options):

@@ -53,6 +53,13 @@ TEST(OptionValues, HostPort) {
         sentence(read_host_port("10.0.0.1 10.1.0.1:29500")).starts_with("more than one address"));
 }
 
+TEST(OptionValues, Identity) {
+    EXPECT_EQ(*read_identity("auto"), IdentityChoice::automatic);
+    EXPECT_EQ(*read_identity("require"), IdentityChoice::require);
+    EXPECT_EQ(*read_identity("none"), IdentityChoice::none);
+    EXPECT_FALSE(read_identity("perhaps"));
+}
+
 TEST(OptionValues, PortsAndLedger) {
     EXPECT_EQ(*read_port_range("20000-20003"), (PortRange{20000, 20003}));
     EXPECT_EQ(*read_port_range("7010"), (PortRange{7010, 7010}));

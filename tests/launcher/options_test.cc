@@ -66,7 +66,8 @@ TEST(Options, FieldsAreFilled) {
         "is_host=0 --max-restarts 3 "
         "--role X: --no-python --log-dir logs -t 3 --local-ranks-filter 0,1 --local-addr 10.0.0.1 "
         "--master-addr m "
-        "--master-port 29500 --ports=20000-20003 --ledger=memory --lease 20 --join-timeout=60 "
+        "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
+        "require --lease 20 --join-timeout=60 "
         "--last-call 5 "
         "--shutdown-timeout 8 --crash-loop 0 --python /p --no-label -q p");
     EXPECT_EQ(options.node_rank, 1);
@@ -85,6 +86,8 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.master_port, 29500);
     EXPECT_EQ(options.ports, (PortRange{20000, 20003}));
     EXPECT_EQ(options.ledger->kind, LedgerChoice::Kind::memory);
+    EXPECT_EQ(options.secret_file, "/s");
+    EXPECT_EQ(options.identity, IdentityChoice::require);
     EXPECT_EQ(options.lease, milliseconds(20'000));
     EXPECT_EQ(options.join_timeout, milliseconds(60'000));
     EXPECT_EQ(options.last_call, milliseconds(5000));

@@ -152,6 +152,18 @@ TEST(Secrets, TheLedgersFolderComesAfterMunge) {
     EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+// What a crash of the host has left empty is made anew.
+TEST(Secrets, ACutFileOfTheFolderIsMadeAnew) {
+    Programs programs;
+    programs.no_munge();
+    Folder folder;
+    ASSERT_TRUE(create_private_file(folder / "secret", ""));
+    Node node({IdentityMode::automatic, "", folder / "."});
+    const auto own = node.own();
+    ASSERT_TRUE(own) << own.error();
+    EXPECT_GE(own->secret.size(), 32u);
+}
+
 // A file that others can read, or that somebody else has put there, is no secret; and one that is
 // not there may mean that the folder is not shared.
 TEST(Secrets, AFolderThatIsNotOursAloneIsRefused) {
