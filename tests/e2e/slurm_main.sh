@@ -19,6 +19,9 @@ if ! "$slurmlab" up 4 >"$work/up.out" 2>&1; then
 fi
 up=yes
 cd "$work" # the ledger's folder is made in the working directory
+mkdir "$work/no-munge"
+printf '#!/bin/sh\nexit 6\n' | tee "$work/no-munge/munge" >"$work/no-munge/unmunge"
+chmod +x "$work"/no-munge/*
 
 # Runs a command on the login node to its end: seconds, command… Sets code.
 lab() {
@@ -37,6 +40,18 @@ expect_code 0
 calm=$(checksum_of "$work/run.out" "$work/run.err")
 [[ -n $calm ]] || fail "no checksum was printed"
 expect_nothing_left
+
+say "the nodes prove by MUNGE that they are of one user, without an option"
+rm -rf "$work/.ddprun"
+lab 60 srun -N4 "$ddprun" --verbose --identity=require true
+expect_code 0
+expect_in "$work/run.err" 'nodes prove by MUNGE'
+[[ -z $(find "$work/.ddprun" -name 'secret*') ]] || fail "a secret lies in the ledger's folder"
+
+say "where munged does not run, the ledger's folder has the secret"
+lab 60 srun -N4 env PATH="$work/no-munge:$PATH" "$ddprun" --verbose --identity=require true
+expect_code 0
+expect_in "$work/run.err" "nodes prove by a file in the ledger's folder"
 
 say "the third node's first worker crashes, all eight start again"
 lab 60 srun -N4 "${job[@]}" --snapshot-dir "$work/crash" "${crash[@]}"
