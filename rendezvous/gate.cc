@@ -120,10 +120,7 @@ void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& ow
     const auto found = callers.find(id);
     if (found == callers.end()) return;
     Caller& caller = found->second;
-    if (!own) {
-        log({Note::Level::error, own.error().sentence()});
-        return refuse(id, own.error().sentence());
-    }
+    if (!own) return refuse(id, own.error().sentence());
     if (own->secret.empty()) return pass(id, opening.message);
     const auto* hello = std::get_if<Hello>(&opening.message);
     if (!hello) return garbage(id, Error(ErrorCode::malformed, "does not begin with a Hello"));
