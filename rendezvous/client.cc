@@ -195,7 +195,8 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
     error_code cancelled;
     co_await answered.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     if (phase != Phase::calling || !link) co_return;
-    note(link->peer() + " does not answer");
+    // A try that the deadline has cut short says less than the one before it.
+    if (goes_on() || last_try.empty()) note(link->peer() + " does not answer");
     link->drop();
     link.reset();
 }

@@ -66,8 +66,7 @@ struct Peer {
             if (answer) link->send(encode(*answer));
         };
         handlers.on_end = [this](const Error&) { ended = true; };
-        link =
-            std::make_shared<Link>(std::move(socket), kNodeFrameLimit, handlers);
+        link = std::make_shared<Link>(std::move(socket), kNodeFrameLimit, handlers);
         link->start(Duration{0});
     }
     ~Peer() {
