@@ -54,18 +54,6 @@ Note::Level least_level(const Plan& plan, bool leads) {
     return leads ? Note::Level::info : Note::Level::warn;  // one node tells the story of the job
 }
 
-rendezvous::IdentityMode identity_mode(IdentityChoice choice) {
-    switch (choice) {
-        case IdentityChoice::automatic:
-            return rendezvous::IdentityMode::automatic;
-        case IdentityChoice::require:
-            return rendezvous::IdentityMode::require;
-        case IdentityChoice::none:
-            return rendezvous::IdentityMode::none;
-    }
-    return rendezvous::IdentityMode::automatic;
-}
-
 int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
 
 class Job {
@@ -96,14 +84,15 @@ class Job {
     }
 
   private:
-    // Nobody else can come to a job of one node. In others the secret is looked for while the rest
-    // starts; only where the job depends on it, it is waited for, and asked for by all.
+    // Nobody else can come to a job of one node that leads itself. In others the secret is looked
+    // for while the rest starts; only where the job depends on it, it is waited for, and asked for
+    // by all.
     Result<> start_identity(const MeetingPoint& point) {
-        if (plan_.max_nodes == 1) return {};
-        secrets_.emplace(loop_, files_,
-                         rendezvous::IdentityConfig{identity_mode(plan_.identity.choice),
-                                                    input_.secret, plan_.ledger.directory});
-        if (plan_.identity.choice == IdentityChoice::require) {
+        if (plan_.max_nodes == 1 && point.leads) return {};
+        secrets_.emplace(
+            loop_, files_,
+            rendezvous::IdentityConfig{plan_.identity.mode, input_.secret, plan_.ledger.directory});
+        if (plan_.identity.mode == rendezvous::IdentityMode::require) {
             std::optional<Result<>> known;
             secrets_->look([&known](const Result<std::string>& found) {
                 known = found ? Result<>() : found.error();

@@ -146,10 +146,8 @@ Result<LedgerChoice> read_ledger(std::string_view text) {
     return LedgerChoice{Kind::directory, std::move(path)};
 }
 
-Result<IdentityChoice> read_identity(std::string_view text) {
-    if (text == "auto") return IdentityChoice::automatic;
-    if (text == "require") return IdentityChoice::require;
-    if (text == "none") return IdentityChoice::none;
+Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
+    if (const auto mode = rendezvous::read_identity_mode(text)) return *mode;
     return wrong("give auto, require or none");
 }
 

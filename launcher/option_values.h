@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "rendezvous/identity_mode.h"
 #include "rendezvous/store/network.h"
 
 namespace ddprun::launcher {
@@ -55,13 +56,6 @@ struct LedgerChoice {
     bool operator==(const LedgerChoice&) const = default;
 };
 
-// --identity=auto|require|none: whether nodes prove to each other that they are of this job's user.
-enum class IdentityChoice {
-    automatic,  // where there is a secret to prove it by
-    require,    // rather no job than without
-    none,
-};
-
 // --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
 struct RestartLimit {
     bool automatic = true;
@@ -100,7 +94,7 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text);
 Result<HostPort> read_host_port(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
 Result<LedgerChoice> read_ledger(std::string_view text);
-Result<IdentityChoice> read_identity(std::string_view text);
+Result<rendezvous::IdentityMode> read_identity(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);

@@ -44,7 +44,7 @@ struct Options {
     std::optional<PortRange> ports;
     std::optional<LedgerChoice> ledger;
     std::optional<std::string> secret_file;
-    std::optional<IdentityChoice> identity;
+    std::optional<rendezvous::IdentityMode> identity;
 
     // When it fails, and how long things may take.
     std::optional<RestartLimit> max_restarts;

@@ -192,9 +192,9 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_slots(plan, options, allocation, host)) return *error;
     plan.local_addr = options.local_addr;
     plan_ledger(plan, options, allocation, host);
-    plan.identity = {options.identity.value_or(IdentityChoice::automatic),
+    plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
-    if (plan.identity.choice == IdentityChoice::none && options.secret_file)
+    if (plan.identity.mode == rendezvous::IdentityMode::none && options.secret_file)
         return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
     plan.max_restarts = options.max_restarts.value_or(
         host.called_as_torchrun ? RestartLimit{false, 0} : RestartLimit{});

@@ -53,7 +53,7 @@ struct Ledger {
 
 // By what nodes prove that they are of this job's user (design 4.1).
 struct Identity {
-    IdentityChoice choice = IdentityChoice::automatic;
+    rendezvous::IdentityMode mode = rendezvous::IdentityMode::automatic;
     std::string secret_file;  // empty: not given
 };
 

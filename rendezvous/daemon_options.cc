@@ -21,11 +21,17 @@ command line says, as its first node brings it.
 On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnodes=1.
 
   --listen=[ADDRESS:]PORT
-        Where to listen: an address of this host, 0.0.0.0 or [::] for all of them. Anybody who
-        reaches the port may join. Port 0: any free one. Default: 127.0.0.1:29400
+        Where to listen: an address of this host, 0.0.0.0 or [::] for all of them. Port 0: any
+        free one. Default: 127.0.0.1:29400
   --ledger=memory|directory:PATH
         Where generations are written down: in a folder for each run id below PATH, or nowhere.
         Default: memory
+  --secret-file=PATH
+        A file with the secret that all nodes were given (--secret-file there too): who does not
+        have it may not join. Default: MUNGE, where it runs; it lets in this user's nodes alone
+  --identity=auto|require|none
+        auto: warn where there is no secret at all; require: do not serve then; none: ask for no
+        proof. Default: auto
   --serve-c10d
         Be the c10d store of PyTorch's own torchrun on the same port, for
         torchrun --rdzv-backend=c10d --rdzv-endpoint=ADDRESS:PORT
@@ -81,6 +87,28 @@ Result<> read_ledger(std::string_view text, DaemonOptions& options) {
     return wrong("--ledger", text, "memory or directory:PATH");
 }
 
+Result<> read_identity(std::string_view text, DaemonOptions& options) {
+    const auto mode = read_identity_mode(text);
+    if (!mode) return wrong("--identity", text, "auto, require or none");
+    options.identity = *mode;
+    return {};
+}
+
+Result<> read_secret_path(std::string_view text, DaemonOptions& options) {
+    options.secret_file = text;
+    if (text.empty()) return wrong("--secret-file", text, "a file");
+    return {};
+}
+
+using Reader = Result<> (*)(std::string_view value, DaemonOptions& options);
+Reader reader_of(std::string_view name) {
+    if (name == "--listen") return read_listen;
+    if (name == "--ledger") return read_ledger;
+    if (name == "--secret-file") return read_secret_path;
+    if (name == "--identity") return read_identity;
+    return nullptr;
+}
+
 bool* flag(std::string_view name, DaemonOptions& options) {
     if (name == "--serve-c10d") return &options.serve_c10d;
     if (name == "--help" || name == "-h") return &options.help;
@@ -101,16 +129,17 @@ Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& w
             *on = true;
             continue;
         }
-        if (name != "--listen" && name != "--ledger")
+        const Reader reader = reader_of(name);
+        if (!reader)
             return Error(ErrorCode::usage, "unknown option " + std::string(name) +
                                                "; see --help (what a job is like, its nodes say)");
         if (!has_value && i + 1 == words.size())
             return Error(ErrorCode::usage, std::string(name) + " needs a value");
         const std::string_view value = has_value ? words[i].substr(equals + 1) : words[++i];
-        const auto read =
-            name == "--listen" ? read_listen(value, options) : read_ledger(value, options);
-        if (!read) return read.error();
+        if (const auto read = reader(value, options); !read) return read.error();
     }
+    if (!options.secret_file.empty() && options.identity == IdentityMode::none)
+        return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
     return options;
 }
 

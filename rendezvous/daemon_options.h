@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "rendezvous/identity_mode.h"
 
 namespace ddprun::rendezvous {
 
@@ -17,6 +18,8 @@ struct DaemonOptions {
     std::string host = "127.0.0.1";  // an address to listen on, never a name
     std::uint16_t port = 29400;      // torchrun's; 0: any free one
     std::string ledger_root;         // a folder with one ledger a run in it; empty: memory
+    std::string secret_file;         // empty: not given
+    IdentityMode identity = IdentityMode::automatic;
     bool serve_c10d = false;
     bool help = false;  // print it and leave, whatever else was said
     bool version = false;

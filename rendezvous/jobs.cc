@@ -42,10 +42,11 @@ std::string range(const Limits& limits) {
 
 }  // namespace
 
-Jobs::Jobs(asio::io_context& loop, FileThread& files, std::string ledger_root, std::string version,
-           Log log)
+Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, std::string ledger_root,
+           std::string version, Log log)
     : loop_(loop),
       files_(files),
+      secrets_(secrets),
       ledger_root_(std::move(ledger_root)),
       version_(std::move(version)),
       log_(std::move(log)) {}
@@ -112,7 +113,7 @@ void Jobs::opened(const std::string& run_id, std::uint64_t number,
     job.ledger = std::move(*ledger);
     job.service = std::make_unique<Service>(
         loop_, std::nullopt, machine_config(job.first), *job.ledger, log_of(run_id),
-        [this, run_id](const Ending& ending) { ended(run_id, ending); });
+        [this, run_id](const Ending& ending) { ended(run_id, ending); }, &secrets_);
     job.service->start();
     for (Socket& socket : std::exchange(job.waiting, {})) job.service->adopt(std::move(socket));
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "rendezvous/file_thread.h"
+#include "rendezvous/secret.h"
 #include "rendezvous/service.h"
 
 namespace ddprun::rendezvous {
@@ -28,8 +29,9 @@ class Jobs {
     static constexpr std::size_t kMostJobs = 1024;
 
     // `ledger_root`: see ledger_folder() in daemon_options.h; empty: memory.
-    Jobs(boost::asio::io_context& loop, FileThread& files, std::string ledger_root,
-         std::string version, Log log);
+    // `secrets` outlives this; nodes prove that they have it, the same for all jobs.
+    Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets,
+         std::string ledger_root, std::string version, Log log);
     ~Jobs();  // cuts all connections
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
@@ -52,6 +54,7 @@ class Jobs {
 
     boost::asio::io_context& loop_;
     FileThread& files_;
+    Secrets& secrets_;
     std::string ledger_root_;
     std::string version_;
     Log log_;

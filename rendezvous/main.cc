@@ -18,6 +18,7 @@
 #include "rendezvous/daemon_options.h"
 #include "rendezvous/endpoint.h"
 #include "rendezvous/jobs.h"
+#include "rendezvous/secret.h"
 #include "rendezvous/store/server.h"
 
 namespace ddprun::rendezvous {
@@ -105,6 +106,16 @@ int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
     return 128 + signal;
 }
 
+Result<IdentityConfig> identity_of(const DaemonOptions& options) {
+    IdentityConfig identity;
+    identity.mode = options.identity;
+    if (options.secret_file.empty()) return identity;
+    auto secret = read_secret_file(options.secret_file);
+    if (!secret) return secret.error();
+    identity.secret = std::move(*secret);
+    return identity;
+}
+
 int run(const DaemonOptions& options) {
     ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more must not end the jobs
     raise_descriptor_limit();
@@ -116,7 +127,24 @@ int run(const DaemonOptions& options) {
     }
     const std::string here = place(acceptor->local_endpoint());
     FileThread files(loop);
-    Jobs jobs(loop, files, options.ledger_root, DDPRUN_VERSION, say);
+    auto identity = identity_of(options);
+    if (!identity) {
+        say({Note::Level::error, identity.error().sentence()});
+        return kUsage;
+    }
+    Secrets secrets(loop, files, std::move(*identity));
+    int code = 0;
+    secrets.look([&](const Result<std::string>& found) {
+        if (found) return;
+        if (options.identity == IdentityMode::require) {
+            say({Note::Level::error, found.error().sentence()});
+            code = kUnavailable;
+            return loop.stop();
+        }
+        say({Note::Level::warn, "anybody who reaches the port may join, read or stop a job: " +
+                                    found.error().sentence()});
+    });
+    Jobs jobs(loop, files, secrets, options.ledger_root, DDPRUN_VERSION, say);
     std::optional<store::Server> store;
     if (options.serve_c10d) {
         store::ServerOptions store_options;
@@ -125,7 +153,6 @@ int run(const DaemonOptions& options) {
     }
     std::optional<Endpoint> endpoint;
     endpoint.emplace(loop, std::move(*acceptor), services(jobs, store), say, Endpoint::Patience{});
-    int code = 0;
     asio::signal_set signals(loop, SIGTERM, SIGINT);
     signals.async_wait([&](error_code error, int signal) {
         if (error) return;

@@ -23,15 +23,10 @@
 #include <string>
 
 #include "rendezvous/file_thread.h"
+#include "rendezvous/identity_mode.h"
 #include "rendezvous/wire_identity.h"
 
 namespace ddprun::rendezvous {
-
-enum class IdentityMode {
-    automatic,
-    require,  // rather no job than none
-    none,     // ask for no proof, and follow who asks for none
-};
 
 struct IdentityConfig {
     IdentityMode mode = IdentityMode::automatic;

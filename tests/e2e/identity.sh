@@ -121,8 +121,7 @@ expect_refused 'auto, require or none' --identity=perhaps
 
 say "a rendezvous outside the job asks the same"
 at=$(free_port)
-DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --nnodes=2 --rdzv-id="$mark" --lease=2 \
-    --secret-file="$work/ours" >"$work/daemon.out" 2>"$work/daemon.err" &
+DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --secret-file="$work/ours" >"$work/daemon.out" 2>"$work/daemon.err" &
 pid[daemon]=$!
 outside() { # name, options…
     local name=$1; shift
@@ -134,6 +133,11 @@ join wrong 20
 expect_code 69
 outside one --secret-file="$work/ours" true
 outside two --secret-file="$work/ours" true
-expect_job 0
+for name in one two; do
+    join "$name" 30
+    expect_code 0
+done
+kill "${pid[daemon]}"
 join daemon 10
 expect_code 0
+expect_nothing_left

@@ -54,9 +54,9 @@ TEST(OptionValues, HostPort) {
 }
 
 TEST(OptionValues, Identity) {
-    EXPECT_EQ(*read_identity("auto"), IdentityChoice::automatic);
-    EXPECT_EQ(*read_identity("require"), IdentityChoice::require);
-    EXPECT_EQ(*read_identity("none"), IdentityChoice::none);
+    EXPECT_EQ(*read_identity("auto"), rendezvous::IdentityMode::automatic);
+    EXPECT_EQ(*read_identity("require"), rendezvous::IdentityMode::require);
+    EXPECT_EQ(*read_identity("none"), rendezvous::IdentityMode::none);
     EXPECT_FALSE(read_identity("perhaps"));
 }
 

@@ -87,7 +87,7 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.ports, (PortRange{20000, 20003}));
     EXPECT_EQ(options.ledger->kind, LedgerChoice::Kind::memory);
     EXPECT_EQ(options.secret_file, "/s");
-    EXPECT_EQ(options.identity, IdentityChoice::require);
+    EXPECT_EQ(options.identity, rendezvous::IdentityMode::require);
     EXPECT_EQ(options.lease, milliseconds(20'000));
     EXPECT_EQ(options.join_timeout, milliseconds(60'000));
     EXPECT_EQ(options.last_call, milliseconds(5000));

@@ -117,7 +117,7 @@ TEST(Plan, LedgerOfAJob) {
 
 // A secret that is not to be used is a contradiction, not a preference.
 TEST(Plan, IdentityOfAJob) {
-    EXPECT_EQ(plan({}, step(2))->identity.choice, IdentityChoice::automatic);
+    EXPECT_EQ(plan({}, step(2))->identity.mode, rendezvous::IdentityMode::automatic);
     EXPECT_EQ(plan({"--secret-file=/s"}, step(2))->identity.secret_file, "/s");
     EXPECT_THAT(plan({"--secret-file=/s", "--identity=none"}, step(2)).error().sentence(),
                 HasSubstr("leave one of them out"));

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 struct Daemon {
     explicit Daemon(const std::string& ledger_root = "")
-        : files(loop), jobs(loop, files, ledger_root, "0.1.0", lines.log()) {
+        : files(loop), secrets(loop, files, {}), jobs(loop, files, secrets, ledger_root, "0.1.0", lines.log()) {
         tcp::acceptor acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
         Endpoint::Services services;
@@ -31,6 +31,7 @@ struct Daemon {
     asio::io_context loop;
     Lines lines;
     FileThread files;
+    Secrets secrets;
     Jobs jobs;
     std::uint16_t port = 0;
     std::optional<Endpoint> endpoint;

@@ -59,7 +59,7 @@ TEST(Opening, SaysWhatIsWrongWithAStranger) {
               "begins with \"\\x16\\x03\\x01\\x22\", which is none of ours");
     EXPECT_THAT(wrong("DDPRUN\x02\n"), HasSubstr("DDPRUN\\x02\\x0a"));
     EXPECT_EQ(wrong("DDPRUN\x01\n\x00\x01\x00\x01"sv),
-              "begins with a message of 65537 bytes (limit 65536)");
+              "begins with a message of 65537 bytes (limit 4096)");
     EXPECT_THAT(wrong("DDPRUN\x01\n\x00\x00\x00\x05"
                       "abcde"sv),
                 HasSubstr("says ToLeader: "));
