@@ -60,6 +60,10 @@ struct StoreContact {  // a worker has connected to this generation's store (onl
                        // node)
     Generation generation;
 };
+// The answer to CheckLedger: whether that entry of that leader stands in this node's ledger.
+struct LedgerChecked {
+    bool shared = false;
+};
 struct SignalCame {
     int signal = 0;
 };
@@ -67,7 +71,7 @@ struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                            WorkerExited, Swept, KeeperDied, KeeperBack, WorkerProgress,
-                           StoreContact, SignalCame, Tick>;
+                           StoreContact, LedgerChecked, SignalCame, Tick>;
 
 // ---- effects
 
@@ -77,9 +81,28 @@ using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted
 struct Connect {
     Time deadline;
     rendezvous::Hello hello;
-    std::string address;  // where an Elsewhere pointed; empty: the endpoint
+    std::string address;  // whom to call; empty: the endpoint
     std::uint16_t port = 0;
+    bool once = false;  // LinkLost as soon as that one has refused; else again and again
+    bool self = false;  // this node leads: to its own service
     bool operator==(const Connect&) const = default;
+};
+// This node's own turn has come: its service is to lead. Comes before the Connect to it.
+struct Lead {
+    rendezvous::Peer self;
+    bool operator==(const Lead&) const = default;
+};
+// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers.
+struct LeaderHeard {
+    rendezvous::Peer leader;
+    bool operator==(const LeaderHeard&) const = default;
+};
+// Look whether the ledger that this node would lead with has the entry that this leader wrote:
+// answered by LedgerChecked.
+struct CheckLedger {
+    EntryNumber entry;
+    rendezvous::NodeId leader;
+    bool operator==(const CheckLedger&) const = default;
 };
 struct SendMessage {
     rendezvous::ToLeader message;
@@ -122,8 +145,8 @@ struct Exit {
     bool operator==(const Exit&) const = default;
 };
 
-using Effect = std::variant<Connect, SendMessage, SetDeadline, OpenStore, Spawn, SignalWorkers,
-                            Sweep, CloseStore, Exit, Note>;
+using Effect = std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline,
+                            OpenStore, Spawn, SignalWorkers, Sweep, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

@@ -15,18 +15,6 @@ struct Overload : F... {
     using F::operator()...;
 };
 
-constexpr double kLeaderless =
-    2.0;  // leases without a leader, once there was one, until a node gives up
-
-Ending unavailable(std::string sentence) {
-    return {.verdict = Verdict::unavailable,
-            .code = 69,
-            .sentence = std::move(sentence),
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
-}
-
 Ending stopped_by(int signal) {
     return {.verdict = Verdict::user_signal,
             .code = 128 + signal,
@@ -77,6 +65,7 @@ Effects Machine::step(Time now, const Event& event) {
                  [&](const KeeperBack&) { s.keeper_alive = true; },
                  [&](const WorkerProgress& e) { s.on_progress(now, e); },
                  [&](const StoreContact& e) { s.on_contact(now, e); },
+                 [&](const LedgerChecked& e) { s.on_ledger_checked(now, e.shared); },
                  [&](const SignalCame& e) { s.on_signal(now, e.signal); }, [&](const Tick&) {}},
         event);
     if (s.phase != Phase::finished) s.on_tick(now);
@@ -95,60 +84,29 @@ Snapshot Machine::snapshot() const {
             .workers_alive = s.running ? s.running->slots - s.running->exited : 0};
 }
 
-// Before the first welcome the join timeout counts; later a leader that does not come back within
-// two leases is lost.
-Duration Machine::State::patience() const {
-    if (!was_welcomed) return config.join_timeout;
-    return Duration(
-        static_cast<Duration::rep>(static_cast<double>(lease.lease().count()) * kLeaderless));
-}
-
-void Machine::State::connect(Time now) {
-    welcomed = false;
-    lease.disconnected();
-    effects.push_back(Connect{std::max(lost_since + patience(), now),
-                              rendezvous::Hello{config.run_id, config.node, config.version,
-                                                config.requeue, config.limits},
-                              {},
-                              0});
-}
-
-void Machine::State::link_up(const LinkUp& up) {
-    if (config.offer.address.empty()) config.offer.address = up.local_address;
-}
-
-void Machine::State::link_lost(Time now, const std::string& sentence) {
-    if (welcomed) {
-        lost_since = now;
-        note(Note::Level::warn,
-             "the link to the rendezvous is lost: " + sentence + "; calling again");
-    } else if (now - lost_since >= patience()) {
-        return leave(now,
-                     unavailable(was_welcomed ? "the rendezvous has been lost for " +
-                                                    to_text(now - lost_since) + ": " + sentence
-                                              : sentence + " (--rdzv-endpoint, --join-timeout)"));
-    }
-    connect(now);
-}
-
 void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
     std::visit(Overload{[&](const rendezvous::Welcome& m) { on_welcome(now, m); },
                         [&](const rendezvous::Ack& m) { on_ack(now, m); },
                         [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
-                        [&](const rendezvous::Parked& m) { note(Note::Level::info, m.sentence); },
+                        [&](const rendezvous::Parked& m) {
+                            caller.learn(m.order);
+                            note(Note::Level::info, m.sentence);
+                        },
                         [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
                         [&](const rendezvous::Stop& m) { on_stop(now, m); },
                         [&](const rendezvous::Finished& m) { leave(now, m.ending); },
-                        [&](const rendezvous::Refused& m) {
-                            leave(now,
-                                  unavailable("the rendezvous refused this node: " + m.sentence));
-                        }},
+                        [&](const rendezvous::Refused& m) { on_refused(now, m); },
+                        [](const rendezvous::Standing&) {}},  // of a call of the service's
                message);
 }
 
 void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     lease.welcomed(now, welcome);
     welcomed = was_welcomed = true;
+    call.reset();
+    call_at = kNever;
+    caller.led_by(welcome.at);
+    caller.learn(welcome.order);
     send(rendezvous::Join{config.offer, next_beat(now)});
     if (signal) send(rendezvous::StopAsked{*signal, "signal " + std::to_string(*signal)});
     if (!running) return;
@@ -160,6 +118,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
 void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     const auto result = lease.ack(now, ack);
     if (!result.accepted) return;
+    heard_leader(now, ack);
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
     if (running && ack.over >= running->assignment.generation) {
@@ -187,15 +146,9 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
                  (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
         return beat(now);
     }
+    if (!caller.order().empty()) caller.learn(assigned.assignment);
     start_workers(assigned, *deadline);
     beat(now);
-}
-
-void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {
-    connect(now);
-    auto& connect_effect = std::get<Connect>(effects.back());
-    connect_effect.address = elsewhere.address;
-    connect_effect.port = elsewhere.port;
 }
 
 void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
@@ -231,12 +184,6 @@ void Machine::State::leave(Time now, Ending with) {
     }
 }
 
-void Machine::State::check_link(Time now) {
-    if (welcomed && lease.next_beat() != kNever &&
-        now - lease.silent_since() >= share(lease.lease(), rendezvous::LeaseMember::kSilence))
-        link_lost(now, "no answer for " + to_text(now - lease.silent_since()));
-}
-
 void Machine::State::expire(Time now) {
     if (!running || now < deadline() || running->sweeping) return;
     note(Note::Level::warn,
@@ -255,12 +202,13 @@ void Machine::State::on_tick(Time now) {
     if (now >= signal_answer_by) leave(now, stopped_by(*signal));
     if (phase == Phase::finished) return;
     check_link(now);
+    if (now >= call_at) place_call(now);
     if (welcomed && now >= lease.next_beat()) beat(now);
 }
 
 Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
-    Time next = signal_answer_by;
+    Time next = std::min(signal_answer_by, call_at);
     if (welcomed && lease.next_beat() != kNever) {
         next = std::min(
             {next, lease.next_beat(),

@@ -5,7 +5,9 @@
 //        ──over/Finished──▶ └──Finished, Refused, join timeout──▶ finished
 //
 // It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats,
-// echoes, the deadline; that half lives in lease_member.h. Total, deterministic. Thread: the
+// echoes, the deadline; that half lives in lease_member.h. And it is the node's half of succession
+// (rule 10): whom to call when the leader is lost, and when to lead itself; rendezvous/succession.h
+// knows the order. Total, deterministic. Thread: the
 // loop's; owned by the runner (or the simulator).
 #pragma once
 
@@ -25,6 +27,8 @@ struct MachineConfig {
     int requeue = 0;
     std::string version;
     rendezvous::Limits limits{};  // for a rendezvous outside the job
+    bool leads = false;     // this node's service leads at the start
+    bool may_lead = false;  // later too, if the leader is lost and the ledger proves to be shared
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};

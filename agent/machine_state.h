@@ -1,5 +1,6 @@
-// The insides of the agent machine, shared by its two sources and nobody else: machine.cc (the link
-// and the lease) and workers.cc (starting, watching and stopping the workers).
+// The insides of the agent machine, shared by its sources and nobody else: calls.cc (finding a
+// leader), machine.cc (what it says, and the lease) and workers.cc (starting, watching and stopping
+// the workers).
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 #include "agent/machine.h"
 #include "agent/stop_ladder.h"
 #include "rendezvous/lease_member.h"
+#include "rendezvous/succession.h"
 
 namespace ddprun::agent {
 
@@ -30,8 +32,18 @@ struct Running {
     Time all_in_contact = kNever;
 };
 
+inline rendezvous::Ending unavailable(std::string sentence) {
+    return {.verdict = rendezvous::Verdict::unavailable,
+            .code = 69,
+            .sentence = std::move(sentence),
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
+}
+
 struct Machine::State {
-    State(MachineConfig c, Time now) : config(std::move(c)), lost_since(now) {}
+    State(MachineConfig c, Time now)
+        : config(std::move(c)), lost_since(now), caller(config.node), ledger_shared(config.leads) {}
 
     MachineConfig config;
     Phase phase = Phase::joining;
@@ -39,29 +51,42 @@ struct Machine::State {
     bool welcomed = false, was_welcomed = false;
     bool keeper_alive = true;
     Time lost_since;  // since when there is no leader
+    rendezvous::Caller caller;
+    std::optional<rendezvous::Caller::Call> call;  // the leader is lost; whom we call now
+    Time call_at = kNever;                         // we wait before that call
+    bool ledger_shared;                            // who leads at the start has made it
+    bool checking = false, said_not_shared = false;
+    Time check_at = kLongAgo;  // when to look at the ledger again
     std::optional<Running> running;
     std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
     std::optional<int> signal;                 // a user's signal that the leader was told of
     Time signal_answer_by = kNever;
     Effects effects;
 
-    // machine.cc: the link and the lease
+    // calls.cc: finding a leader, and leading
     void connect(Time now);
     void link_lost(Time now, const std::string& sentence);
     void link_up(const LinkUp& up);
+    void search(Time now);
+    void place_call(Time now);
+    void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
+    void on_refused(Time now, const rendezvous::Refused& refused);
+    void heard_leader(Time now, const rendezvous::Ack& ack);
+    void on_ledger_checked(Time now, bool shared);
+    void check_link(Time now);
+    Duration patience() const;
+
+    // machine.cc: the link and the lease
     void on_message(Time now, const rendezvous::ToNode& message);
     void on_welcome(Time now, const rendezvous::Welcome& welcome);
     void on_ack(Time now, const rendezvous::Ack& ack);
     void on_assigned(Time now, const rendezvous::Assigned& assigned);
-    void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
     void on_stop(Time now, const rendezvous::Stop& stop);
     void on_signal(Time now, int signal);
     void expire(Time now);
     void on_tick(Time now);
-    void check_link(Time now);
     rendezvous::Beat next_beat(Time now);
     void beat(Time now);
-    Duration patience() const;
     Time next_deadline() const;
     void leave(Time now, rendezvous::Ending ending);
 
@@ -90,6 +115,8 @@ struct Machine::State {
     void send(rendezvous::ToLeader message) {
         if (welcomed) effects.push_back(SendMessage{std::move(message)});
     }
+    bool leads() const { return caller.leader() && caller.leader()->node == config.node; }
+    bool may_lead() const { return config.may_lead && ledger_shared; }
     void note(Note::Level level, std::string sentence) {
         effects.push_back(Note{level, std::move(sentence)});
     }

@@ -169,6 +169,8 @@ class Job {
         limits.max_restarts =
             plan_.max_restarts.automatic ? rendezvous::kAutoRestarts : plan_.max_restarts.count;
         limits.crash_loop = plan_.crash_loop;
+        limits.on_join = static_cast<rendezvous::OnJoin>(plan_.on_join);
+        limits.join_interval = plan_.join_interval;
         limits.order = plan_.expected_nodes;
         limits.times = {plan_.times.lease, plan_.times.join_timeout, plan_.times.last_call};
         return limits;

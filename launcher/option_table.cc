@@ -65,6 +65,13 @@ constexpr OptionRow kTable[] = {
     {"last-call", 0, "SECONDS", value, Group::meeting, false, "30",
      "How long to wait for more than MIN nodes at the first start"},
 
+    {"on-join", 0, "restart|wait|spare", value, Group::meeting, false, "restart",
+     "What becomes of a node that comes while fewer than MAX run: a larger world at the next "
+     "snapshot, a place in the next generation whenever that begins, or a spare for one that is "
+     "lost"},
+    {"join-interval", 0, "SECONDS", value, Group::meeting, false, "600",
+     "With --on-join=restart: how long such a node waits for a snapshot at the most"},
+
     {"max-restarts", 0, "N|auto", value, Group::failure, true, "auto (torchrun's: 0)",
      "Restarts after failures of workers, for the whole job. auto: 3, but none before the job has "
      "made progress, for "

@@ -158,6 +158,13 @@ Result<RestartLimit> read_restart_limit(std::string_view text) {
     return RestartLimit{false, *count};
 }
 
+Result<OnJoin> read_on_join(std::string_view text) {
+    if (text == "restart") return OnJoin::restart;
+    if (text == "wait") return OnJoin::wait;
+    if (text == "spare") return OnJoin::spare;
+    return wrong("not restart, wait or spare");
+}
+
 Result<StreamsPerRank> read_streams(std::string_view text) {
     StreamsPerRank result;
     if (text.find(':') == std::string_view::npos) {

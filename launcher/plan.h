@@ -96,6 +96,8 @@ struct Plan {
     Identity identity;
     RestartLimit max_restarts;
     int crash_loop = 3;  // 0: off
+    OnJoin on_join = OnJoin::restart;
+    std::chrono::milliseconds join_interval{600'000};
     Times times;
     WorkerCommand command;
     Output output;

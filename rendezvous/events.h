@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -37,9 +38,30 @@ struct LedgerCreated {
     LedgerEntry entry;     // what stands there (won, lost)
     std::string sentence;  // failed: why
 };
+// This service is to lead from now on: at the start, or because its node's own turn has come.
+struct Lead {
+    Peer self;  // where it is called
+};
+// Its own node has heard a leader elsewhere: an Ack came.
+struct LeaderHeard {
+    Peer leader;
+};
+// What became of a Call. Only what it says of the moment counts, so that a late one does no harm.
+struct Called {
+    enum class Outcome {
+        answered,   // by whom, stands in `standing`
+        refused,    // nobody listens on that port
+        reset,      // ended without an answer: proves nothing
+        no_answer,  // in time
+    };
+    NodeId node;
+    Outcome outcome = Outcome::no_answer;
+    Standing standing;
+};
 struct Tick {};  // the deadline of next_deadline() has come
 
-using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerCreated, Tick>;
+using Event =
+    std::variant<Came, ConnectionLost, LedgerRead, LedgerCreated, Lead, LeaderHeard, Called, Tick>;
 
 // ---- effects
 
@@ -61,13 +83,25 @@ struct CreateEntry {
     LedgerEntry entry;
     bool operator==(const CreateEntry&) const = default;
 };
+// Connect anew to that service, say Inquire, and tell what came of it, `within` at the latest.
+struct Call {
+    Peer peer;
+    Duration within;
+    bool operator==(const Call&) const = default;
+};
+// Keep a link to that service, which will lead after this one, for the keeper's last word; instead
+// of the one before. Nobody: keep none.
+struct Standby {
+    std::optional<Peer> peer;
+    bool operator==(const Standby&) const = default;
+};
 // The job has ended and everyone was told: the service flushes, then may be destroyed.
 struct Closed {
     Ending ending;
     bool operator==(const Closed&) const = default;
 };
 
-using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Closed, Note>;
+using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

@@ -10,7 +10,8 @@ namespace {
 constexpr double kConfirmedWithin =
     0.45;  // of a lease: how fresh a member's newest echo must be (rule 8)
 constexpr double kMembersAwaited =
-    0.6;  // of a lease: how long absent members are waited for (rule 8)
+    0.6;                         // of a lease: how long absent members are waited for (rule 8)
+constexpr double kEchoes = 0.8;  // of a lease, for the echoes after a takeover (rule 9)
 constexpr double kSilentOthers = 1.0;  // of a lease: rule 7 (c)
 
 std::string count(std::size_t number, const char* what) {
@@ -22,57 +23,44 @@ std::string text(Generation generation) { return std::to_string(generation.value
 }  // namespace
 
 void Machine::State::on_read(Time now, const LedgerRead& read) {
-    if (!read.entries.empty() && (!top || read.entries.back().number > top->number))
-        top = read.entries.back();
-    if (phase != Phase::reading) return;
-    phase = Phase::gathering;
-    gathering_since = now;
-    if (!top) return;
-    history.restarts = top->assignment.restarts;
-    history.progressed = top->progressed;
-    if (top->kind == LedgerEntry::Kind::end) {
-        ending = top->ending;
-        return close(now);
+    if (phase == Phase::creating || phase == Phase::ending || phase == Phase::closed) return;
+    ledger_asked = kNever;
+    read_at = now;
+    if (phase == Phase::reading) {
+        phase = Phase::gathering;
+        gathering_since = now;
     }
-    // What an earlier leader held cannot be known to go on; saying so is always safe.
-    over = std::max(over, newest());
-    next_cause = "the rendezvous started anew";
-    ack_all(now);
+    if (!read.entries.empty() && (!top || read.entries.back().number > top->number))
+        adopt(now, read.entries.back());
 }
 
 void Machine::State::on_created(Time now, const LedgerCreated& created) {
-    const bool end = phase == Phase::ending;
-    if (phase != Phase::creating && !end) return;
+    if (phase != Phase::creating && phase != Phase::ending) return;
+    // One that was asked for by an earlier activation says nothing of what this one has asked.
+    if (created.outcome == LedgerCreated::Outcome::won && created.entry.leader != identity) return;
+    ledger_asked = kNever;
     phase = Phase::gathering;
-    if (created.outcome == LedgerCreated::Outcome::failed) {
+    if (created.outcome == LedgerCreated::Outcome::failed)
         return ledger_failed(now, created.sentence);
-    }
     failing_since = kNever;
-    top = created.entry;
-    held.reset();
-    if (created.outcome == LedgerCreated::Outcome::lost) {
-        note(Note::Level::warn, "ledger entry " + std::to_string(top->number.value) +
-                                    " was written by " + top->leader.name + "; it is adopted");
-        over = std::max(over, newest());
-        if (top->kind == LedgerEntry::Kind::end) ending = top->ending;
+    if (created.entry.leader != identity) {
+        note(Note::Level::warn, "ledger entry " + std::to_string(created.entry.number.value) +
+                                    " was written by " + created.entry.leader.name +
+                                    "; it is adopted");
+        return adopt(now, created.entry);
     }
-    if (top->kind == LedgerEntry::Kind::end) return close(now);
-    if (created.outcome == LedgerCreated::Outcome::won) return on_won(now);
-    gathering_since = now;
-    ack_all(now);
+    // Ours, perhaps by an earlier try of which nobody knew.
+    top = created.entry;
+    if (top->kind != LedgerEntry::Kind::end) return on_won(now);
+    ending = top->ending;
+    close(now);
 }
 
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     const Duration patience = ending ? 2 * lease() : config.limits.times.join_timeout;
     failing_since = std::min(failing_since, now);
     if (now - failing_since > patience) {
-        if (!ending)
-            ending = Ending{.verdict = Verdict::unavailable,
-                            .code = 69,
-                            .sentence = "ledger: " + sentence,
-                            .first_failure = {},
-                            .first_failure_node = {},
-                            .consequences = 0};
+        if (!ending) ending = unavailable("ledger: " + sentence);
         return close(now);
     }
     retry_at = now + share(lease(), 0.1);
@@ -81,9 +69,15 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
 
 void Machine::State::on_won(Time now) {
     const Assignment& assignment = top->assignment;
-    held = Held{top->number, assignment, Lease(assignment.members, lease(), single()),
-                false,       false,      {}};
+    const bool taken_over = top->kind == LedgerEntry::Kind::takeover;
+    held = Held{top->number, assignment, Lease(assignment.members, lease(), single(), taken_over),
+                false,       taken_over, now};
     phase = Phase::running;
+    late_since = kNever;
+    if (taken_over) return take_over(now);
+    complete.clear();
+    progressed = false;
+    snapshot = -1;
     failure.reset();
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
@@ -103,18 +97,46 @@ void Machine::State::on_won(Time now) {
                                 count(assignment.members.size(), "node") + ", " +
                                 count(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop) return end_generation(now, "a stop was asked for", Note::Level::info);
+    announce(now);
+}
+
+void Machine::State::announce(Time now) {
+    const std::vector<Peer> order_now = order();
+    const std::string parked =
+        parked_sentence(static_cast<int>(held->assignment.members.size()), config.limits);
     for (auto& [id, node] : roster.nodes()) {
         if (!node.connected()) continue;
         if (held->lease.has(id))
             send_assigned(node, now);
         else
-            send(*node.session, Parked{"spare: generation " + text(assignment.generation) +
-                                       " runs without this node"});
+            send(*node.session, Parked{parked, order_now});
     }
 }
 
+// The same generation under this leader: nothing is extended until every member has echoed an Ack
+// sent from now on, for only then none listens to the leader before.
+void Machine::State::take_over(Time now) {
+    for (auto& [id, node] : roster.nodes()) {
+        node.acks.clear();
+        node.confirmed.reset();
+    }
+    for (const Member& member : top->assignment.members)
+        if (const NodeState* node = roster.find(member.node);
+            !node || roster.gone(member.node) || node->beat.floor >= newest())
+            return end_generation(now, "node " + member.node.name + " left during the takeover",
+                                  Note::Level::info);
+    note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
+    ack_all(now);
+    if (stop) stop_all(stop->signal, ending->sentence);
+    all_complete(now);
+}
+
 void Machine::State::expire(Time now) {
-    if (!holding() || !held->lease.expired(now)) return;
+    if (!holding()) return;
+    if (held->taken_over && !held->lease.granted() && now > held->since + share(lease(), kEchoes))
+        return end_generation(now, "not all nodes answered the takeover in time",
+                              Note::Level::warn);
+    if (!held->lease.expired(now)) return;
     const auto [node, at] = held->lease.slowest();
     end_generation(now,
                    "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
@@ -126,12 +148,13 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     if (!holding()) return;
     held->over = true;
     over = std::max(over, held->assignment.generation);
-    history.progressed |= held->progressed;
+    history.progressed |= progressed;
     next_cause = cause;
     note(level, cause + "; generation " + text(held->assignment.generation) + " ends");
     phase = Phase::gathering;
     gathering_since = now;
     since_min = kNever;
+    regrouping.reset();
     next_word = now + kFirstWord;
     ack_all(now);
 }
@@ -139,7 +162,8 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
 // Every node whose workers have all exited says so; when all have, the job has succeeded (or a
 // planned stop is done).
 void Machine::State::all_complete(Time now) {
-    if (held->complete.size() < held->assignment.members.size()) return;
+    if (complete.size() < held->assignment.members.size()) return;
+    if (regrouping) return end_generation(now, std::string(*regrouping), Note::Level::info);
     if (!stop)
         ending = Ending{.verdict = Verdict::succeeded,
                         .code = 0,
@@ -171,6 +195,7 @@ bool Machine::State::may_follow(Time now, bool& by_lease) const {
     const bool mine = held && held->assignment.generation == g;
     if (mine && (!held->over || now <= held->lease.safe_after())) return false;
     if (mine && held->lease.granted()) return by_lease = true;
+    if (now <= own_safe_after) return false;
     return std::any_of(top->assignment.members.begin(), top->assignment.members.end(),
                        [&](const Member& member) {
                            const NodeState* node = roster.find(member.node);
@@ -180,15 +205,20 @@ bool Machine::State::may_follow(Time now, bool& by_lease) const {
 }
 
 Time Machine::State::may_follow_at() const {
-    return held && held->over && held->lease.granted() && held->lease.safe_after() != kNever
-               ? held->lease.safe_after() + Duration{1}
-               : kNever;
+    const Time mine =
+        held && held->over && held->lease.granted() ? held->lease.safe_after() : kNever;
+    const Time own = own_safe_after > kLongAgo ? own_safe_after : kNever;
+    const Time at = std::min(mine, own);
+    return at == kNever ? kNever : at + Duration{1};
+}
+
+bool Machine::State::ready(Time now, const NodeState& node) const {
+    if (!node.connected() || roster.gone(node.id) || !node.idle()) return false;
+    return single() || (node.confirmed && now - *node.confirmed < share(lease(), kConfirmedWithin));
 }
 
 bool Machine::State::candidate(Time now, const NodeState& node) const {
-    if (!node.connected() || roster.gone(node.id) || !node.idle() || node.beat.floor < newest())
-        return false;
-    return single() || (node.confirmed && now - *node.confirmed < share(lease(), kConfirmedWithin));
+    return node.beat.floor >= newest() && ready(now, node);
 }
 
 std::vector<Candidate> Machine::State::candidates(Time now) const {
@@ -215,8 +245,9 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
 }
 
 // Rule 8: absent members of the last generation are waited for, unless they are gone; after the
-// lease alone has given the right, only those that are connected.
-Time Machine::State::members_awaited_until(const std::vector<Candidate>& here,
+// lease alone has given the right, only those that are connected. So is who waits to be taken in:
+// its vow is on its way, and without it the world would close without the node it was stopped for.
+Time Machine::State::members_awaited_until(Time now, const std::vector<Candidate>& here,
                                            bool by_lease) const {
     if (!top || top->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top->assignment.members) {
@@ -227,40 +258,49 @@ Time Machine::State::members_awaited_until(const std::vector<Candidate>& here,
             continue;
         return gathering_since + share(lease(), kMembersAwaited);
     }
+    for (const auto& [id, node] : roster.nodes())
+        if (node.beat.floor < newest() && ready(now, node))
+            return gathering_since + share(lease(), kMembersAwaited);
     return kLongAgo;
 }
 
 void Machine::State::lead(Time now) {
-    wake = holding() && held->lease.granted() && held->lease.held_until() != kNever
-               ? held->lease.held_until() + Duration{1}
-               : kNever;
     if (phase == Phase::closed) return closed(now);
-    if (phase != Phase::gathering) return;
-    if (now < retry_at) {
-        wake = std::min(wake, retry_at);
-        return;
+    if (holding() && held->lease.granted() && held->lease.held_until() != kNever)
+        wake_at(held->lease.held_until() + Duration{1});
+    if (holding() && !held->lease.granted())
+        wake_at(held->since + share(lease(), kEchoes) + Duration{1});
+    scan(now);
+    chase(now);
+    if (phase == Phase::running) return consider_late_joiners(now);
+    if (ledger_is_silent(now)) return;
+    if (phase == Phase::ending && ledger_asked != kNever) {  // everyone waits for it with us
+        if (now > ledger_asked + 2 * lease()) return close(now);
+        return wake_at(ledger_asked + 2 * lease() + Duration{1});
     }
+    if (phase != Phase::gathering) return;
+    inquire(now);
+    look_up_again(now);
+    if (now < retry_at) return wake_at(retry_at);
+    settle(now);
+    if (phase == Phase::gathering) follow(now);
+}
+
+// What follows the newest generation, as soon as it may be followed.
+void Machine::State::follow(Time now) {
     bool by_lease = false;
     if (!may_follow(now, by_lease)) {
-        wake = std::min(wake, may_follow_at());
+        if (may_follow_at() > now) wake_at(may_follow_at());
         // Without evidence nothing may be written; then the wait must have an end all the same.
         const Time give_up = gathering_since + config.limits.times.join_timeout + lease();
-        if (now < give_up) {
-            wake = std::min(wake, give_up);
-            return;
-        }
-        ending = Ending{.verdict = Verdict::unavailable,
-                        .code = 69,
-                        .sentence = "no member of generation " + text(newest()) + " came within " +
-                                    to_text(config.limits.times.join_timeout) +
-                                    ", so it cannot be known to have ended",
-                        .first_failure = {},
-                        .first_failure_node = {},
-                        .consequences = 0};
+        if (now < give_up) return wake_at(give_up);
+        ending = unavailable("no member of generation " + text(newest()) + " came within " +
+                             to_text(config.limits.times.join_timeout) +
+                             ", so it cannot be known to have ended");
         return close(now);
     }
     if (failure && !ending) decide_failure();
-    if (ending) return propose_end();
+    if (ending) return propose_end(now);
     gather(now, by_lease);
 }
 

@@ -4,8 +4,8 @@
 
 namespace ddprun::rendezvous {
 
-Lease::Lease(const std::vector<Member>& members, Duration lease, bool unlimited)
-    : lease_(lease), unlimited_(unlimited) {
+Lease::Lease(const std::vector<Member>& members, Duration lease, bool unlimited, bool taken_over)
+    : lease_(lease), unlimited_(unlimited), push_first_(taken_over) {
     for (const Member& member : members) confirmed_.emplace(member.node, kLongAgo);
     if (unlimited_) held_until_ = kNever;
 }
@@ -18,7 +18,8 @@ bool Lease::confirm(const NodeId& node, Time sent, Time now) {
     if (oldest == kLongAgo) return false;
     const Time before = held_until_;
     held_until_ = std::max(before, oldest + share(lease_, kHold));
-    return held_until_ > before && before > kLongAgo && before - now < share(lease_, kPushBelow);
+    if (before == kLongAgo) return push_first_;
+    return held_until_ > before && before - now < share(lease_, kPushBelow);
 }
 
 Time Lease::safe_after() const {

@@ -23,8 +23,10 @@ class Lease {
         0.45;  // less than this left before it grew: tell all at once
 
     Lease() = default;
-    // unlimited: a job of one node, which nobody else could train.
-    Lease(const std::vector<Member>& members, Duration lease, bool unlimited);
+    // unlimited: a job of one node, which nobody else could train. taken_over: its members run, and
+    // must hear of the first grant at once.
+    Lease(const std::vector<Member>& members, Duration lease, bool unlimited,
+          bool taken_over = false);
 
     // The member has echoed an Ack sent at `sent`. Returns true when the lease grew and all should
     // hear it at once.
@@ -44,7 +46,7 @@ class Lease {
   private:
     std::map<NodeId, Time> confirmed_;
     Duration lease_{};
-    bool unlimited_ = false;
+    bool unlimited_ = false, push_first_ = false;
     Time held_until_ = kLongAgo;
 };
 

@@ -10,10 +10,11 @@ constexpr std::size_t kBeatsRemembered = 60;  // three leases' worth
 }  // namespace
 
 void LeaseMember::welcomed(Time now, const Welcome& welcome) {
-    if (welcome.leader != leader_)
+    if (welcome.leader != leader_) {
         other_leader_heard_ = std::max(other_leader_heard_, leader_acked_);
+        leader_acked_ = kLongAgo;
+    }
     leader_ = welcome.leader;
-    leader_acked_ = kLongAgo;
     lease_ = welcome.times.lease;
     single_ = welcome.max_nodes == 1;
     connected_ = true;

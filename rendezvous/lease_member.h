@@ -47,6 +47,7 @@ class LeaseMember {
         return heard_;
     }  // when the leader was last heard on this connection
     Duration lease() const { return lease_; }
+    const NodeId& leader() const { return leader_; }  // in its activation
 
   private:
     Generation floor_ = kNoGeneration, running_ = kNoGeneration;

@@ -72,7 +72,8 @@ Json write(const Assignment& assignment) {
     for (const Member& member : assignment.members)
         members.push_back({{"node", write(member.node)},
                            {"offer", write(member.offer)},
-                           {"rank_offset", member.rank_offset}});
+                           {"rank_offset", member.rank_offset},
+                           {"answered", member.answered}});
     return {{"generation", assignment.generation.value}, {"members", members},
             {"world_size", assignment.world_size},       {"restarts", assignment.restarts},
             {"max_restarts", assignment.max_restarts},   {"cause", text_json(assignment.cause)}};
@@ -173,7 +174,8 @@ Assignment read_assignment(const Place& place, const Json& json) {
         const Place here = place.at("members", index++);
         assignment.members.push_back({read_node(here.at("node"), member.at("node")),
                                       read_offer(here.at("offer"), member.at("offer")),
-                                      number(here, member, "rank_offset", 0, kMaxWorld)});
+                                      number(here, member, "rank_offset", 0, kMaxWorld),
+                                      member.at("answered").get<bool>()});
     }
     assignment.world_size = number(place, json, "world_size", 0, kMaxWorld);
     assignment.restarts = number(place, json, "restarts", 0, kMaxWorld);
@@ -222,10 +224,16 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
     entry.number = EntryNumber{long_number(place, json, "number", 0)};
     entry.kind = read_kind(place, json);
     entry.leader = read_node(place.at("leader"), json.at("leader"));
+    entry.at = {
+        read_node(place.at("at"), json.at("at").at("node")),
+        text(place.at("at"), json.at("at"), "address", kMaxName),
+        static_cast<std::uint16_t>(number(place.at("at"), json.at("at"), "port", 0, UINT16_MAX))};
     entry.random = from_hex(place, json, "random");
     entry.requeue = number(place, json, "requeue", 0, kMaxWorld);
     entry.command_digest = text(place, json, "command_digest");
     entry.progressed = json.at("progressed").get<bool>();
+    entry.in_a_row = number(place, json, "in_a_row", 0, kMaxWorld);
+    entry.last_cause = text(place, json, "last_cause", 2 * kMaxText);
     if (json.contains("assignment"))
         entry.assignment = read_assignment(place.at("assignment"), json.at("assignment"));
     if (json.contains("ending")) entry.ending = read_ending(place.at("ending"), json.at("ending"));
@@ -237,10 +245,19 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
 }  // namespace
 
 std::string to_json(const LedgerEntry& entry) {
-    Json json{{"number", entry.number.value},  {"kind", kKinds[static_cast<int>(entry.kind)]},
-              {"leader", write(entry.leader)}, {"random", hex(entry.random)},
-              {"requeue", entry.requeue},      {"command_digest", text_json(entry.command_digest)},
-              {"progressed", entry.progressed}};
+    Json json{{"number", entry.number.value},
+              {"kind", kKinds[static_cast<int>(entry.kind)]},
+              {"leader", write(entry.leader)},
+              {"random", hex(entry.random)},
+              {"requeue", entry.requeue},
+              {"command_digest", text_json(entry.command_digest)},
+              {"progressed", entry.progressed},
+              {"in_a_row", entry.in_a_row},
+              {"last_cause", text_json(entry.last_cause)},
+              {"at",
+               {{"node", write(entry.at.node)},
+                {"address", text_json(entry.at.address)},
+                {"port", entry.at.port}}}};
     if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
     if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
         json["ending"] = write(entry.ending);

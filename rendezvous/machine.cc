@@ -7,6 +7,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+constexpr double kFirstCall = 0.5;           // of a lease, for the answer of a node's own port
 constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats
 
 template <class... F>
@@ -18,6 +19,8 @@ struct Overload : F... {
 
 const char* to_string(Phase phase) {
     switch (phase) {
+        case Phase::dormant:
+            return "dormant";
         case Phase::reading:
             return "reading";
         case Phase::gathering:
@@ -40,19 +43,21 @@ Machine::~Machine() = default;
 Machine::Machine(Machine&&) noexcept = default;
 Machine& Machine::operator=(Machine&&) noexcept = default;
 
-Effects Machine::start() { return {ReadLedger{kNoEntry}}; }
-
 Effects Machine::step(Time now, const Event& event) {
     State& s = *state_;
     s.effects.clear();
+    s.wake = kNever;
+    if (s.phase == Phase::dormant) {
+        s.while_dormant(now, event);
+        return std::move(s.effects);
+    }
     s.expire(now);  // rule 5: looked at before any other event
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
-                        [&](const ConnectionLost& e) {
-                            s.strangers.erase(e.session);
-                            s.roster.lost(e.session);
-                        },
+                        [&](const ConnectionLost& e) { s.on_lost(now, e.session); },
                         [&](const LedgerRead& e) { s.on_read(now, e); },
-                        [&](const LedgerCreated& e) { s.on_created(now, e); }, [](const Tick&) {}},
+                        [&](const LedgerCreated& e) { s.on_created(now, e); },
+                        [&](const Called& e) { s.on_called(now, e); }, [](const Lead&) {},
+                        [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
     s.lead(now);
     return std::move(s.effects);
@@ -77,24 +82,25 @@ Snapshot Machine::snapshot() const {
 
 void Machine::State::came(Time now, const Came& event) {
     const Session session = event.session;
-    std::visit(
-        Overload{
-            [&](const Hello& m) { on_hello(session, m); },
-            [&](const Join& m) { on_join(now, session, m); },
-            [&](const Beat& m) { on_beat(now, session, m); },
-            [&](const Report& m) { on_report(now, session, m); },
-            [&](const StopAsked& m) { on_stop_asked(session, m); },
-            [&](const Leave& m) {
-                if (const NodeState* node = roster.of(session))
-                    on_gone(now, NodeId(node->id), "left: " + m.reason);
-            },
-            // Only the session of that very process may say so (a keeper holds a duplicate of it).
-            [&](const Gone& m) {
-                const NodeState* node = roster.of(session);
-                if (node && node->id == m.node)
-                    on_gone(now, m.node, "is gone: its ddprun has ended");
-            }},
-        event.message);
+    std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
+                        [&](const Join& m) { on_join(now, session, m); },
+                        [&](const Beat& m) { on_beat(now, session, m); },
+                        [&](const Report& m) { on_report(now, session, m); },
+                        [&](const StopAsked& m) { on_stop_asked(session, m); },
+                        [&](const Leave& m) {
+                            if (const NodeState* node = roster.of(session))
+                                on_gone(now, NodeId(node->id), "left: " + m.reason);
+                        },
+                        [&](const Gone& m) { on_said_gone(now, session, m.node); },
+                        [&](const Inquire&) { send(session, standing()); }},
+               event.message);
+}
+
+// A node's session speaks for that very process (its keeper holds a duplicate); one without a Hello
+// is a leader's standby link.
+void Machine::State::on_said_gone(Time now, Session session, const NodeId& id) {
+    const NodeState* node = roster.of(session);
+    if (!node || node->id == id) on_gone(now, id, "is gone: its ddprun has ended");
 }
 
 void Machine::State::refuse(Session session, std::string sentence) {
@@ -121,8 +127,9 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
                       "node " + hello.node.name + " in this incarnation is known to be gone");
     if (const auto replaced = roster.hello(session, hello.node))
         effects.push_back(Close{*replaced});
+    pursuits.erase(hello.node);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
-    send(session, Welcome{config.self, config.limits.times, config.limits.order, nodes});
+    send(session, Welcome{identity, config.limits.times, order(), nodes, self});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
@@ -131,7 +138,23 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
     node->offer = join.offer;
+    if (std::find(arrivals.begin(), arrivals.end(), node->id) == arrivals.end())
+        arrivals.push_back(node->id);
+    // Whether its port can be called at all: only then a refusal will mean something.
+    if (!single() && !node->answered && join.offer.service_port != 0 && node->id != self.node)
+        effects.push_back(Call{{node->id, join.offer.address, join.offer.service_port},
+                               share(lease(), kFirstCall)});
+    if (holding() && !held->lease.has(node->id))
+        send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
+                                             config.limits),
+                             order()});
     on_beat(now, session, join.beat);
+    // It may have been away when the others were told.
+    if (const std::string* reason = stop         ? &ending->sentence
+                                    : regrouping ? &*regrouping
+                                                 : nullptr;
+        reason && holding() && held->lease.has(node->id))
+        send(session, Stop{held->assignment.generation, stop ? stop->signal : kTerminate, *reason});
 }
 
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
@@ -147,6 +170,12 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
         node->confirmed = std::max(node->confirmed.value_or(kLongAgo), it->second);
     }
     if (phase == Phase::closed) return;
+    if (top && beat.seen > top->number && ledger_asked == kNever && phase == Phase::gathering)
+        ask_ledger(now, ReadLedger{EntryNumber{top->number.value + 1}});  // ours is out of date
+    if (beat.running != kNoGeneration && beat.running == newest()) {
+        progressed |= beat.progressed;
+        snapshot = std::max(snapshot, beat.snapshot);
+    }
     if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
     if (beat.running > kNoGeneration && beat.running <= over)
         note(Note::Level::debug, "beat from " + node->id.name + " runs generation " +
@@ -158,29 +187,32 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
 
 void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
     const Generation g = held->assignment.generation;
-    if (node.beat.running == g) held->progressed |= node.beat.progressed;
     if (node.beat.floor >= g)
         return end_generation(
             now, "node " + node.id.name + " does not run generation " + std::to_string(g.value),
             Note::Level::warn);
-    if (node.idle() && node.assigned != g) send_assigned(node, now);
+    if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, now);
     if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
         ack_all(now);
 }
 
 void Machine::State::on_report(Time now, Session session, const Report& report) {
     NodeState* node = roster.of(session);
-    if (!node || !held || report.generation != held->assignment.generation ||
-        !held->lease.has(node->id))
+    if (!node || !is_member(node->id) || report.generation != newest() || phase == Phase::closed ||
+        phase == Phase::ending)
         return;
     // After another cause has ended the generation, its workers' failures are consequences of that.
-    const bool counts = !stop && (holding() || failure);
+    const bool goes_on = over < report.generation;
+    const bool counts = !stop && !regrouping && (goes_on || failure);
     if (counts)
         for (const WorkerOutcome& outcome : report.outcomes)
             if (outcome.failed()) note_failure(now, *node, outcome);
-    if (holding() && failure)
+    if (report.complete) complete.insert(node->id);
+    if (goes_on && failure && holding())
         end_generation(now, failure->outcome.sentence, Note::Level::warn);
-    else if (holding() && report.complete && held->complete.insert(node->id).second)
+    else if (goes_on && failure)
+        declare_over(now, failure->outcome.sentence);
+    else if (holding() && report.complete)
         all_complete(now);
 }
 
@@ -207,10 +239,13 @@ void Machine::State::on_stop_asked(Session session, const StopAsked& asked) {
                     .consequences = 0};
     failure.reset();
     note(Note::Level::info, ending->sentence);
-    if (!holding()) return;
-    for (auto& [id, other] : roster.nodes())
-        if (other.connected() && held->lease.has(id))
-            send(*other.session, Stop{held->assignment.generation, asked.signal, ending->sentence});
+    if (holding()) stop_all(asked.signal, ending->sentence);
+}
+
+void Machine::State::stop_all(int signal, const std::string& reason) {
+    for (auto& [id, node] : roster.nodes())
+        if (node.connected() && held->lease.has(id))
+            send(*node.session, Stop{held->assignment.generation, signal, reason});
 }
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why) {

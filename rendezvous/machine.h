@@ -1,18 +1,25 @@
-// The rendezvous machine: decides who is in, with which rank, and what now. Pure: an event and the
-// time in, effects out.
+// The rendezvous machine: decides who leads, who is in, with which rank, and what now. Every node
+// has one, dormant but on the leader. Pure: an event and the time in, effects out.
 //
-//                     all here, evidence that the last is over              entry is ours
-//     reading ──▶ gathering ───────────────────────────────▶ creating ──────────────────▶ running
-//                    ▲                                           │ lost, failed                │
-//                    failure, lease passed,
-//                    └───────────────────────────────────────────┴────────────────────────────┘
-//                    floor reached, gone gathering, running ──▶ ending (the end is being recorded)
-//                    ──▶ closed
+//                                    all here, evidence that the last is over   entry is ours
+//     dormant ─Lead─▶ reading ─▶ gathering ────────────────────────▶ creating ────────────▶ running
+//        ▲                          │ ▲                                │ lost, failed           │
+//        └── yields to another ─────┘ └── failure, lease passed, floor reached, gone ◀──────────┘
+//                                   gathering, running ──▶ ending (the end is being recorded) ──▶
+//                                   closed
 //
-// The rules are those of design 4.3: 1-8 and 12. Total: each event in each phase has an answer.
-// Deterministic: sorted containers, randomness only from the seed. Fencing first: a session without
-// Hello, or of an incarnation that has been replaced, is answered before any state is looked at.
-// Thread: the loop's; owned by the service (or the simulator).
+// The rules are those of design 4.3. Each time it becomes active a leader has a new identity. What
+// the newest generation is to a leader that did not make it is found out by rule 9: all its members
+// come running it: taken over; one comes without, one is proven gone, or none comes: over.
+//
+// One thing differs from rule 12 as it is written: the leader's keeper speaks to the first
+// *connected* node of the order that is not its own, for that is the one the others will find
+// leading.
+//
+// Total: each event in each phase has an answer. Deterministic: sorted containers, randomness only
+// from the seed. Fencing first: a session without Hello, or of an incarnation that has been
+// replaced, is answered before any state is looked at. Thread: the loop's; owned by the service (or
+// the simulator).
 #pragma once
 
 #include <memory>
@@ -23,23 +30,24 @@
 
 namespace ddprun::rendezvous {
 
-enum class Phase { reading, gathering, creating, running, ending, closed };
+enum class Phase { dormant, reading, gathering, creating, running, ending, closed };
 const char* to_string(Phase phase);
 
 struct MachineConfig {
     std::string run_id;
-    NodeId self;  // of the leader; its incarnation is that of this activation
+    NodeId self;  // of this process
     int requeue = 0;
     std::string command_digest;
     std::string version;
     Limits limits;
-    std::uint64_t seed = 0;  // of the entries' random numbers
-    bool outside = false;    // the rendezvous runs in none of the nodes: one node has a lease too
+    std::uint64_t seed = 0;   // of the entries' random numbers and the leader's identities
+    bool succession = false;  // the ledger is shared: others may lead after this one
+    bool outside = false;     // the rendezvous runs in none of the nodes: one node has a lease too
 };
 
 // What status and tests may see.
 struct Snapshot {
-    Phase phase = Phase::reading;
+    Phase phase = Phase::dormant;
     Generation newest = kNoGeneration;
     EntryNumber entry = kNoEntry;
     Generation over = kNoGeneration;
@@ -56,7 +64,6 @@ class Machine {
     Machine(Machine&&) noexcept;
     Machine& operator=(Machine&&) noexcept;
 
-    Effects start();  // what to do first: read the ledger
     Effects step(Time now, const Event& event);
     Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
     Snapshot snapshot() const;

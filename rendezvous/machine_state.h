@@ -1,31 +1,35 @@
-// The insides of the rendezvous machine, shared by its three sources and nobody else: machine.cc
-// (sessions and what nodes say), generation.cc (when a generation ends and who may propose what
-// follows) and proposal.cc (what that is).
+// The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
+// (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
+// pursuit.cc (nodes that are not heard), generation.cc (when a generation ends and who may propose
+// what follows) and proposal.cc (what that is).
 #pragma once
 
 #include <random>
 
+#include "rendezvous/late_joiner.h"
 #include "rendezvous/lease.h"
 #include "rendezvous/machine.h"
 #include "rendezvous/quorum.h"
 #include "rendezvous/rank_assignment.h"
 #include "rendezvous/restart_policy.h"
 #include "rendezvous/roster.h"
+#include "rendezvous/succession.h"
 
 namespace ddprun::rendezvous {
 
+inline constexpr int kTerminate = 15;  // SIGTERM
 inline constexpr auto kFirstWord =
     std::chrono::seconds{5};  // of gathering, until it is said who is missing
 
-// The newest generation, if this leader made it. Stays after its end, for its lease says when the
-// next may be proposed.
+// The newest generation, if this leader made it or took it over. Stays after its end, for its lease
+// says when the next may be proposed.
 struct Held {
     EntryNumber entry = kNoEntry;
     Assignment assignment;
     Lease lease;
     bool over = false;
-    bool progressed = false;
-    std::set<NodeId> complete;  // members all of whose workers have exited
+    bool taken_over = false;
+    Time since{};  // when the entry was ours
 };
 
 // The first failure of a generation: the earliest in time, whoever reported first.
@@ -36,22 +40,49 @@ struct Failure {
     int others = 0;  // failed after it, as a consequence
 };
 
+// A node that is not heard, and whose own port is called until it says something (rule 13).
+struct Pursuit {
+    Peer peer;
+    Time since{};
+    Time next{};                  // of calling; kNever: an answer is awaited
+    Time refused_until = kNever;  // refused: it counts from then on
+};
+
 struct Machine::State {
     State(MachineConfig c, Time now)
         : config(std::move(c)), random(config.seed), gathering_since(now) {}
 
+    // ---- over all activations
     MachineConfig config;
     std::mt19937_64 random;
-    Phase phase = Phase::reading;
-    Roster roster;
-    std::set<Session> strangers;     // connected, no Hello yet or refused
+    Roster roster;              // its proofs; the rest is of this activation
+    std::optional<Peer> heard;  // the leader that the own node has heard last
+    Time heard_at = kLongAgo;
+
+    // ---- of this activation
+    Phase phase = Phase::dormant;
+    NodeId identity;
+    Peer self;                       // where it is called
+    std::vector<NodeId> arrivals;    // nodes in the order in which they came first
     std::optional<LedgerEntry> top;  // newest entry read or written
     std::optional<Held> held;
+    Time own_safe_after = kLongAgo;  // of the newest generation, if it was held here before another
     Generation over = kNoGeneration;  // the highest that has ended
+    std::set<NodeId> complete;        // members of the newest all of whose workers have exited
+    bool progressed = false;          // the newest
+    std::int64_t snapshot = -1;       // newest that one of its workers has reported
     Time gathering_since;
     Time since_min = kNever;
+    Time ledger_asked = kNever;   // since when an answer of the ledger is awaited
+    Time read_at = kLongAgo;      // when it was read last
     Time retry_at = kLongAgo;     // after a create that failed
     Time failing_since = kNever;  // since when no create has been answered but by "failed"
+    Time next_inquiry = kNever;
+    std::size_t inquiries = 0;
+    std::map<NodeId, Peer> asked;  // by Inquire, since it gathers
+    std::map<NodeId, Pursuit> pursuits;
+    Time next_scan = kLongAgo, last_step = kLongAgo;
+    std::optional<Peer> standby;
     Time wake = kNever;
     Time next_word = kNever;  // when to say again for whom we wait
     Time close_by = kNever;   // closed: until when absent members are waited for
@@ -59,9 +90,12 @@ struct Machine::State {
     std::int64_t ack_number = 0;
     RestartHistory history;
     std::string next_cause = "start";
-    std::optional<Failure> failure;  // of the generation that has ended last, not yet decided
-    std::optional<StopAsked> stop;   // a planned stop is under way
-    std::optional<Ending> ending;    // what the end will be, once it may be recorded
+    std::optional<Failure> failure;   // of the generation that has ended last, not yet decided
+    std::optional<StopAsked> stop;    // a planned stop is under way
+    Time late_since = kNever;         // since when somebody waits to be taken into what runs
+    std::int64_t late_snapshot = -1;  // the newest snapshot of that time
+    std::optional<std::string> regrouping;  // what runs is being stopped for a larger world
+    std::optional<Ending> ending;           // what the end will be, once it may be recorded
     Effects effects;
 
     // machine.cc: what nodes say
@@ -70,7 +104,9 @@ struct Machine::State {
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
+    void stop_all(int signal, const std::string& reason);
     void on_stop_asked(Session session, const StopAsked& asked);
+    void on_said_gone(Time now, Session session, const NodeId& node);
     void on_gone(Time now, const NodeId& node, const std::string& why);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
     void note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome);
@@ -79,29 +115,59 @@ struct Machine::State {
     void ack_all(Time now);
     void refuse(Session session, std::string sentence);
 
+    // leadership.cc: who leads
+    void while_dormant(Time now, const Event& event);
+    void activate(Time now, const Lead& lead);
+    Standing standing() const;
+    std::vector<Peer> order() const;
+    std::optional<Peer> successor() const;
+    void keep_standby();
+    void adopt(Time now, const LedgerEntry& entry);
+    void settle(Time now);
+    void declare_over(Time now, const std::string& cause);
+    void inquire(Time now);
+    void answered_inquiry(Time now, const Called& called);
+    void look_up_again(Time now);
+    bool ledger_is_silent(Time now);
+    void yield(Time now, const Peer& to, Duration rest, const std::string& why);
+
+    // pursuit.cc: nodes that are not heard
+    void on_lost(Time now, Session session);
+    void scan(Time now);
+    void pursue(Time now, const NodeId& node);
+    void chase(Time now);
+    void on_called(Time now, const Called& called);
+    bool may_refuse(const NodeId& node) const;
+
     // generation.cc: what is decided
     void on_read(Time now, const LedgerRead& read);
     void on_created(Time now, const LedgerCreated& created);
     void ledger_failed(Time now, const std::string& sentence);
     void on_won(Time now);
+    void take_over(Time now);
+    void announce(Time now);
     void expire(Time now);
     void end_generation(Time now, const std::string& cause, Note::Level level);
     void all_complete(Time now);
     bool may_follow(Time now, bool& by_lease) const;
     Time may_follow_at() const;
+    bool ready(Time now, const NodeState& node) const;
     bool candidate(Time now, const NodeState& node) const;
     std::vector<Candidate> candidates(Time now) const;
     std::vector<std::string> missing(const std::vector<Candidate>& here) const;
-    Time members_awaited_until(const std::vector<Candidate>& here, bool by_lease) const;
+    Time members_awaited_until(Time now, const std::vector<Candidate>& here, bool by_lease) const;
     void lead(Time now);
+    void follow(Time now);
 
     // proposal.cc: what follows
     void decide_failure();
     void gather(Time now, bool by_lease);
     void say_waiting(Time now, const std::string& sentence);
-    void propose(LedgerEntry entry);
-    void propose_generation(const std::vector<Candidate>& here);
-    void propose_end();
+    void propose(Time now, LedgerEntry entry);
+    void propose_generation(Time now, const std::vector<Candidate>& here);
+    int most_nodes() const;
+    void propose_end(Time now);
+    void consider_late_joiners(Time now);
     void close(Time now);
     void tell_end(NodeState& node);
     void closed(Time now);
@@ -110,6 +176,7 @@ struct Machine::State {
     // The leader's own node is the job: nobody else could train, so there is no lease.
     bool single() const { return config.limits.max_nodes == 1 && !config.outside; }
     Generation newest() const { return top ? top->assignment.generation : kNoGeneration; }
+    bool is_member(const NodeId& node) const { return top && top->assignment.find(node); }
     Duration lease() const { return config.limits.times.lease; }
     void note(Note::Level level, std::string sentence) {
         effects.push_back(Note{level, std::move(sentence)});
@@ -117,6 +184,20 @@ struct Machine::State {
     void send(Session session, ToNode message) {
         effects.push_back(Send{session, std::move(message)});
     }
+    void wake_at(Time when) { wake = std::min(wake, when); }
+    void ask_ledger(Time now, Effect effect) {
+        if (ledger_asked == kNever) ledger_asked = now;
+        effects.push_back(std::move(effect));
+    }
 };
+
+inline Ending unavailable(std::string sentence) {
+    return {.verdict = Verdict::unavailable,
+            .code = 69,
+            .sentence = std::move(sentence),
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
+}
 
 }  // namespace ddprun::rendezvous

@@ -76,15 +76,21 @@ struct Gone {
     bool operator==(const Gone&) const = default;
 };
 
-using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone>;
+// Whether that service leads, and what: asked by other leaders, and to see whether a port answers.
+struct Inquire {
+    bool operator==(const Inquire&) const = default;
+};
+
+using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Inquire>;
 
 // ---- rendezvous → node
 
 struct Welcome {
     NodeId leader;  // its incarnation is new each time a leader becomes active
     Times times;
-    std::vector<std::string> order;
-    int max_nodes = 1;  // 1: a job of one node, which leads itself, has no lease
+    std::vector<Peer> order;  // who leads after this leader; empty: nobody
+    int max_nodes = 1;        // 1: a job of one node, which leads itself, has no lease
+    Peer at;                  // where this leader is called
     bool operator==(const Welcome&) const = default;
 };
 
@@ -110,13 +116,16 @@ struct Assigned {
 // Nothing to do yet: spare, or waiting for others; the sentence says for whom.
 struct Parked {
     std::string sentence;
+    std::vector<Peer> order = {};  // as in Welcome, newer
     bool operator==(const Parked&) const = default;
 };
 
-// Not the leader: call that address, or wait a little and call again where it is empty.
+// Not the leader, or not any more: call that address, or wait a little and call again where it is
+// empty; and do not lead yourself for so long.
 struct Elsewhere {
     std::string address;
     std::uint16_t port = 0;
+    Duration rest{};
     bool operator==(const Elsewhere&) const = default;
 };
 
@@ -140,6 +149,16 @@ struct Refused {
     bool operator==(const Refused&) const = default;
 };
 
-using ToNode = std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused>;
+// The answer to Inquire.
+struct Standing {
+    NodeId node;
+    bool leads = false;
+    Generation held = kNoGeneration;
+    EntryNumber entry = kNoEntry;  // newest that it knows
+    bool operator==(const Standing&) const = default;
+};
+
+using ToNode =
+    std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused, Standing>;
 
 }  // namespace ddprun::rendezvous

@@ -20,6 +20,15 @@ struct NodeId {
     auto operator<=>(const NodeId&) const = default;
 };
 
+// A node's rendezvous service, leading or dormant, and where it is to be called. No address: at the
+// endpoint that all were given; port 0: it cannot be called.
+struct Peer {
+    NodeId node;
+    std::string address;
+    std::uint16_t port = 0;
+    bool operator==(const Peer&) const = default;
+};
+
 // The times of design 4.4. The period of beats is always 0.05 lease.
 struct Times {
     Duration lease = std::chrono::seconds{10};
@@ -30,12 +39,21 @@ struct Times {
 
 inline constexpr int kAutoRestarts = -1;  // 3, but none for a job that has never made progress
 
+// What becomes of a node that comes while a smaller world than MAX runs.
+enum class OnJoin {
+    restart,  // a larger generation is made, at the next snapshot
+    wait,     // it is taken in when a generation begins for another reason
+    spare,    // the world never grows; it takes the place of one that is lost
+};
+
 // What the job was started with, as far as the rendezvous must know it.
 struct Limits {
     int min_nodes = 1;
     int max_nodes = 1;
     int max_restarts = kAutoRestarts;
     int crash_loop = 3;  // same cause so often in a row without progress ends the job; 0 = off
+    OnJoin on_join = OnJoin::restart;
+    Duration join_interval = std::chrono::minutes{10};  // restart: at the latest after this
     std::vector<std::string>
         order;  // names of the nodes in the order of ranks; empty: by node rank, then name
     Times times;
@@ -57,7 +75,8 @@ struct Offer {
 struct Member {
     NodeId node;
     Offer offer;
-    int rank_offset = 0;  // rank of its local rank 0; node rank is the member's index
+    int rank_offset = 0;    // rank of its local rank 0; node rank is the member's index
+    bool answered = false;  // its service has answered a leader's call: refusing one is proof
     bool operator==(const Member&) const = default;
 };
 
@@ -124,13 +143,16 @@ struct LedgerEntry {
     enum class Kind : int { generation = 0, takeover = 1, end = 2 };
     EntryNumber number = kNoEntry;
     Kind kind = Kind::generation;
-    NodeId leader;
+    NodeId leader;  // in this activation
+    Peer at;        // where that leader is called
     std::uint64_t random = 0;
     int requeue = 0;             // SLURM_RESTART_COUNT of its writer
     std::string command_digest;  // of the job's command line
     Assignment assignment;       // kind generation, takeover
     Ending ending;               // kind end
     bool progressed = false;     // whether any generation before had made progress
+    int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
+    std::string last_cause;
     bool operator==(const LedgerEntry&) const = default;
 };
 

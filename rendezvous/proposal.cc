@@ -1,5 +1,7 @@
 // What follows a generation once it may be followed: a restart, a wait for nodes, the next
 // generation, or the end of the job. The last part of the rendezvous machine.
+#include <algorithm>
+
 #include "rendezvous/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -10,7 +12,6 @@ constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about
 }  // namespace
 
 void Machine::State::decide_failure() {
-    const bool progressed = held && held->progressed;
     const RestartDecision decision =
         decide_restart(history, failure->outcome, progressed, config.limits);
     if (decision.restart) {
@@ -42,22 +43,17 @@ void Machine::State::gather(Time now, bool by_lease) {
                        .first = !top,
                        .since_gathering = gathering_since,
                        .since_min = since_min,
-                       .wait_for_members = members_awaited_until(here, by_lease)},
+                       .wait_for_members = members_awaited_until(now, here, by_lease)},
                       config.limits, now);
     switch (verdict.what) {
         case QuorumVerdict::What::closes:
-            return propose_generation(here);
+            return propose_generation(now, here);
         case QuorumVerdict::What::waits:
-            wake = std::min(wake, verdict.until);
+            wake_at(verdict.until);
             return say_waiting(now, verdict.sentence);
         case QuorumVerdict::What::impossible:
-            ending = Ending{.verdict = Verdict::unavailable,
-                            .code = 69,
-                            .sentence = verdict.sentence,
-                            .first_failure = {},
-                            .first_failure_node = {},
-                            .consequences = 0};
-            return propose_end();
+            ending = unavailable(verdict.sentence);
+            return propose_end(now);
     }
 }
 
@@ -67,42 +63,84 @@ void Machine::State::say_waiting(Time now, const std::string& sentence) {
         note(Note::Level::info, sentence);
         next_word = now + kNextWord;
     }
-    wake = std::min(wake, next_word);
+    wake_at(next_word);
 }
 
-void Machine::State::propose(LedgerEntry entry) {
+void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.number = EntryNumber{top ? top->number.value + 1 : 0};
-    entry.leader = config.self;
+    entry.leader = identity;
+    entry.at = self;
     entry.random = random();
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
     entry.progressed = history.progressed;
+    entry.in_a_row = history.in_a_row;
+    entry.last_cause = history.last_cause;
     phase = entry.kind == LedgerEntry::Kind::end ? Phase::ending : Phase::creating;
-    effects.push_back(CreateEntry{std::move(entry)});
+    ask_ledger(now, CreateEntry{std::move(entry)});
 }
 
-void Machine::State::propose_generation(const std::vector<Candidate>& here) {
+void Machine::State::propose_generation(Time now, const std::vector<Candidate>& here) {
     LedgerEntry entry;
     entry.kind = LedgerEntry::Kind::generation;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
     a.members = assign_ranks(here, top ? top->assignment.members : std::vector<Member>{},
-                             config.limits.order, config.limits.max_nodes);
+                             config.limits.order, most_nodes());
+    // The leader's own port is the one at which all others have come.
+    for (Member& member : a.members)
+        member.answered = may_refuse(member.node) || (member.node == self.node && !single());
     a.world_size = a.members.back().rank_offset + a.members.back().offer.slots;
     a.restarts = history.restarts;
     a.max_restarts = restart_budget(config.limits.max_restarts);
     a.cause = next_cause;
-    propose(std::move(entry));
+    propose(now, std::move(entry));
 }
 
-void Machine::State::propose_end() {
+// Where nodes that come are spares, the world never grows beyond what it was.
+int Machine::State::most_nodes() const {
+    if (!top || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
+    return std::max(config.limits.min_nodes, static_cast<int>(top->assignment.members.size()));
+}
+
+void Machine::State::propose_end(Time now) {
     LedgerEntry entry;
     entry.kind = LedgerEntry::Kind::end;
     // The last generation stays named in the end, so that whoever reads only this entry knows the
     // number.
     if (top) entry.assignment = top->assignment;
     entry.ending = *ending;
-    propose(std::move(entry));
+    propose(now, std::move(entry));
+}
+
+// Who comes while a smaller world runs: a planned stop, whose lease goes on until all have stopped.
+void Machine::State::consider_late_joiners(Time now) {
+    if (!holding() || stop || regrouping ||
+        static_cast<int>(held->assignment.members.size()) >= config.limits.max_nodes)
+        return;
+    LateJoiners late{.members = static_cast<int>(held->assignment.members.size()),
+                     .names = {},
+                     .since = late_since,
+                     .snapshot = snapshot > late_snapshot,
+                     .ending = !complete.empty()};
+    for (const auto& [id, node] : roster.nodes())
+        if (node.connected() && node.idle() && !roster.gone(id) && !held->lease.has(id))
+            late.names.push_back(id.name);
+    if (late.names.empty()) {
+        late_since = kNever;
+        return;
+    }
+    if (late_since == kNever) {
+        late.since = late_since = now;
+        late_snapshot = snapshot;
+        late.snapshot = false;
+    }
+    const JoinVerdict verdict = decide_join(late, config.limits, now);
+    wake_at(verdict.until);
+    if (!verdict.regroup) return;
+    regrouping = verdict.sentence;
+    note(Note::Level::info, verdict.sentence);
+    stop_all(kTerminate, verdict.sentence);
 }
 
 void Machine::State::close(Time now) {
@@ -120,18 +158,14 @@ void Machine::State::tell_end(NodeState& node) {
 
 // Members whose connection is gone just now get a lease's time to come again and hear the verdict.
 void Machine::State::closed(Time now) {
-    wake = kNever;
     if (closed_said) return;
     bool all_told = true;
     if (top && !single())
         for (const Member& member : top->assignment.members) {
             const NodeState* node = roster.find(member.node);
-            all_told &= roster.gone(member.node) || !node || node->told_end;
+            all_told &= roster.gone(member.node) || (node ? node->told_end : !config.succession);
         }
-    if (!all_told && now < close_by) {
-        wake = close_by;
-        return;
-    }
+    if (!all_told && now < close_by) return wake_at(close_by);
     closed_said = true;
     effects.push_back(Closed{*ending});
 }

@@ -9,11 +9,13 @@ std::optional<Session> Roster::hello(Session session, const NodeId& node) {
     // What it confirmed before stays true; all else is of the old connection.
     const auto confirmed = state.confirmed;
     const Beat beat = state.beat;
+    const bool answered = state.answered;
     state = NodeState{};
     state.id = node;
     state.session = session;
     state.confirmed = confirmed;
     state.beat = beat;
+    state.answered = answered;
     by_session_[session] = node;
     return replaced;
 }
@@ -24,6 +26,11 @@ void Roster::lost(Session session) {
         state->joined = false;
     }
     by_session_.erase(session);
+}
+
+void Roster::forget() {
+    nodes_.clear();
+    by_session_.clear();
 }
 
 NodeState* Roster::of(Session session) {

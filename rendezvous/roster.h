@@ -21,6 +21,7 @@ struct NodeState {
     std::map<std::int64_t, Time> acks;   // sent on this session: number → when
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this session
+    bool answered = false;               // its own service has answered our call
     bool told_end = false;               // it was sent Finished
 
     bool idle() const { return beat.running == kNoGeneration; }
@@ -32,6 +33,7 @@ class Roster {
     // A connection said Hello. Returns the session that it replaces, if any.
     std::optional<Session> hello(Session session, const NodeId& node);
     void lost(Session session);
+    void forget();  // all but the proofs: another leads now
 
     NodeState* of(Session session);
     NodeState* find(const NodeId& node);

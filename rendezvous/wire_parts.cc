@@ -73,6 +73,17 @@ Limits read(const Place& place, const link::Limits& from) {
     return limits;
 }
 
+void write(const Peer& from, link::Peer& to) {
+    write(from.node, *to.mutable_node());
+    to.set_address(from.address);
+    to.set_port(from.port);
+}
+
+Peer read(const Place& place, const link::Peer& from) {
+    return {read(place.at("node"), from.node()), place.text("address", from.address(), 0, kMaxName),
+            read_port(place, "port", from.port())};
+}
+
 void write(const Offer& from, link::Offer& to) {
     to.set_slots(from.slots);
     if (from.node_rank) to.set_node_rank(*from.node_rank);
@@ -104,6 +115,7 @@ void write(const Assignment& from, link::Assignment& to) {
         write(member.node, *one.mutable_node());
         write(member.offer, *one.mutable_offer());
         one.set_rank_offset(member.rank_offset);
+        one.set_answered(member.answered);
     }
     to.set_world_size(from.world_size);
     to.set_restarts(from.restarts);
@@ -120,7 +132,7 @@ Assignment read(const Place& place, const link::Assignment& from) {
         const link::Member& member = from.members(i);
         assignment.members.push_back(
             {read(here.at("node"), member.node()), read(here.at("offer"), member.offer()),
-             here.small("rank_offset", member.rank_offset(), 0, kMaxWorld)});
+             here.small("rank_offset", member.rank_offset(), 0, kMaxWorld), member.answered()});
     }
     assignment.world_size = place.small("world_size", from.world_size(), 0, kMaxWorld);
     assignment.restarts = place.small("restarts", from.restarts(), 0, kMaxWorld);

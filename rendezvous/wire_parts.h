@@ -27,6 +27,7 @@ std::string clipped(const std::string& text, std::size_t size = kMaxText);
 void write(const NodeId& from, link::NodeId& to);
 void write(const Times& from, link::Times& to);
 void write(const Limits& from, link::Limits& to);  // without the order
+void write(const Peer& from, link::Peer& to);
 void write(const Offer& from, link::Offer& to);
 void write(const Assignment& from, link::Assignment& to);
 void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget);
@@ -35,6 +36,7 @@ void write(const Ending& from, link::Ending& to);
 NodeId read(const Place& place, const link::NodeId& from);
 Times read(const Place& place, const link::Times& from);
 Limits read(const Place& place, const link::Limits& from);
+Peer read(const Place& place, const link::Peer& from);
 Offer read(const Place& place, const link::Offer& from);
 Assignment read(const Place& place, const link::Assignment& from);
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from);

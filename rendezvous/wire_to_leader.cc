@@ -62,6 +62,7 @@ struct Writer {
     void operator()(const Gone& gone) const {
         rendezvous::write(gone.node, *to.mutable_gone()->mutable_node());
     }
+    void operator()(const Inquire&) const { to.mutable_inquire(); }
 };
 
 // ---- from bytes
@@ -132,6 +133,8 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
         case link::ToLeader::kProof:
             Place(fault, "ToLeader").complain("proof", "comes once, in answer to a Challenge");
             return Leave{};
+        case link::ToLeader::kInquire:
+            return Inquire{};
         case link::ToLeader::MESSAGE_NOT_SET:
             break;
     }

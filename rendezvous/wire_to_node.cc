@@ -18,7 +18,8 @@ struct Writer {
         link::Welcome& out = *to.mutable_welcome();
         write(welcome.leader, *out.mutable_leader());
         write(welcome.times, *out.mutable_times());
-        for (const std::string& name : welcome.order) out.add_order(name);
+        write(welcome.at, *out.mutable_at());
+        for (const Peer& peer : welcome.order) write(peer, *out.add_order());
         out.set_max_nodes(welcome.max_nodes);
     }
     void operator()(const Ack& ack) const {
@@ -39,10 +40,12 @@ struct Writer {
     }
     void operator()(const Parked& parked) const {
         to.mutable_parked()->set_sentence(clipped(parked.sentence));
+        for (const Peer& peer : parked.order) write(peer, *to.mutable_parked()->add_order());
     }
     void operator()(const Elsewhere& elsewhere) const {
         to.mutable_elsewhere()->set_address(elsewhere.address);
         to.mutable_elsewhere()->set_port(elsewhere.port);
+        to.mutable_elsewhere()->set_rest(elsewhere.rest.count());
     }
     void operator()(const Stop& stop) const {
         to.mutable_stop()->set_generation(stop.generation.value);
@@ -55,17 +58,32 @@ struct Writer {
     void operator()(const Refused& refused) const {
         to.mutable_refused()->set_sentence(clipped(refused.sentence));
     }
+    void operator()(const Standing& standing) const {
+        link::Standing& out = *to.mutable_standing();
+        write(standing.node, *out.mutable_node());
+        out.set_leads(standing.leads);
+        out.set_held(standing.held.value);
+        out.set_entry(standing.entry.value);
+    }
 };
 
 // ---- from bytes
+
+template <class Repeated>
+std::vector<Peer> read_order(const Place& place, const Repeated& from) {
+    std::vector<Peer> order;
+    if (!place.count("order", static_cast<std::size_t>(from.size()), kMaxNodes)) return order;
+    for (int i = 0; i < from.size(); ++i)
+        order.push_back(rendezvous::read(place.at("order", i), from.Get(i)));
+    return order;
+}
 
 Welcome read(const Place& place, const link::Welcome& from) {
     Welcome welcome;
     welcome.leader = rendezvous::read(place.at("leader"), from.leader());
     welcome.times = rendezvous::read(place.at("times"), from.times());
-    if (place.count("order", from.order().size(), kMaxNodes))
-        for (const std::string& name : from.order())
-            welcome.order.push_back(place.text("order", name, 1, kMaxName));
+    welcome.at = rendezvous::read(place.at("at"), from.at());
+    welcome.order = read_order(place, from.order());
     welcome.max_nodes = place.small("max_nodes", from.max_nodes(), 1, kMaxWorld);
     return welcome;
 }
@@ -95,7 +113,13 @@ Assigned read(const Place& place, const link::Assigned& from) {
 
 Elsewhere read(const Place& place, const link::Elsewhere& from) {
     return {place.text("address", from.address(), 0, kMaxName),
-            static_cast<std::uint16_t>(place.integer("port", from.port(), 0, UINT16_MAX))};
+            static_cast<std::uint16_t>(place.integer("port", from.port(), 0, UINT16_MAX)),
+            place.duration("rest", from.rest(), Duration{0}, kFar)};
+}
+
+Standing read(const Place& place, const link::Standing& from) {
+    return {rendezvous::read(place.at("node"), from.node()), from.leads(),
+            read_generation(place, "held", from.held()), read_entry(place, "entry", from.entry())};
 }
 
 Stop read(const Place& place, const link::Stop& from) {
@@ -118,7 +142,8 @@ ToNode read(Fault& fault, const link::ToNode& from) {
             return read(Place(fault, "Assigned"), from.assigned());
         case link::ToNode::kParked:
             return Parked{
-                Place(fault, "Parked").text("sentence", from.parked().sentence(), 0, kMaxText)};
+                Place(fault, "Parked").text("sentence", from.parked().sentence(), 0, kMaxText),
+                read_order(Place(fault, "Parked"), from.parked().order())};
         case link::ToNode::kElsewhere:
             return read(Place(fault, "Elsewhere"), from.elsewhere());
         case link::ToNode::kStop:
@@ -132,6 +157,8 @@ ToNode read(Fault& fault, const link::ToNode& from) {
         case link::ToNode::kProof:
             Place(fault, "ToNode").complain("message", "belongs to a handshake, which is over");
             return Parked{};
+        case link::ToNode::kStanding:
+            return read(Place(fault, "Standing"), from.standing());
         case link::ToNode::MESSAGE_NOT_SET:
             break;
     }

@@ -71,7 +71,7 @@ class Script {
         return step(now, MessageCame{message});
     }
     Lines tick(double now) { return step(now, Tick{}); }
-    Lines welcome(double now) { return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2}); }
+    Lines welcome(double now) { return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}}); }
     // The newest Ack; `over` tells what has ended, `remaining` what is granted from the sending of
     // that Beat.
     Lines ack(double now, int over = -1, std::int64_t beat = 0,

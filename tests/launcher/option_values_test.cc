@@ -118,6 +118,13 @@ TEST(OptionValues, Networks) {
 }
 
 // torchrun's keys; what is not ours is listed, what cannot be read is named.
+TEST(OptionValues, OnJoin) {
+    EXPECT_EQ(*read_on_join("restart"), OnJoin::restart);
+    EXPECT_EQ(*read_on_join("wait"), OnJoin::wait);
+    EXPECT_EQ(*read_on_join("spare"), OnJoin::spare);
+    EXPECT_EQ(sentence(read_on_join("Spare")), "not restart, wait or spare");
+}
+
 TEST(OptionValues, RdzvConf) {
     auto conf = read_rdzv_conf("join_timeout=5, last_call_timeout=1,timeout=60,is_host=True");
     ASSERT_TRUE(conf) << conf.error();

@@ -22,6 +22,7 @@ inline Assignment example_assignment() {
     assignment.generation = Generation{5};
     assignment.members = {{{"gpu01", Incarnation{~0ULL}}, example_offer(4), 0},
                           {{"gpu02", Incarnation{2}}, example_offer(2), 4}};
+    assignment.members[1].answered = true;
     assignment.world_size = 6;
     assignment.restarts = 1;
     assignment.max_restarts = 3;
@@ -71,19 +72,23 @@ inline std::vector<ToLeader> examples_to_leader() {
             Report{Generation{5}, true, {example_outcome(), example_outcome()}},
             StopAsked{15, "scancel"},
             Leave{"done"},
-            Gone{{"gpu01", Incarnation{7}}}};
+            Gone{{"gpu01", Incarnation{7}}},
+            Inquire{}};
 }
 
 inline std::vector<ToNode> examples_to_node() {
     Ack nothing{3, 2, EntryNumber{6}, kNoGeneration, std::nullopt, Generation{5}};
     Ack granted{4, 3, EntryNumber{6}, Generation{5}, std::chrono::seconds{8}, Generation{4}};
-    return {Welcome{{"gpu01", Incarnation{8}}, Times{}, {"gpu01", "gpu02"}, 2},
+    const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},
+                                  {{"gpu02", Incarnation{2}}, "", 0}};
+    return {Welcome{{"gpu01", Incarnation{8}}, Times{}, order, 2, order.front()},
             nothing,
             granted,
             Assigned{EntryNumber{6}, example_assignment(), 9, std::chrono::milliseconds{-5}},
             Assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()},
-            Parked{"waiting for gpu03"},
-            Elsewhere{"10.0.0.8", 29400},
+            Parked{"waiting for gpu03", order},
+            Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
+            Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},
             Stop{Generation{5}, 15, "drain"},
             Finished{example_ending()},
             Refused{"this is run 8812"}};
@@ -98,6 +103,9 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.command_digest = "abc123";
     entry.assignment = example_assignment();
     entry.progressed = true;
+    entry.at = {{"gpu01", Incarnation{7}}, "10.0.0.7", 29400};
+    entry.in_a_row = 2;
+    entry.last_cause = "3/1/0/out of memory";
     return entry;
 }
 

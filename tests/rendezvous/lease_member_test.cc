@@ -13,7 +13,7 @@ namespace {
 constexpr Generation g0{0}, g1{1};
 
 Welcome welcome(std::uint64_t leader = 1, int max_nodes = 2) {
-    return {node("leader", leader), Times{}, {}, max_nodes};
+    return {node("leader", leader), Times{}, {}, max_nodes, {}};
 }
 
 Ack ack(std::int64_t number, std::int64_t beat, std::int64_t entry) {
@@ -123,4 +123,16 @@ TEST(LeaseMember, RaisesItsFloorWhenWorkersAreGone) {
     EXPECT_EQ(member.deadline(), kNever);
     EXPECT_FALSE(member.raise_floor(g0));
     EXPECT_EQ(member.floor(), g1);
+}
+
+// A second connection to the same leader must not make a node forget when it heard that leader
+// last: rule 7 (c) counts on it.
+TEST(LeaseMember, RemembersALeaderItHasReconnectedTo) {
+    LeaseMember m;
+    m.welcomed(at(0), welcome(1));
+    m.beat(at(0));
+    m.ack(at(1), ack(1, 1, 0));
+    m.welcomed(at(2), welcome(1));
+    m.welcomed(at(3), welcome(2));
+    EXPECT_EQ(m.beat(at(4)).silent, sec(3));
 }

@@ -41,7 +41,11 @@ inline std::string describe(const ToNode& message) {
     if (const auto* m = std::get_if<Finished>(&message))
         return "Finished " + std::to_string(m->ending.code);
     if (const auto* m = std::get_if<Refused>(&message)) return "Refused: " + m->sentence;
-    return "Elsewhere";
+    if (const auto* m = std::get_if<Standing>(&message))
+        return std::string(m->leads ? "Standing: leads" : "Standing: dormant") +
+               (m->held > kNoGeneration ? ", holds " + std::to_string(m->held.value) : "");
+    const auto& elsewhere = std::get<Elsewhere>(message);
+    return elsewhere.address.empty() ? "Elsewhere: wait" : "Elsewhere: " + elsewhere.address;
 }
 
 inline std::string describe(const Effect& effect) {
@@ -50,10 +54,15 @@ inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Close>(&effect))
         return std::to_string(e->session.value) + ": closed";
     if (std::get_if<ReadLedger>(&effect)) return "read the ledger";
+    if (const auto* e = std::get_if<Call>(&effect)) return "call " + e->peer.node.name;
+    if (const auto* e = std::get_if<Standby>(&effect))
+        return "stand by " + (e->peer ? e->peer->node.name : "nobody");
     if (const auto* e = std::get_if<Closed>(&effect))
         return "closed with " + std::to_string(e->ending.code);
     if (const auto* e = std::get_if<CreateEntry>(&effect)) {
         const std::string what = "create " + std::to_string(e->entry.number.value) + ": ";
+        if (e->entry.kind == LedgerEntry::Kind::takeover)
+            return what + "takeover of generation " + names(e->entry.assignment);
         if (e->entry.kind == LedgerEntry::Kind::end)
             return what + "end " + std::to_string(e->entry.ending.code) + ", " +
                    e->entry.ending.sentence;
@@ -69,7 +78,7 @@ class Script {
   public:
     explicit Script(const Limits& limits) : Script(config(limits)) {}
     explicit Script(const MachineConfig& config) : machine_(config, at(0)) {
-        EXPECT_THAT(lines(machine_.start()), ElementsAre("read the ledger"));
+        EXPECT_THAT(step(0, Lead{{node("leader"), "leader", 1}}), ElementsAre("read the ledger"));
         EXPECT_THAT(step(0, LedgerRead{}), IsEmpty());
     }
     static MachineConfig config(const Limits& limits) {
@@ -113,6 +122,10 @@ class Script {
     }
     Lines runs(double now, int session, int generation) {
         beats_[session].running = Generation{generation};
+        return beat(now, session);
+    }
+    Lines snapshots(double now, int session, std::int64_t step) {
+        beats_[session].snapshot = step;
         return beat(now, session);
     }
     Lines vows(double now, int session, int floor) {

@@ -73,7 +73,10 @@ TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
     EXPECT_EQ(s.snapshot().held_until, at(8.5));
     s.fails(2, 1, 0, exited(0, 3));
     s.vows(2.1, 1, 0);
-    for (double now = 2.5; now < 10.5; now += 0.5)
+    for (double now = 2.5; now < 8; now += 0.5)
+        EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack over 0"));
+    EXPECT_THAT(s.beat(8, 1), ElementsAre("1: Ack over 0", "2: closed")) << "silent for 7 s";
+    for (double now = 8.5; now < 10.5; now += 0.5)
         EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack over 0"));
     EXPECT_EQ(s.next(), at(10.5) + Duration{1});
     EXPECT_THAT(s.tick(10.5), IsEmpty());
@@ -272,19 +275,21 @@ TEST(Machine, WrongRunIsRefused) {
     EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
 }
 
-// Another leader was first: its entry is the newest, counts as over here, and the next number
-// follows it.
+// Another leader was first: its entry is the newest; a and b, who are here, do not run what it
+// says, so that it is over, and the next number follows it.
 TEST(Machine, EntryLostToAnotherWriterIsAdopted) {
     Script s(limits(2, 2));
     s.both_are_there();
     LedgerEntry theirs = s.creating();
     theirs.leader = node("rival");
     EXPECT_THAT(s.step(0.6, LedgerCreated{LedgerCreated::Outcome::lost, theirs, {}}),
-                ElementsAre("note: ledger entry 0 was written by rival; it is adopted",
+                ElementsAre("note: ledger entry 0 was written by rival; it is adopted", "1: Ack",
+                            "2: Ack", "note: node a does not run generation 0; generation 0 ends",
                             "1: Ack over 0", "2: Ack over 0"));
     s.vows(0.7, 1, 0);
-    EXPECT_THAT(s.vows(0.7, 2, 0),
-                ElementsAre("2: Ack over 0", "create 1: generation 1 {a b} after start"));
+    EXPECT_THAT(s.vows(0.7, 2, 0), ElementsAre("2: Ack over 0",
+                                               "create 1: generation 1 {a b} after node a does not "
+                                               "run generation 0"));
 }
 
 // The ledger fails: tried again each 0.1 lease, given up after the join timeout, and everyone is
@@ -311,6 +316,7 @@ TEST(Machine, ClosedLedgerTellsTheEnd) {
     end.number = EntryNumber{4};
     end.kind = LedgerEntry::Kind::end;
     end.ending = ending(Verdict::worker_failed, 3, "no restart");
+    machine.step(at(0), Lead{{node("leader"), "leader", 1}});
     const Effects effects = machine.step(at(0), LedgerRead{{end}});
     EXPECT_EQ(describe(effects.back()), "closed with 3");
     EXPECT_EQ(machine.snapshot().phase, Phase::closed);
@@ -345,4 +351,48 @@ TEST(Machine, AsksForBeatsWhenItIsOutside) {
         ASSERT_NE(sent, nullptr);
         EXPECT_EQ(std::get<Welcome>(sent->message).max_nodes > 1, outside);
     }
+}
+
+// c comes while a and b of at most 3 run: at the next snapshot all are stopped as planned, the
+// lease goes on until they have, and the next generation has three nodes and costs no restart.
+TEST(Machine, LateNodeIsTakenInAtTheNextSnapshot) {
+    Limits three = limits(2, 3, 0);
+    three.times.last_call = sec(0);
+    Script s(three);
+    s.both_run();
+    EXPECT_THAT(s.join(2, 3, node("c")), ElementsAre("3: Welcome", "3: Parked", "3: Ack holds 0"));
+    EXPECT_THAT(s.beat(2.1, 3), ElementsAre("3: Ack holds 0"));
+    EXPECT_THAT(s.snapshots(2.2, 1, 40),
+                ElementsAre(HasSubstr("1: Ack"), "note: c joined: 2 of 3 nodes ran, 3 will",
+                            "1: Stop by signal 15", "2: Stop by signal 15"));
+    EXPECT_THAT(s.fails(2.3, 2, 0, killed(1, 15)), IsEmpty()) << "who dies of the stop";
+    s.completes(2.4, 1, 0);
+    EXPECT_THAT(s.completes(2.5, 2, 0).front(),
+                "note: c joined: 2 of 3 nodes ran, 3 will; generation 0 ends");
+    s.vows(2.6, 1, 0);
+    EXPECT_THAT(s.vows(2.6, 2, 0), ElementsAre("2: Ack over 0")) << "c has not vowed yet";
+    EXPECT_EQ(s.vows(2.6, 3, 0).back(),
+              "create 1: generation 1 {a b c} after c joined: 2 of 3 nodes ran, 3 will");
+    EXPECT_EQ(s.creating().assignment.restarts, 0);
+}
+
+// With --on-join=spare the world never grows, but a spare fills a hole at once.
+TEST(Machine, SpareFillsAHoleAtOnceAndMakesTheWorldNoLarger) {
+    Limits four = limits(2, 4, 3);
+    four.on_join = OnJoin::spare;
+    four.times.last_call = sec(0);
+    Script s(four);
+    s.both_run();
+    s.join(2, 3, node("c"));
+    s.beat(2.1, 3);
+    s.fails(2.2, 2, 0, exited(1, 3));
+    s.vows(2.3, 3, 0);
+    s.vows(2.3, 1, 0);
+    EXPECT_THAT(s.vows(2.3, 2, 0).back(), HasSubstr("generation 1 {a b}"));
+    s.created(2.4);
+    s.runs(2.5, 1, 1);
+    s.runs(2.5, 2, 1);
+    s.come(2.6, 2, Gone{node("b")});
+    s.vows(2.7, 3, 1);
+    EXPECT_THAT(s.vows(2.7, 1, 1).back(), HasSubstr("generation 2 {a c}"));
 }

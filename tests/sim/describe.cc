@@ -77,7 +77,8 @@ std::string describe(const rendezvous::ToLeader& message) {
                                  },
                                  [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
                                  [](const Leave& m) { return "Leave " + m.reason; },
-                                 [](const Gone& m) { return "Gone " + text(m.node); }},
+                                 [](const Gone& m) { return "Gone " + text(m.node); },
+                                 [](const Inquire&) { return std::string("Inquire"); }},
                       message);
 }
 
@@ -98,7 +99,11 @@ std::string describe(const rendezvous::ToNode& message) {
                    [](const Elsewhere& m) { return "Elsewhere " + m.address; },
                    [](const Stop& m) { return "Stop g" + text(m.generation) + " " + m.reason; },
                    [](const Finished& m) { return "Finished " + describe(m.ending); },
-                   [](const Refused& m) { return "Refused " + m.sentence; }},
+                   [](const Refused& m) { return "Refused " + m.sentence; },
+                   [](const Standing& m) {
+                       return "Standing " + text(m.node) + (m.leads ? " leads" : " dormant") +
+                              " held" + text(m.held) + " entry" + text(m.entry);
+                   }},
         message);
 }
 
@@ -113,6 +118,15 @@ std::string describe(const rendezvous::Event& event) {
                        return std::string("LedgerCreated ") +
                               outcomes[static_cast<int>(e.outcome)] + text(e.entry);
                    },
+                   [](const Lead&) { return std::string("Lead"); },
+                   [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
+                   [](const Called& e) {
+                       return "Called " + text(e.node) + " outcome " +
+                              std::to_string(static_cast<int>(e.outcome)) +
+                              (e.outcome == Called::Outcome::answered
+                                   ? " " + describe(ToNode(e.standing))
+                                   : std::string());
+                   },
                    [](const Tick&) { return std::string("Tick"); }},
         event);
 }
@@ -121,6 +135,10 @@ std::string describe(const rendezvous::Effect& effect) {
     using namespace rendezvous;
     return std::visit(
         Overloaded{
+            [](const Call& e) { return "Call " + text(e.peer.node); },
+            [](const Standby& e) {
+                return "Standby " + (e.peer ? text(e.peer->node) : std::string("none"));
+            },
             [](const Send& e) { return "to s" + text(e.session) + " " + describe(e.message); },
             [](const Close& e) { return "Close s" + text(e.session); },
             [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
@@ -149,6 +167,10 @@ std::string describe(const agent::Event& event) {
                    [](const KeeperBack&) { return std::string("KeeperBack"); },
                    [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
                    [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
+                   [](const LedgerChecked& e) {
+                       return std::string(e.shared ? "LedgerChecked shared"
+                                                   : "LedgerChecked not shared");
+                   },
                    [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
                    [](const Tick&) { return std::string("Tick"); }},
         event);
@@ -157,7 +179,13 @@ std::string describe(const agent::Event& event) {
 std::string describe(const agent::Effect& effect) {
     using namespace agent;
     return std::visit(
-        Overloaded{[](const Connect& e) { return "Connect until " + text(e.deadline); },
+        Overloaded{[](const Connect& e) {
+                       return "Connect " + (e.self ? "self" : e.address) + " until " +
+                              text(e.deadline);
+                   },
+                   [](const Lead&) { return std::string("Lead"); },
+                   [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
+                   [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
                    [](const SendMessage& e) { return "send " + describe(e.message); },
                    [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
                    [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },

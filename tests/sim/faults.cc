@@ -6,7 +6,7 @@ namespace ddprun::sim {
 
 namespace {
 
-constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls) + 1;
+constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls_here) + 1;
 
 bool needs_time(Fault::Kind kind) {
     return kind >= Fault::Kind::host_paused || kind == Fault::Kind::process_replaced;
@@ -28,6 +28,8 @@ const char* to_string(Fault::Kind kind) {
             return "process_killed";
         case Fault::Kind::process_replaced:
             return "process_replaced";
+        case Fault::Kind::step_killed:
+            return "step_killed";
         case Fault::Kind::host_lost:
             return "host_lost";
         case Fault::Kind::host_paused:
@@ -38,10 +40,16 @@ const char* to_string(Fault::Kind kind) {
             return "connection_dropped";
         case Fault::Kind::cut_off:
             return "cut_off";
-        case Fault::Kind::cut_from_leader:
-            return "cut_from_leader";
-        case Fault::Kind::cut_to_leader:
-            return "cut_to_leader";
+        case Fault::Kind::cut_from_others:
+            return "cut_from_others";
+        case Fault::Kind::cut_to_others:
+            return "cut_to_others";
+        case Fault::Kind::split:
+            return "split";
+        case Fault::Kind::split_one_way:
+            return "split_one_way";
+        case Fault::Kind::ledger_stalls_here:
+            return "ledger_stalls_here";
         case Fault::Kind::ledger_stalls:
             return "ledger_stalls";
     }
@@ -58,7 +66,6 @@ std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Durati
     if (random.chance(0.1)) return plan;
     const Duration focus = random.span(share(lease, 0.2), horizon);
     const bool focused = random.chance(0.5);
-    const bool leader_may_die = random.chance(0.15);
     const int kinds = random.between(1, 5);
     for (int i = 0; i < kinds; ++i) {
         const auto kind = static_cast<Fault::Kind>(random.below(kKinds));
@@ -73,13 +80,8 @@ std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Durati
             fault.lasts = length == 0   ? share(lease, random.real(0.02, 0.5))
                           : length == 1 ? share(lease, random.real(0.5, 1.5))
                                         : share(lease, random.real(1.0, 3.0));
-            const bool deadly = kind == Fault::Kind::process_killed ||
-                                kind == Fault::Kind::process_replaced ||
-                                kind == Fault::Kind::host_lost;
-            if (deadly && fault.host == 0 && !leader_may_die) {
-                if (hosts == 1) continue;
-                fault.host = random.between(1, hosts - 1);
-            }
+            // The leader's host is the one that matters most.
+            if (random.chance(0.25)) fault.host = random.below(std::min(hosts, 2));
             plan.push_back(fault);
         }
     }

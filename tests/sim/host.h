@@ -41,7 +41,7 @@ struct Pending {
     std::function<void()> run;
 };
 
-// One ddprun: an agent machine, on the leader's host the rendezvous machine too.
+// One ddprun: an agent machine and a rendezvous machine, which is dormant where it does not lead.
 struct Process {
     int host = 0;
     rendezvous::NodeId id;
@@ -53,20 +53,27 @@ struct Process {
     Time agent_tick = kNever;
     int connection = -1;
     bool link_up = false;  // somebody has answered our Hello
+    agent::Connect asked;  // the newest
+    int tried = 0;         // candidates of it
+    int standby = -1;      // connection to who leads next
     Time first_up = kNever;
     int attempt = 0;           // number of the newest Connect
     Time call_until = kNever;  // its deadline, on the host's clock
-    rendezvous::Hello hello;
-    bool signalled = false;  // told to stop by its user
+    bool signalled = false;    // told to stop by its user
     std::optional<rendezvous::Ending> exit;
     Time exited_at = kNever;
     Generation store = kNoGeneration;  // open store, on the node of rank 0
 
     std::optional<rendezvous::Machine> service;
     Time service_tick = kNever;
+    std::optional<rendezvous::Ending> told;  // the end that it has sent out
     std::optional<rendezvous::Ending> closed;
     Time closed_at = kNever;
     std::unique_ptr<Keeper> keeper;
+
+    bool leads() const {
+        return service && service->snapshot().phase != rendezvous::Phase::dormant;
+    }
 };
 
 struct Host {

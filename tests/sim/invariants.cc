@@ -133,8 +133,9 @@ void Invariants::exited(const Process& process, const Ending& ending) {
     const LedgerEntry* end = world_.ledger().end();
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
     if (process.signalled && ending.verdict == Verdict::user_signal) return;  // it had no leader
-    const auto& closed = world_.processes().front()->closed;  // by a ledger that is away for good
-    if (closed && closed->verdict == ending.verdict && closed->code == ending.code) return;
+    for (const auto& each : world_.processes())  // by a ledger that is away for good
+        if (each->told && each->told->verdict == ending.verdict && each->told->code == ending.code)
+            return;
     if (!end)
         world_.violation(host.name + " exits with " + describe(ending) +
                          ", but no end is recorded");
@@ -190,22 +191,22 @@ bool Invariants::undisturbed(const Process& process, Time from, Time until) cons
 
 void Invariants::at_end() {
     const LedgerEntry* end = world_.ledger().end();
-    const Host& leader = world_.hosts()[0];
+    const Process* leader = nullptr;  // the first that has told the end
+    for (const auto& each : world_.processes())
+        if (each->closed && (!leader || each->closed_at < leader->closed_at)) leader = each.get();
     for (const auto& process : world_.processes()) {
         const std::string& who = world_.hosts()[process->host].name;
         if (process->alive && !process->exit)
             world_.violation(who + " has not exited in " + ddprun::to_text(world_.now() - Time{}));
-        if (process->alive && process->service && !process->closed)
-            world_.violation("the service has not closed in " +
+        if (process->alive && process->leads() && !process->closed)
+            world_.violation("the service of " + who + " has not closed in " +
                              ddprun::to_text(world_.now() - Time{}));
         if (process->signalled || !process->exit || !end ||
             process->exit->verdict == end->ending.verdict)
             continue;
-        const Time told = world_.processes().front()->closed_at;
-        if (told == kNever) continue;
-        const Time from = ended_at_ - world_.lease(2), until = told + world_.lease(1);
-        if (leader.up && undisturbed(*process, from, until) &&
-            undisturbed(*world_.processes().front(), from, until))
+        if (!leader) continue;
+        const Time from = ended_at_ - world_.lease(2), until = leader->closed_at + world_.lease(1);
+        if (undisturbed(*process, from, until) && undisturbed(*leader, from, until))
             world_.violation(who + " was connected, but exits with " + describe(*process->exit) +
                              " instead of " + describe(end->ending));
     }

@@ -140,7 +140,14 @@ void Keeper::dies() {
                          [this] { world_.post_agent(process_, agent::KeeperBack{}); });
 }
 
+void Keeper::dies_with_all() {
+    alive_ = false;
+    set_deadline(kNever);
+    kill_all();
+}
+
 void Keeper::process_died() {
+    if (!alive_) return;
     orphaned_ = true;
     gone_on_ = process_.connection;
     world_.clock().after(world_.random().span({}, world_.lease(0.002)), [this] {

@@ -20,7 +20,9 @@ class Keeper {
     void spawn(const rendezvous::Assignment& assignment);
     void signal(int number);
     void sweep(Generation generation);
-    void dies();          // alone: ddprun kills what it left, and a new one stands a little later
+    void dies();           // alone: ddprun kills what it left, and a new one stands a little later
+    void dies_with_all();  // ddprun is about to be killed too, workers are: nobody says Gone
+    bool holds_port() const { return orphaned_; }
     void process_died();  // kill all that is left, then Gone on this connection
     // A worker ends by itself, now. `natural`: counts as its own failure or success, not as ours.
     void ends(std::int64_t pid, int exit_code, int signal, bool natural);
@@ -45,6 +47,7 @@ class Keeper {
     std::vector<Generation> sweeping_;
     int gone_on_ = -1;  // connection on which Gone is due
     bool orphaned_ = false;
+    bool alive_ = true;
 };
 
 }  // namespace ddprun::sim

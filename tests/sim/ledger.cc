@@ -21,11 +21,11 @@ const LedgerEntry* VirtualLedger::end() const {
     return &entries_.back();
 }
 
-Time VirtualLedger::ready(Time when) const {
+Time VirtualLedger::ready(int host, Time when) const {
     for (bool again = true; again;) {
         again = false;
-        for (const auto& [begin, end] : stalls_)
-            if (begin <= when && when < end) {
+        for (const auto& [where, begin, end] : stalls_)
+            if ((where < 0 || where == host) && begin <= when && when < end) {
                 when = end;
                 again = true;
             }
@@ -33,20 +33,22 @@ Time VirtualLedger::ready(Time when) const {
     return when;
 }
 
-void VirtualLedger::read(EntryNumber from, Answer answer) {
+void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
     const Time when =
-        ready(clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
-    clock_.at(when, [this, from, answer = std::move(answer)] {
+        ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    const Duration age = random_.chance(0.3) ? random_.span({}, stale_) : Duration{};
+    clock_.at(when, [this, from, age, answer = std::move(answer)] {
         LedgerRead read;
-        for (const LedgerEntry& entry : entries_)
-            if (entry.number >= from) read.entries.push_back(entry);
+        for (std::size_t i = 0; i < entries_.size(); ++i)
+            if (entries_[i].number >= from && written_[i] + age <= clock_.now())
+                read.entries.push_back(entries_[i]);
         answer(read);
     });
 }
 
-void VirtualLedger::create(LedgerEntry entry, Answer answer) {
+void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
     const Duration quick = random_.span(share(lease_, 0.0005), share(lease_, 0.01));
-    Time applied = ready(clock_.now()) + quick;
+    Time applied = ready(host, clock_.now()) + quick;
     if (random_.chance(0.5)) applied = clock_.now() + quick;  // applied at once, the answer stalls
     if (random_.chance(lost_answers_)) {
         // The answer is "failed": it was applied nevertheless, or will be yet, or never.
@@ -60,12 +62,12 @@ void VirtualLedger::create(LedgerEntry entry, Answer answer) {
         return;
     }
     const bool repeated = random_.chance(lost_answers_);  // below us a first answer was lost
-    clock_.at(applied, [this, entry, repeated, answer = std::move(answer)] {
+    clock_.at(applied, [this, host, entry, repeated, answer = std::move(answer)] {
         LedgerCreated created = apply(entry);
         if (repeated && created.outcome == LedgerCreated::Outcome::won)
             created.outcome = LedgerCreated::Outcome::lost;  // "exists", and it is our own
         const Time when =
-            ready(clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+            ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
         clock_.at(when, [answer, created] { answer(created); });
     });
 }
@@ -83,6 +85,7 @@ LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
     }
     if (end()) violation_("an entry follows the end of the job");
     entries_.push_back(entry);
+    written_.push_back(clock_.now());
     appended_(entry);
     return {LedgerCreated::Outcome::won, entry, ""};
 }

@@ -29,16 +29,22 @@ class VirtualLedger {
     const std::vector<rendezvous::LedgerEntry>& entries() const { return entries_; }
     const rendezvous::LedgerEntry* find(Generation generation) const;
     const rendezvous::LedgerEntry* end() const;  // of the job, or null
-    // Nothing is read and nothing answered from begin to end; half of the creates are applied all
-    // the same.
-    void stall(Time begin, Time end) { stalls_.emplace_back(begin, end); }
+    // Nothing is read and nothing answered from begin to end (on one host, or on all: -1); half of
+    // the creates are applied all the same.
+    void stall(int host, Time begin, Time end) { stalls_.push_back({host, begin, end}); }
+    // Three in ten look-ups know nothing of what is newer than some age up to this.
+    void stale(Duration age) { stale_ = age; }
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 
-    void read(EntryNumber from, Answer answer);
-    void create(rendezvous::LedgerEntry entry, Answer answer);
+    void read(int host, EntryNumber from, Answer answer);
+    void create(int host, rendezvous::LedgerEntry entry, Answer answer);
 
   private:
-    Time ready(Time when) const;
+    struct Stall {
+        int host;
+        Time begin, end;
+    };
+    Time ready(int host, Time when) const;
     rendezvous::LedgerCreated apply(const rendezvous::LedgerEntry& entry);
 
     Clock& clock_;
@@ -47,8 +53,10 @@ class VirtualLedger {
     Violation violation_;
     Appended appended_;
     double lost_answers_ = 0.05;
+    Duration stale_{};
     std::vector<rendezvous::LedgerEntry> entries_;
-    std::vector<std::pair<Time, Time>> stalls_;
+    std::vector<Time> written_;  // when each was
+    std::vector<Stall> stalls_;
 };
 
 }  // namespace ddprun::sim

@@ -267,11 +267,13 @@ TEST(Sim, AReplacedProcessComesBackAsAnother) {
         });
 }
 
-TEST(Sim, ALostLeaderEndsTheOthersWithUnavailable) {
+// Without a shared ledger the leader's node is the job's.
+TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
     for (const auto kind : {Fault::Kind::host_lost, Fault::Kind::process_killed})
         for_seeds(
             [kind](auto seed) {
                 WorldConfig config = calm(4, seed);
+                config.succession = false;
                 config.faults = {fault(kind, 1500ms, 0)};
                 return config;
             },
@@ -283,6 +285,88 @@ TEST(Sim, ALostLeaderEndsTheOthersWithUnavailable) {
                     EXPECT_LT(process->exited_at, Time{1500ms + 3s + 5s});
                 }
             });
+}
+
+// When the next generation runs on all its members after `from`, in leases; -1: none did.
+double next_generation_after(const World& world, Duration from) {
+    for (const LedgerEntry& entry : generations(world)) {
+        const Time all = world.started(entry.assignment.generation);
+        if (all != kNever && all > Time{from})
+            return std::chrono::duration<double>(all - Time{from}) / 1s;
+    }
+    return -1;
+}
+
+struct Loss {
+    Fault::Kind kind;
+    int host;
+    double median, longest;  // leases, until the next generation runs
+};
+
+class LeaderLoss : public testing::TestWithParam<Loss> {};
+
+// A member or the leader is lost in one of four ways: the others go on, in how many leases.
+TEST_P(LeaderLoss, TheOthersGoOn) {
+    std::vector<double> took;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        WorldConfig config = calm(4, seed);
+        config.limits.min_nodes = 3;
+        config.limits.max_restarts = 9;
+        config.work = 6s;
+        config.consequences = 0;
+        const Duration at = 1500ms + std::chrono::milliseconds(seed * 3);
+        config.faults = {fault(GetParam().kind, at, GetParam().host)};
+        World world(config);
+        world.run();
+        ASSERT_EQ(first_violation(world), "") << "seed " << seed << "\n" << world.tail(80);
+        const LedgerEntry* end = world.ledger().end();
+        ASSERT_TRUE(end) << "seed " << seed << "\n" << world.tail(80);
+        ASSERT_EQ(end->ending.verdict, Verdict::succeeded) << "seed " << seed;
+        const double leases = next_generation_after(world, at);
+        ASSERT_GE(leases, 0) << "seed " << seed << "\n" << world.tail(80);
+        took.push_back(leases);
+    }
+    std::sort(took.begin(), took.end());
+    std::cout << to_string(GetParam().kind) << " on host " << GetParam().host
+              << ": next generation after " << took[50] << " (median), " << took.back()
+              << " leases at most\n";
+    EXPECT_LE(took[50], GetParam().median);
+    EXPECT_LE(took.back(), GetParam().longest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, LeaderLoss,
+                         testing::Values(Loss{Fault::Kind::process_killed, 2, 0.25, 0.3},
+                                         Loss{Fault::Kind::step_killed, 2, 0.3, 0.35},
+                                         Loss{Fault::Kind::host_lost, 2, 1.0, 1.1},
+                                         Loss{Fault::Kind::process_killed, 0, 0.25, 0.45},
+                                         Loss{Fault::Kind::step_killed, 0, 0.35, 0.5},
+                                         Loss{Fault::Kind::host_lost, 0, 1.65, 1.75}),
+                         [](const auto& info) {
+                             return std::string(to_string(info.param.kind)) + "_" +
+                                    std::to_string(info.param.host);
+                         });
+
+// The leader is lost, and then the one that took over, while the others are still meeting.
+TEST(Sim, TwoLeadersAreLostOneAfterTheOther) {
+    for (const auto kind :
+         {Fault::Kind::process_killed, Fault::Kind::step_killed, Fault::Kind::host_lost})
+        for (const Duration apart : {50ms, 300ms, 1500ms, 2500ms})
+            for_seeds(
+                [=](auto seed) {
+                    WorldConfig config = calm(5, seed);
+                    config.limits.min_nodes = 3;
+                    config.consequences = 0;
+                    config.work = 6s;
+                    config.faults = {fault(kind, 1500ms, 0), fault(kind, 1500ms + apart, 1)};
+                    return config;
+                },
+                [](const World& world) {
+                    const LedgerEntry* end = world.ledger().end();
+                    ASSERT_TRUE(end);
+                    EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                    EXPECT_EQ(generations(world).back().assignment.members.size(), 3u);
+                    EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+                });
 }
 
 TEST(Sim, AUsersSignalOnOneNodeStopsAllWithIt) {

@@ -20,6 +20,7 @@ World::World(WorldConfig config)
           [this](const rendezvous::LedgerEntry& entry) { invariants_.appended(entry); }),
       invariants_(*this) {
     ledger_.lose_answers(config_.lost_answers);
+    ledger_.stale(config_.stale_look_ups);
     for (int i = 0; i < config_.hosts; ++i) {
         Host host;
         host.index = i;
@@ -94,13 +95,15 @@ void World::start_process(Host& host) {
     config.join_timeout = times.join_timeout;
     config.grace_final = lease(1);
     config.grace_restart = lease(0.3);
+    config.leads = host.index == 0;
+    config.may_lead = true;
     process->agent.emplace(config, now);
     process->keeper = std::make_unique<Keeper>(*this, host, *process);
     Process& here = *process;
     host.process = &here;
     processes_.push_back(std::move(process));
     trace(host, "ddprun starts");
-    if (host.index == 0) {
+    {
         rendezvous::MachineConfig service;
         service.run_id = config.run_id;
         service.self = here.id;
@@ -108,9 +111,8 @@ void World::start_process(Host& host) {
         service.version = config.version;
         service.limits = config_.limits;
         service.seed = random_.bits();
+        service.succession = config_.succession;
         here.service.emplace(service, now);
-        perform(here, here.service->start());
-        plan_tick(here, true);
     }
     post_agent(here, agent::Started{});
 }
@@ -184,6 +186,12 @@ void World::perform(Process& process, const agent::Effects& effects) {
         trace(host, "agent > " + describe(effect));
         if (const auto* asked = std::get_if<agent::Connect>(&effect)) {
             connect(process, *asked);
+        } else if (const auto* lead = std::get_if<agent::Lead>(&effect)) {
+            post_service(process, rendezvous::Lead{lead->self});
+        } else if (const auto* heard = std::get_if<agent::LeaderHeard>(&effect)) {
+            post_service(process, rendezvous::LeaderHeard{heard->leader});
+        } else if (const auto* check = std::get_if<agent::CheckLedger>(&effect)) {
+            check_ledger(process, *check);
         } else if (const auto* message = std::get_if<agent::SendMessage>(&effect)) {
             if (process.link_up) say(process.connection, message->message);
         } else if (const auto* deadline = std::get_if<agent::SetDeadline>(&effect)) {
@@ -213,23 +221,32 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
         trace(host_of(process), "service > " + describe(effect));
         if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
             const int connection = static_cast<int>(send->session.value);
+            if (const auto* end = std::get_if<rendezvous::Finished>(&send->message))
+                process.told = end->ending;
+            if (connection < 0) continue;  // a keeper's last word has no connection back
             Process& node = *ends_.at(connection).first;
             network_.send(connection, kLeader, [this, &node, connection, said = send->message] {
                 deliver(node, false,
                         [this, &node, connection, said] { came(node, connection, said); });
             });
+        } else if (const auto* call = std::get_if<rendezvous::Call>(&effect)) {
+            probe(process, *call);
+        } else if (const auto* standby = std::get_if<rendezvous::Standby>(&effect)) {
+            stand_by(process, standby->peer);
         } else if (const auto* close = std::get_if<rendezvous::Close>(&effect)) {
             network_.close(static_cast<int>(close->session.value), kLeader);
         } else if (const auto* read = std::get_if<rendezvous::ReadLedger>(&effect)) {
-            ledger_.read(read->from, [this, &process](const rendezvous::Event& answer) {
-                deliver(process, false,
-                        [this, &process, answer] { step_service(process, answer); });
-            });
+            ledger_.read(process.host, read->from,
+                         [this, &process](const rendezvous::Event& answer) {
+                             deliver(process, false,
+                                     [this, &process, answer] { step_service(process, answer); });
+                         });
         } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
-            ledger_.create(create->entry, [this, &process](const rendezvous::Event& answer) {
-                deliver(process, false,
-                        [this, &process, answer] { step_service(process, answer); });
-            });
+            ledger_.create(process.host, create->entry,
+                           [this, &process](const rendezvous::Event& answer) {
+                               deliver(process, false,
+                                       [this, &process, answer] { step_service(process, answer); });
+                           });
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
             process.closed_at = now();
@@ -240,121 +257,17 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
     }
 }
 
-// A process ends when its agent has exited and its service, if it has one, has closed.
+// A process ends when its agent has exited and its service, if it leads, has closed.
 void World::end_process(Process& process) {
     if (process.exit && process.connection >= 0) {
         network_.close(process.connection, kNode);
         process.connection = -1;
         process.link_up = false;
     }
-    if (!process.exit || (process.service && !process.closed)) return;
+    if (!process.exit || (process.leads() && !process.closed)) return;
+    close_leader_side(process);
     process.alive = false;
     trace(host_of(process), "ddprun ends");
-}
-
-// ---- links
-
-// As the client does it: calls again and again, says Hello on each connection, and is up when that
-// is answered.
-void World::connect(Process& process, const agent::Connect& connect) {
-    if (process.connection >= 0) network_.close(process.connection, kNode);
-    process.connection = -1;
-    process.link_up = false;
-    process.hello = connect.hello;
-    process.call_until = connect.deadline;
-    const int attempt = ++process.attempt;
-    clock_.after(random_.span({}, lease(0.0005)),
-                 [=, this, &process] { try_connect(process, attempt); });
-    if (connect.deadline != kNever)
-        clock_.at(host_of(process).clock.truth(connect.deadline),
-                  [=, this, &process] { give_up(process, attempt); });
-}
-
-void World::give_up(Process& process, int attempt) {
-    deliver(process, true, [=, this, &process] {
-        if (process.exit || attempt != process.attempt || process.link_up) return;
-        if (process.connection >= 0) network_.close(process.connection, kNode);
-        process.connection = -1;
-        ++process.attempt;
-        step_agent(process, agent::LinkLost{"nobody answered"});
-    });
-}
-
-void World::try_connect(Process& process, int attempt) {
-    Host& host = host_of(process);
-    if (!process.alive || !host.up || process.exit || attempt != process.attempt) return;
-    if (paused(host) || frozen(process)) {
-        clock_.at(std::max(host.paused_until, process.frozen_until),
-                  [=, this, &process] { try_connect(process, attempt); });
-        return;
-    }
-    const Host& there = hosts_[0];
-    Process* leader = there.process;
-    if (leader && leader->alive && leader->service && !leader->closed && there.up &&
-        network_.reachable(host.index, 0) && network_.reachable(0, host.index))
-        return call(process, attempt, *leader);
-    clock_.after(random_.span(lease(0.01), lease(0.05)),
-                 [=, this, &process] { try_connect(process, attempt); });
-}
-
-void World::call(Process& process, int attempt, Process& leader) {
-    const int connection = network_.open(process.host, 0);  // its number is the session's
-    ends_.emplace_back(&process, &leader);
-    process.connection = connection;
-    clock_.after(network_.delay(process.host, 0), [=, this, &process] {
-        if (process.connection == connection) say(connection, process.hello);
-    });
-    clock_.after(lease(5), [=, this, &process] {  // passed over: it takes our call and says nothing
-        if (process.connection != connection || process.link_up) return;
-        network_.close(connection, kNode);
-        process.connection = -1;
-        try_connect(process, attempt);
-    });
-}
-
-void World::say(int connection, rendezvous::ToLeader message) {
-    network_.send(connection, kNode, [this, connection, message = std::move(message)] {
-        Process& leader = *leader_of(connection);
-        deliver(leader, false, [this, &leader, connection, message] {
-            step_service(leader, rendezvous::Came{rendezvous::Session{connection}, message});
-        });
-    });
-}
-
-void World::came(Process& node, int connection, const rendezvous::ToNode& message) {
-    if (node.connection != connection || node.exit) return;
-    if (!node.link_up) {
-        node.link_up = true;
-        node.first_up = std::min(node.first_up, now());
-        step_agent(node, agent::LinkUp{"10.0.0." + std::to_string(node.host + 1)});
-    }
-    if (node.connection == connection) step_agent(node, agent::MessageCame{message});
-}
-
-void World::connection_ended(int connection, Side side) {
-    Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
-    deliver(process, false, [this, &process, connection, side] {
-        if (side == kLeader) {
-            step_service(process, rendezvous::ConnectionLost{rendezvous::Session{connection}});
-        } else if (process.connection == connection) {
-            process.connection = -1;
-            if (!process.link_up) return try_connect(process, process.attempt);
-            process.link_up = false;
-            step_agent(process, agent::LinkLost{"the connection ended"});
-        }
-    });
-}
-
-void World::close_leader_side(const Process& process) {
-    for (std::size_t i = 0; i < ends_.size(); ++i)
-        if (ends_[i].second == &process) network_.close(static_cast<int>(i), kLeader);
-}
-
-void World::keeper_says_gone(Process& process, int connection) {
-    trace(host_of(process), "keeper: gone");
-    if (connection < 0 || !network_.is_open(connection, kNode)) return;
-    say(connection, rendezvous::Gone{process.id});
-    network_.close(connection, kNode);
 }
 
 }  // namespace ddprun::sim

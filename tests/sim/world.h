@@ -1,5 +1,5 @@
-// A whole job in virtual time and in one thread: on each host an agent machine with its keeper and
-// workers, on host 0 the rendezvous machine too, between them a network, below them one ledger.
+// A whole job in virtual time and in one thread: on each host an agent machine and a
+// rendezvous machine with a keeper and workers, between them a network, below them one ledger.
 // World carries events to the machines, performs what they ask for, and makes faults happen. After
 // each step the invariants are looked at; at the first violation it stops. Everything follows from
 // the seed.
@@ -35,6 +35,8 @@ struct WorldConfig {
     // What a worker does; default: it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
     double lost_answers = 0.05;
+    Duration stale_look_ups{};  // how old a look-up in the ledger may be
+    bool succession = true;
     double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
     std::vector<Fault> faults;
     Mutation mutation = Mutation::none;
@@ -58,6 +60,7 @@ class World {
     const std::string& trace() const { return trace_; }
     std::uint64_t trace_hash() const { return trace_hash_; }
     std::string tail(std::size_t lines) const;
+    Time started(Generation generation) const;  // when its last worker did; kNever: not all have
     std::size_t steps() const { return steps_; }
 
     // ---- for the parts of the world
@@ -77,6 +80,7 @@ class World {
     void trace(const Host& host, const std::string& line);
 
     void post_agent(Process& process, agent::Event event);
+    void post_service(Process& process, rendezvous::Event event);
     void keeper_says_gone(Process& process, int connection);
     void kill_process(Host& host);
     void break_collectives(Generation generation);
@@ -98,7 +102,16 @@ class World {
     void plan_tick(Process& process, bool service);
     void end_process(Process& process);
     bool over() const;
-    // links
+    // links (world_links.cc)
+    enum class Reached { service, keeper, refusal, nobody };
+    Reached reach(int from, int to);
+    int host_at(const std::string& address) const;
+    void try_next(Process& process, int attempt);
+    void probe(Process& process, const rendezvous::Call& call);
+    void probed(int connection, rendezvous::Called::Outcome outcome,
+                const rendezvous::Standing& standing);
+    void stand_by(Process& process, const std::optional<rendezvous::Peer>& peer);
+    void check_ledger(Process& process, const agent::CheckLedger& check);
     void connect(Process& process, const agent::Connect& connect);
     void try_connect(Process& process, int attempt);
     void call(Process& process, int attempt, Process& leader);
@@ -127,7 +140,10 @@ class World {
     std::vector<Host> hosts_;
     std::vector<std::unique_ptr<Process>> processes_;
     std::vector<std::pair<Process*, Process*>> ends_;  // of connections: node, leader
-    std::map<Generation, std::set<int>> started_;      // ranks
+    // Of a service's calls: who asked (null: has its answer), and whom.
+    std::map<int, std::pair<Process*, rendezvous::NodeId>> probes_;
+    std::map<Generation, std::set<int>> started_;  // ranks
+    std::map<Generation, Time> all_started_;
     std::set<Generation> broken_;
     int pending_ = 0;  // faults and starts to come
     std::uint64_t incarnations_ = 0;

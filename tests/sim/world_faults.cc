@@ -42,8 +42,14 @@ bool World::complete(Generation generation) const {
            static_cast<int>(found->second.size()) == entry->assignment.world_size;
 }
 
+Time World::started(Generation generation) const {
+    const auto found = all_started_.find(generation);
+    return found == all_started_.end() ? kNever : found->second;
+}
+
 void World::worker_started(Host& host, const Worker& worker) {
     started_[worker.generation].insert(worker.rank);
+    if (complete(worker.generation)) all_started_.emplace(worker.generation, now());
     for (const auto& process : processes_)
         if (process->alive && process->store == worker.generation)
             clock_.after(lease(0.002), [this, &process = *process, generation = worker.generation] {
@@ -132,9 +138,15 @@ void World::apply(const Fault& fault) {
             break;
         case Fault::Kind::process_replaced:
             kill_process(host);
-            if (host.index == 0) break;
             ++pending_;
             clock_.after(fault.lasts, [this, &host] { replace_process(host); });
+            break;
+        case Fault::Kind::step_killed:
+            if (!process || !process->alive || paused(host)) break;
+            process->keeper->dies_with_all();
+            kill_process(host);
+            for (const int connection : {process->connection, process->standby})
+                if (connection >= 0) network_.close(connection, kNode);
             break;
         case Fault::Kind::host_lost:
             lose_host(host);
@@ -147,21 +159,33 @@ void World::apply(const Fault& fault) {
             break;
         case Fault::Kind::connection_dropped:
             host.disturbed_until = std::max(host.disturbed_until, now() + lease(4));
-            if (process && process->connection >= 0 && host.index != 0)
+            if (process && process->connection >= 0 && ends_[process->connection].second != process)
                 network_.drop(process->connection);
             break;
         case Fault::Kind::cut_off:
-            network_.cut(host.index, 0, now(), until);
-            network_.cut(0, host.index, now(), until);
+        case Fault::Kind::cut_from_others:
+        case Fault::Kind::cut_to_others:
+            for (int other = 0; other < config_.hosts; ++other) {
+                if (other == host.index) continue;
+                if (fault.kind != Fault::Kind::cut_from_others)
+                    network_.cut(host.index, other, now(), until);
+                if (fault.kind != Fault::Kind::cut_to_others)
+                    network_.cut(other, host.index, now(), until);
+            }
             break;
-        case Fault::Kind::cut_from_leader:
-            network_.cut(0, host.index, now(), until);
-            break;
-        case Fault::Kind::cut_to_leader:
-            network_.cut(host.index, 0, now(), until);
+        case Fault::Kind::split:
+        case Fault::Kind::split_one_way:
+            for (int one = 0; one <= host.index; ++one)
+                for (int other = host.index + 1; other < config_.hosts; ++other) {
+                    network_.cut(one, other, now(), until);
+                    if (fault.kind == Fault::Kind::split) network_.cut(other, one, now(), until);
+                }
             break;
         case Fault::Kind::ledger_stalls:
-            ledger_.stall(now(), until);
+            ledger_.stall(-1, now(), until);
+            break;
+        case Fault::Kind::ledger_stalls_here:
+            ledger_.stall(host.index, now(), until);
             break;
     }
 }

@@ -1,0 +1,250 @@
+// Who leads: the part of the rendezvous machine that becomes active, finds out what the newest
+// generation is that it did not make, takes it over, and yields (design 4.3, rules 9-11).
+#include <algorithm>
+
+#include "rendezvous/machine_state.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr double kNobodyCame = 0.3;     // of a lease: without any member the newest is over
+constexpr double kInquiry = 0.2;        // of a lease: between two rounds of asking
+constexpr double kLedgerSilent = 1.5;   // leases
+constexpr double kRest = 3.0;           // leases without leading, after that
+constexpr std::size_t kOrderTold = 16;  // the rest is only known to members
+constexpr std::size_t kAskedAtOnce = 8;
+
+std::string text(Generation generation) { return std::to_string(generation.value); }
+
+}  // namespace
+
+void Machine::State::while_dormant(Time now, const Event& event) {
+    if (const auto* lead = std::get_if<Lead>(&event)) return activate(now, *lead);
+    if (const auto* leader = std::get_if<LeaderHeard>(&event)) {
+        heard = leader->leader;
+        heard_at = now;
+    }
+    const auto* came = std::get_if<Came>(&event);
+    if (!came) return;
+    if (const auto* gone = std::get_if<Gone>(&came->message)) {
+        roster.set_gone(gone->node);
+    } else if (std::get_if<Inquire>(&came->message)) {
+        send(came->session, standing());
+    } else if (std::get_if<Hello>(&came->message)) {
+        send(came->session, dormant_answer(heard, heard_at, now, lease()));
+        effects.push_back(Close{came->session});
+    }
+}
+
+void Machine::State::activate(Time now, const Lead& lead) {
+    State fresh(config, now);
+    fresh.random = random;
+    fresh.roster = std::move(roster);
+    fresh.roster.forget();
+    fresh.effects = std::move(effects);
+    fresh.self = lead.self;
+    fresh.identity = {config.self.name, Incarnation{fresh.random()}};
+    fresh.phase = Phase::reading;
+    fresh.next_inquiry = now + share(lease(), kInquiry);
+    fresh.last_step = now;
+    *this = std::move(fresh);
+    ask_ledger(now, ReadLedger{kNoEntry});
+}
+
+Standing Machine::State::standing() const {
+    return {.node = config.self,
+            .leads = phase != Phase::dormant,
+            .held = holding() ? held->assignment.generation : kNoGeneration,
+            .entry = top ? top->number : kNoEntry};
+}
+
+// Members by rank; then (before the first generation: only) this leader and the others as they
+// came. Cut: told to each of ten thousand nodes it must stay small, and members know all members
+// anyway.
+std::vector<Peer> Machine::State::order() const {
+    if (!config.succession || single()) return {};
+    std::vector<Peer> others{self};
+    for (const NodeId& id : arrivals) {
+        if (others.size() >= kOrderTold) break;
+        const NodeState* node = roster.find(id);
+        if (id != self.node && node && node->connected())
+            others.push_back({id, node->offer.address, node->offer.service_port});
+    }
+    std::vector<Peer> all = order_of(top ? top->assignment : Assignment{}, others);
+    if (all.size() > kOrderTold) all.resize(kOrderTold);
+    return all;
+}
+
+std::optional<Peer> Machine::State::successor() const {
+    for (const Peer& peer : order()) {
+        const NodeState* node = roster.find(peer.node);
+        if (peer.node != self.node && node && node->connected()) return peer;
+    }
+    return std::nullopt;
+}
+
+void Machine::State::keep_standby() {
+    const std::optional<Peer> next = successor();
+    if (next == standby) return;
+    standby = next;
+    effects.push_back(Standby{standby});
+}
+
+// The newest entry is another's: what it says of the generation is still to be found out.
+void Machine::State::adopt(Time now, const LedgerEntry& entry) {
+    const bool same = top && entry.assignment.generation == newest();
+    own_safe_after = held && same ? held->lease.safe_after() : same ? own_safe_after : kLongAgo;
+    held.reset();
+    top = entry;
+    if (!same) {
+        complete.clear();
+        failure.reset();
+        progressed = false;
+        snapshot = -1;
+    }
+    regrouping.reset();
+    if (!stop) ending.reset();
+    phase = Phase::gathering;
+    gathering_since = now;
+    since_min = kNever;
+    history.restarts = top->assignment.restarts;
+    history.progressed |= top->progressed;
+    history.in_a_row = top->in_a_row;
+    history.last_cause = top->last_cause;
+    if (top->kind == LedgerEntry::Kind::end) {
+        ending = top->ending;
+        return close(now);
+    }
+    next_cause = "another leads";
+    // Slurm ended that allocation before it started this one.
+    if (top->requeue < config.requeue) {
+        over = std::max(over, newest());
+        next_cause = "the job was requeued";
+    }
+    ack_all(now);
+}
+
+// Rule 9. Without a word of this leader nobody's lease grows, so that waiting ends by itself.
+void Machine::State::settle(Time now) {
+    const Generation g = newest();
+    if (!top || over >= g || held) return;
+    bool any = false, all = true;
+    for (const Member& member : top->assignment.members) {
+        if (roster.gone(member.node))
+            return declare_over(now, "node " + member.node.name + " is lost");
+        const NodeState* node = roster.find(member.node);
+        if (!node || !node->connected()) {
+            all = false;
+            continue;
+        }
+        any = true;
+        if (node->beat.running != g)
+            return declare_over(now,
+                                "node " + member.node.name + " does not run generation " + text(g));
+    }
+    if (all) {
+        LedgerEntry entry;
+        entry.kind = LedgerEntry::Kind::takeover;
+        entry.assignment = top->assignment;
+        return propose(now, std::move(entry));
+    }
+    if (any) return;
+    const Time until = gathering_since + share(lease(), kNobodyCame);
+    if (now < until) return wake_at(until);
+    declare_over(now, "no member of generation " + text(g) + " came");
+}
+
+void Machine::State::declare_over(Time now, const std::string& cause) {
+    over = std::max(over, newest());
+    next_cause = cause;
+    note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
+    history.progressed |= progressed;
+    gathering_since = now;
+    since_min = kNever;
+    next_word = now + kFirstWord;
+    ack_all(now);
+}
+
+// Rule 11: a leader that holds nothing asks who might lead with more right.
+void Machine::State::inquire(Time now) {
+    if (!config.succession || single()) return;
+    if (now < next_inquiry) return wake_at(next_inquiry);
+    next_inquiry = now + share(lease(), kInquiry);
+    std::vector<Peer> before;
+    for (const Peer& peer : order()) {
+        if (peer.node == self.node) break;
+        before.push_back(peer);
+    }
+    asked.clear();
+    const auto ask = [this](const Peer& peer) {
+        if (peer.port == 0 || peer.node == self.node || roster.gone(peer.node)) return;
+        if (!asked.emplace(peer.node, peer).second) return;
+        effects.push_back(Call{peer, share(lease(), kInquiry)});
+    };
+    if (top) ask(top->at);
+    for (std::size_t i = 0; i < std::min(before.size(), kAskedAtOnce); ++i)
+        ask(before[inquiries++ % before.size()]);
+    wake_at(next_inquiry);
+}
+
+void Machine::State::answered_inquiry(Time now, const Called& called) {
+    const auto found = asked.find(called.node);
+    if (found == asked.end() || phase != Phase::gathering) return;
+    const std::vector<Peer> all = order();
+    const auto place = [&](const NodeId& node) {
+        return std::find_if(all.begin(), all.end(),
+                            [&](const Peer& peer) { return peer.node == node; });
+    };
+    const bool before = place(called.node) < place(self.node);
+    const Peer to = found->second;
+    if (called.standing.node == called.node &&
+        yields_to(called.standing, top ? top->number : kNoEntry, before))
+        yield(now, to, {}, to.node.name + " leads");
+}
+
+// Who cannot propose looks up anew each lease: its look-up may have been stale.
+void Machine::State::look_up_again(Time now) {
+    if (!config.succession || ledger_asked != kNever || phase != Phase::gathering) return;
+    if (now >= read_at + lease()) {
+        read_at = now;
+        ask_ledger(now, ReadLedger{EntryNumber{top ? top->number.value + 1 : 0}});
+    }
+    wake_at(read_at + lease());
+}
+
+// Rule 11: whose ledger says nothing lets another try, unless it holds a generation or only has the
+// end to record.
+bool Machine::State::ledger_is_silent(Time now) {
+    const Time since = std::min(ledger_asked, failing_since);
+    if (!config.succession || since == kNever || holding() || ending) return false;
+    const Time until = since + share(lease(), kLedgerSilent);
+    if (now < until) {
+        wake_at(until);
+        return false;
+    }
+    const std::optional<Peer> next = successor();
+    if (!next) return false;
+    yield(now, *next, share(lease(), kRest),
+          "the ledger has not answered for " + to_text(now - since));
+    return true;
+}
+
+void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::string& why) {
+    note(Note::Level::info, why + "; this node does not lead any more, " + to.node.name + " does");
+    for (const auto& [id, node] : roster.nodes()) {
+        if (!node.session) continue;
+        send(*node.session, Elsewhere{to.address, to.port, id == self.node ? rest : Duration{}});
+        effects.push_back(Close{*node.session});
+    }
+    if (standby) effects.push_back(Standby{std::nullopt});
+    State fresh(config, now);
+    fresh.random = random;
+    fresh.roster = std::move(roster);
+    fresh.roster.forget();
+    fresh.effects = std::move(effects);
+    fresh.heard = to;
+    fresh.heard_at = now;
+    *this = std::move(fresh);
+}
+
+}  // namespace ddprun::rendezvous

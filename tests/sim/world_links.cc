@@ -1,0 +1,226 @@
+// How nodes reach each other's services in a virtual job: calls, links, probes, a leader's standby.
+#include <algorithm>
+
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+namespace {
+
+std::string address_of(int host) { return "10.0.0." + std::to_string(host + 1); }
+
+}  // namespace
+
+int World::host_at(const std::string& address) const {
+    for (const Host& host : hosts_)
+        if (address_of(host.index) == address) return host.index;
+    return 0;
+}
+
+// What a new connection from one host to the service of another meets at this moment.
+World::Reached World::reach(int from, int to) {
+    Host& there = hosts_[to];
+    if (!there.up || paused(there) || !network_.reachable(from, to) ||
+        !network_.reachable(to, from))
+        return Reached::nobody;
+    if (there.process && there.process->alive) return Reached::service;
+    return there.process && there.process->keeper->holds_port() ? Reached::keeper
+                                                                : Reached::refusal;
+}
+
+// As the client does it: says Hello on each connection and is up when that is answered. An endpoint
+// is called again and again, with all hosts as candidates; a named peer once.
+void World::connect(Process& process, const agent::Connect& connect) {
+    if (process.connection >= 0) network_.close(process.connection, kNode);
+    process.connection = -1;
+    process.link_up = false;
+    process.asked = connect;
+    process.tried = 0;
+    const int attempt = ++process.attempt;
+    clock_.after(random_.span({}, lease(0.0005)),
+                 [=, this, &process] { try_connect(process, attempt); });
+    if (connect.deadline != kNever)
+        clock_.at(host_of(process).clock.truth(connect.deadline),
+                  [=, this, &process] { give_up(process, attempt); });
+}
+
+void World::give_up(Process& process, int attempt) {
+    deliver(process, true, [=, this, &process] {
+        if (process.exit || attempt != process.attempt || process.link_up) return;
+        if (process.connection >= 0) network_.close(process.connection, kNode);
+        process.connection = -1;
+        ++process.attempt;
+        step_agent(process, agent::LinkLost{"nobody answered"});
+    });
+}
+
+// This candidate was none: the next one, or, of a single call, the end.
+void World::try_next(Process& process, int attempt) {
+    if (process.asked.once)
+        return clock_.after({}, [=, this, &process] { give_up(process, attempt); });
+    ++process.tried;
+    clock_.after(random_.span(lease(0.01), lease(0.05)),
+                 [=, this, &process] { try_connect(process, attempt); });
+}
+
+void World::try_connect(Process& process, int attempt) {
+    Host& host = host_of(process);
+    if (!process.alive || !host.up || process.exit || attempt != process.attempt) return;
+    if (paused(host) || frozen(process)) {
+        clock_.at(std::max(host.paused_until, process.frozen_until),
+                  [=, this, &process] { try_connect(process, attempt); });
+        return;
+    }
+    const int to = process.asked.self              ? host.index
+                   : process.asked.address.empty() ? process.tried % config_.hosts
+                   : process.asked.once            ? host_at(process.asked.address)
+                   : process.tried == 0            ? host_at(process.asked.address)
+                                                   : (process.tried - 1) % config_.hosts;
+    switch (reach(host.index, to)) {
+        case Reached::service:
+            if (to == host.index && !process.asked.self) return try_next(process, attempt);
+            return call(process, attempt, *hosts_[to].process);
+        case Reached::refusal:
+            return try_next(process, attempt);
+        case Reached::nobody:
+            if (!process.asked.once) try_next(process, attempt);
+            return;            // until the deadline
+        case Reached::keeper:  // takes the connection, and ends it when it goes
+            clock_.after(lease(0.005), [=, this, &process] {
+                if (attempt == process.attempt) try_connect(process, attempt);
+            });
+    }
+}
+
+void World::call(Process& process, int attempt, Process& leader) {
+    const int connection = network_.open(process.host, leader.host);  // its number is the session's
+    ends_.emplace_back(&process, &leader);
+    process.connection = connection;
+    const rendezvous::Hello hello = process.asked.hello;
+    clock_.after(network_.delay(process.host, leader.host), [=, this, &process] {
+        if (process.connection == connection) say(connection, hello);
+    });
+    clock_.after(lease(5), [=, this, &process] {  // passed over: it takes our call and says nothing
+        if (process.connection != connection || process.link_up) return;
+        network_.close(connection, kNode);
+        process.connection = -1;
+        try_next(process, attempt);
+    });
+}
+
+void World::say(int connection, rendezvous::ToLeader message) {
+    network_.send(connection, kNode, [this, connection, message = std::move(message)] {
+        Process& leader = *leader_of(connection);
+        deliver(leader, false, [this, &leader, connection, message] {
+            step_service(leader, rendezvous::Came{rendezvous::Session{connection}, message});
+        });
+    });
+}
+
+void World::came(Process& node, int connection, const rendezvous::ToNode& message) {
+    if (const auto probe = probes_.find(connection); probe != probes_.end()) {
+        if (const auto* standing = std::get_if<rendezvous::Standing>(&message))
+            probed(connection, rendezvous::Called::Outcome::answered, *standing);
+        return;
+    }
+    if (node.connection != connection || node.exit) return;
+    if (!node.link_up) {
+        node.link_up = true;
+        node.first_up = std::min(node.first_up, now());
+        step_agent(node, agent::LinkUp{address_of(node.host)});
+    }
+    if (node.connection == connection) step_agent(node, agent::MessageCame{message});
+}
+
+void World::connection_ended(int connection, Side side) {
+    Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
+    if (side == kNode && probes_.contains(connection))
+        return probed(connection, rendezvous::Called::Outcome::reset, {});
+    deliver(process, false, [this, &process, connection, side] {
+        if (side == kLeader) {
+            step_service(process, rendezvous::ConnectionLost{rendezvous::Session{connection}});
+        } else if (process.connection == connection) {
+            process.connection = -1;
+            if (!process.link_up) return try_next(process, process.attempt);
+            process.link_up = false;
+            step_agent(process, agent::LinkLost{"the connection ended"});
+        }
+    });
+}
+
+void World::close_leader_side(const Process& process) {
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+        if (ends_[i].second == &process) network_.close(static_cast<int>(i), kLeader);
+}
+
+// ---- one service calls another
+
+void World::probe(Process& process, const rendezvous::Call& call) {
+    const int to = host_at(call.peer.address);
+    clock_.after(network_.delay(process.host, to), [=, this, &process] {
+        using Outcome = rendezvous::Called::Outcome;
+        const auto tell = [=, this, &process](Outcome outcome) {
+            clock_.after(network_.delay(to, process.host), [=, this, &process] {
+                deliver(process, false, [=, this, &process] {
+                    step_service(process, rendezvous::Called{call.peer.node, outcome, {}});
+                });
+            });
+        };
+        if (!process.alive || !host_of(process).up || paused(host_of(process))) return;
+        const Reached reached = reach(process.host, to);
+        if (reached == Reached::refusal) return tell(Outcome::refused);
+        if (reached == Reached::keeper) return tell(Outcome::reset);
+        if (reached == Reached::service) {
+            const int connection = network_.open(process.host, to);
+            ends_.emplace_back(&process, hosts_[to].process);
+            probes_[connection] = {&process, call.peer.node};
+            say(connection, rendezvous::Inquire{});
+            clock_.after(call.within, [=, this] { probed(connection, Outcome::no_answer, {}); });
+        } else {
+            clock_.after(call.within, [=] { tell(Outcome::no_answer); });
+        }
+    });
+}
+
+void World::probed(int connection, rendezvous::Called::Outcome outcome,
+                   const rendezvous::Standing& standing) {
+    const auto found = probes_.find(connection);
+    if (found == probes_.end() || !found->second.first) return;
+    Process& process = *found->second.first;
+    const rendezvous::Called called{found->second.second, outcome, standing};
+    found->second.first = nullptr;
+    network_.close(connection, kNode);
+    deliver(process, false, [this, &process, called] { step_service(process, called); });
+}
+
+void World::stand_by(Process& process, const std::optional<rendezvous::Peer>& peer) {
+    if (process.standby >= 0) network_.close(process.standby, kNode);
+    process.standby = -1;
+    if (!peer || reach(process.host, host_at(peer->address)) != Reached::service) return;
+    process.standby = network_.open(process.host, host_at(peer->address));
+    ends_.emplace_back(&process, hosts_[host_at(peer->address)].process);
+    probes_[process.standby] = {nullptr, {}};  // what comes back is nobody's
+}
+
+void World::keeper_says_gone(Process& process, int connection) {
+    trace(host_of(process), "keeper: gone");
+    for (const int each : {connection, process.standby}) {
+        if (each < 0 || !network_.is_open(each, kNode)) continue;
+        say(each, rendezvous::Gone{process.id});
+        network_.close(each, kNode);
+    }
+}
+
+void World::check_ledger(Process& process, const agent::CheckLedger& check) {
+    ledger_.read(process.host, check.entry, [this, &process, check](const auto& answer) {
+        const auto& read = std::get<rendezvous::LedgerRead>(answer);
+        const bool shared = !read.entries.empty() && read.entries.front().number == check.entry &&
+                            read.entries.front().leader == check.leader;
+        post_agent(process, agent::LedgerChecked{shared});
+    });
+}
+
+void World::post_service(Process& process, rendezvous::Event event) {
+    deliver(process, false, [this, &process, event] { step_service(process, event); });
+}
+
+}  // namespace ddprun::sim
