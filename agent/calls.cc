@@ -31,7 +31,7 @@ void Machine::State::connect(Time now) {
     if (config.leads && !was_welcomed)
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
     effects.push_back(Connect{.deadline = std::max(lost_since + patience(), now),
-                              .hello = {config.run_id, config.node, config.version, config.requeue},
+                              .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
                               .address = {},
                               .port = 0,
                               .once = false,
@@ -83,7 +83,7 @@ void Machine::State::place_call(Time now) {
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
     }
     effects.push_back(Connect{.deadline = call->until,
-                              .hello = {config.run_id, config.node, config.version, config.requeue},
+                              .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
                               .address = call->peer.address,
                               .port = call->peer.port,
                               .once = true,

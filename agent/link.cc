@@ -6,10 +6,10 @@
 namespace ddprun::agent {
 namespace {
 
-class RemoteLink final : public Link {
+class RemoteLink {
   public:
     RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
-               rendezvous::Secrets* secrets, rendezvous::Log log, OnEvent on_event)
+               rendezvous::Secrets* secrets, rendezvous::Log log, Link::OnEvent on_event)
         : candidates_(std::move(candidates)),
           on_event_(std::move(on_event)),
           client_(
@@ -20,31 +20,34 @@ class RemoteLink final : public Link {
                .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }},
               secrets) {}
 
-    void connect(const Connect& request) override {
+    void connect(const Connect& request) {
         std::vector<rendezvous::CallTarget> where = candidates_;
-        if (!request.address.empty()) where.insert(where.begin(), {request.address, request.port});
-        client_.connect(std::move(where), request.hello, request.deadline);
+        if (!request.address.empty()) {
+            if (request.once) where.clear();
+            where.insert(where.begin(), {request.address, request.port});
+        }
+        client_.connect(std::move(where), request.hello, request.deadline, request.once);
     }
-    void send(const rendezvous::ToLeader& message) override { client_.send(message); }
-    void close() override { client_.close(); }
-    int native_handle() const override { return client_.native_handle(); }
-    std::string gone_frame(const rendezvous::NodeId& node) const override {
+    void send(const rendezvous::ToLeader& message) { client_.send(message); }
+    void close() { client_.close(); }
+    int native_handle() const { return client_.native_handle(); }
+    std::string gone_frame(const rendezvous::NodeId& node) const {
         return client_.gone_frame(node);
     }
 
   private:
     std::vector<rendezvous::CallTarget> candidates_;
-    OnEvent on_event_;
+    Link::OnEvent on_event_;
     rendezvous::Client client_;
 };
 
-class LocalLink final : public Link {
+class LocalLink {
   public:
-    LocalLink(boost::asio::io_context& loop, rendezvous::Service& service, OnEvent on_event)
+    LocalLink(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event)
         : loop_(loop), service_(service), on_event_(std::move(on_event)) {}
-    ~LocalLink() override { close(); }
+    ~LocalLink() { close(); }
 
-    void connect(const Connect& request) override {
+    void connect(const Connect& request) {
         close();
         session_ = service_.open_local(
             [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); });
@@ -53,37 +56,73 @@ class LocalLink final : public Link {
         });
         service_.local_send(*session_, request.hello);
     }
-    void send(const rendezvous::ToLeader& message) override {
+    void send(const rendezvous::ToLeader& message) {
         if (session_) service_.local_send(*session_, message);
     }
-    void close() override {
+    void close() {
         if (session_) service_.close_local(*session_);
         session_.reset();
     }
-    int native_handle() const override { return -1; }
-    std::string gone_frame(const rendezvous::NodeId&) const override { return {}; }
+    int native_handle() const { return service_.standby_handle(); }
+    std::string gone_frame(const rendezvous::NodeId& node) const {
+        return service_.standby_gone_frame(node);
+    }
 
   private:
     boost::asio::io_context& loop_;
     rendezvous::Service& service_;
-    OnEvent on_event_;
+    Link::OnEvent on_event_;
     std::optional<rendezvous::Session> session_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+class SwitchedLink final : public Link {
+  public:
+    SwitchedLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
+                 rendezvous::Service& service, rendezvous::Secrets* secrets, rendezvous::Log log,
+                 const OnEvent& on_event)
+        : remote_(loop, std::move(candidates), secrets, std::move(log), on_event),
+          local_(loop, service, on_event) {}
+
+    void connect(const Connect& request) override {
+        close();
+        self_ = request.self;
+        if (self_)
+            local_.connect(request);
+        else
+            remote_.connect(request);
+    }
+    void send(const rendezvous::ToLeader& message) override {
+        if (self_)
+            local_.send(message);
+        else
+            remote_.send(message);
+    }
+    void close() override {
+        local_.close();
+        remote_.close();
+    }
+    int native_handle() const override {
+        return self_ ? local_.native_handle() : remote_.native_handle();
+    }
+    std::string gone_frame(const rendezvous::NodeId& node) const override {
+        return self_ ? local_.gone_frame(node) : remote_.gone_frame(node);
+    }
+
+  private:
+    RemoteLink remote_;
+    LocalLink local_;
+    bool self_ = false;
+};
+
 }  // namespace
 
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
-                                       std::vector<rendezvous::CallTarget> candidates,
-                                       rendezvous::Secrets* secrets, rendezvous::Log log,
-                                       Link::OnEvent on_event) {
-    return std::make_unique<RemoteLink>(loop, std::move(candidates), secrets, std::move(log),
-                                        std::move(on_event));
-}
-
-std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service,
-                                      Link::OnEvent on_event) {
-    return std::make_unique<LocalLink>(loop, service, std::move(on_event));
+std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
+                                std::vector<rendezvous::CallTarget> candidates,
+                                rendezvous::Service& service, rendezvous::Secrets* secrets,
+                                rendezvous::Log log, Link::OnEvent on_event) {
+    return std::make_unique<SwitchedLink>(loop, std::move(candidates), service, secrets,
+                                          std::move(log), on_event);
 }
 
 }  // namespace ddprun::agent

@@ -1,5 +1,5 @@
-// The agent's way to its leader: over TCP to another node, or straight into the service of the same
-// process. The agent machine does not know which.
+// The agent's way to its leader: over TCP to another node, or, where this node leads, straight into
+// the service of the same process. Which one, stands in each Connect.
 //
 // Thread: the loop's. Events come on the loop, never from within a call here. Whoever the link is
 // to must outlive it.
@@ -29,13 +29,11 @@ class Link {
     virtual std::string gone_frame(const rendezvous::NodeId& node) const = 0;  // to write there
 };
 
-// `candidates` are where the leader may be; an Elsewhere's address comes before them.
-std::unique_ptr<Link> make_remote_link(boost::asio::io_context& loop,
-                                       std::vector<rendezvous::CallTarget> candidates,
-                                       rendezvous::Secrets* secrets, rendezvous::Log log,
-                                       Link::OnEvent on_event);
-
-std::unique_ptr<Link> make_local_link(boost::asio::io_context& loop, rendezvous::Service& service,
-                                      Link::OnEvent on_event);
+// `candidates` are where the leader may be at the start; a Connect's address comes before them.
+// `secrets` may be null: no proof is asked for.
+std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
+                                std::vector<rendezvous::CallTarget> candidates,
+                                rendezvous::Service& service, rendezvous::Secrets* secrets,
+                                rendezvous::Log log, Link::OnEvent on_event);
 
 }  // namespace ddprun::agent

@@ -33,11 +33,13 @@ std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignmen
 
 }  // namespace
 
-Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out,
-               Console& err, rendezvous::Log log, const MakeLink& make_link, OnExit on_exit)
+Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
+               rendezvous::Service& service, Console& out, Console& err, rendezvous::Log log,
+               const MakeLink& make_link, OnExit on_exit)
     : loop_(loop),
       config_(std::move(config)),
       keeper_(keeper),
+      service_(service),
       out_(out),
       err_(err),
       log_(std::move(log)),
@@ -51,7 +53,10 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Con
       })),
       timer_(loop) {}
 
-Runner::~Runner() { link_->close(); }
+Runner::~Runner() {
+    service_.on_standby(nullptr);
+    link_->close();
+}
 
 void Runner::start() {
     keeper_.attach(loop_, {.exited =
@@ -61,6 +66,8 @@ void Runner::start() {
                                },
                            .expired = [this] { post(Tick{}); },
                            .died = [this] { keeper_died(); }});
+    service_.on_standby([this] { prepare_gone(); });
+    prepare_gone();
     post(Started{});
 }
 
@@ -109,6 +116,9 @@ void Runner::arm() {
 void Runner::perform(Effect& effect) {
     std::visit(
         Overload{[&](const Connect& e) { link_->connect(e); },
+                 [&](const Lead& e) { service_.lead(e.self); },
+                 [&](const LeaderHeard& e) { service_.heard(e.leader); },
+                 [&](const CheckLedger& e) { check_ledger(e); },
                  [&](const SendMessage& e) { link_->send(e.message); },
                  [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
                  [&](const OpenStore& e) { open_store(e.assignment); },
@@ -161,6 +171,13 @@ void Runner::spawn(const rendezvous::Assignment& assignment) {
     bequeath_folder();
 }
 
+void Runner::check_ledger(const CheckLedger& check) {
+    service_.check_ledger(check.entry, check.leader,
+                          [this, alive = std::weak_ptr(alive_)](bool is) {
+                              if (alive.lock()) post(LedgerChecked{is});
+                          });
+}
+
 void Runner::sweep(Generation generation) {
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
@@ -177,8 +194,8 @@ void Runner::keeper_died() {
     post(KeeperBack{});
 }
 
-// The keeper's last word goes out on a duplicate of our link; without one (the leader's own node)
-// it only frees the port.
+// The keeper's last word goes out on a duplicate of our link, of a leader's own node on the link to
+// who leads next; without one it only frees the port.
 void Runner::prepare_gone() {
     const int link = link_->native_handle();
     keeper_.prepare_gone(link < 0 ? std::string() : link_->gone_frame(config_.machine.node), link,

@@ -35,8 +35,9 @@ class Runner {
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
     using OnExit = std::function<void(const rendezvous::Ending&)>;
 
-    Runner(boost::asio::io_context& loop, Config config, Keeper& keeper, Console& out, Console& err,
-           rendezvous::Log log, const MakeLink& make_link, OnExit on_exit);
+    Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
+           rendezvous::Service& service, Console& out, Console& err, rendezvous::Log log,
+           const MakeLink& make_link, OnExit on_exit);
     ~Runner();
 
     void start();
@@ -49,6 +50,7 @@ class Runner {
     void perform(Effect& effect);
     void open_store(const rendezvous::Assignment& assignment);
     void spawn(const rendezvous::Assignment& assignment);
+    void check_ledger(const CheckLedger& check);
     void sweep(Generation generation);
     void heed_terminal(int wait_status);
     void keeper_died();
@@ -59,6 +61,7 @@ class Runner {
     boost::asio::io_context& loop_;
     Config config_;
     Keeper& keeper_;
+    rendezvous::Service& service_;
     Console &out_, &err_;
     rendezvous::Log log_;
     OnExit on_exit_;

@@ -1,5 +1,6 @@
 #include "launcher/job.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,10 +77,13 @@ class Job {
         if (!store) return finish(failed(store.error()));
         config.machine.offer.store_port = store->local_endpoint().port();
         config.store_listener.reset(store->release());
+        if (point->listener) {
+            config.machine.offer.service_port = point->listener->local_endpoint().port();
+            config.gone_listener.reset(
+                ::fcntl(point->listener->native_handle(), F_DUPFD_CLOEXEC, 3));
+        }
         if (auto known = start_identity(*point); !known) return finish(failed(known.error()));
-        if (point->leads)
-            if (auto opened = start_service(std::move(point->listener)); !opened)
-                return finish(failed(opened.error()));
+        if (auto opened = start_service(*point); !opened) return finish(failed(opened.error()));
         return finish(run_agent(std::move(config), point->candidates));
     }
 
@@ -115,26 +119,38 @@ class Job {
             say(Note::Level::debug, "nodes prove by " + *found + " that they are of this user");
     }
 
-    Result<> start_service(std::optional<boost::asio::ip::tcp::acceptor> listener) {
-        if (auto opened = open_ledger(); !opened) return opened;
+    // Every node has the service; who leads opens the ledger, the others only know where it is.
+    Result<> start_service(MeetingPoint& point) {
+        if (point.leads) {
+            if (auto opened = open_ledger(); !opened) return opened;
+        } else if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
+            ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
+        } else {
+            ledger_ = std::make_unique<rendezvous::LedgerDirectory>(plan_.ledger.directory, files_);
+        }
         rendezvous::MachineConfig config;
         config.run_id = plan_.run_id;
-        config.self = {plan_.node_name, Incarnation{random_number()}};
+        config.self = node_;
+        config.succession = shared_ledger();
         config.requeue = plan_.slurm_restart_count;
         config.command_digest = digest(input_.command_line);
         config.version = DDPRUN_VERSION;
         config.seed = random_number();
         config.limits = limits();
         service_.emplace(
-            loop_, std::move(listener), std::move(config), *ledger_,
+            loop_, std::move(point.listener), std::move(config), *ledger_,
             [this](const Note& note) { (*log_)(note); },
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();
             },
             secrets());
-        service_->start();
+        service_->listen();
         return {};
+    }
+
+    bool shared_ledger() const {
+        return plan_.max_nodes > 1 && plan_.ledger.kind != LedgerChoice::Kind::memory;
     }
 
     Result<> open_ledger() {
@@ -187,6 +203,8 @@ class Job {
         config.machine.grace_final = plan_.times.grace_signal;
         config.machine.grace_restart = plan_.times.grace_restart;
         config.machine.offer = offer(point);
+        config.machine.leads = point.leads;
+        config.machine.may_lead = shared_ledger();
         config.workers = worker_plan();
         config.log_dir = plan_.output.log_dir.value_or("");
         config.lease = plan_.times.lease;
@@ -240,11 +258,10 @@ class Job {
             err(loop_, STDERR_FILENO, "stderr", broken);
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
-            return service_ ? agent::make_local_link(loop_, *service_, std::move(on_event))
-                            : agent::make_remote_link(loop_, std::move(candidates), secrets(), log,
-                                                      std::move(on_event));
+            return agent::make_link(loop_, std::move(candidates), *service_, secrets(), log,
+                                    std::move(on_event));
         };
-        agent::Runner runner(loop_, std::move(config), keeper_, out, err, log, make_link,
+        agent::Runner runner(loop_, std::move(config), keeper_, *service_, out, err, log, make_link,
                              [this](const Ending& ending) {
                                  ending_ = ending;
                                  stop_when_done();
@@ -272,8 +289,8 @@ class Job {
 
     // The leader stays until every node has heard the verdict (the service bounds that itself).
     void stop_when_done() {
-        if (ending_ && (!service_ || service_closed_)) loop_.stop();
-        if (!ending_ || !service_ || service_closed_) return;
+        if (!ending_) return;
+        if (service_closed_ || !service_->leads()) return loop_.stop();
         last_.expires_after(plan_.times.lease + kFlushLimit);
         last_.async_wait([this](const boost::system::error_code& error) {
             if (!error) loop_.stop();
@@ -284,7 +301,7 @@ class Job {
         if (!log_) log_.emplace("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
-        const bool whole = service_.has_value() || plan_.max_nodes == 1;
+        const bool whole = plan_.max_nodes == 1 || (service_ && service_->leads());
         for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
         return ending;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "rendezvous/resolve.h"
 
@@ -12,6 +13,9 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 namespace ip = boost::asio::ip;
 
+// The keeper of a ddprun that was killed here holds the port until its last worker is gone.
+constexpr int kPortTries = 100;
+constexpr auto kPortPause = std::chrono::milliseconds{20};
 constexpr auto kResolveLimit = std::chrono::seconds{10};
 
 Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpoint& endpoint) {
@@ -45,8 +49,21 @@ bool is_ours(const ip::address& address, const HostFacts& host) {
            std::find(own.begin(), own.end(), address.to_string()) != own.end();
 }
 
-MeetingPoint as_client(const Plan& plan) {
+// Its own service may lead one day. Under Slurm, with one ddprun on a host, it tries the ports of
+// the endpoint; elsewhere those are left to the leader, for both may be on one machine.
+Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) {
     MeetingPoint point;
+    std::vector<int> ports;
+    if (!plan.expected_nodes.empty()) ports = plan.endpoint.ports;
+    ports.push_back(0);
+    for (const int port : ports) {
+        auto listener = listen_on(loop, port, false);
+        if (listener) {
+            point.listener = std::move(*listener);
+            break;
+        }
+        if (port == 0) return listener.error();
+    }
     for (const int port : plan.endpoint.ports)
         point.candidates.push_back({plan.endpoint.host, static_cast<std::uint16_t>(port)});
     return point;
@@ -60,13 +77,18 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
         !addresses.empty() && std::all_of(addresses.begin(), addresses.end(),
                                           [](const ip::address& a) { return a.is_loopback(); });
     Error last;
-    for (const int port : plan.endpoint.ports) {
-        auto listener = listen_on(loop, port, loopback);
-        if (listener) {
-            point.listener = std::move(*listener);
-            return point;
+    boost::asio::steady_timer pause(loop);
+    for (auto tries = kPortTries; tries > 0; --tries) {
+        for (const int port : plan.endpoint.ports) {
+            auto listener = listen_on(loop, port, loopback);
+            if (listener) {
+                point.listener = std::move(*listener);
+                return point;
+            }
+            last = listener.error();
         }
-        last = listener.error();
+        pause.expires_after(kPortPause);
+        pause.wait();  // nothing else runs on this loop yet
     }
     return Error(ErrorCode::unavailable,
                  "rendezvous on " + plan.node_name + ", " + last.sentence() +
@@ -91,14 +113,15 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
         alone.leads = true;
         return alone;
     }
-    if (plan.lead == Lead::no) return as_client(plan);
+    if (plan.lead == Lead::no) return as_client(loop, plan);
     const rendezvous::Addresses addresses = addresses_of(loop, plan.endpoint.host);
     if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses);
     const bool ours = std::any_of(addresses.begin(), addresses.end(),
                                   [&](const ip::address& a) { return is_ours(a, host); });
-    if (!ours) return as_client(plan);
+    if (!ours) return as_client(loop, plan);
     auto point = as_leader(loop, plan, addresses);
-    return point ? std::move(point) : as_client(plan);  // a second ddprun on that host is a client
+    return point ? std::move(point)
+                 : as_client(loop, plan);  // a second ddprun on that host is a client
 }
 
 }  // namespace ddprun::launcher

@@ -17,7 +17,7 @@ namespace ddprun::launcher {
 struct MeetingPoint {
     bool leads = false;
     std::optional<boost::asio::ip::tcp::acceptor>
-        listener;                                    // of the leader of a job of several nodes
+        listener;  // of this node's own service, in a job of several nodes
     std::vector<rendezvous::CallTarget> candidates;  // where the leader may be, for the others
 };
 

@@ -45,7 +45,7 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     enum class Phase { calling, up, over };
 
     ClientCall(asio::io_context& loop, Log log, Client::Callbacks callbacks,
-               std::vector<CallTarget> candidates, ToLeader opening, Time deadline,
+               std::vector<CallTarget> candidates, ToLeader opening, Time deadline, bool once,
                Secrets* secrets, std::shared_ptr<bool> has_met)
         : loop(loop),
           log(std::move(log)),
@@ -53,6 +53,7 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
           candidates(std::move(candidates)),
           opening(std::move(opening)),
           deadline(deadline),
+          once(once),
           secrets(secrets),
           has_met(std::move(has_met)),
           pause(loop),
@@ -86,6 +87,8 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     const std::vector<CallTarget> candidates;
     const ToLeader opening;
     const Time deadline;
+    const bool once;
+    bool nobody_listens = true;  // every connect so far was refused
     Secrets* const secrets;
     const std::shared_ptr<bool> has_met;  // a rendezvous, with any call of this client
     Phase phase = Phase::calling;
@@ -116,13 +119,17 @@ asio::awaitable<void> ClientCall::find() {
         for (const CallTarget& candidate : candidates) {
             if (goes_on()) co_await try_candidate(candidate);
         }
-        if (!goes_on()) break;
+        if (!goes_on() || once) break;
         pause.expires_after(left(wait));
         error_code aborted;
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, aborted));
         wait = std::min(2 * wait, kLongestPause);
     }
     if (phase != Phase::calling) co_return;
+    if (once && boot_now() < deadline) {
+        lose(Error(nobody_listens ? ErrorCode::unavailable : ErrorCode::closed, last_try));
+        co_return;
+    }
     const std::string count =
         candidates.size() == 1 ? "" : std::to_string(candidates.size()) + " candidates, ";
     lose(Error(ErrorCode::timed_out,
@@ -133,6 +140,7 @@ asio::awaitable<void> ClientCall::find() {
 asio::awaitable<void> ClientCall::try_candidate(CallTarget candidate) {
     const auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
     if (!addresses) {
+        nobody_listens = false;
         note(addresses.error().sentence());
         co_return;
     }
@@ -148,6 +156,7 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
     const error_code error = co_await connect(*socket, to);
     connecting.reset();
     if (phase != Phase::calling) co_return;
+    nobody_listens &= error == asio::error::connection_refused;
     if (error) {
         note(to_text(candidate) + ": " +
              (error == asio::error::operation_aborted ? "no answer" : error.message()));
@@ -208,7 +217,7 @@ void ClientCall::begin() {
         link_ended(why);
     };
     handshake.emplace(
-        *secrets, link, std::get<Hello>(opening), !*has_met,
+        *secrets, link, opening, !*has_met,
         NodeHandshake::Handlers{[this](std::string_view body) { message_came(body); }, failed});
     handshake->start();
 }
@@ -298,11 +307,12 @@ Client::Client(asio::io_context& loop, Log log, Callbacks callbacks, Secrets* se
 
 Client::~Client() { close(); }
 
-void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline) {
+void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline,
+                     bool once) {
     close();
     state_->call = std::make_shared<ClientCall>(state_->loop, state_->log, state_->callbacks,
                                                 std::move(candidates), std::move(opening), deadline,
-                                                state_->secrets, state_->has_met);
+                                                once, state_->secrets, state_->has_met);
     // Posted: a deadline that has passed already must not call back from here.
     asio::post(state_->loop, [call = state_->call] {
         if (call->phase == ClientCall::Phase::calling) call->start();

@@ -60,9 +60,11 @@ class Client {
     Client& operator=(const Client&) = delete;
 
     // From idle, or instead of what there is. `opening` is sent on each connection first; with
-    // secrets it is a Hello.
-    // `deadline` is a point of boot_now(); kNever: try for ever.
-    void connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline);
+    // secrets it is a Hello or an Inquire. `deadline` is a point of boot_now(); kNever: try for
+    // ever. once: each candidate is called only once; on_lost then says unavailable where nobody
+    // listens, closed where a connection ended without an answer.
+    void connect(std::vector<CallTarget> candidates, ToLeader opening, Time deadline,
+                 bool once = false);
 
     // Queued, never blocks. Dropped while not up (nothing is owed between connections; Join says it
     // all again) and with a peer that has not read 64 MiB: that connection is then lost.

@@ -26,7 +26,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
 
     struct Caller {
         std::shared_ptr<Link> link;
-        std::optional<Hello> hello;  // once it has come
+        std::optional<ToLeader> opening;  // once it has come
         Transcript transcript;       // once it was asked
         std::string secret;          // that it was asked for
     };
@@ -101,7 +101,7 @@ void Gate::State::frame_came(Id id, std::string_view body) {
     if (found == callers.end()) return;  // on its way out
     Caller& caller = found->second;
     if (!caller.transcript.leader_nonce.empty()) return proved(id, caller, body);
-    if (caller.hello) return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
+    if (caller.opening) return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
     opened(id, caller, body);
 }
 
@@ -109,7 +109,7 @@ void Gate::State::opened(Id id, Caller& caller, std::string_view body) {
     auto opening = decode_opening(body);
     if (!opening) return garbage(id, opening.error());
     if (!secrets) return pass(id, std::move(opening->message));
-    caller.hello.emplace();  // what it has to say is said
+    caller.opening = opening->message;  // what it has to say is said
     silent.erase(id);
     secrets->own([weak = weak_from_this(), id, opening = *opening](const Result<OwnSecret>& own) {
         if (const auto self = weak.lock()) self->ask(id, opening, own);
@@ -122,14 +122,13 @@ void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& ow
     Caller& caller = found->second;
     if (!own) return refuse(id, own.error().sentence());
     if (own->secret.empty()) return pass(id, opening.message);
-    const auto* hello = std::get_if<Hello>(&opening.message);
+    const Hello* hello = caller_of(opening.message);
     if (!hello) return garbage(id, Error(ErrorCode::malformed, "does not begin with a Hello"));
     if (opening.scheme != kIdentityScheme || opening.nonce.size() != kNonceSize)
         return refuse(id, "node " + hello->node.name + " (ddprun " + hello->version +
                               ") proves its identity by scheme " + std::to_string(opening.scheme) +
                               ", this is scheme " + std::to_string(kIdentityScheme) +
                               "; use one version on all nodes");
-    caller.hello = *hello;
     caller.secret = own->secret;
     caller.transcript = {hello->run_id, hello->requeue, hello->node,
                          config.self,   opening.nonce,  random_bytes(kNonceSize)};
@@ -142,13 +141,13 @@ void Gate::State::proved(Id id, Caller& caller, std::string_view body) {
     if (!proof) return garbage(id, proof.error());
     const Transcript& transcript = caller.transcript;
     if (!is_proof(proof->mac, caller.secret, Side::node, transcript))
-        return refuse(id, "node " + caller.hello->node.name +
+        return refuse(id, "node " + caller_of(*caller.opening)->node.name +
                               " does not have the secret of this job (--secret-file, MUNGE, the "
                               "ledger's folder)");
     caller.link->unseal(Seal(caller.secret, Side::node, transcript));
     caller.link->send(encode_leader_proof({prove(caller.secret, Side::leader, transcript)}));
     caller.link->seal(Seal(caller.secret, Side::leader, transcript));
-    pass(id, ToLeader(*caller.hello));
+    pass(id, std::move(*caller.opening));
 }
 
 void Gate::State::pass(Id id, ToLeader first) {

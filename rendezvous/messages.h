@@ -78,10 +78,17 @@ struct Gone {
 
 // Whether that service leads, and what: asked by other leaders, and to see whether a port answers.
 struct Inquire {
+    Hello as;  // who asks, for the proof of identity; the node says no Hello by it
     bool operator==(const Inquire&) const = default;
 };
 
 using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Inquire>;
+
+// Who opens a connection with this message; null: it is none that may.
+inline const Hello* caller_of(const ToLeader& opening) {
+    if (const auto* inquire = std::get_if<Inquire>(&opening)) return &inquire->as;
+    return std::get_if<Hello>(&opening);
+}
 
 // ---- rendezvous → node
 

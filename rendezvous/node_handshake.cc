@@ -19,11 +19,11 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
         over
     };
 
-    State(Secrets& secrets, std::shared_ptr<Link> link, Hello hello, bool believe_refusals,
+    State(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening, bool believe_refusals,
           Handlers handlers)
         : secrets(secrets),
           link(std::move(link)),
-          hello(std::move(hello)),
+          opening(std::move(opening)),
           believe_refusals(believe_refusals),
           handlers(std::move(handlers)) {}
 
@@ -39,7 +39,7 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
 
     Secrets& secrets;
     const std::shared_ptr<Link> link;
-    const Hello hello;
+    const ToLeader opening;
     const bool believe_refusals;
     const Handlers handlers;
     Phase phase = Phase::asked;
@@ -143,20 +143,21 @@ void NodeHandshake::State::fail(const std::string& sentence, ErrorCode code) {
     handlers.on_failed(Error(code, link->peer() + " " + sentence));
 }
 
-NodeHandshake::NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, Hello hello,
+NodeHandshake::NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening,
                              bool believe_refusals, Handlers handlers)
-    : state_(std::make_shared<State>(secrets, std::move(link), std::move(hello), believe_refusals,
+    : state_(std::make_shared<State>(secrets, std::move(link), std::move(opening), believe_refusals,
                                      std::move(handlers))) {}
 
 NodeHandshake::~NodeHandshake() { state_->phase = State::Phase::over; }
 
 void NodeHandshake::start() {
     State& s = *state_;
-    s.transcript.run_id = s.hello.run_id;
-    s.transcript.requeue = s.hello.requeue;
-    s.transcript.node = s.hello.node;
+    const Hello& hello = *caller_of(s.opening);
+    s.transcript.run_id = hello.run_id;
+    s.transcript.requeue = hello.requeue;
+    s.transcript.node = hello.node;
     s.transcript.node_nonce = random_bytes(kNonceSize);
-    s.link->send(encode(s.hello, s.transcript.node_nonce));
+    s.link->send(encode_opening(s.opening, s.transcript.node_nonce));
 }
 
 void NodeHandshake::take(std::string_view body) {

@@ -34,13 +34,14 @@ class NodeHandshake {
 
     // `believe_refusals`: a Refused by one who has not proved himself is let through. So a node
     // that has never met its leader hears why; one that has is not to be sent away by strangers.
-    NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, Hello hello, bool believe_refusals,
-                  Handlers handlers);
+    // `opening` is a Hello or an Inquire.
+    NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening,
+                  bool believe_refusals, Handlers handlers);
     ~NodeHandshake();
     NodeHandshake(const NodeHandshake&) = delete;
     NodeHandshake& operator=(const NodeHandshake&) = delete;
 
-    void start();  // sends the Hello
+    void start();  // sends the opening
     void take(std::string_view body);
 
   private:

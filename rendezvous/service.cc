@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/boot_clock.h"
+#include "rendezvous/client.h"
 #include "rendezvous/gate.h"
 #include "rendezvous/link.h"
 #include "rendezvous/wire.h"
@@ -53,9 +54,17 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Close& close);
     void operator()(const ReadLedger& read);
     void operator()(const CreateEntry& create);
+    void operator()(const Call& call);
+    void operator()(const Standby& change);
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
+    void called(std::int64_t number, const NodeId& node, Called::Outcome outcome,
+                const Standing& standing);
+    void call_standby();
+    void standby_changed() const {
+        if (on_standby) on_standby();
+    }
     void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
     void end_if_flushed();
     void close_all();
@@ -66,6 +75,8 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Ledger& ledger;
     Log log;
     OnClosed on_closed;
+    Secrets* const secrets;
+    const Inquire inquire;
     Machine machine;
     Gate gate;
     asio::steady_timer tick_timer;    // for next_deadline()
@@ -76,6 +87,11 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     std::int64_t newest_session = 0;
     std::map<Session, std::shared_ptr<Link>> links;
     std::map<Session, std::shared_ptr<Local>> locals;
+    std::map<std::int64_t, std::unique_ptr<Client>> calls;  // to other services, on their way
+    std::int64_t newest_call = 0;
+    std::optional<Peer> standby_peer;
+    std::unique_ptr<Client> standby;
+    std::function<void()> on_standby;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
     std::optional<Ending> ending;             // the machine has closed
     bool accept_failing = false;              // said once, until accepting works again
@@ -90,6 +106,8 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       ledger(ledger),
       log(std::move(log)),
       on_closed(std::move(on_closed)),
+      secrets(secrets),
+      inquire{{config.run_id, config.self, config.version, config.requeue, {}}},
       machine(config, boot_now()),
       gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
            this->log,
@@ -259,6 +277,63 @@ void Service::State::operator()(const CreateEntry& create) {
     });
 }
 
+// ---- other services
+
+void Service::State::operator()(const Call& call) {
+    const std::int64_t number = ++newest_call;
+    const auto end = [weak = weak_from_this(), number, node = call.peer.node](
+                         Called::Outcome outcome, const Standing& standing) {
+        if (const auto self = weak.lock()) self->called(number, node, outcome, standing);
+    };
+    Client::Callbacks callbacks;
+    callbacks.on_up = [](const std::string&) {};
+    callbacks.on_message = [end](const ToNode& message) {
+        const auto* standing = std::get_if<Standing>(&message);
+        end(standing ? Called::Outcome::answered : Called::Outcome::reset,
+            standing ? *standing : Standing{});
+    };
+    callbacks.on_lost = [end](const Error& why) {
+        end(why.code() == ErrorCode::unavailable ? Called::Outcome::refused
+            : why.code() == ErrorCode::timed_out ? Called::Outcome::no_answer
+                                                 : Called::Outcome::reset,
+            {});
+    };
+    auto client = std::make_unique<Client>(loop, log, std::move(callbacks), secrets);
+    client->connect({{call.peer.address, call.peer.port}}, inquire, boot_now() + call.within,
+                    true);
+    calls.emplace(number, std::move(client));
+}
+
+void Service::State::called(std::int64_t number, const NodeId& node, Called::Outcome outcome,
+                            const Standing& standing) {
+    const auto self = shared_from_this();
+    if (calls.erase(number) > 0) step(Called{node, outcome, standing});
+}
+
+void Service::State::operator()(const Standby& change) {
+    standby.reset();
+    standby_peer = change.peer;
+    standby_changed();
+    if (standby_peer) call_standby();
+}
+
+// It says Inquire, so that it is no silent stranger there, and then nothing more.
+void Service::State::call_standby() {
+    Client::Callbacks callbacks;
+    callbacks.on_up = [weak = weak_from_this()](const std::string&) {
+        if (const auto self = weak.lock()) self->standby_changed();
+    };
+    callbacks.on_message = [](const ToNode&) {};
+    callbacks.on_lost = [weak = weak_from_this()](const Error&) {
+        const auto self = weak.lock();
+        if (!self || !self->standby_peer || self->ending) return;
+        self->standby_changed();
+        self->call_standby();
+    };
+    standby = std::make_unique<Client>(loop, log, std::move(callbacks), secrets);
+    standby->connect({{standby_peer->address, standby_peer->port}}, inquire, kNever);
+}
+
 // ---- the end
 
 void Service::State::operator()(const Closed& closed) {
@@ -294,6 +369,9 @@ void Service::State::close_all() {
     gate.close();
     for (const auto& [session, link] : links) link->drop();
     for (const auto& link : leaving) link->drop();
+    calls.clear();
+    standby_peer.reset();
+    standby.reset();
     links.clear();
     leaving.clear();
     locals.clear();
@@ -314,9 +392,8 @@ Service::~Service() {
 }
 
 void Service::start() {
-    state_->gate.prepare();
-    state_->accept();
-    state_->perform(state_->machine.start());
+    listen();
+    lead({state_->inquire.as.node, {}, 0});
 }
 
 void Service::adopt(Link::Socket socket) {
@@ -324,6 +401,37 @@ void Service::adopt(Link::Socket socket) {
 }
 
 std::size_t Service::connections() const { return state_->links.size(); }
+
+void Service::listen() { state_->accept(); }
+
+void Service::lead(const Peer& self) {
+    state_->gate.prepare();
+    state_->step(Lead{self});
+}
+
+bool Service::leads() const {
+    return state_->ending || state_->machine.snapshot().phase != Phase::dormant;
+}
+
+void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
+
+void Service::check_ledger(EntryNumber entry, const NodeId& leader,
+                           std::function<void(bool)> done) {
+    state_->ledger.read(entry, [=](const Result<std::vector<LedgerEntry>>& entries) {
+        done(entries && !entries->empty() && entries->front().number == entry &&
+             entries->front().leader == leader);
+    });
+}
+
+int Service::standby_handle() const {
+    return state_->standby ? state_->standby->native_handle() : -1;
+}
+
+std::string Service::standby_gone_frame(const NodeId& node) const {
+    return state_->standby ? state_->standby->gone_frame(node) : std::string();
+}
+
+void Service::on_standby(std::function<void()> changed) { state_->on_standby = std::move(changed); }
 
 Session Service::open_local(Deliver deliver) {
     const Session session = state_->new_session();

@@ -1,5 +1,5 @@
-// The leader's service: keeps the nodes' connections, feeds the machine, performs its effects in
-// order, holds the one timer. It decides nothing.
+// A node's service, leading or dormant: keeps the nodes' connections, feeds the machine, performs
+// its effects in order, holds the one timer. It decides nothing.
 //
 //   listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send,
 //   Ledger, log, on_closed the leader's own node ─local_send─▶ (posted) ─Came─▶         " ─▶
@@ -46,7 +46,20 @@ class Service {
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    void start();
+    void start();   // listen, and lead at once
+    void listen();  // as a dormant service: it leads when it is told to
+    void lead(const Peer& self);
+    bool leads() const;  // it does, or has led to the end
+    // The leader that the own node hears; callers are sent there.
+    void heard(const Peer& leader);
+    // Whether this entry, written by that leader, stands in the ledger.
+    void check_ledger(EntryNumber entry, const NodeId& leader, std::function<void(bool)> done);
+
+    // The socket of the link to who leads next, for the keeper's last word; -1: none. `changed` is
+    // called whenever it is another.
+    int standby_handle() const;
+    std::string standby_gone_frame(const NodeId& node) const;  // to write there
+    void on_standby(std::function<void()> changed);
 
     // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
     // once when the job has ended.

@@ -46,12 +46,15 @@ bool parse(Message& message, std::string_view bytes, std::size_t limit) {
 
 }  // namespace
 
-std::string encode(const Hello& hello, const std::string& nonce) {
+std::string encode_opening(const ToLeader& opening, const std::string& nonce) {
     // As fields behind those of the Hello: in protobuf the same as one message with both.
     link::ToLeader more;
-    more.mutable_hello()->set_nonce(nonce);
-    more.mutable_hello()->set_scheme(kIdentityScheme);
-    return encode(ToLeader(hello)) + more.SerializeAsString();
+    link::Hello& hello = std::holds_alternative<Inquire>(opening)
+                             ? *more.mutable_inquire()->mutable_as()
+                             : *more.mutable_hello();
+    hello.set_nonce(nonce);
+    hello.set_scheme(kIdentityScheme);
+    return encode(opening) + more.SerializeAsString();
 }
 
 std::string encode(const Challenge& challenge) {
@@ -82,11 +85,12 @@ Result<Opening> decode_opening(std::string_view bytes) {
     if (!message) return message.error();
     Opening opening{std::move(*message), {}, 0};
     link::ToLeader from;
-    if (!parse(from, bytes, kNodeFrameLimit) || !from.has_hello()) return opening;
+    if (!parse(from, bytes, kNodeFrameLimit) || !caller_of(opening.message)) return opening;
     Fault fault;
     const Place place(fault, "Hello");
-    opening.nonce = place.text("nonce", from.hello().nonce(), 0, kNonceSize);
-    opening.scheme = place.small("scheme", from.hello().scheme(), 0, kMaxScheme);
+    const link::Hello& hello = from.has_inquire() ? from.inquire().as() : from.hello();
+    opening.nonce = place.text("nonce", hello.nonce(), 0, kNonceSize);
+    opening.scheme = place.small("scheme", hello.scheme(), 0, kMaxScheme);
     if (fault.first) return *fault.first;
     return opening;
 }

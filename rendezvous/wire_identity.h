@@ -11,7 +11,8 @@
 
 namespace ddprun::rendezvous {
 
-// A node's first message. A Gone may be one too, and has neither nonce nor scheme.
+// A node's first message: a Hello or an Inquire. A Gone may be one too, and has neither nonce nor
+// scheme.
 struct Opening {
     ToLeader message;
     std::string nonce;
@@ -32,7 +33,8 @@ struct Proof {
     bool operator==(const Proof&) const = default;
 };
 
-std::string encode(const Hello& hello, const std::string& nonce);
+// `opening` is a Hello or an Inquire.
+std::string encode_opening(const ToLeader& opening, const std::string& nonce);
 std::string encode(const Challenge& challenge);
 std::string encode_node_proof(const Proof& proof);
 std::string encode_leader_proof(const Proof& proof);

@@ -16,6 +16,14 @@ constexpr std::size_t kMaxOutcomes = kMaxSlots;
 
 // ---- to bytes
 
+void write(const Hello& hello, link::Hello& out) {
+    out.set_run_id(hello.run_id);
+    rendezvous::write(hello.node, *out.mutable_node());
+    out.set_version(hello.version);
+    out.set_requeue(hello.requeue);
+    rendezvous::write(hello.limits, *out.mutable_limits());
+}
+
 void write(const Beat& from, link::Beat& to) {
     to.set_number(from.number);
     to.set_echo(from.echo);
@@ -31,14 +39,7 @@ void write(const Beat& from, link::Beat& to) {
 struct Writer {
     link::ToLeader& to;
 
-    void operator()(const Hello& hello) const {
-        link::Hello& out = *to.mutable_hello();
-        out.set_run_id(hello.run_id);
-        rendezvous::write(hello.node, *out.mutable_node());
-        out.set_version(hello.version);
-        out.set_requeue(hello.requeue);
-        rendezvous::write(hello.limits, *out.mutable_limits());
-    }
+    void operator()(const Hello& hello) const { write(hello, *to.mutable_hello()); }
     void operator()(const Join& join) const {
         rendezvous::write(join.offer, *to.mutable_join()->mutable_offer());
         write(join.beat, *to.mutable_join()->mutable_beat());
@@ -62,7 +63,9 @@ struct Writer {
     void operator()(const Gone& gone) const {
         rendezvous::write(gone.node, *to.mutable_gone()->mutable_node());
     }
-    void operator()(const Inquire&) const { to.mutable_inquire(); }
+    void operator()(const Inquire& inquire) const {
+        write(inquire.as, *to.mutable_inquire()->mutable_as());
+    }
 };
 
 // ---- from bytes
@@ -134,7 +137,8 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             Place(fault, "ToLeader").complain("proof", "comes once, in answer to a Challenge");
             return Leave{};
         case link::ToLeader::kInquire:
-            return Inquire{};
+            return Inquire{
+                read(Place(fault, "Inquire").at("as"), from.inquire().as())};
         case link::ToLeader::MESSAGE_NOT_SET:
             break;
     }

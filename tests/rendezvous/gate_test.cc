@@ -115,7 +115,7 @@ struct Stranger {
     }
     void hello(const std::string& name, std::string nonce = std::string(kNonceSize, 'n')) {
         say(std::string(kPreface) +
-            frame(encode(Hello{"8812", {name, Incarnation{7}}, "0.1.0", 0}, nonce)));
+            frame(encode_opening(Hello{"8812", {name, Incarnation{7}}, "0.1.0", 0}, nonce)));
     }
     std::optional<Challenge> challenge() const {
         if (frames.empty()) return {};
@@ -267,7 +267,7 @@ TEST(Gate, ClosesOnWhatIsOutOfPlace) {
     Door door(loop, given(kSecret));
     const std::string preface(kPreface);
     const std::string hello = frame(
-        encode(Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0}, std::string(kNonceSize, 'n')));
+        encode_opening(Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0}, std::string(kNonceSize, 'n')));
     for (const std::string& says :
          {preface + frame(encode(ToLeader(Gone{{"gpu01", Incarnation{7}}}))),
           preface + frame(encode(ToLeader(Join{example_offer(), Beat{.number = 1}}))),

@@ -43,11 +43,11 @@ void Invariants::check_members(const Assignment& assignment) {
     if (nodes < limits.min_nodes || nodes > limits.max_nodes)
         world_.violation(name(assignment.generation) + " has " + std::to_string(nodes) + " nodes");
     int ranks = 0;
-    std::set<std::string> names;
+    std::set<rendezvous::NodeId> nodes_seen;
     for (const rendezvous::Member& member : assignment.members) {
         if (member.rank_offset != ranks)
             world_.violation(name(assignment.generation) + ": ranks are not contiguous");
-        if (!names.insert(member.node.name).second)
+        if (!nodes_seen.insert(member.node).second)
             world_.violation(name(assignment.generation) + " has " + member.node.name + " twice");
         ranks += member.offer.slots;
     }
@@ -68,6 +68,13 @@ void Invariants::appended(const LedgerEntry& entry) {
         if (&earlier == &world_.ledger().entries().back()) break;
         newest = std::max(newest, earlier.assignment.generation.value);
         before = std::max(before, earlier.assignment.restarts);
+    }
+    if (entry.kind == LedgerEntry::Kind::takeover) {
+        const LedgerEntry& earlier = *(&entry - 1);
+        if (earlier.assignment != assignment || earlier.kind == LedgerEntry::Kind::end)
+            world_.violation("the takeover of " + name(assignment.generation) +
+                             " does not follow it");
+        return;
     }
     if (assignment.generation.value != newest + 1)
         world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));

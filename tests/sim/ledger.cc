@@ -86,7 +86,7 @@ LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
     if (end()) violation_("an entry follows the end of the job");
     entries_.push_back(entry);
     written_.push_back(clock_.now());
-    appended_(entry);
+    appended_(entries_.back());
     return {LedgerCreated::Outcome::won, entry, ""};
 }
 

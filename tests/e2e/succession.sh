@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The leader's node is lost, twice in a row and in two ways, and each time a new ddprun takes its place: the job goes on
+# from the last snapshot, and the result has the bits of an undisturbed run. Then without replacements: the world shrinks.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+[[ -x $train ]] || skip "train is not built"
+
+# One node of a job: name, rank, port, more options and the worker.
+node() {
+    local name=$1 rank=$2 at=$3; shift 3
+    start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 --join-timeout=60 \
+        --last-call=0 --ledger="directory:$work/ledger.$at" -v "$@"
+}
+entries() { find "$work/ledger.$1" -name 'entry-*.json' 2>/dev/null | wc -l; } # port
+has_entries() { (($(entries "$1") >= $2)); }                                  # port, how many
+# The step that the newest snapshot of a folder has reached; 0 without one.
+step_of() {
+    local newest
+    newest=$(find "$1" -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null | grep -o '[0-9]*' | sort -n | tail -n 1 || true)
+    echo "$((10#${newest:-0}))"
+}
+is_beyond() { (($(step_of "$1") > $2)); } # folder, step
+# ddprun with all its descendants, at one stroke.
+kill_tree() {
+    local all=$1 next=$1
+    while [[ -n $next ]]; do
+        next=$(ps -o pid= --ppid "$(tr -s ' \n' ',' <<<"$next" | sed 's/^,//; s/,$//')" || true)
+        all+=" $next"
+    done
+    # shellcheck disable=SC2086
+    kill -KILL $all 2>/dev/null || true
+}
+
+options=(--nnodes=3)
+train_in() { # snapshots, milliseconds a step
+    worker=("$train" --steps 400 --snapshot-every 10 --snapshot-dir "$1" --step-time-ms "$2" --timeout 60)
+}
+expect_end() { # names…
+    local name
+    for name in "$@"; do join "$name" 90; expect_code 0; done
+    expect_nothing_left 5
+}
+
+say "undisturbed"
+at=$(free_port)
+train_in "$work/calm" 0
+node one 0 "$at" "${options[@]}" "${worker[@]}"
+node two 1 "$at" "${options[@]}" "${worker[@]}"
+node three 2 "$at" "${options[@]}" "${worker[@]}"
+expect_end one two three
+calm=$(checksum_of "$work"/{one,two,three}.{out,err})
+[[ -n $calm ]] || fail "no checksum"
+
+say "the leader's ddprun is killed, then that of its successor with keeper and workers; each is replaced"
+at=$(free_port)
+train_in "$work/lost" 20
+node one 0 "$at" "${options[@]}" "${worker[@]}"
+node two 1 "$at" "${options[@]}" "${worker[@]}"
+node three 2 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 is_beyond "$work/lost" 20 || fail "no snapshot"
+kill -KILL "${pid[one]}"
+node one_again 0 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 has "$work/two.err" 'this node leads now' || fail "nobody took over"
+wait_until 30 has_entries "$at" 2 || fail "no second generation"
+step=$(step_of "$work/lost")
+wait_until 30 is_beyond "$work/lost" "$step" || fail "the second generation does not train"
+kill_tree "${pid[two]}"
+node two_again 1 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 has_entries "$at" 3 || fail "no third generation"
+expect_end one_again two_again three
+[[ $(checksum_of "$work"/{one_again,two_again,three}.{out,err}) == "$calm" ]] || fail "the checksums differ"
+for name in one two; do wait "${pid[$name]}" 2>/dev/null || true; done
+
+say "without replacements the world shrinks to one node"
+at=$(free_port)
+train_in "$work/shrinks" 20
+options=(--nnodes=1:3 --last-call=5)
+node one 0 "$at" "${options[@]}" "${worker[@]}"
+node two 1 "$at" "${options[@]}" "${worker[@]}"
+node three 2 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 is_beyond "$work/shrinks" 20 || fail "no snapshot"
+kill_tree "${pid[one]}"
+wait_until 30 has_entries "$at" 2 || fail "no generation of two"
+kill -KILL "${pid[two]}"
+wait_until 30 has_entries "$at" 3 || fail "no generation of one"
+expect_end three
