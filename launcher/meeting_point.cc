@@ -78,7 +78,7 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                           [](const ip::address& a) { return a.is_loopback(); });
     Error last;
     boost::asio::steady_timer pause(loop);
-    for (auto tries = kPortTries; tries > 0; --tries) {
+    for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {
         for (const int port : plan.endpoint.ports) {
             auto listener = listen_on(loop, port, loopback);
             if (listener) {

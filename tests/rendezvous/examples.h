@@ -73,7 +73,7 @@ inline std::vector<ToLeader> examples_to_leader() {
             StopAsked{15, "scancel"},
             Leave{"done"},
             Gone{{"gpu01", Incarnation{7}}},
-            Inquire{}};
+            Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}}};
 }
 
 inline std::vector<ToNode> examples_to_node() {

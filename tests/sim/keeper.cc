@@ -150,6 +150,8 @@ void Keeper::process_died() {
     if (!alive_) return;
     orphaned_ = true;
     gone_on_ = process_.connection;
+    if (world_.config().mutation == Mutation::gone_too_early)
+        world_.keeper_says_gone(process_, gone_on_);
     world_.clock().after(world_.random().span({}, world_.lease(0.002)), [this] {
         kill_all();
         check_swept();

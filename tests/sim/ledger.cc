@@ -78,6 +78,10 @@ LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
         violation_("entry " + std::to_string(entry.number.value) + " leaves a gap in the ledger");
         return {LedgerCreated::Outcome::failed, entry, "a gap"};
     }
+    if (entry.number.value < size && overwrites_) {
+        entries_[entry.number.value] = entry;
+        return {LedgerCreated::Outcome::won, entry, ""};
+    }
     if (entry.number.value < size) {
         const LedgerEntry& there = entries_[entry.number.value];
         const bool own = there.random == entry.random;

@@ -34,6 +34,7 @@ class VirtualLedger {
     void stall(int host, Time begin, Time end) { stalls_.push_back({host, begin, end}); }
     // Three in ten look-ups know nothing of what is newer than some age up to this.
     void stale(Duration age) { stale_ = age; }
+    void overwrite() { overwrites_ = true; }  // on purpose: the last writer wins
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 
     void read(int host, EntryNumber from, Answer answer);
@@ -53,6 +54,7 @@ class VirtualLedger {
     Violation violation_;
     Appended appended_;
     double lost_answers_ = 0.05;
+    bool overwrites_ = false;
     Duration stale_{};
     std::vector<rendezvous::LedgerEntry> entries_;
     std::vector<Time> written_;  // when each was

@@ -46,6 +46,9 @@ WorldConfig random_config(std::uint64_t seed) {
             return each == rank ? Behaviour{life, code, false} : Behaviour{work, 0, false};
         };
     }
+    config.stale_look_ups = share(limits.times.lease, random.chance(0.5) ? random.real(0, 1.0) : 0);
+    limits.on_join = random.chance(0.8) ? rendezvous::OnJoin::restart : rendezvous::OnJoin::spare;
+    limits.join_interval = random.span(seconds{1}, seconds{4});
     config.faults = plan_faults(random, config.hosts, limits.times.lease, seconds{10});
     return config;
 }

@@ -21,6 +21,7 @@ World::World(WorldConfig config)
       invariants_(*this) {
     ledger_.lose_answers(config_.lost_answers);
     ledger_.stale(config_.stale_look_ups);
+    if (config_.mutation == Mutation::create_overwrites) ledger_.overwrite();
     for (int i = 0; i < config_.hosts; ++i) {
         Host host;
         host.index = i;
@@ -114,7 +115,9 @@ void World::start_process(Host& host) {
         service.succession = config_.succession;
         here.service.emplace(service, now);
     }
-    post_agent(here, agent::Started{});
+    if (host.index != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
+    post_service(here, rendezvous::Lead{{here.id, config.offer.address, 29400}});
+    clock_.after(lease(0.7), [this, &here] { post_agent(here, agent::Started{}); });
 }
 
 void World::post_agent(Process& process, agent::Event event) {
@@ -225,6 +228,7 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                 process.told = end->ending;
             if (connection < 0) continue;  // a keeper's last word has no connection back
             Process& node = *ends_.at(connection).first;
+            answer_for_silent(process, connection, send->message);
             network_.send(connection, kLeader, [this, &node, connection, said = send->message] {
                 deliver(node, false,
                         [this, &node, connection, said] { came(node, connection, said); });
@@ -242,11 +246,13 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                                      [this, &process, answer] { step_service(process, answer); });
                          });
         } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
-            ledger_.create(process.host, create->entry,
-                           [this, &process](const rendezvous::Event& answer) {
-                               deliver(process, false,
-                                       [this, &process, answer] { step_service(process, answer); });
-                           });
+            ledger_.create(
+                process.host, create->entry,
+                [this, &process, asked = create->entry](const rendezvous::Event& answer) {
+                    const rendezvous::Event said = mutate(asked, answer);
+                    deliver(process, false,
+                            [this, &process, said] { step_service(process, said); });
+                });
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
             process.closed_at = now();

@@ -20,8 +20,23 @@
 
 namespace ddprun::sim {
 
-// A rule that the world breaks on purpose, to prove that the invariants can fail.
-enum class Mutation { none, keeper_ignores_deadlines, kills_are_slow, swept_too_early };
+// A rule that the world breaks on purpose, to prove that the invariants can fail. The product's
+// code knows nothing of it: messages, answers and effects are changed on their way.
+enum class Mutation {
+    none,
+    keeper_ignores_deadlines,  // rule 4
+    kills_are_slow,            // the margin is not kept
+    swept_too_early,           // a vow before the workers are dead
+    gone_too_early,            // the keeper's last word before they are
+    create_overwrites,         // the ledger keeps the last writer's entry
+    lost_is_won,               // a create that lost is announced
+    proposing_at_h,            // more is granted than the next proposal waits for
+    deadline_from_arrival,     // of the Ack, instead of from the sending of the Beat
+    silent_members_count,      // H over those that are heard only
+    late_assigned_obeyed,      // whenever it comes
+    takeover_grants_early,     // before all have echoed
+};
+const char* to_string(Mutation mutation);
 
 struct WorldConfig {
     std::uint64_t seed = 1;
@@ -37,6 +52,7 @@ struct WorldConfig {
     double lost_answers = 0.05;
     Duration stale_look_ups{};  // how old a look-up in the ledger may be
     bool succession = true;
+    bool leader_joins_late = false;  // so that it leads, and is a spare
     double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
     std::vector<Fault> faults;
     Mutation mutation = Mutation::none;
@@ -91,6 +107,12 @@ class World {
                       bool natural);
 
   private:
+    // mutation.cc: messages as the mutation wants them
+    bool mutates(Mutation mutation) const { return config_.mutation == mutation; }
+    void mutate(Process& node, int connection, rendezvous::ToNode& message);
+    void note_beat(int connection, const rendezvous::ToLeader& message);
+    rendezvous::Event mutate(const rendezvous::LedgerEntry& asked, rendezvous::Event answer);
+    void answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message);
     // processes
     void start_process(Host& host);
     void deliver(Process& process, bool tick, std::function<void()> run);
@@ -145,7 +167,9 @@ class World {
     std::map<Generation, std::set<int>> started_;  // ranks
     std::map<Generation, Time> all_started_;
     std::set<Generation> broken_;
-    int pending_ = 0;  // faults and starts to come
+    std::map<std::pair<int, std::int64_t>, Time> beats_sent_;  // connection and number
+    std::map<int, rendezvous::Beat> last_beat_;                // of a connection
+    int pending_ = 0;                                          // faults and starts to come
     std::uint64_t incarnations_ = 0;
     std::int64_t pids_ = 1000;
     Time bound_{};

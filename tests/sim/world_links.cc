@@ -108,6 +108,7 @@ void World::call(Process& process, int attempt, Process& leader) {
 }
 
 void World::say(int connection, rendezvous::ToLeader message) {
+    note_beat(connection, message);
     network_.send(connection, kNode, [this, connection, message = std::move(message)] {
         Process& leader = *leader_of(connection);
         deliver(leader, false, [this, &leader, connection, message] {
@@ -128,7 +129,10 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
         node.first_up = std::min(node.first_up, now());
         step_agent(node, agent::LinkUp{address_of(node.host)});
     }
-    if (node.connection == connection) step_agent(node, agent::MessageCame{message});
+    if (node.connection != connection) return;
+    rendezvous::ToNode said = message;
+    mutate(node, connection, said);
+    step_agent(node, agent::MessageCame{said});
 }
 
 void World::connection_ended(int connection, Side side) {

@@ -1,0 +1,232 @@
+// Succession as scripts of the machine: dormant, active, taking over, yielding. "1: " before a line
+// is the session. The lease is 10 s.
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+namespace {
+
+Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
+
+// Generation 4 of a and b, made by a leader on node "old".
+LedgerEntry of_another() {
+    LedgerEntry entry;
+    entry.number = EntryNumber{7};
+    entry.leader = node("old", 99);
+    entry.at = peer("old");
+    entry.assignment = assignment(4, {node("a"), node("b")});
+    for (Member& member : entry.assignment.members) {
+        member.offer.address = "at " + member.node.name;
+        member.offer.service_port = 1;
+        member.answered = true;
+    }
+    return entry;
+}
+
+// A node c whose service becomes the leader at 0 and finds that entry.
+class Successor {
+  public:
+    Successor() : machine_(config(), at(0)) {
+        EXPECT_THAT(step(0, Lead{peer("c")}), ElementsAre("read the ledger"));
+        read_ = step(0, LedgerRead{{of_another()}});
+    }
+    static MachineConfig config() {
+        MachineConfig c = rendezvous::Script::config(limits(1, 3));
+        c.self = node("c");
+        c.succession = true;
+        return c;
+    }
+    Lines step(double now, const Event& event) {
+        Lines all;
+        for (const Effect& effect : machine_.step(at(now), event)) {
+            if (const auto* e = std::get_if<CreateEntry>(&effect)) creating_ = e->entry;
+            const auto* sent = std::get_if<Send>(&effect);
+            if (const auto* ack = sent ? std::get_if<Ack>(&sent->message) : nullptr)
+                echo_[sent->session.value] = ack->number;
+            all.push_back(describe(effect));
+        }
+        return all;
+    }
+    Lines come(double now, int session, const ToLeader& message) {
+        return step(now, Came{Session{session}, message});
+    }
+    Lines join(double now, int session, const std::string& name, int running, int floor = 3,
+               Duration silent = Duration::max()) {
+        Lines all = come(now, session, Hello{"job", node(name), "1", 0});
+        for (const std::string& line :
+             come(now, session, Join{offer(), beat(session, running, floor, silent)}))
+            all.push_back(line);
+        return all;
+    }
+    Lines beats(double now, int session, int running, int floor = 3,
+                Duration silent = Duration::max()) {
+        return come(now, session, beat(session, running, floor, silent));
+    }
+    Lines won(double now) {
+        return step(now, LedgerCreated{LedgerCreated::Outcome::won, creating_, {}});
+    }
+    Machine machine_;
+    LedgerEntry creating_;
+    Lines read_;
+
+  private:
+    Beat beat(int session, int running, int floor, Duration silent) {
+        Beat b;
+        b.number = ++number_;
+        b.echo = echo_[session];
+        b.running = Generation{running};
+        b.floor = Generation{floor};
+        b.seen = EntryNumber{7};
+        b.silent = silent;
+        return b;
+    }
+    std::int64_t number_ = 0;
+    std::map<std::int64_t, std::int64_t> echo_;
+};
+
+}  // namespace
+
+// A dormant service sends callers on, answers Inquire, and remembers a keeper's last word.
+TEST(Dormant, SendsCallersToTheLeaderItsNodeHears) {
+    Machine machine(Successor::config(), at(0));
+    const auto lines = [&](double now, const Event& event) {
+        Lines all;
+        for (const Effect& effect : machine.step(at(now), event)) all.push_back(describe(effect));
+        return all;
+    };
+    const Came hello{Session{1}, Hello{"job", node("a"), "1", 0}};
+    EXPECT_THAT(lines(0, hello), ElementsAre("1: Elsewhere: wait", "1: closed"));
+    EXPECT_THAT(lines(1, LeaderHeard{peer("old")}), IsEmpty());
+    EXPECT_THAT(lines(2, hello), ElementsAre("1: Elsewhere: at old", "1: closed"));
+    EXPECT_THAT(lines(7, hello), ElementsAre("1: Elsewhere: wait", "1: closed"));
+    EXPECT_THAT(lines(7, Came{Session{2}, Inquire{}}), ElementsAre("2: Standing: dormant"));
+    EXPECT_THAT(lines(8, Came{Session{2}, Gone{node("a")}}), IsEmpty());
+    EXPECT_THAT(lines(9, Lead{peer("c")}), ElementsAre("read the ledger"));
+    EXPECT_THAT(lines(9, LedgerRead{{of_another()}}),
+                Contains("note: node a is lost; generation 4 ends"));
+}
+
+// Rule 9: all members come and run it. Nothing is granted before all have echoed an Ack of after
+// the entry; then all hear it at once.
+TEST(Takeover, OfAGenerationThatAllItsMembersRun) {
+    Successor s;
+    s.join(0.1, 1, "a", 4);
+    EXPECT_THAT(s.join(0.2, 2, "b", 4), Contains("create 8: takeover of generation 4 {a b}"));
+    EXPECT_THAT(s.won(0.3), ElementsAre("note: generation 4 goes on under this leader",
+                                        "1: Ack holds 4", "2: Ack holds 4"));
+    EXPECT_THAT(s.beats(0.4, 1, 4), ElementsAre("1: Ack holds 4"));
+    EXPECT_THAT(s.beats(0.5, 2, 4),
+                ElementsAre("1: Ack holds 4, 7.9 s left", "2: Ack holds 4, 7.8 s left",
+                            "2: Ack holds 4, 7.8 s left"));
+    EXPECT_EQ(s.machine_.snapshot().held_until, at(8.3));
+}
+
+TEST(Takeover, EndsWhenTheEchoesTakeTooLong) {
+    Successor s;
+    s.join(0.1, 1, "a", 4);
+    s.join(0.2, 2, "b", 4);
+    s.won(0.3);
+    s.beats(0.4, 1, 4);
+    EXPECT_THAT(s.step(8.3, Tick{}), Not(Contains(HasSubstr("ends"))));
+    EXPECT_THAT(s.step(8.31, Tick{}),
+                Contains("note: not all nodes answered the takeover in time; generation 4 ends"));
+}
+
+TEST(Takeover, NotOfOneThatAMemberDoesNotRun) {
+    Successor s;
+    s.join(0.1, 1, "a", 4);
+    EXPECT_THAT(s.join(0.2, 2, "b", -1),
+                Contains("note: node b does not run generation 4; generation 4 ends"));
+}
+
+// Nobody comes: over after 0.3 lease; but that alone gives no right to follow it.
+TEST(Successor, WithoutAnyMemberItIsOverButNotFollowed) {
+    Successor s;
+    EXPECT_THAT(s.step(2.9, Tick{}), Not(Contains(HasSubstr("generation 4 ends"))));
+    EXPECT_THAT(s.step(3.1, Tick{}),
+                Contains("note: no member of generation 4 came; generation 4 ends"));
+    s.join(3.2, 3, "spare", -1, -1);
+    s.beats(3.3, 3, -1, 4);
+    EXPECT_THAT(s.beats(20, 3, -1, 4), Not(Contains(HasSubstr("create"))));
+}
+
+// Rule 7 (c): one member, with floor and a silence of a lease in one Beat, is enough.
+TEST(Successor, FollowsOnTheSilenceOfOneMember) {
+    Successor s;
+    s.join(0.1, 1, "a", -1, 4, sec(9.9));
+    s.beats(0.2, 1, -1, 4, sec(9.95));
+    EXPECT_THAT(s.beats(6.5, 1, -1, 4, sec(9.99)), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.beats(6.6, 1, -1, 4, sec(10)), Contains(HasSubstr("create 8: generation 5 {a}")));
+}
+
+// Rule 13: the port of an absent member refuses; it counts after 0.05 lease, as a floor would.
+TEST(Successor, TakesARefusedConnectForProof) {
+    Successor s;
+    s.join(0.1, 1, "a", -1, 4);
+    s.step(0.2, Called{node("b"), Called::Outcome::refused, {}});
+    EXPECT_THAT(s.beats(0.6, 1, -1, 4), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.beats(0.8, 1, -1, 4), Contains(HasSubstr("create 8: generation 5 {a}")));
+}
+
+// A reset or silence proves nothing.
+TEST(Successor, TakesNothingElseForProof) {
+    for (const auto outcome : {Called::Outcome::reset, Called::Outcome::no_answer}) {
+        Successor s;
+        s.join(0.1, 1, "a", -1, 4, sec(1));
+        s.step(0.2, Called{node("b"), outcome, {}});
+        EXPECT_THAT(s.beats(3, 1, -1, 4, sec(1)), Not(Contains(HasSubstr("create"))));
+    }
+}
+
+// Rule 11: it asks who wrote the newest entry, and yields to one that holds a generation.
+TEST(Successor, YieldsToAHolder) {
+    Successor s;
+    s.join(0.1, 1, "spare", -1, -1);
+    EXPECT_THAT(s.step(2, Tick{}), Contains("call old"));
+    EXPECT_THAT(s.step(2.1, Called{node("old"),
+                                   Called::Outcome::answered,
+                                   {node("old"), true, Generation{4}, EntryNumber{7}}}),
+                ElementsAre("note: old leads; this node does not lead any more, old does",
+                            "1: Elsewhere: at old", "1: closed"));
+    EXPECT_EQ(s.machine_.snapshot().phase, Phase::dormant);
+}
+
+// Rule 11: a ledger that has said nothing for 1.5 leases; the own node rests.
+TEST(Successor, LetsAnotherTryWhenItsLedgerIsSilent) {
+    Machine machine(Successor::config(), at(0));
+    machine.step(at(0), Lead{peer("c")});
+    machine.step(at(1), Came{Session{1}, Hello{"job", node("a"), "1", 0}});
+    Offer of_a = offer();
+    of_a.address = "at a";
+    of_a.service_port = 1;
+    Beat first;
+    first.number = 1;
+    machine.step(at(1), Came{Session{1}, Join{of_a, first}});
+    first.number = 2;
+    machine.step(at(14), Came{Session{1}, Beat(first)});
+    Lines all;
+    for (const Effect& effect : machine.step(at(15.1), Tick{})) all.push_back(describe(effect));
+    EXPECT_THAT(all, Contains("1: Elsewhere: at a"));
+    EXPECT_EQ(machine.snapshot().phase, Phase::dormant);
+}
+
+// An answer to an earlier activation's create is none to this one's.
+TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
+    Successor s;
+    s.join(0.1, 1, "a", -1, 4);
+    s.step(0.2, Called{node("b"), Called::Outcome::refused, {}});
+    s.beats(0.8, 1, -1, 4);
+    LedgerEntry former = s.creating_;
+    former.leader = node("c", 12345);
+    EXPECT_THAT(s.step(0.9, LedgerCreated{LedgerCreated::Outcome::won, former, {}}), IsEmpty());
+    EXPECT_THAT(s.won(1.0), Contains(HasSubstr("1: Assigned 5 {a}")));
+}

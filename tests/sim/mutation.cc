@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "tests/sim/world.h"
+
+namespace ddprun::sim {
+
+using rendezvous::Ack;
+using rendezvous::Assigned;
+using rendezvous::Beat;
+using rendezvous::LedgerCreated;
+
+const char* to_string(Mutation mutation) {
+    switch (mutation) {
+        case Mutation::none:
+            return "none";
+        case Mutation::keeper_ignores_deadlines:
+            return "keeper_ignores_deadlines";
+        case Mutation::kills_are_slow:
+            return "kills_are_slow";
+        case Mutation::swept_too_early:
+            return "swept_too_early";
+        case Mutation::gone_too_early:
+            return "gone_too_early";
+        case Mutation::create_overwrites:
+            return "create_overwrites";
+        case Mutation::lost_is_won:
+            return "lost_is_won";
+        case Mutation::proposing_at_h:
+            return "proposing_at_h";
+        case Mutation::deadline_from_arrival:
+            return "deadline_from_arrival";
+        case Mutation::silent_members_count:
+            return "silent_members_count";
+        case Mutation::late_assigned_obeyed:
+            return "late_assigned_obeyed";
+        case Mutation::takeover_grants_early:
+            return "takeover_grants_early";
+    }
+    return "?";
+}
+
+void World::mutate(Process& node, int connection, rendezvous::ToNode& message) {
+    auto* ack = std::get_if<Ack>(&message);
+    auto* assigned = std::get_if<Assigned>(&message);
+    const auto add = [&](Duration more) {
+        if (ack && ack->remaining) *ack->remaining += more;
+        if (assigned) assigned->remaining += more;
+    };
+    if (mutates(Mutation::proposing_at_h)) add(lease(0.2));
+    if (mutates(Mutation::late_assigned_obeyed) && assigned) {
+        assigned->remaining += lease(5);
+        assigned->entry = std::max(assigned->entry, node.agent->snapshot().seen);
+    }
+    if (mutates(Mutation::deadline_from_arrival)) {
+        const auto sent = beats_sent_.find({connection, ack        ? ack->beat
+                                                        : assigned ? assigned->beat
+                                                                   : 0});
+        if (sent != beats_sent_.end()) add(now() - sent->second);
+    }
+    if (mutates(Mutation::takeover_grants_early) && ack && ack->held > kNoGeneration &&
+        !ack->remaining)
+        ack->remaining = lease(0.8);
+}
+
+void World::note_beat(int connection, const rendezvous::ToLeader& message) {
+    const auto* join = std::get_if<rendezvous::Join>(&message);
+    const auto* beat = join ? &join->beat : std::get_if<Beat>(&message);
+    if (!beat) return;
+    beats_sent_[{connection, beat->number}] = now();
+    last_beat_[connection] = *beat;
+}
+
+rendezvous::Event World::mutate(const rendezvous::LedgerEntry& asked, rendezvous::Event answer) {
+    auto& created = std::get<LedgerCreated>(answer);
+    if (mutates(Mutation::lost_is_won) && created.outcome == LedgerCreated::Outcome::lost)
+        created = {LedgerCreated::Outcome::won, asked, {}};
+    return answer;
+}
+
+// Each Ack to a node that cannot be reached is echoed as if it had been.
+void World::answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message) {
+    const auto* ack = std::get_if<Ack>(&message);
+    const auto last = last_beat_.find(connection);
+    if (!mutates(Mutation::silent_members_count) || !ack || last == last_beat_.end()) return;
+    Process& node = *ends_[connection].first;
+    const bool silent = !node.alive || !host_of(node).up || paused(host_of(node)) || frozen(node) ||
+                        !network_.reachable(node.host, leader.host);
+    if (!silent) return;
+    clock_.after(lease(0.05), [this, &leader, connection, number = ack->number] {
+        Beat beat = last_beat_.at(connection);
+        beat.number += 1'000'000 + number;
+        beat.echo = number;
+        deliver(leader, false, [this, &leader, connection, beat] {
+            step_service(leader, rendezvous::Came{rendezvous::Session{connection}, beat});
+        });
+    });
+}
+
+}  // namespace ddprun::sim
