@@ -21,7 +21,7 @@ std::string sentence_of(const Challenge& challenge) {
 }
 
 TEST(WireIdentity, KeepsWhatIsSaid) {
-    const auto opening = decode_opening(encode(kHello, kNonce));
+    const auto opening = decode_opening(encode_opening(kHello, kNonce));
     ASSERT_TRUE(opening) << opening.error();
     EXPECT_EQ(opening->message, ToLeader(kHello));
     EXPECT_EQ(opening->nonce, kNonce);
@@ -35,7 +35,7 @@ TEST(WireIdentity, KeepsWhatIsSaid) {
 // A rendezvous that asks for no proof reads the Hello as ever; one that does sees that an old node
 // knows no handshake.
 TEST(WireIdentity, AHelloIsAHelloWithAndWithout) {
-    EXPECT_EQ(*decode_to_leader(encode(kHello, kNonce)), ToLeader(kHello));
+    EXPECT_EQ(*decode_to_leader(encode_opening(kHello, kNonce)), ToLeader(kHello));
     const auto old = decode_opening(encode(ToLeader(kHello)));
     ASSERT_TRUE(old);
     EXPECT_EQ(old->scheme, 0);
@@ -79,7 +79,7 @@ TEST(WireIdentity, NamesWhatIsWrong) {
     EXPECT_THAT(sentence_of(one), HasSubstr("Challenge.credential: 5000 bytes"));
     EXPECT_THAT(decode_node_proof(encode_node_proof({"short"})).error().sentence(),
                 HasSubstr("Proof.mac"));
-    EXPECT_THAT(decode_opening(encode(kHello, std::string(33, 'n'))).error().sentence(),
+    EXPECT_THAT(decode_opening(encode_opening(kHello, std::string(33, 'n'))).error().sentence(),
                 HasSubstr("Hello.nonce"));
 }
 

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "tests/sim/describe.h"
+#include "tests/sim/shrink.h"
 #include "tests/sim/world.h"
 
 namespace ddprun::sim {
@@ -72,6 +73,17 @@ void expect_all_exit(const World& world, Verdict verdict, int code) {
     }
 }
 
+// The faults that a failing job cannot do without, for whoever looks into it.
+std::string core_of(const WorldConfig& config) {
+    const Shrunk shrunk = shrink(config);
+    std::string text = "its core, found in " + std::to_string(shrunk.runs) + " runs, is " +
+                       std::to_string(shrunk.config.faults.size()) + " of " +
+                       std::to_string(config.faults.size()) + " faults: " + shrunk.violation + "\n";
+    for (const Fault& each : shrunk.config.faults)
+        text += "  at " + ddprun::to_text(each.at - Time{}) + ": " + to_text(each) + "\n";
+    return text;
+}
+
 TEST(Sim, HoldsItsInvariantsOnManySeeds) {
     const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
     const std::uint64_t count = number_from("DDPRUN_SEEDS", 1000);
@@ -86,7 +98,8 @@ TEST(Sim, HoldsItsInvariantsOnManySeeds) {
         ADD_FAILURE() << "seed " << seed << ": " << first_violation(world)
                       << "\nrepeat: DDPRUN_SEED_FIRST=" << seed
                       << " DDPRUN_SEEDS=1 build/tests/sim_test"
-                      << (count == 1 || failures < 2 ? "\n" + world.tail(count == 1 ? 400 : 60)
+                      << (count == 1 || failures < 2 ? "\n" + core_of(random_config(seed)) +
+                                                           world.tail(count == 1 ? 400 : 60)
                                                      : "");
         if (++failures == 20) break;
     }
@@ -432,6 +445,22 @@ std::uint64_t found_at(Mutation mutation, std::uint64_t seeds) {
 
 TEST(Mutation, AWorldThatBreaksNoRuleHasNoViolation) {
     EXPECT_EQ(found_at(Mutation::none, number_from("DDPRUN_SEEDS", 400)), 0);
+}
+
+// Of much that goes wrong only what it takes is left, and it still goes wrong.
+TEST(Shrink, LeavesOnlyTheFaultsThatMatter) {
+    WorldConfig config = hard_config(found_at(Mutation::proposing_at_h, 600));
+    config.mutation = Mutation::proposing_at_h;
+    const Shrunk shrunk = shrink(config);
+    EXPECT_LT(shrunk.config.faults.size(), config.faults.size());
+    EXPECT_FALSE(shrunk.violation.empty());
+    for (std::size_t i = 0; i < shrunk.config.faults.size(); ++i) {
+        WorldConfig less = shrunk.config;
+        less.faults.erase(less.faults.begin() + static_cast<std::ptrdiff_t>(i));
+        World world(less);
+        world.run();
+        EXPECT_EQ(first_violation(world), "") << "without fault " << i;
+    }
 }
 
 class Mutations : public testing::TestWithParam<Mutation> {};
