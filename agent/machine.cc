@@ -90,7 +90,7 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
                         [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
                         [&](const rendezvous::Parked& m) {
                             caller.learn(m.order);
-                            note(Note::Level::info, m.sentence);
+                            if (!m.sentence.empty()) note(Note::Level::info, m.sentence);
                         },
                         [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
                         [&](const rendezvous::Stop& m) { on_stop(now, m); },

@@ -75,6 +75,19 @@ std::vector<Peer> Machine::State::order() const {
     return all;
 }
 
+// Who stands before a newcomer in the order hears of it: it may be the only one left one day.
+void Machine::State::tell_order(const NodeId& newcomer) {
+    const std::vector<Peer> all = order();
+    const bool stands = std::any_of(all.begin(), all.end(),
+                                    [&](const Peer& peer) { return peer.node == newcomer; });
+    if (!stands) return;
+    for (const Peer& peer : all) {
+        const NodeState* node = roster.find(peer.node);
+        if (peer.node != newcomer && peer.node != self.node && node && node->connected())
+            send(*node->session, Parked{{}, all});
+    }
+}
+
 std::optional<Peer> Machine::State::successor() const {
     for (const Peer& peer : order()) {
         const NodeState* node = roster.find(peer.node);

@@ -138,8 +138,10 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
     node->offer = join.offer;
-    if (std::find(arrivals.begin(), arrivals.end(), node->id) == arrivals.end())
+    if (std::find(arrivals.begin(), arrivals.end(), node->id) == arrivals.end()) {
         arrivals.push_back(node->id);
+        tell_order(node->id);
+    }
     // Whether its port can be called at all: only then a refusal will mean something.
     if (!single() && !node->answered && join.offer.service_port != 0 && node->id != self.node)
         effects.push_back(Call{{node->id, join.offer.address, join.offer.service_port},

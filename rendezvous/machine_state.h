@@ -120,6 +120,7 @@ struct Machine::State {
     void activate(Time now, const Lead& lead);
     Standing standing() const;
     std::vector<Peer> order() const;
+    void tell_order(const NodeId& newcomer);
     std::optional<Peer> successor() const;
     void keep_standby();
     void adopt(Time now, const LedgerEntry& entry);

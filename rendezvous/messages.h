@@ -120,7 +120,8 @@ struct Assigned {
     bool operator==(const Assigned&) const = default;
 };
 
-// Nothing to do yet: spare, or waiting for others; the sentence says for whom.
+// Nothing to do yet: spare, or waiting for others; the sentence says for whom. Without one it only
+// tells the order anew.
 struct Parked {
     std::string sentence;
     std::vector<Peer> order = {};  // as in Welcome, newer

@@ -48,16 +48,10 @@ Caller::Call Caller::next(Time now) {
     leader_.reset();
     round_ = order_;
     if (!contains(round_, self_)) round_.push_back(Peer{self_, {}, 0});
+    round_.push_back(Peer{});  // the endpoint: somebody may have come anew there
     place_ = 0;
     const Time from = std::max(now, call_.from) + share(lease_, kWait);
-    if (is_self(round_.front()) && (!may_lead_ || from < not_before_)) {
-        if (round_.size() == 1) {  // nobody to call: look again when it may lead
-            place_ = round_.size();
-            call_ = Call{round_.front(), false, from, from};
-            return call_;
-        }
-        ++place_;
-    }
+    if (is_self(round_.front()) && (!may_lead_ || from < not_before_)) ++place_;
     return turn(from, round_[place_]);
 }
 

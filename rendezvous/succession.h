@@ -9,7 +9,9 @@
 //     lost ──▶ last leader ──▶ first of the order ──▶ … ──▶ itself: lead ──▶ … ──▶ from the start
 //                 │ refused: the next at once    "elsewhere": there     "wait": again in 0.02 lease
 //
-// A node leads only if it shares the ledger: it has found there the entry that its leader named.
+// From the second round on the endpoint is called too, last, for a replaced ddprun may have come
+// there. A node leads only if it shares the ledger: it has found there the entry that its leader
+// named.
 #pragma once
 
 #include <optional>

@@ -68,12 +68,14 @@ TEST(Caller, LeadsOnlyIfItMay) {
     EXPECT_EQ(call.until, at(101.9));
 }
 
-TEST(Caller, AloneAndNotAllowedLooksAgainLater) {
+TEST(Caller, AloneAndNotAllowedCallsTheEndpoint) {
     Caller a(node("a"));
-    const Caller::Call call = a.begin(at(100), kLease, false);
-    EXPECT_FALSE(call.lead);
-    EXPECT_EQ(call.peer.node, node("a"));
+    Caller::Call call = a.begin(at(100), kLease, false);
+    EXPECT_EQ(call.peer, Peer{});
     EXPECT_EQ(call.from, at(100.2));
+    call = a.next(at(100.3));
+    EXPECT_EQ(call.peer, Peer{});
+    EXPECT_EQ(call.from, at(100.5));
 }
 
 // "Wait" is asked again until the turn is over.
