@@ -152,6 +152,7 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     next_cause = cause;
     note(level, cause + "; generation " + text(held->assignment.generation) + " ends");
     phase = Phase::gathering;
+    next_scan = kLongAgo;
     gathering_since = now;
     since_min = kNever;
     regrouping.reset();

@@ -63,16 +63,20 @@ Standing Machine::State::standing() const {
 // anyway.
 std::vector<Peer> Machine::State::order() const {
     if (!config.succession || single()) return {};
+    Assignment first;
+    if (top)
+        first.members.assign(
+            top->assignment.members.begin(),
+            top->assignment.members.begin() +
+                static_cast<std::ptrdiff_t>(std::min(top->assignment.members.size(), kOrderTold)));
     std::vector<Peer> others{self};
     for (const NodeId& id : arrivals) {
-        if (others.size() >= kOrderTold) break;
+        if (first.members.size() + others.size() >= kOrderTold) break;
         const NodeState* node = roster.find(id);
         if (id != self.node && node && node->connected())
             others.push_back({id, node->offer.address, node->offer.service_port});
     }
-    std::vector<Peer> all = order_of(top ? top->assignment : Assignment{}, others);
-    if (all.size() > kOrderTold) all.resize(kOrderTold);
-    return all;
+    return order_of(first, others);
 }
 
 // Who stands before a newcomer in the order hears of it: it may be the only one left one day.
@@ -118,6 +122,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     regrouping.reset();
     if (!stop) ending.reset();
     phase = Phase::gathering;
+    next_scan = kLongAgo;
     gathering_since = now;
     since_min = kNever;
     history.restarts = top->assignment.restarts;
@@ -172,6 +177,7 @@ void Machine::State::declare_over(Time now, const std::string& cause) {
     next_cause = cause;
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
     history.progressed |= progressed;
+    next_scan = kLongAgo;
     gathering_since = now;
     since_min = kNever;
     next_word = now + kFirstWord;

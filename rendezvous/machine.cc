@@ -1,6 +1,7 @@
 #include "rendezvous/machine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rendezvous/machine_state.h"
 
@@ -138,7 +139,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
     node->offer = join.offer;
-    if (std::find(arrivals.begin(), arrivals.end(), node->id) == arrivals.end()) {
+    if (!std::exchange(node->arrived, true)) {
         arrivals.push_back(node->id);
         tell_order(node->id);
     }

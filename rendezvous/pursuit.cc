@@ -33,6 +33,11 @@ void Machine::State::scan(Time now) {
     if (single() || now < next_scan) return;
     next_scan = now + share(lease(), kScan);
     keep_standby();
+    if (phase == Phase::gathering && top)
+        for (const Member& member : top->assignment.members) {
+            const NodeState* node = roster.find(member.node);
+            if (!node || !node->connected()) pursue(now, member.node);
+        }
     if (stalled) return;
     std::vector<NodeId> silent;
     for (const auto& [id, node] : roster.nodes())
@@ -63,11 +68,6 @@ void Machine::State::pursue(Time now, const NodeId& id) {
 }
 
 void Machine::State::chase(Time now) {
-    if (phase == Phase::gathering && top)
-        for (const Member& member : top->assignment.members) {
-            const NodeState* node = roster.find(member.node);
-            if (!node || !node->connected()) pursue(now, member.node);
-        }
     std::vector<NodeId> lost;
     for (auto it = pursuits.begin(); it != pursuits.end();) {
         auto& [id, pursuit] = *it;

@@ -22,6 +22,7 @@ struct NodeState {
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this session
     bool answered = false;               // its own service has answered our call
+    bool arrived = false;                // it has joined at some time
     bool told_end = false;               // it was sent Finished
 
     bool idle() const { return beat.running == kNoGeneration; }

@@ -38,8 +38,15 @@ std::string describe(const rendezvous::ToLeader& message) {
 
 std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Connect>(&effect))
-        return "connect " + (e->address.empty() ? "" : e->address + " ") + "until " +
-               text(e->deadline);
+        return "connect " +
+               (e->self              ? "self "
+                : e->address.empty() ? ""
+                                     : e->address + " ") +
+               (e->once ? "once " : "") + "until " + text(e->deadline);
+    if (std::get_if<Lead>(&effect)) return "lead";
+    if (const auto* e = std::get_if<LeaderHeard>(&effect)) return "heard " + e->leader.node.name;
+    if (const auto* e = std::get_if<CheckLedger>(&effect))
+        return "check ledger entry " + std::to_string(e->entry.value);
     if (const auto* e = std::get_if<SendMessage>(&effect)) return describe(e->message);
     if (const auto* e = std::get_if<SetDeadline>(&effect)) return "deadline " + text(e->deadline);
     if (std::get_if<OpenStore>(&effect)) return "open store";
@@ -71,7 +78,9 @@ class Script {
         return step(now, MessageCame{message});
     }
     Lines tick(double now) { return step(now, Tick{}); }
-    Lines welcome(double now) { return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}}); }
+    Lines welcome(double now) {
+        return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}});
+    }
     // The newest Ack; `over` tells what has ended, `remaining` what is granted from the sending of
     // that Beat.
     Lines ack(double now, int over = -1, std::int64_t beat = 0,
@@ -311,4 +320,86 @@ TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
     EXPECT_THAT(s.step(0.3, WorkerProgress{g0, 5, -1}),
                 ElementsAre("Beat echo 1 floor -1 running 0 progressed"));
     EXPECT_THAT(s.step(0.31, WorkerProgress{g0, 6, -1}), IsEmpty());
+}
+
+// ---- succession: node b; a leads, c stands behind b
+
+namespace {
+
+rendezvous::Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
+
+class Follower {
+  public:
+    Follower()
+        : machine_({.run_id = "job",
+                    .node = node("b"),
+                    .offer = offer(1),
+                    .requeue = 0,
+                    .version = "1",
+                    .may_lead = true},
+                   at(0)) {
+        step(0, Started{});
+        told(0, rendezvous::Welcome{
+                    node("a", 77), {}, {peer("a"), peer("b"), peer("c")}, 3, peer("a")});
+    }
+    Lines step(double now, const Event& event) {
+        Lines all;
+        for (const Effect& effect : machine_.step(at(now), event)) all.push_back(describe(effect));
+        return but_beats(all);
+    }
+    Lines told(double now, const rendezvous::ToNode& message) {
+        return step(now, MessageCame{message});
+    }
+    Lines holds(double now) {
+        rendezvous::Ack ack;
+        ack.number = ++acks_;
+        ack.entry = EntryNumber{3};
+        ack.held = g0;
+        return told(now, ack);
+    }
+
+  private:
+    Machine machine_;
+    std::int64_t acks_ = 0;
+};
+
+}  // namespace
+
+// A leader that holds a generation has written the newest entry: it tells whether the ledger is
+// shared.
+TEST(Succession, LooksForTheLeadersEntryInItsOwnLedger) {
+    Follower b;
+    EXPECT_THAT(b.holds(1), ElementsAre("heard a", "check ledger entry 3"));
+    EXPECT_THAT(b.holds(1.5), ElementsAre("heard a")) << "it is being looked for";
+    EXPECT_THAT(b.step(2, LedgerChecked{false}), ElementsAre(HasSubstr("cannot take over")));
+    EXPECT_THAT(b.holds(2.5), ElementsAre("heard a")) << "a look-up may be old: later again";
+    EXPECT_THAT(b.holds(12.5), ElementsAre("heard a", "check ledger entry 3"));
+    EXPECT_THAT(b.step(13, LedgerChecked{true}), IsEmpty());
+    EXPECT_THAT(b.holds(13.5), ElementsAre("heard a"));
+}
+
+TEST(Succession, CallsTheLostLeaderThenLeads) {
+    Follower b;
+    b.holds(1);
+    b.step(2, LedgerChecked{true});
+    EXPECT_THAT(b.step(3, LinkLost{"reset"}),
+                ElementsAre(HasSubstr("is lost: reset"), "connect at a once until 4.5 s"));
+    EXPECT_THAT(
+        b.step(3.1, LinkLost{"refused"}),
+        ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.6 s"));
+}
+
+// Without the ledger it only follows; and whom it is sent to, it calls.
+TEST(Succession, FollowsWhereItMayNotLead) {
+    Follower b;
+    EXPECT_THAT(b.step(3, LinkLost{"reset"}),
+                ElementsAre(HasSubstr("is lost: reset"), "connect at a once until 4.5 s"));
+    EXPECT_THAT(b.step(3.1, LinkLost{"refused"}), ElementsAre("connect at c once until 4.6 s"));
+    EXPECT_THAT(b.told(3.2, rendezvous::Elsewhere{"at d", 1, {}}),
+                ElementsAre("connect at d once until 4.7 s"));
+    EXPECT_THAT(b.told(3.3, rendezvous::Elsewhere{}), IsEmpty()) << "wait";
+    EXPECT_THAT(b.step(3.5, Tick{}), ElementsAre("connect at d once until 4.7 s"));
+    EXPECT_THAT(b.told(3.6, rendezvous::Refused{"another run"}), IsEmpty())
+        << "a stranger on that port is passed over";
+    EXPECT_THAT(b.step(3.8, Tick{}), ElementsAre("connect at a once until 5.3 s"));
 }

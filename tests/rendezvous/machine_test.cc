@@ -108,7 +108,7 @@ TEST(Machine, PassedLeaseEndsTheGeneration) {
         s.tick(8.500001),
         ElementsAre(
             "note: node b has confirmed nothing for 8.0 s (lease 10.0 s); generation 0 ends",
-            "1: Ack over 0", "2: Ack over 0"));
+            "1: Ack over 0", "2: Ack over 0", "2: closed"));
 }
 
 // No budget: the end is recorded only after the floors, then everyone is told the first worker's

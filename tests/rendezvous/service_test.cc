@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
+#include "proto/boot_clock.h"
 #include "rendezvous/client.h"
 #include "rendezvous/frame.h"
 #include "rendezvous/ledger_memory.h"
@@ -281,6 +282,37 @@ TEST(Service, MayBeDestroyedAtAnyTime) {
         second.client.close();
         settle(loop);
     }
+}
+
+// A dormant service sends callers away and says what it is; told to lead, it takes them.
+TEST(Service, IsDormantUntilItIsToldToLead) {
+    asio::io_context loop;
+    LedgerMemory ledger(loop);
+    MachineConfig config;
+    config.run_id = "8812";
+    config.self = {"gpu00", Incarnation{1000}};
+    config.version = "0.1.0";
+    config.limits.min_nodes = config.limits.max_nodes = 2;
+    Lines lines;
+    auto acceptor = listener(loop);
+    const std::uint16_t port = acceptor.local_endpoint().port();
+    Service service(loop, std::move(acceptor), config, ledger, lines.log(), [](const Ending&) {});
+    service.listen();
+    const auto answer = [&](const ToLeader& opening) {
+        std::optional<ToNode> got;
+        Client client(loop, lines.log(),
+                      {[](const std::string&) {}, [&](const ToNode& message) { got = message; },
+                       [](const Error&) {}});
+        client.connect({{"127.0.0.1", port}}, opening, boot_now() + std::chrono::seconds{5}, true);
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        return got.value_or(Parked{});
+    };
+    const Hello hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0};
+    EXPECT_TRUE(std::holds_alternative<Elsewhere>(answer(hello)));
+    EXPECT_FALSE(std::get<Standing>(answer(Inquire{})).leads);
+    service.lead({config.self, "127.0.0.1", port});
+    EXPECT_TRUE(std::holds_alternative<Welcome>(answer(hello)));
+    EXPECT_TRUE(std::get<Standing>(answer(Inquire{})).leads);
 }
 
 }  // namespace
