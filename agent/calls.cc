@@ -48,7 +48,11 @@ void Machine::State::link_lost(Time now, const std::string& sentence) {
         lost_since = now;
         note(Note::Level::warn,
              "the link to the rendezvous is lost: " + sentence + "; calling again");
-        if (!caller.order().empty()) return search(now);
+        if (!caller.order().empty()) {
+            // Whoever calls our service must not be sent to a leader that we have lost ourselves.
+            effects.push_back(LeaderHeard{});
+            return search(now);
+        }
     } else if (now - lost_since >= patience()) {
         return leave(now,
                      unavailable(was_welcomed ? "the rendezvous has been lost for " +

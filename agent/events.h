@@ -92,7 +92,8 @@ struct Lead {
     rendezvous::Peer self;
     bool operator==(const Lead&) const = default;
 };
-// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers.
+// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers. An empty
+// one: it is lost.
 struct LeaderHeard {
     rendezvous::Peer leader;
     bool operator==(const LeaderHeard&) const = default;

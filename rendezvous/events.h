@@ -42,7 +42,7 @@ struct LedgerCreated {
 struct Lead {
     Peer self;  // where it is called
 };
-// Its own node has heard a leader elsewhere: an Ack came.
+// Its own node has heard a leader elsewhere: an Ack came. An empty one: that leader is lost.
 struct LeaderHeard {
     Peer leader;
 };

@@ -21,7 +21,7 @@ std::string text(Generation generation) { return std::to_string(generation.value
 void Machine::State::while_dormant(Time now, const Event& event) {
     if (const auto* lead = std::get_if<Lead>(&event)) return activate(now, *lead);
     if (const auto* leader = std::get_if<LeaderHeard>(&event)) {
-        heard = leader->leader;
+        heard = leader->leader == Peer{} ? std::nullopt : std::optional(leader->leader);
         heard_at = now;
     }
     const auto* came = std::get_if<Came>(&event);

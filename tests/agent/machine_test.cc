@@ -382,8 +382,8 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
     Follower b;
     b.holds(1);
     b.step(2, LedgerChecked{true});
-    EXPECT_THAT(b.step(3, LinkLost{"reset"}),
-                ElementsAre(HasSubstr("is lost: reset"), "connect at a once until 4.5 s"));
+    EXPECT_THAT(b.step(3, LinkLost{"reset"}), ElementsAre(HasSubstr("is lost: reset"), "heard ",
+                                                          "connect at a once until 4.5 s"));
     EXPECT_THAT(
         b.step(3.1, LinkLost{"refused"}),
         ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.6 s"));
@@ -392,8 +392,8 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
 // Without the ledger it only follows; and whom it is sent to, it calls.
 TEST(Succession, FollowsWhereItMayNotLead) {
     Follower b;
-    EXPECT_THAT(b.step(3, LinkLost{"reset"}),
-                ElementsAre(HasSubstr("is lost: reset"), "connect at a once until 4.5 s"));
+    EXPECT_THAT(b.step(3, LinkLost{"reset"}), ElementsAre(HasSubstr("is lost: reset"), "heard ",
+                                                          "connect at a once until 4.5 s"));
     EXPECT_THAT(b.step(3.1, LinkLost{"refused"}), ElementsAre("connect at c once until 4.6 s"));
     EXPECT_THAT(b.told(3.2, rendezvous::Elsewhere{"at d", 1, {}}),
                 ElementsAre("connect at d once until 4.7 s"));
