@@ -30,12 +30,13 @@ void Machine::State::connect(Time now) {
     lease.disconnected();
     if (config.leads && !was_welcomed)
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
-    effects.push_back(Connect{.deadline = std::max(lost_since + patience(), now),
-                              .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
-                              .address = {},
-                              .port = 0,
-                              .once = false,
-                              .self = config.leads});
+    effects.push_back(Connect{
+        .deadline = std::max(lost_since + patience(), now),
+        .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
+        .address = {},
+        .port = 0,
+        .once = false,
+        .self = config.leads});
 }
 
 void Machine::State::link_up(const LinkUp& up) {
@@ -86,12 +87,13 @@ void Machine::State::place_call(Time now) {
         note(Note::Level::warn, "no leader is heard; this node leads now");
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
     }
-    effects.push_back(Connect{.deadline = call->until,
-                              .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
-                              .address = call->peer.address,
-                              .port = call->peer.port,
-                              .once = true,
-                              .self = call->lead});
+    effects.push_back(Connect{
+        .deadline = call->until,
+        .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
+        .address = call->peer.address,
+        .port = call->peer.port,
+        .once = true,
+        .self = call->lead});
 }
 
 void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {

@@ -27,8 +27,8 @@ struct Gate::State : std::enable_shared_from_this<State> {
     struct Caller {
         std::shared_ptr<Link> link;
         std::optional<ToLeader> opening;  // once it has come
-        Transcript transcript;       // once it was asked
-        std::string secret;          // that it was asked for
+        Transcript transcript;            // once it was asked
+        std::string secret;               // that it was asked for
     };
 
     State(Secrets* secrets, Config config, Log log, Admit admit)
@@ -101,7 +101,8 @@ void Gate::State::frame_came(Id id, std::string_view body) {
     if (found == callers.end()) return;  // on its way out
     Caller& caller = found->second;
     if (!caller.transcript.leader_nonce.empty()) return proved(id, caller, body);
-    if (caller.opening) return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
+    if (caller.opening)
+        return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
     opened(id, caller, body);
 }
 

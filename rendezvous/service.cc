@@ -299,8 +299,7 @@ void Service::State::operator()(const Call& call) {
             {});
     };
     auto client = std::make_unique<Client>(loop, log, std::move(callbacks), secrets);
-    client->connect({{call.peer.address, call.peer.port}}, inquire, boot_now() + call.within,
-                    true);
+    client->connect({{call.peer.address, call.peer.port}}, inquire, boot_now() + call.within, true);
     calls.emplace(number, std::move(client));
 }
 

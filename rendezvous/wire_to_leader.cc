@@ -137,8 +137,7 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             Place(fault, "ToLeader").complain("proof", "comes once, in answer to a Challenge");
             return Leave{};
         case link::ToLeader::kInquire:
-            return Inquire{
-                read(Place(fault, "Inquire").at("as"), from.inquire().as())};
+            return Inquire{read(Place(fault, "Inquire").at("as"), from.inquire().as())};
         case link::ToLeader::MESSAGE_NOT_SET:
             break;
     }

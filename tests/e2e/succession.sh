@@ -29,15 +29,20 @@ kill_tree() {
     done
     # shellcheck disable=SC2086
     kill -KILL $all 2>/dev/null || true
+    # Nobody is left on that node who could remove its temporary folder.
+    swept=no
 }
 
 options=(--nnodes=3)
+swept=yes
 train_in() { # snapshots, milliseconds a step
     worker=("$train" --steps 400 --snapshot-every 10 --snapshot-dir "$1" --step-time-ms "$2" --timeout 60)
 }
 expect_end() { # names…
     local name
     for name in "$@"; do join "$name" 90; expect_code 0; done
+    [[ $swept == yes ]] || rm -rf "$TMPDIR"/ddprun_*
+    swept=yes
     expect_nothing_left 5
 }
 

@@ -47,5 +47,7 @@ expect("a worker may take Ctrl-C as it likes", "trap 'echo heard; exit 0' INT; e
        [("ready", b"\x03")], 0, ["heard"])
 expect("one that dies of it ends the job: no restart", "echo ready; exec sleep 100", [("ready", b"\x03")], 130,
        ["ready"], "--max-restarts=3", absent=["restart 1"])
-expect("as does Ctrl-\\", "ulimit -c 0; echo ready; exec sleep 100", [("ready", b"\x1c")], 131, ["ready"],
+# Not bash, which ignores SIGQUIT until its exec.
+expect("as does Ctrl-\\",
+       "ulimit -c 0; exec python3 -c 'import time; print(\"ready\", flush=True); time.sleep(100)'", [("ready", b"\x1c")], 131, ["ready"],
        "--max-restarts=3", absent=["restart 1"])

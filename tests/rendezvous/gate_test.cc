@@ -266,8 +266,8 @@ TEST(Gate, ClosesOnWhatIsOutOfPlace) {
     asio::io_context loop;
     Door door(loop, given(kSecret));
     const std::string preface(kPreface);
-    const std::string hello = frame(
-        encode_opening(Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0}, std::string(kNonceSize, 'n')));
+    const std::string hello = frame(encode_opening(
+        Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0}, std::string(kNonceSize, 'n')));
     for (const std::string& says :
          {preface + frame(encode(ToLeader(Gone{{"gpu01", Incarnation{7}}}))),
           preface + frame(encode(ToLeader(Join{example_offer(), Beat{.number = 1}}))),

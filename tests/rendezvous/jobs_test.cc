@@ -16,7 +16,9 @@ using testing::IsEmpty;
 
 struct Daemon {
     explicit Daemon(const std::string& ledger_root = "")
-        : files(loop), secrets(loop, files, {}), jobs(loop, files, secrets, ledger_root, "0.1.0", lines.log()) {
+        : files(loop),
+          secrets(loop, files, {}),
+          jobs(loop, files, secrets, ledger_root, "0.1.0", lines.log()) {
         tcp::acceptor acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
         Endpoint::Services services;

@@ -344,6 +344,7 @@ TEST(Machine, AsksForBeatsWhenItIsOutside) {
     for (const bool outside : {false, true}) {
         config.outside = outside;
         Machine machine(config, at(0));
+        machine.step(at(0), Lead{{node("leader"), "leader", 1}});
         machine.step(at(0), LedgerRead{});
         const Effects effects =
             machine.step(at(0), Came{Session{1}, Hello{"job", node("a"), "1", 0}});

@@ -309,10 +309,10 @@ TEST(Service, IsDormantUntilItIsToldToLead) {
     };
     const Hello hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0};
     EXPECT_TRUE(std::holds_alternative<Elsewhere>(answer(hello)));
-    EXPECT_FALSE(std::get<Standing>(answer(Inquire{})).leads);
+    EXPECT_FALSE(std::get<Standing>(answer(Inquire{hello})).leads);
     service.lead({config.self, "127.0.0.1", port});
     EXPECT_TRUE(std::holds_alternative<Welcome>(answer(hello)));
-    EXPECT_TRUE(std::get<Standing>(answer(Inquire{})).leads);
+    EXPECT_TRUE(std::get<Standing>(answer(Inquire{hello})).leads);
 }
 
 }  // namespace
