@@ -8,7 +8,7 @@ using namespace ddprun::trainer;
 static ddprun::Result<float> sum_of_ranks(const Context& context) {
     auto store = connect_store(context);
     if (!store) return store.error();
-    auto group = make_gloo_group(context, **store, std::chrono::minutes(1));
+    auto group = make_process_group(context, **store, {Backend::gloo, std::chrono::minutes(1), {}});
     if (!group) return group.error();
     float value[] = {static_cast<float>(context.rank.value)};
     if (auto done = (*group)->all_reduce(buffer_of(std::span<float>(value))); !done)

@@ -70,19 +70,21 @@ Result<Choice> agree(const Context& context, Store& store, const GroupOptions& o
 
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options) {
-    if (options.backend == Backend::gloo) return make_gloo_group(context, store, options.timeout);
+    auto own = store.another("");
+    if (!own) return own.error();
+    if (options.backend == Backend::gloo) return make_gloo_group(context, std::move(*own), options);
     std::string gpu = own_gpu(context, options.backend);
     const std::string key = kOffer + std::to_string(context.rank.value);
     if (auto done = store.set(key, gpu.empty() ? "-" : gpu); !done) return done.error();
     auto choice = agree(context, store, options);
     if (!choice) return choice.error();
-    if (choice->backend == Backend::nccl) return make_nccl_group(context, store, options.timeout);
+    if (choice->backend == Backend::nccl) return make_nccl_group(context, std::move(*own), options);
     if (options.backend == Backend::nccl) {
         return Error(ErrorCode::refused, "NCCL cannot be used: " + choice->reason + " (" +
                                              gpu_state() + " here); use Gloo");
     }
     if (options.note) options.note("using Gloo: " + choice->reason + " (" + gpu_state() + " here)");
-    return make_gloo_group(context, store, options.timeout);
+    return make_gloo_group(context, std::move(*own), options);
 }
 
 }  // namespace ddprun::trainer

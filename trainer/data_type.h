@@ -2,9 +2,12 @@
 // and names.
 //
 // Pure values. The names are those of the safetensors format ("F32"), which Python's readers know
-// too.
+// too. The two halves have C++ types of their own: Half is the compiler's IEEE binary16, BFloat16
+// is the upper half of a float; both compute as float and round to nearest even.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,8 +20,25 @@ enum class DataType {
     float64,
     int32,
     int64,
-    uint8,   // snapshots only
+    uint8,
     uint64,  // snapshots only
+    float16,
+    bfloat16,
+};
+
+using Half = _Float16;
+
+struct BFloat16 {
+    BFloat16() = default;
+    explicit BFloat16(float value) {
+        const auto raw = std::bit_cast<std::uint32_t>(value);
+        // Rounding must not carry a NaN into infinity.
+        bits = static_cast<std::uint16_t>(
+            std::isnan(value) ? (raw >> 16) | 0x40 : (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16);
+    }
+    operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+    std::uint16_t bits = 0;
 };
 
 constexpr std::size_t size_of(DataType type) {
@@ -32,6 +52,9 @@ constexpr std::size_t size_of(DataType type) {
             return 8;
         case DataType::uint8:
             return 1;
+        case DataType::float16:
+        case DataType::bfloat16:
+            return 2;
     }
     return 0;
 }
@@ -50,14 +73,19 @@ constexpr std::string_view to_string(DataType type) {
             return "U8";
         case DataType::uint64:
             return "U64";
+        case DataType::float16:
+            return "F16";
+        case DataType::bfloat16:
+            return "BF16";
     }
     return "?";
 }
 
-// The type of a safetensors name; nothing for one that we do not handle (e.g. "BF16").
+// The type of a safetensors name; nothing for one that we do not handle (e.g. "F8_E4M3").
 constexpr std::optional<DataType> data_type_of(std::string_view name) {
-    for (DataType type : {DataType::float32, DataType::float64, DataType::int32, DataType::int64,
-                          DataType::uint8, DataType::uint64}) {
+    for (DataType type :
+         {DataType::float32, DataType::float64, DataType::int32, DataType::int64, DataType::uint8,
+          DataType::uint64, DataType::float16, DataType::bfloat16}) {
         if (to_string(type) == name) return type;
     }
     return std::nullopt;
@@ -89,6 +117,19 @@ constexpr DataType data_type<std::uint8_t>() {
 template <>
 constexpr DataType data_type<std::uint64_t>() {
     return DataType::uint64;
+}
+template <>
+constexpr DataType data_type<Half>() {
+    return DataType::float16;
+}
+template <>
+constexpr DataType data_type<BFloat16>() {
+    return DataType::bfloat16;
+}
+
+constexpr bool is_integer(DataType type) {
+    return type == DataType::int32 || type == DataType::int64 || type == DataType::uint8 ||
+           type == DataType::uint64;
 }
 
 }  // namespace ddprun::trainer

@@ -2,11 +2,14 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <gloo/allgather.h>
+#include <fcntl.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -106,7 +109,7 @@ Error error_of_gloo(const std::exception& exception) {
 
 Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Store& store,
                                                     std::chrono::milliseconds timeout) {
-    auto mesh = std::make_unique<GlooMesh>();
+    std::unique_ptr<GlooMesh> mesh(new GlooMesh());
     const NoPipeSignal guard;  // also for the device's thread, which is made below and inherits it
     try {
         ::gloo::transport::tcp::attr where;
@@ -125,7 +128,9 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
         const auto before = connected_sockets();
         made->connectFullMesh(keys, device);
         mesh->context_ = made;
+        mesh->calls_ = std::make_unique<GlooCalls>(made);
         mesh->find_links(before);
+        if (auto done = mesh->watch(store); !done) return done.error();
     } catch (const std::exception& problem) {
         const Error error = error_of_gloo(problem);
         return Error(error.code(), "rank " + std::to_string(context.rank.value) + " of " +
@@ -165,38 +170,111 @@ void GlooMesh::find_links(const std::vector<Link>& before) {
         };
         if (std::none_of(before.begin(), before.end(), same)) candidates.push_back(link);
     }
-    const std::size_t rows = static_cast<std::size_t>(size) + 7;
+    const std::size_t rows = static_cast<std::size_t>(size) + 8;
     const std::size_t bytes = rows * kTextWidth;
     std::vector<char> mine(bytes), table(bytes * size);
-    for (std::size_t i = 0; i < std::min(rows, candidates.size()); ++i) {
-        candidates[i].local.copy(&mine[i * kTextWidth], kTextWidth - 1);
+    // The first row is where this rank listens, by which Gloo calls it in its messages.
+    const int other = context_->rank == 0 ? 1 : 0;
+    context_->getPair(other)->address().str().copy(mine.data(), kTextWidth - 1);
+    for (std::size_t i = 1; i < std::min(rows, candidates.size() + 1); ++i) {
+        candidates[i - 1].local.copy(&mine[i * kTextWidth], kTextWidth - 1);
     }
-    ::gloo::AllgatherOptions options(context_);
-    options.setInput(mine.data(), mine.size());
-    options.setOutput(table.data(), table.size());
-    ::gloo::allgather(options);
+    calls_->all_gather(mine.data(), table.data(), mine.size(), 0);
+    for (int rank = 0; rank < size; ++rank)
+        names_[&table[static_cast<std::size_t>(rank) * rows * kTextWidth]] = rank;
     for (auto& link : candidates) {
         for (std::size_t row = 0; row < rows * size; ++row) {
             const int owner = static_cast<int>(row / rows);
             if (owner != context_->rank && link.peer == &table[row * kTextWidth]) link.rank = owner;
         }
         if (link.rank < 0) continue;
-        links_.push_back(link);
         names_[link.peer] = link.rank;
+        // Gloo closes its own when a connection fails, and the number may then be another's.
+        link.fd = fcntl(link.fd, F_DUPFD_CLOEXEC, 0);
+        if (link.fd >= 0) links_.push_back(link);
     }
 }
 
 void GlooMesh::cut() {
-    std::lock_guard lock(mutex_);
-    // Gloo may have closed one of them by now and its number may be another's: look at the far end
-    // first.
-    for (const auto& link : links_) {
-        sockaddr_storage peer{};
-        socklen_t size = sizeof peer;
-        if (getpeername(link.fd, reinterpret_cast<sockaddr*>(&peer), &size)) continue;
-        if (text_of(peer) == link.peer) ::shutdown(link.fd, SHUT_RDWR);
+    cut_ = true;
+    calls_->abort();
+    for (const auto& link : links_) ::shutdown(link.fd, SHUT_RDWR);
+}
+
+namespace {
+constexpr char kGoodbye[] = "gloo/goodbye/";
+constexpr char kLosses[] = "gloo/losses";
+constexpr char kFirstLost[] = "gloo/first_lost";
+}  // namespace
+
+// A counter, because its answer says that the store has it: a set() has none.
+void GlooMesh::leave(Store& store) const {
+    if (!cut_) (void)store.add(kGoodbye + std::to_string(context_->rank), 1);
+}
+
+Result<void> GlooMesh::watch(const Store& store) {
+    store_ = &store;
+    wake_ = eventfd(0, EFD_CLOEXEC);
+    if (wake_ < 0) return Error(ErrorCode::unavailable, "no eventfd for the group's watcher");
+    watcher_ = std::thread([this] { serve(); });
+    return {};
+}
+
+void GlooMesh::serve() {
+    std::vector<pollfd> ends{{wake_, POLLIN, 0}};
+    for (const auto& link : links_) ends.push_back({link.fd, POLLRDHUP, 0});
+    while (!cut_) {
+        if (poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR) return;
+        if (ends[0].revents || cut_) return;
+        for (std::size_t i = 1; i < ends.size(); ++i) {
+            if (!ends[i].revents) continue;
+            const int rank = links_[i - 1].rank;
+            if (!said_goodbye(rank)) {
+                // cut_ means that the closed end is our own doing, and nobody was lost.
+                if (!cut_) say_lost(rank);
+                return cut();
+            }
+            ends[i].fd = -1;
+        }
     }
-    links_.clear();
+}
+
+// A store that cannot be reached proves nothing: then only those notice who wait for that rank.
+bool GlooMesh::said_goodbye(int rank) {
+    if (!goodbyes_) {
+        auto made = store_->another("");
+        if (!made) return true;
+        goodbyes_ = std::move(*made);
+    }
+    auto count = goodbyes_->add(kGoodbye + std::to_string(rank), 0);
+    return !count || *count > 0;
+}
+
+// Before the cut: each rank that cuts its group looks lost to the others, and only the first tells
+// who really was.
+void GlooMesh::say_lost(int rank) {
+    if (!goodbyes_) return;
+    auto count = goodbyes_->add(kLosses, 1);
+    if (!count || *count != 1) return;
+    (void)goodbyes_->set(kFirstLost, std::to_string(rank));
+    (void)goodbyes_->add(kLosses, 0);  // answered, so the name is there now
+}
+
+int GlooMesh::first_lost(Store& store) const {
+    auto rank = store.get(kFirstLost, std::chrono::milliseconds(300));
+    return rank ? std::atoi(rank->c_str()) : -1;
+}
+
+GlooMesh::~GlooMesh() {
+    if (watcher_.joinable()) {
+        const std::uint64_t one = 1;
+        (void)!::write(wake_, &one, sizeof one);
+        watcher_.join();
+    }
+    calls_.reset();
+    context_.reset();  // closes Gloo's own descriptors; the connections end with ours
+    for (const auto& link : links_) ::close(link.fd);
+    if (wake_ >= 0) ::close(wake_);
 }
 
 int GlooMesh::rank_in(const std::string& message) const {

@@ -1,22 +1,27 @@
 // A Gloo context between all ranks, met over our store, and what Gloo itself does not know: which
-// of the process's sockets are its own (so that a running call can be cut) and which rank is at the
-// other end of each.
+// of the process's sockets are its own (so that a running call can be cut), which rank is at the
+// other end of each, and that a rank is gone for which nobody here happens to wait.
 //
-// Thread: connect() in one; cut() from any. The sockets belong to Gloo; we only ever shut them
+// A thread of its own watches the far ends. When one closes without having said goodbye in the
+// store, its rank is dead or has cut the group, and everything is cut here too: so the news crosses
+// the job in one step, also past a rank that hangs. Thread: connect() and leave() in one; cut()
+// from any. The sockets belong to Gloo; we hold duplicates, which are only ever watched and shut
 // down.
 #pragma once
 
 #include <gloo/context.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "proto/error.h"
 #include "trainer/context.h"
+#include "trainer/gloo_calls.h"
 #include "trainer/store.h"
 
 namespace ddprun::trainer {
@@ -26,11 +31,22 @@ class GlooMesh {
     // Errors: timed_out, naming a rank that did not come; unavailable.
     static Result<std::unique_ptr<GlooMesh>> connect(const Context& context, Store& store,
                                                      std::chrono::milliseconds timeout);
+    ~GlooMesh();
+    GlooMesh(const GlooMesh&) = delete;
+    GlooMesh& operator=(const GlooMesh&) = delete;
 
-    const std::shared_ptr<::gloo::Context>& context() const { return context_; }
+    GlooCalls& calls() { return *calls_; }
 
-    // Shuts all connections down: wakes whoever waits on them, here and on the other ranks.
+    // Ends what is waited for here, and shuts all connections down, which wakes the other ranks.
     void cut();
+
+    // Says goodbye, so that the others do not take the closing of our sockets for a death; to be
+    // called before an orderly destruction.
+    void leave(Store& store) const;
+
+    // The rank whose end some watcher saw first, on any rank; -1 when none has said so within a
+    // moment. `store` is the caller's.
+    int first_lost(Store& store) const;
 
     // Gloo's message names an address; this gives the rank behind it, -1 when it names none of
     // ours.
@@ -43,12 +59,22 @@ class GlooMesh {
         int rank = -1;
     };
 
+    GlooMesh() = default;
     static std::vector<Link> connected_sockets();
     void find_links(const std::vector<Link>& before);
+    Result<void> watch(const Store& store);
+    void serve();
+    bool said_goodbye(int rank);
+    void say_lost(int rank);
 
     std::shared_ptr<::gloo::Context> context_;
-    std::mutex mutex_;  // of links_' descriptors, against two cuts at once
-    std::vector<Link> links_;
+    std::unique_ptr<GlooCalls> calls_;
+    std::vector<Link> links_;          // with duplicates as descriptors; fixed after connect()
+    int wake_ = -1;                    // eventfd: the watcher shall end
+    const Store* store_ = nullptr;     // to make goodbyes_ from
+    std::unique_ptr<Store> goodbyes_;  // the watcher's own connection, made when first needed
+    std::atomic<bool> cut_{false};
+    std::thread watcher_;
     std::map<std::string, int> names_;  // far end → rank; outlives a cut
 };
 

@@ -21,6 +21,17 @@ bool find(void* handle, const char* name, Function& function) {
     return function != nullptr;
 }
 
+bool find_collectives(void* handle, NcclLibrary& nccl) {
+    return find(handle, "ncclAllReduce", nccl.all_reduce) &&
+           find(handle, "ncclBroadcast", nccl.broadcast) &&
+           find(handle, "ncclReduce", nccl.reduce) &&
+           find(handle, "ncclAllGather", nccl.all_gather) &&
+           find(handle, "ncclReduceScatter", nccl.reduce_scatter) &&
+           find(handle, "ncclGather", nccl.gather) && find(handle, "ncclScatter", nccl.scatter) &&
+           find(handle, "ncclAlltoAll", nccl.all_to_all) && find(handle, "ncclSend", nccl.send) &&
+           find(handle, "ncclRecv", nccl.receive);
+}
+
 Result<NcclLibrary> load() {
     void* handle = open_library();
     if (!handle)
@@ -34,8 +45,11 @@ Result<NcclLibrary> load() {
                      find(handle, "ncclCommFinalize", nccl.comm_finalize) &&
                      find(handle, "ncclCommDestroy", nccl.comm_destroy) &&
                      find(handle, "ncclCommAbort", nccl.comm_abort) &&
-                     find(handle, "ncclAllReduce", nccl.all_reduce) &&
-                     find(handle, "ncclBroadcast", nccl.broadcast) &&
+                     find(handle, "ncclCommSplit", nccl.comm_split) &&
+                     find(handle, "ncclCommCount", nccl.comm_count) &&
+                     find(handle, "ncclGroupStart", nccl.group_start) &&
+                     find(handle, "ncclGroupEnd", nccl.group_end) &&
+                     find_collectives(handle, nccl) &&
                      find(handle, "ncclGetErrorString", nccl.error_string) &&
                      find(handle, "ncclGetLastError", nccl.last_error);
     int version = 0;

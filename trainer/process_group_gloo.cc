@@ -1,13 +1,8 @@
 // Gloo, the CPU backend. Gloo ends the process when two ranks disagree on a size (its receiver
-// thread throws), so the ranks agree on each new shape of call before data moves: a 48-byte
-// all-gather, once a shape. Every shape has its own tag, so that messages of two shapes never meet
-// even when one rank thinks it has agreed already.
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/math.h>
-
+// thread throws), so the ranks agree on each new shape of call before data moves: a 40-byte
+// all-gather, for the first calls always and later once a shape. Every shape has its own channel,
+// so that messages of two shapes never meet even when one rank thinks it has agreed already.
+// Between two ranks a header goes before the data.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -21,31 +16,16 @@
 namespace ddprun::trainer {
 namespace {
 
-template <class T>
-::gloo::AllreduceOptions::Func function_of(ReduceOp op) {
-    using Function = void (*)(void*, const void*, const void*, std::size_t);
-    switch (op) {
-        case ReduceOp::min:
-            return static_cast<Function>(&::gloo::min<T>);
-        case ReduceOp::max:
-            return static_cast<Function>(&::gloo::max<T>);
-        default:
-            return static_cast<Function>(&::gloo::sum<T>);
-    }
-}
-
-// Dividing after the sum rounds once; dividing before would be safe from overflow but rounds twice.
-template <class T>
-void divide(Buffer buffer, int by) {
-    T* values = static_cast<T*>(buffer.data);
-    for (std::size_t i = 0; i < buffer.count; ++i) values[i] /= static_cast<T>(by);
-}
-
 class GlooGroup final : public ProcessGroup {
   public:
-    GlooGroup(const Context& context, Store& store, std::chrono::milliseconds timeout,
+    GlooGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options,
               std::unique_ptr<GlooMesh> mesh)
-        : ProcessGroup(context, store, timeout), mesh_(std::move(mesh)) {}
+        : ProcessGroup(context, std::move(store), options), mesh_(std::move(mesh)) {}
+
+    ~GlooGroup() override {
+        stop();
+        if (mesh_ && !failed()) mesh_->leave(store());
+    }
 
     const char* backend() const override { return "gloo"; }
     Memory memory() const override { return Memory::host; }
@@ -55,119 +35,102 @@ class GlooGroup final : public ProcessGroup {
     }
 
   protected:
-    Result<void> run(const Call& call) override {
-        if (size() == 1) return {};
+    Result<void> run(const Operation& operation) override {
+        if (size() == 1) return run_alone(operation);
         const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end
                                    // this one by a signal
         try {
-            if (auto agreed = agree(call); !agreed) return agreed;
-            move(call);
+            if (!operation.is_collective()) return pairwise(operation);
+            if (auto agreed = agree(operation); !agreed) return agreed;
+            // What moves nothing still waits for all.
+            mesh_->calls().run(operation.count() ? operation : Operation::barrier(),
+                               channel_of(operation));
             return {};
         } catch (const std::exception& problem) {
-            Error error = error_of_gloo(problem);
-            const int other = mesh_->rank_in(problem.what());
-            if (other < 0) return error;
-            return Error(error.code(), "rank " + std::to_string(other) + ": " + error.sentence());
+            return explain(problem);
         }
     }
 
+    Result<std::unique_ptr<ProcessGroup>> split_backend(const Context& place,
+                                                        std::unique_ptr<Store> own,
+                                                        int color) override {
+        if (color < 0) return std::unique_ptr<ProcessGroup>();
+        return make_gloo_group(place, std::move(own), options());
+    }
+
   private:
-    using Shape = std::tuple<Kind, DataType, std::size_t, ReduceOp, int>;
+    using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
 
-    // One rank's opinion on the call, as it travels.
-    struct Opinion {
-        std::uint64_t sequence, count;
-        std::uint32_t kind, type, op, root;
-        bool operator==(const Opinion&) const = default;
-    };
+    // In a world of one, what comes out is what went in.
+    static Result<void> run_alone(const Operation& o) {
+        if (o.out.data != o.in.data && o.out.bytes())
+            std::memcpy(o.out.data, o.in.data, o.out.bytes());
+        return {};
+    }
 
-    Result<void> agree(const Call& call) {
-        const Shape shape(call.kind, call.buffer.type, call.buffer.count, call.op, call.root);
-        if (agreed_.contains(shape)) return {};
-        Opinion mine{call.sequence,
-                     call.buffer.count,
-                     static_cast<std::uint32_t>(call.kind),
-                     static_cast<std::uint32_t>(call.buffer.type),
-                     static_cast<std::uint32_t>(call.op),
-                     static_cast<std::uint32_t>(call.root)};
-        std::vector<Opinion> all(size());
-        ::gloo::AllgatherOptions options(mesh_->context());
-        options.setInput(reinterpret_cast<char*>(&mine), sizeof mine);
-        options.setOutput(reinterpret_cast<char*>(all.data()), all.size() * sizeof mine);
-        ::gloo::allgather(options);
+    // What Gloo saw is often only another rank's reaction: the watchers know who was first.
+    Error explain(const std::exception& problem) {
+        const Error error = error_of_gloo(problem);
+        const int other = mesh_->rank_in(problem.what());
+        const std::string seen =
+            (other < 0 ? "" : "rank " + std::to_string(other) + ": ") + error.sentence();
+        if (error.code() == ErrorCode::timed_out) return Error(error.code(), seen);
+        const int lost = mesh_->first_lost(store());
+        if (lost < 0) return Error(error.code(), seen);
+        if (lost == rank()) return Error(ErrorCode::closed, "this rank's group was aborted");
+        return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
+                                            " was closed: that rank has died or given up");
+    }
+
+    Result<void> agree(const Operation& operation) {
+        const Opinion mine = opinion_of(operation);
+        const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
+        const bool known = agreed_.contains(shape);
+        if (known && operation.sequence > options().checked_calls) return {};
+        std::vector<Opinion> all(static_cast<std::size_t>(size()));
+        mesh_->calls().all_gather(&mine, all.data(), sizeof mine, kAgreement);
         for (int other = 0; other < size(); ++other) {
-            if (!(all[other] == mine)) return disagreement(call, all[other], other);
+            const Opinion& theirs = all[static_cast<std::size_t>(other)];
+            if (!(theirs == mine))
+                return Error(ErrorCode::refused, disagreement(mine, theirs, other));
         }
         agreed_.insert(shape);
         return {};
     }
 
-    Error disagreement(const Call& call, const Opinion& theirs, int other) const {
-        Call that{static_cast<Kind>(theirs.kind),
-                  {nullptr, theirs.count, static_cast<DataType>(theirs.type)},
-                  static_cast<ReduceOp>(theirs.op),
-                  static_cast<int>(theirs.root),
-                  theirs.sequence};
-        return Error(ErrorCode::refused,
-                     "rank " + std::to_string(other) + " calls " + describe(that) + " (operator " +
-                         std::to_string(theirs.op) + ", root " + std::to_string(theirs.root) +
-                         "), this rank " + describe(call) + " (operator " +
-                         std::to_string(static_cast<int>(call.op)) + ", root " +
-                         std::to_string(call.root) +
-                         "); all ranks must make the same calls in the same order");
-    }
-
-    void move(const Call& call) {
-        if (call.kind == Kind::barrier || call.buffer.count == 0) return barrier_now();
-        if (call.kind == Kind::broadcast) return broadcast_now(call);
-        switch (call.buffer.type) {
-            case DataType::float32:
-                return reduce_now<float>(call);
-            case DataType::float64:
-                return reduce_now<double>(call);
-            case DataType::int32:
-                return reduce_now<std::int32_t>(call);
-            default:
-                return reduce_now<std::int64_t>(call);
+    // Both headers before any data: a count that differs is refused on both sides.
+    Result<void> pairwise(const Operation& o) {
+        const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
+        std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
+        std::uint64_t wanted[2] = {o.out.count, static_cast<std::uint64_t>(o.out.type)};
+        std::uint64_t theirs[2] = {};
+        mesh_->calls().exchange(kHeader, sends ? mine : nullptr, sizeof mine, o.root,
+                                receives ? theirs : nullptr, sizeof theirs, o.source);
+        if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
+            return Error(ErrorCode::refused,
+                         "rank " + std::to_string(o.source) + " sends " +
+                             std::to_string(theirs[0]) + " " +
+                             std::string(to_string(static_cast<DataType>(theirs[1]))) +
+                             ", this rank expects " + std::to_string(wanted[0]) + " " +
+                             std::string(to_string(o.out.type)));
         }
+        mesh_->calls().exchange(kData, sends ? o.in.data : nullptr, o.in.bytes(), o.root,
+                                receives ? o.out.data : nullptr, o.out.bytes(), o.source);
+        return {};
     }
 
-    // Tag 0 stays the agreement's. Shapes are numbered by what they are, not by when they came: a
-    // rank that has not agreed on one must still use the same tag.
-    static std::uint32_t tag_of(const Call& call) {
-        std::uint64_t hash = call.buffer.count * 0x9E3779B97F4A7C15u;
-        hash ^= (static_cast<std::uint64_t>(call.buffer.type) << 8) +
-                static_cast<std::uint64_t>(call.op);
+    // Shapes are numbered by what they are, not by when they came: a rank that has not agreed on
+    // one must still use the same channel.
+    static std::uint64_t channel_of(const Operation& operation) {
+        const Opinion o = opinion_of(operation);
+        std::uint64_t hash = o.count * 0x9E3779B97F4A7C15u;
+        hash ^= (std::uint64_t{o.kind} << 24) + (std::uint64_t{o.type} << 8) + o.op;
         hash *= 0xC2B2AE3D27D4EB4Fu;
-        return static_cast<std::uint32_t>(hash >> 33) | 1u;
+        return kCollectives | hash >> 8;
     }
 
-    template <class T>
-    void reduce_now(const Call& call) {
-        ::gloo::AllreduceOptions options(mesh_->context());
-        // The ring adds in one fixed order, so all ranks get the same bits, and each run the same
-        // as the last.
-        options.setAlgorithm(::gloo::AllreduceOptions::Algorithm::RING);
-        options.setOutput(static_cast<T*>(call.buffer.data), call.buffer.count);
-        options.setReduceFunction(function_of<T>(call.op));
-        options.setTag(tag_of(call));
-        ::gloo::allreduce(options);
-        if (call.op == ReduceOp::avg) divide<T>(call.buffer, size());
-    }
-
-    void broadcast_now(const Call& call) {
-        ::gloo::BroadcastOptions options(mesh_->context());
-        const std::size_t bytes = call.buffer.count * size_of(call.buffer.type);
-        options.setOutput(static_cast<char*>(call.buffer.data), bytes);
-        options.setRoot(call.root);
-        options.setTag(tag_of(call));
-        ::gloo::broadcast(options);
-    }
-
-    void barrier_now() {
-        ::gloo::BarrierOptions options(mesh_->context());
-        ::gloo::barrier(options);
-    }
+    static constexpr std::uint64_t kAgreement = 0, kHeader = 1, kData = 2;
+    static constexpr std::uint64_t kCollectives = std::uint64_t{1} << 62;
 
     std::unique_ptr<GlooMesh> mesh_;  // null in a world of one
     std::set<Shape> agreed_;
@@ -175,16 +138,17 @@ class GlooGroup final : public ProcessGroup {
 
 }  // namespace
 
-Result<std::unique_ptr<ProcessGroup>> make_gloo_group(const Context& context, Store& store,
-                                                      std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<ProcessGroup>> make_gloo_group(const Context& context,
+                                                      std::unique_ptr<Store> store,
+                                                      const GroupOptions& options) {
     std::unique_ptr<GlooMesh> mesh;
     if (context.world_size > 1) {
-        auto made = GlooMesh::connect(context, store, timeout);
+        auto made = GlooMesh::connect(context, *store, options.timeout);
         if (!made) return made.error();
         mesh = std::move(*made);
     }
     return std::unique_ptr<ProcessGroup>(
-        std::make_unique<GlooGroup>(context, store, timeout, std::move(mesh)));
+        std::make_unique<GlooGroup>(context, std::move(store), options, std::move(mesh)));
 }
 
 }  // namespace ddprun::trainer

@@ -4,8 +4,8 @@
 
 namespace ddprun::trainer {
 
-Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context&, Store&,
-                                                      std::chrono::milliseconds) {
+Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context&, std::unique_ptr<Store>,
+                                                      const GroupOptions&) {
     return Error(ErrorCode::unavailable, "NCCL cannot be used: " + gpu_state());
 }
 

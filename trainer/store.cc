@@ -10,8 +10,22 @@ namespace {
 // Calls that do not wait for another rank are answered at once by a store that lives.
 constexpr auto kAnswer = std::chrono::seconds(30);
 
+std::string below(const std::string& prefix, const std::string& folder) {
+    return folder.empty() ? prefix : prefix + folder + "/";
+}
+
 class RemoteStore final : public Store {
   public:
+    static Result<std::unique_ptr<Store>> connect(const std::string& host, std::uint16_t port,
+                                                  std::string prefix,
+                                                  std::chrono::milliseconds timeout) {
+        auto client = store::StoreClient::connect(host, port, timeout);
+        if (!client) return client.error();
+        auto made = std::make_unique<RemoteStore>(std::move(*client), std::move(prefix));
+        made->host_ = host;
+        made->port_ = port;
+        return std::unique_ptr<Store>(std::move(made));
+    }
     RemoteStore(store::StoreClient client, std::string prefix)
         : client_(std::move(client)), prefix_(std::move(prefix)) {}
 
@@ -24,10 +38,15 @@ class RemoteStore final : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return client_.add(prefix_ + key, delta, kAnswer);
     }
+    Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
+        return connect(host_, port_, below(prefix_, folder), kAnswer);
+    }
 
   private:
     store::StoreClient client_;
     const std::string prefix_;
+    std::string host_;
+    std::uint16_t port_ = 0;
 };
 
 // A world of one: nobody else will ever set a key, so a missing one is an error at once.
@@ -46,6 +65,10 @@ class MemoryStore final : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return counters_[key] += delta;
     }
+    // One process alone: its threads have nothing to tell each other through a store.
+    Result<std::unique_ptr<Store>> another(const std::string&) const override {
+        return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
+    }
 
   private:
     std::map<std::string, std::string> values_;
@@ -57,10 +80,9 @@ class MemoryStore final : public Store {
 Result<std::unique_ptr<Store>> connect_store(const Context& context,
                                              std::chrono::milliseconds timeout) {
     if (!context.has_store()) return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
-    auto client = store::StoreClient::connect(context.master_addr, context.master_port, timeout);
-    if (!client) return client.error();
-    const std::string prefix = "ddprun_trainer/" + std::to_string(context.generation.value) + "/";
-    return std::unique_ptr<Store>(std::make_unique<RemoteStore>(std::move(*client), prefix));
+    return RemoteStore::connect(context.master_addr, context.master_port,
+                                "ddprun_trainer/" + std::to_string(context.generation.value) + "/",
+                                timeout);
 }
 
 }  // namespace ddprun::trainer

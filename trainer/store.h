@@ -2,8 +2,8 @@
 // its own.
 //
 // Keys live under "ddprun_trainer/<generation>/", so two generations on one store (stock torchrun
-// keeps one for the whole job) never meet. Thread: one at a time. Errors: timed_out, closed,
-// unavailable, with the key in the sentence.
+// keeps one for the whole job) never meet. Thread: one at a time, but for another(). Errors:
+// timed_out, closed, unavailable, with the key in the sentence.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,10 @@ class Store {
 
     // Adds to a counter (0 when it is not there) and returns the new value.
     virtual Result<std::int64_t> add(const std::string& key, std::int64_t delta) = 0;
+
+    // A connection of its own to the same store, for another thread, whose keys lie under `folder`
+    // of this one's ("": the same keys). Any thread may call it. Errors: those of connect_store.
+    virtual Result<std::unique_ptr<Store>> another(const std::string& folder) const = 0;
 };
 
 // Connects to the store that the context names; in a world of one without a store, gives one in

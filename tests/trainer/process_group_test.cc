@@ -8,7 +8,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tests/trainer/ranks.h"
+#include "tests/trainer/group_rank.h"
 #include "trainer/snapshot_manifest.h"
 
 namespace ddprun::trainer {
@@ -19,14 +19,7 @@ using std::chrono::seconds;
 using test::Ends;
 using test::run_ranks;
 
-// A rank's group, its errors as exceptions: what a rank's body in these tests wants.
-struct Rank {
-    explicit Rank(const Context& context, milliseconds timeout = seconds(10))
-        : store(connect_store(context, seconds(10)).value()),
-          group(make_process_group(context, *store, {Backend::gloo, timeout, {}}).value()) {}
-    std::unique_ptr<Store> store;
-    std::unique_ptr<ProcessGroup> group;
-};
+using Rank = test::GroupRank;
 
 template <class T>
 bool reduces(ProcessGroup& group, ReduceOp op, double expected) {
@@ -134,6 +127,10 @@ TEST(ProcessGroup, NoticesADeadRank) {
             Rank me(context, seconds(60));
             std::vector<float> values(100'000);
             if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
+            // Not before all are through the first: a death ends what the others are in.
+            if (!me.say("through" + std::to_string(context.rank.value))) return 4;
+            for (int r = 0; r < 4 && context.rank.value == 2; ++r)
+                if (!me.hear("through" + std::to_string(r))) return 5;
             if (context.rank.value == 2) raise(SIGKILL);
             auto done = me.group->all_reduce(buffer_of(std::span(values)));
             if (done) return 2;
@@ -171,7 +168,8 @@ TEST(ProcessGroup, IsAbortedFromAnotherThread) {
         [](const Context& context) {
             Rank me(context, seconds(60));
             if (!me.group->barrier()) return 1;
-            if (!context.is_first()) return me.store->get("failed", seconds(15)) ? 0 : 2;
+            if (!context.is_first()) return me.say("through") && me.hear("failed") ? 0 : 2;
+            if (!me.hear("through")) return 4;
             std::thread aborter([&] { me.group->abort(); });
             const bool failed = !me.group->barrier();
             aborter.join();
@@ -220,6 +218,152 @@ TEST(ProcessGroup, RefusesWrongArguments) {
     EXPECT_FALSE(me.group->all_reduce({nullptr, 3, DataType::float32}));
     EXPECT_TRUE(me.group->all_reduce(buffer_of(std::span(values))));
     EXPECT_EQ(values, (std::vector<std::int32_t>{1, 2}));
+}
+
+// Ten calls are begun before the first is waited for; their handles outlive the group.
+TEST(ProcessGroup, CarriesOutWhatWasBegunInOrder) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        auto me = std::make_unique<Rank>(context);
+        std::vector<std::vector<float>> values(10, std::vector<float>(5000, 1.0f));
+        std::vector<Work> works;
+        for (auto& v : values)
+            works.push_back(me->group->begin(Operation::all_reduce(buffer_of(std::span(v)))));
+        // A blocking call takes its turn behind them.
+        if (!me->group->all_reduce(buffer_of(std::span(values[0])))) return 1;
+        me.reset();
+        for (const auto& work : works) {
+            if (!work.done() || !work.wait() || work.duration().count() <= 0) return 2;
+        }
+        return values[0][7] == 9.0f && values[9][4999] == 3.0f ? 0 : 3;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// Even and odd ranks form groups, one rank none; the parts work side by side and can be split
+// again.
+TEST(ProcessGroup, Splits) {
+    auto ends = run_ranks(5, [](const Context& context) {
+        Rank me(context);
+        const int rank = context.rank.value;
+        auto part = me.group->split(rank == 4 ? -1 : rank % 2);
+        if (!part) return 1;
+        if (rank == 4) return *part ? 2 : me.group->barrier() ? 0 : 3;
+        if ((*part)->size() != 2 || (*part)->rank() != rank / 2) return 4;
+        std::vector<double> sum{static_cast<double>(rank)};
+        if (!(*part)->all_reduce(buffer_of(std::span(sum)))) return 5;
+        if (sum[0] != (rank % 2 ? 4 : 2)) return 6;
+        auto again = (*part)->split(0);
+        if (!again || !(*again)->all_reduce(buffer_of(std::span(sum)))) return 7;
+        if (sum[0] != (rank % 2 ? 8 : 4)) return 8;
+        return me.group->barrier() ? 0 : 9;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0, 0, 0}));
+}
+
+// Ranks that call different things, or the same with another type, are told both sides' values.
+TEST(ProcessGroup, TellsWhoDisagrees) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        for (int round = 0; round < 2; ++round) {
+            GroupOptions options{Backend::gloo, seconds(10), {}};
+            auto store = connect_store(context, seconds(10)).value();
+            auto own = store->another("round" + std::to_string(round)).value();
+            auto group = make_gloo_group(context, std::move(own), options).value();
+            std::vector<float> floats(8);
+            std::vector<std::int32_t> ints(8);
+            const Buffer mine = context.is_first() || round == 0 ? buffer_of(std::span(floats))
+                                                                 : buffer_of(std::span(ints));
+            if (!group->barrier()) return 1;
+            auto done = context.is_first() || round == 1 ? group->all_reduce(mine, ReduceOp::max)
+                                                         : group->broadcast(mine, 1);
+            if (done || done.error().code() != ErrorCode::refused) return 2;
+            const std::string text = done.error().sentence();
+            const auto* words = round == 0
+                                    ? "broadcast number 2 of 8 F32 (32 bytes), root 1"
+                                    : "all_reduce number 2 of 8 I32 (32 bytes), operator max";
+            if (text.find(words) == std::string::npos) return 3;
+            if (text.find("all_reduce number 2 of 8 F32 (32 bytes), operator max") ==
+                std::string::npos)
+                return 4;
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// A message between two that is not what the receiver expects is refused there, and the sender
+// learns of it.
+TEST(ProcessGroup, RefusesAMessageOfAnotherSize) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        Rank me(context, seconds(20));
+        std::vector<float> values(context.is_first() ? 10 : 2'000'000);
+        auto done = context.is_first() ? me.group->receive(buffer_of(std::span(values)), 1)
+                                       : me.group->send(buffer_of(std::span(values)), 0);
+        if (done) return 1;
+        return test::expects_error(done, "rank 1 sends 2000000 F32, this rank expects 10 F32");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// The ranks that do not come to a monitored barrier are named on all others.
+TEST(ProcessGroup, NamesWhoIsAbsentFromAMonitoredBarrier) {
+    auto ends = run_ranks(4, [](const Context& context) {
+        Rank me(context, milliseconds(800));
+        if (!me.group->monitored_barrier()) return 1;
+        if (context.rank.value % 2) return me.hear("over0") && me.hear("over2") ? 0 : 2;
+        auto done = me.group->monitored_barrier();
+        if (!me.say("over" + std::to_string(context.rank.value)) || done) return 3;
+        return test::expects_error(done, "ranks 1 and 3 did not come within 800 ms");
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
+}
+
+// Rank 2 waits for rank 1, which computes for ever; rank 0 dies, or gives up. Rank 2 learns it at
+// once, although nothing came from rank 1 and its own time-out is far.
+TEST(ProcessGroup, NoticesAnAbortBehindAHungRank) {
+    for (bool killed : {true, false}) {
+        auto ends = run_ranks(
+            3,
+            [&](const Context& context) {
+                Rank me(context, std::chrono::minutes(10));
+                std::vector<float> values(1000);
+                if (!me.group->barrier()) return 1;
+                if (context.rank.value == 1) return me.say("computing") && me.hear("over") ? 0 : 2;
+                if (context.rank.value == 0) {
+                    if (!me.hear("waiting") || !me.hear("computing")) return 3;
+                    if (killed) (void)raise(SIGKILL);
+                    me.group->abort();
+                    return 0;
+                }
+                if (!me.say("waiting")) return 4;
+                auto done = me.group->receive(buffer_of(std::span(values)), 1);
+                if (!me.say("over") || done) return 5;
+                return test::expects_error(done, "connection to rank 0 was closed");
+            },
+            seconds(20));
+        EXPECT_EQ(ends, Ends({killed ? -SIGKILL : 0, 0, 0}));
+    }
+}
+
+// Rank 0 destroys its group while rank 2 still waits for rank 1: an orderly end is no death.
+TEST(ProcessGroup, LetsARankLeaveInOrder) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        Rank me(context, seconds(20));
+        std::vector<float> values(1000, 5.0f);
+        if (!me.group->barrier()) return 1;
+        if (context.rank.value == 0) {
+            me.group.reset();
+            return me.say("left") && me.hear("got it") ? 0 : 2;
+        }
+        if (context.rank.value == 1) {
+            if (!me.hear("left")) return 3;
+            if (!me.group->send(buffer_of(std::span(values)), 2)) return 4;
+            return me.hear("got it") ? 0 : 5;
+        }
+        std::vector<float> got(1000);
+        auto done = me.group->receive(buffer_of(std::span(got)), 1);
+        return me.say("got it") && done && got == values ? 0 : 6;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
 }  // namespace

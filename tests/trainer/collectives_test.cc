@@ -1,0 +1,280 @@
+// Every collective against a naive model, over random types, operators, roots and sizes; and with a
+// rank killed inside each.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <random>
+#include <thread>
+
+#include "tests/trainer/group_rank.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using std::chrono::seconds;
+using test::Ends;
+using test::GroupRank;
+using test::run_ranks;
+
+constexpr DataType kTypes[] = {DataType::float32,  DataType::float64, DataType::float16,
+                               DataType::bfloat16, DataType::int32,   DataType::int64,
+                               DataType::uint8};
+constexpr Collective kMoves[] = {
+    Collective::all_reduce, Collective::broadcast,      Collective::reduce,
+    Collective::all_gather, Collective::reduce_scatter, Collective::gather,
+    Collective::scatter,    Collective::all_to_all,     Collective::exchange};
+
+// One call that all ranks draw alike.
+struct Case {
+    Collective kind;
+    DataType type;
+    ReduceOp op;
+    int root;
+    std::size_t count;  // per rank, or per part
+    unsigned seed;
+    bool asynchronous;
+};
+
+Case draw(std::mt19937& random, int world) {
+    auto below = [&](std::size_t n) { return random() % n; };
+    Case c{kMoves[below(std::size(kMoves))],
+           kTypes[below(std::size(kTypes))],
+           static_cast<ReduceOp>(below(5)),
+           static_cast<int>(below(static_cast<std::size_t>(world))),
+           below(3) ? below(300) : below(60'000),
+           static_cast<unsigned>(random()),
+           below(2) == 0};
+    if (c.op == ReduceOp::avg && is_integer(c.type)) c.op = ReduceOp::sum;
+    return c;
+}
+
+// Small whole numbers: exact in every type, for a sum or product of four.
+double value(const Case& c, int rank, std::size_t i) {
+    return 1 + (c.seed + static_cast<unsigned>(rank) * 7 + i * 13) % 4;
+}
+
+double reduced(const Case& c, int world, std::size_t i) {
+    double result = value(c, 0, i);
+    for (int r = 1; r < world; ++r) {
+        const double v = value(c, r, i);
+        switch (c.op) {
+            case ReduceOp::min:
+                result = std::min(result, v);
+                break;
+            case ReduceOp::max:
+                result = std::max(result, v);
+                break;
+            case ReduceOp::product:
+                result *= v;
+                break;
+            default:
+                result += v;
+        }
+    }
+    return c.op == ReduceOp::avg ? result / world : result;
+}
+
+// What element i of `out` must be on this rank, and how long in and out are.
+struct Model {
+    std::size_t in, out;
+    double expected(const Case& c, int rank, int world, std::size_t i) const {
+        const std::size_t n = c.count;
+        switch (c.kind) {
+            case Collective::all_reduce:
+                return reduced(c, world, i);
+            case Collective::broadcast:
+                return value(c, c.root, i);
+            case Collective::reduce:
+                return rank == c.root ? reduced(c, world, i) : value(c, rank, i);
+            case Collective::all_gather:
+            case Collective::gather:
+                return value(c, static_cast<int>(i / n), i % n);
+            case Collective::reduce_scatter:
+                return reduced(c, world, static_cast<std::size_t>(rank) * n + i);
+            case Collective::scatter:
+                return value(c, c.root, static_cast<std::size_t>(rank) * n + i);
+            case Collective::all_to_all:
+                return value(c, static_cast<int>(i / n),
+                             static_cast<std::size_t>(rank) * n + i % n);
+            default:  // exchange around the ring
+                return value(c, (rank + world - 1) % world, i);
+        }
+    }
+};
+
+Model model_of(const Case& c, int rank, int world) {
+    const std::size_t n = c.count, all = n * static_cast<std::size_t>(world);
+    switch (c.kind) {
+        case Collective::all_gather:
+            return {n, all};
+        case Collective::gather:
+            return {n, rank == c.root ? all : 0};
+        case Collective::reduce_scatter:
+            return {all, n};
+        case Collective::scatter:
+            return {rank == c.root ? all : 0, n};
+        case Collective::all_to_all:
+            return {all, all};
+        default:
+            return {n, n};
+    }
+}
+
+Operation operation_of(const Case& c, Buffer in, Buffer out, int rank, int world) {
+    switch (c.kind) {
+        case Collective::all_reduce:
+            return Operation::all_reduce(out, c.op);
+        case Collective::broadcast:
+            return Operation::broadcast(out, c.root);
+        case Collective::reduce:
+            return Operation::reduce(out, c.op, c.root);
+        case Collective::all_gather:
+            return Operation::all_gather(in, out);
+        case Collective::reduce_scatter:
+            return Operation::reduce_scatter(in, out, c.op);
+        case Collective::gather:
+            return Operation::gather(in, out, c.root);
+        case Collective::scatter:
+            return Operation::scatter(in, out, c.root);
+        case Collective::all_to_all:
+            return Operation::all_to_all(in, out);
+        default:
+            return Operation::exchange(in, (rank + 1) % world, out, (rank + world - 1) % world);
+    }
+}
+
+template <class T>
+bool fits(const Case& c, GroupRank& me, int world) {
+    const int rank = me.group->rank();
+    const Model model = model_of(c, rank, world);
+    std::vector<T> in(model.in), out(model.out);
+    for (std::size_t i = 0; i < in.size(); ++i)
+        in[i] = static_cast<T>(static_cast<float>(value(c, rank, i)));
+    // What works in place finds its input in `out`.
+    if (model.in == model.out) out = in;
+    const auto operation =
+        operation_of(c, buffer_of(std::span(in)), buffer_of(std::span(out)), rank, world);
+    auto done = c.asynchronous ? me.group->begin(operation).wait() : me.group->call(operation);
+    if (!done) std::fprintf(stderr, "%s\n", done.error().sentence().c_str());
+    if (!done) return false;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const double got = static_cast<double>(out[i]);
+        const double expected = model.expected(c, rank, world, i);
+        // Thirds do not fit in a half; 2^-8 is bfloat16's last digit.
+        if (std::abs(got - expected) > (c.op == ReduceOp::avg ? expected / 128 : 0)) {
+            std::fprintf(stderr, "rank %d: %s [%zu] is %g instead of %g\n", rank,
+                         describe(operation).c_str(), i, got, expected);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fits(const Case& c, GroupRank& me, int world) {
+    switch (c.type) {
+        case DataType::float32:
+            return fits<float>(c, me, world);
+        case DataType::float64:
+            return fits<double>(c, me, world);
+        case DataType::float16:
+            return fits<Half>(c, me, world);
+        case DataType::bfloat16:
+            return fits<BFloat16>(c, me, world);
+        case DataType::int32:
+            return fits<std::int32_t>(c, me, world);
+        case DataType::int64:
+            return fits<std::int64_t>(c, me, world);
+        default:
+            return fits<std::uint8_t>(c, me, world);
+    }
+}
+
+// 150 random calls on each of 1, 2, 3 and 4 ranks give what the definition says.
+TEST(Collectives, AgreeWithANaiveModel) {
+    for (int world = 1; world <= 4; ++world) {
+        auto ends = run_ranks(
+            world,
+            [&](const Context& context) {
+                GroupRank me(context);
+                std::mt19937 random(static_cast<unsigned>(world));
+                for (int i = 0; i < 150; ++i) {
+                    Case c = draw(random, world);
+                    if (world == 1 && c.kind == Collective::exchange) c.kind = Collective::gather;
+                    if (!fits(c, me, world)) return 1;
+                }
+                return 0;
+            },
+            seconds(60));
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// Everything that a program may call, with buffers of 30,000 floats a rank.
+Operation big(Collective kind, std::vector<float>& in, std::vector<float>& out, int rank) {
+    constexpr int kWorld = 3;
+    const std::size_t n = in.size() / kWorld;
+    const Buffer all_in = buffer_of(std::span(in)), all_out = buffer_of(std::span(out));
+    const Buffer part_in = buffer_of(std::span(in).first(n));
+    const Buffer part_out = buffer_of(std::span(out).first(n));
+    switch (kind) {
+        case Collective::all_reduce:
+            return Operation::all_reduce(all_out);
+        case Collective::broadcast:
+            return Operation::broadcast(all_out, 1);
+        case Collective::reduce:
+            return Operation::reduce(all_out, ReduceOp::sum, 0);
+        case Collective::all_gather:
+            return Operation::all_gather(part_in, all_out);
+        case Collective::reduce_scatter:
+            return Operation::reduce_scatter(all_in, part_out);
+        case Collective::gather:
+            return Operation::gather(part_in, all_out, 0);
+        case Collective::scatter:
+            return Operation::scatter(all_in, part_out, 0);
+        case Collective::all_to_all:
+            return Operation::all_to_all(all_in, all_out);
+        case Collective::exchange:
+            return Operation::exchange(all_in, (rank + 1) % kWorld, all_out,
+                                       (rank + kWorld - 1) % kWorld);
+        case Collective::monitored_barrier:
+            return Operation::monitored_barrier();
+        default:
+            return Operation::barrier();
+    }
+}
+
+class KilledInside : public testing::TestWithParam<Collective> {};
+
+// Rank 1 is killed by another thread of its own while it goes through call after call. The others
+// get an error, although their time-out is ten minutes.
+TEST_P(KilledInside, AllOthersGetAnError) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            GroupRank me(context, std::chrono::minutes(
+                                      GetParam() == Collective::monitored_barrier ? 0 : 10) +
+                                      seconds(GetParam() == Collective::monitored_barrier ? 2 : 0));
+            std::vector<float> in(90'000, 1.0f), out(90'000, 1.0f);
+            std::thread killer;
+            for (int i = 0; i < 100'000; ++i) {
+                if (i == 7 && context.rank.value == 1)
+                    killer = std::thread([] { (void)raise(SIGKILL); });
+                auto done = me.group->call(big(GetParam(), in, out, context.rank.value));
+                if (!done) return test::expects_error(done, "number ");
+            }
+            return 2;
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, -SIGKILL, 0}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, KilledInside,
+                         testing::Values(Collective::all_reduce, Collective::broadcast,
+                                         Collective::reduce, Collective::all_gather,
+                                         Collective::reduce_scatter, Collective::gather,
+                                         Collective::scatter, Collective::all_to_all,
+                                         Collective::exchange, Collective::barrier,
+                                         Collective::monitored_barrier));
+
+}  // namespace
+}  // namespace ddprun::trainer
