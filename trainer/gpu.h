@@ -5,7 +5,10 @@
 // no GPU there.
 #pragma once
 
+#include <cstddef>
 #include <string>
+
+#include "proto/error.h"
 
 namespace ddprun::trainer {
 
@@ -23,5 +26,20 @@ std::string gpu_state();
 
 // Whether the NCCL library can be loaded now; `why` says what was wrong.
 bool nccl_loads(std::string* why);
+
+// Memory of this thread's GPU, filled with zeros. Errors: unavailable.
+Result<void*> gpu_allocate(std::size_t bytes);
+void gpu_free(void* memory);
+
+// Between host and GPU, or within either; returns when the bytes are there.
+Result<void> gpu_copy(void* to, const void* from, std::size_t bytes);
+Result<void> gpu_zero(void* memory, std::size_t bytes);
+
+// On float values in GPU memory: the sum of their squares, dividing them, and to bfloat16 (divided
+// first) and back.
+Result<double> gpu_square_sum(const float* values, std::size_t count);
+Result<void> gpu_divide(float* values, std::size_t count, float by);
+Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by);
+Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count);
 
 }  // namespace ddprun::trainer

@@ -116,10 +116,10 @@ std::string Checksum::text() const {
     return hex(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
 }
 
-std::string checksum_of(std::span<const std::byte> bytes) {
-    Checksum checksum;
-    checksum.add(bytes);
-    return checksum.text();
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+    return XXH3_64bits(bytes.data(), bytes.size());
 }
+
+std::string checksum_of(std::span<const std::byte> bytes) { return hex(hash_of(bytes)); }
 
 }  // namespace ddprun::trainer

@@ -51,5 +51,6 @@ class Checksum {
 };
 
 std::string checksum_of(std::span<const std::byte> bytes);
+std::uint64_t hash_of(std::span<const std::byte> bytes);  // the same as a number
 
 }  // namespace ddprun::trainer

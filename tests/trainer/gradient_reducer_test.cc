@@ -1,0 +1,192 @@
+#include "trainer/gradient_reducer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/trainer/group_rank.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using test::Ends;
+using test::expects_error;
+using test::GroupRank;
+using test::run_ranks;
+
+// Three layers of unequal size on the host; small buckets, so that there are several.
+struct Model {
+    std::vector<std::vector<float>> values{std::vector<float>(3000, 1.0f),
+                                           std::vector<float>(10, 2.0f),
+                                           std::vector<float>(500, 3.0f)};
+    std::vector<NamedBuffer> parameters() {
+        std::vector<NamedBuffer> named;
+        for (std::size_t i = 0; i < values.size(); ++i)
+            named.push_back({"layer" + std::to_string(i), buffer_of(std::span(values[i]))});
+        return named;
+    }
+};
+
+std::span<float> floats(const Buffer& buffer) {
+    return {static_cast<float*>(buffer.data), buffer.count};
+}
+
+void add(GradientReducer& reducer, std::size_t parameter, float what) {
+    for (float& g : floats(reducer.gradient(parameter))) g += what;
+}
+
+// Every element of the gradient.
+bool all_are(const GradientReducer& reducer, std::size_t parameter, float expected, float within) {
+    for (float g : floats(reducer.gradient(parameter)))
+        if (std::abs(g - expected) > within)
+            return std::fprintf(stderr, "%g instead of %g\n", g, expected) < 0;
+    return true;
+}
+
+ReducerOptions small() {
+    ReducerOptions options;
+    options.first_bucket_bytes = 1000;
+    options.bucket_bytes = 4000;
+    return options;
+}
+
+// Ranks 0, 1, 2 bring r + 1 twice without synchronisation and once with: the mean of the sums.
+TEST(GradientReducer, AveragesWhatWasAccumulated) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        if (reducer->plan().buckets.size() < 2) return 1;
+        for (int step = 0; step < 3; ++step) {
+            if (!reducer->zero()) return 2;
+            for (int micro = 0; micro < 3; ++micro) {
+                std::optional<GradientReducer::NoSync> quiet;
+                if (micro < 2) quiet.emplace(*reducer);
+                for (std::size_t i = 3; i-- > 0;) {
+                    add(*reducer, i, static_cast<float>(context.rank.value + 1));
+                    if (!reducer->ready(i)) return 3;
+                }
+            }
+            if (!reducer->finish()) return 4;
+            for (std::size_t i = 0; i < 3; ++i)
+                if (!all_are(*reducer, i, 6.0f, 0)) return 5;
+            if (reducer->times().communication.count() <= 0) return 6;
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// As bfloat16 the mean is right to its last digit of 8 bits.
+TEST(GradientReducer, CompressesToBFloat16) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.compress_to_bfloat16 = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = 3; i-- > 0;) {
+            add(*reducer, i, context.is_first() ? 0.3f : 1.7f);
+            if (!reducer->ready(i)) return 1;
+        }
+        return reducer->finish() && all_are(*reducer, 0, 1.0f, 0.01f) ? 0 : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Layer 1 is used by rank 0 only, layer 2 by nobody.
+TEST(GradientReducer, FindsUnusedParameters) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.find_unused = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = context.is_first() ? 2 : 1; i-- > 0;) {
+            add(*reducer, i, 4);
+            if (!reducer->ready(i)) return 1;
+        }
+        if (!reducer->finish()) return 2;
+        if (!reducer->used(0) || !reducer->used(1) || reducer->used(2)) return 3;
+        return all_are(*reducer, 0, 4, 0) && all_are(*reducer, 1, 2, 0) &&
+                       all_are(*reducer, 2, 0, 0)
+                   ? 0
+                   : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Without find_unused a forgotten gradient is named, and one that is ready twice refused.
+TEST(GradientReducer, NamesAForgottenGradient) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+    EXPECT_TRUE(reducer->ready(2));
+    EXPECT_FALSE(reducer->ready(2));
+    auto done = reducer->finish();
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().sentence(),
+                testing::HasSubstr("2 parameters, the first is \"layer0\""));
+}
+
+// The norm over all buckets; only what is above the limit is scaled.
+TEST(GradientReducer, ClipsByTheGlobalNorm) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+    for (std::size_t i = 0; i < 3; ++i) add(*reducer, i, 2.0f);
+    const double norm = 2 * std::sqrt(3510.0);
+    EXPECT_NEAR(reducer->clip(1000).value(), norm, 1e-9);
+    EXPECT_NEAR(reducer->clip(1).value(), norm, 1e-9);
+    EXPECT_NEAR(reducer->clip(1).value(), 1, 1e-6);
+}
+
+// Ranks begin with different numbers: rank 0's are everywhere afterwards. Other shapes are refused
+// with the parameter's and the rank's name.
+TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        for (auto& v : model.values[2]) v += static_cast<float>(context.rank.value);
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small());
+        if (!reducer || model.values[2][499] != 3.0f) return 1;
+        // A parameter that drifts is found.
+        if (context.rank.value == 2) model.values[0][7] += 1e-6f;
+        int code = expects_error(verify_equal(*me.group, model.parameters()),
+                                 "\"layer0\" is not the same on rank 2 as on rank 0");
+        if (code) return code;
+        Model other;
+        if (context.rank.value == 1) other.values[1].resize(11);
+        auto made = GradientReducer::make(*me.group, other.parameters(), small());
+        return made ? 2 : expects_error(made.error(), "\"layer1\" is not the same on rank 1 as on");
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// A NaN is found before the reduction spreads it, with parameter and rank; means and wishes to stop
+// are agreed on.
+TEST(Agreement, FindsNumbersThatAreNone) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        if (!verify_finite(*me.group, reducer->gradients())) return 1;
+        if (context.rank.value == 2)
+            floats(reducer->gradient(1))[3] = std::numeric_limits<float>::quiet_NaN();
+        const int code = expects_error(verify_finite(*me.group, reducer->gradients()),
+                                       "\"layer1\" is not a finite number on rank 2");
+        if (code) return code;
+        WeightedMean mean;
+        mean.add(context.rank.value, context.rank.value + 1);
+        if (mean_over_ranks(*me.group, mean).value().mean() != 8.0 / 6.0) return 2;
+        if (!any_rank(*me.group, context.rank.value == 1).value()) return 3;
+        return any_rank(*me.group, false).value() ? 4 : 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

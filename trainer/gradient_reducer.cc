@@ -1,0 +1,258 @@
+#include "trainer/gradient_reducer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "trainer/gpu.h"
+
+namespace ddprun::trainer {
+namespace {
+
+BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOptions& options) {
+    std::vector<GradientShape> shapes;
+    for (const auto& p : parameters) shapes.push_back({p.buffer.count, p.buffer.type});
+    return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes);
+}
+
+// Of the group's kind, filled with zeros.
+Result<void*> allocate_in(Memory memory, std::size_t bytes) {
+    if (memory == Memory::gpu) return gpu_allocate(std::max<std::size_t>(bytes, 1));
+    void* made = std::calloc(std::max<std::size_t>(bytes, 1), 1);
+    if (!made) return Error(ErrorCode::unavailable, "no memory for a bucket of gradients");
+    return made;
+}
+
+void free_in(Memory memory, void* what) {
+    memory == Memory::gpu ? gpu_free(what) : std::free(what);
+}
+
+void to_bfloat16(void* to, const float* from, std::size_t count, float by) {
+    auto* out = static_cast<BFloat16*>(to);
+    for (std::size_t i = 0; i < count; ++i) out[i] = BFloat16(from[i] / by);
+}
+
+void from_bfloat16(float* to, const void* from, std::size_t count) {
+    const auto* in = static_cast<const BFloat16*>(from);
+    for (std::size_t i = 0; i < count; ++i) to[i] = in[i];
+}
+
+template <class T>
+double square_sum_as(const Buffer& buffer) {
+    const T* values = static_cast<const T*>(buffer.data);
+    double sum = 0;
+    for (std::size_t i = 0; i < buffer.count; ++i) {
+        const double value = static_cast<double>(values[i]);
+        sum += value * value;
+    }
+    return sum;
+}
+
+Result<double> square_sum(Memory memory, const Buffer& buffer) {
+    if (memory == Memory::gpu) {
+        if (buffer.type != DataType::float32)
+            return Error(ErrorCode::usage, "gradients on a GPU are clipped as F32 only");
+        return gpu_square_sum(static_cast<const float*>(buffer.data), buffer.count);
+    }
+    switch (buffer.type) {
+        case DataType::float64:
+            return square_sum_as<double>(buffer);
+        case DataType::float16:
+            return square_sum_as<Half>(buffer);
+        case DataType::bfloat16:
+            return square_sum_as<BFloat16>(buffer);
+        default:
+            return square_sum_as<float>(buffer);
+    }
+}
+
+}  // namespace
+
+GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
+                                 const ReducerOptions& options)
+    : group_(group),
+      parameters_(std::move(parameters)),
+      options_(options),
+      plan_(plan_of(parameters_, options)),
+      progress_(plan_),
+      used_(parameters_.size(), true) {}
+
+GradientReducer::~GradientReducer() {
+    // A bucket that is still on its way must not lose its memory.
+    for (const auto& work : works_) (void)work.wait();
+    for (void* memory : memory_) free_in(group_.memory(), memory);
+    for (void* memory : compressed_) free_in(group_.memory(), memory);
+}
+
+Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& group,
+                                                               std::vector<NamedBuffer> parameters,
+                                                               const ReducerOptions& options,
+                                                               std::vector<NamedBuffer> buffers) {
+    for (const auto& p : parameters) {
+        if (is_integer(p.buffer.type))
+            return Error(ErrorCode::usage, "parameter \"" + p.name + "\" is " +
+                                               std::string(to_string(p.buffer.type)) +
+                                               ", which has no gradient");
+    }
+    std::unique_ptr<GradientReducer> made(
+        new GradientReducer(group, std::move(parameters), options));
+    if (auto done = made->allocate(); !done) return done.error();
+    if (options.broadcast_at_start) {
+        if (auto done = made->synchronize(buffers); !done) return done.error();
+    }
+    return made;
+}
+
+Result<void> GradientReducer::allocate() {
+    for (const auto& bucket : plan_.buckets) {
+        auto memory = allocate_in(group_.memory(), bucket.count * size_of(bucket.type));
+        if (!memory) return memory.error();
+        memory_.push_back(*memory);
+        if (!options_.compress_to_bfloat16 || bucket.type != DataType::float32) {
+            compressed_.push_back(nullptr);
+            continue;
+        }
+        auto half = allocate_in(group_.memory(), bucket.count * size_of(DataType::bfloat16));
+        if (!half) return half.error();
+        compressed_.push_back(*half);
+    }
+    return {};
+}
+
+// Shapes are compared first: a broadcast between unequal ones would be refused without a name.
+Result<void> GradientReducer::synchronize(const std::vector<NamedBuffer>& buffers) {
+    std::vector<NamedBuffer> all = parameters_;
+    all.insert(all.end(), buffers.begin(), buffers.end());
+    if (auto same = verify_same_shapes(group_, all); !same) return same;
+    std::vector<Work> works;
+    for (const auto& named : all)
+        works.push_back(group_.begin(Operation::broadcast(named.buffer, 0)));
+    for (const auto& work : works)
+        if (auto done = work.wait(); !done) return done;
+    return verify_equal(group_, all);
+}
+
+Buffer GradientReducer::bucket(std::size_t index) const {
+    return {memory_[index], plan_.buckets[index].count, plan_.buckets[index].type};
+}
+
+Buffer GradientReducer::gradient(std::size_t parameter) const {
+    const auto& slot = plan_.slots[parameter];
+    const Buffer& value = parameters_[parameter].buffer;
+    return {static_cast<char*>(memory_[slot.bucket]) + slot.offset * size_of(value.type),
+            value.count, value.type};
+}
+
+std::vector<NamedBuffer> GradientReducer::gradients() const {
+    std::vector<NamedBuffer> all;
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+        all.push_back({parameters_[i].name, gradient(i)});
+    return all;
+}
+
+Result<void> GradientReducer::zero() {
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+        if (group_.memory() == Memory::gpu) {
+            if (auto done = gpu_zero(memory_[i], bucket(i).bytes()); !done) return done;
+        } else {
+            std::memset(memory_[i], 0, bucket(i).bytes());
+        }
+    }
+    return {};
+}
+
+Result<void> GradientReducer::ready(std::size_t parameter) {
+    if (quiet_) return {};
+    auto go = progress_.ready(parameter);
+    if (!go) return go.error();
+    for (std::size_t index : *go)
+        if (auto done = launch(index); !done) return done;
+    return {};
+}
+
+Result<void> GradientReducer::launch(std::size_t index) {
+    const Buffer full = bucket(index);
+    if (!compressed_[index]) {
+        works_.push_back(group_.begin(Operation::all_reduce(full, ReduceOp::avg)));
+        return {};
+    }
+    // Divided before the cast, as the sum of halves would lose more.
+    const auto* values = static_cast<const float*>(full.data);
+    const auto by = static_cast<float>(group_.size());
+    if (group_.memory() == Memory::gpu) {
+        auto done = gpu_to_bfloat16(compressed_[index], values, full.count, by);
+        if (!done) return done;
+    } else {
+        to_bfloat16(compressed_[index], values, full.count, by);
+    }
+    const Buffer half{compressed_[index], full.count, DataType::bfloat16};
+    works_.push_back(group_.begin(Operation::all_reduce(half)));
+    return {};
+}
+
+// What backward did not come to counts as ready, so that its bucket goes; whether any rank came to
+// it, all must know alike, or their optimizers would drift apart.
+Result<void> GradientReducer::mark_unused() {
+    const auto missing = progress_.missing();
+    if (!options_.find_unused) {
+        if (missing.empty()) return {};
+        return Error(ErrorCode::usage,
+                     "backward did not come to " + std::to_string(missing.size()) +
+                         " parameters, the first is \"" + parameters_[missing[0]].name +
+                         "\"; set find_unused, or say ready() for each");
+    }
+    std::vector<double> used(parameters_.size(), 1.0);
+    for (std::size_t i : missing) {
+        used[i] = 0;
+        if (auto done = ready(i); !done) return done;
+    }
+    if (auto done = group_.all_reduce_values(used, ReduceOp::max); !done) return done;
+    for (std::size_t i = 0; i < used.size(); ++i) used_[i] = used[i] > 0;
+    return {};
+}
+
+Result<void> GradientReducer::finish() {
+    if (auto done = mark_unused(); !done) return done;
+    times_ = {};
+    const auto begun = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+        if (auto done = works_[i].wait(); !done) return done;
+        times_.communication += works_[i].duration();
+        if (!compressed_[i]) continue;
+        auto* values = static_cast<float*>(memory_[i]);
+        if (group_.memory() == Memory::host) {
+            from_bfloat16(values, compressed_[i], bucket(i).count);
+        } else if (auto done = gpu_from_bfloat16(values, compressed_[i], bucket(i).count); !done) {
+            return done;
+        }
+    }
+    times_.waited = std::chrono::steady_clock::now() - begun;
+    works_.clear();
+    progress_.begin_again();
+    return {};
+}
+
+Result<double> GradientReducer::clip(double most) {
+    double sum = 0;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+        auto part = square_sum(group_.memory(), bucket(i));
+        if (!part) return part.error();
+        sum += *part;
+    }
+    const double norm = std::sqrt(sum);
+    // Equal on all ranks, for the gradients are. A norm that is no number is left for the caller.
+    if (!(norm > most)) return norm;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+        if (group_.memory() == Memory::host) {
+            divide(bucket(i), norm / most);
+        } else if (auto done = gpu_divide(static_cast<float*>(memory_[i]), bucket(i).count,
+                                          static_cast<float>(norm / most));
+                   !done) {
+            return done.error();
+        }
+    }
+    return norm;
+}
+
+}  // namespace ddprun::trainer
