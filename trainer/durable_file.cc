@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace ddprun::trainer {
 namespace {
@@ -70,6 +71,48 @@ int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces
     return file.close();
 }
 
+constexpr std::size_t kBlock = std::size_t{8} << 20;
+constexpr std::size_t kLarge = std::size_t{64} << 20;
+
+// Runs part(first, end) for the two halves of `bytes`, cut at a block, at the same time when that
+// pays. Returns 0 or the first errno.
+template <class Part>
+int in_halves(std::size_t bytes, Part&& part) {
+    if (bytes < kLarge) return part(std::size_t{0}, bytes);
+    const std::size_t middle = bytes / 2 / kBlock * kBlock;
+    int second = 0;
+    std::thread other([&] { second = part(middle, bytes); });
+    const int first = part(std::size_t{0}, middle);
+    other.join();
+    return first ? first : second;
+}
+
+// Whole pages at their places; the last one reaches beyond the content.
+int write_pages(int fd, const PageBuffer& buffer, std::size_t first, std::size_t end) {
+    for (std::size_t at = first; at < end;) {
+        const ssize_t done = ::pwrite(fd, buffer.bytes().data() + at, std::min(kBlock, end - at),
+                                      static_cast<off_t>(at));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return done < 0 ? errno : EIO;
+        at += static_cast<std::size_t>(done);
+    }
+    return 0;
+}
+
+int fill_direct(Descriptor& file, const PageBuffer& buffer) {
+    const std::size_t bytes = buffer.bytes().size();
+    const std::size_t whole =
+        (bytes + PageBuffer::kPage - 1) / PageBuffer::kPage * PageBuffer::kPage;
+    if (int problem = reserve(file.get(), bytes)) return problem;
+    auto half = [&](std::size_t first, std::size_t end) {
+        return write_pages(file.get(), buffer, first, end);
+    };
+    if (int problem = in_halves(whole, half)) return problem;
+    if (::ftruncate(file.get(), static_cast<off_t>(bytes))) return errno;
+    if (::fsync(file.get())) return errno;
+    return file.close();
+}
+
 std::string folder_of(const std::string& path) {
     const auto slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -77,18 +120,64 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-Result<void> write_durably(const std::string& path,
-                           const std::vector<std::span<const std::byte>>& pieces) {
+namespace {
+
+template <class Fill>
+Result<void> make_durable(const std::string& path, int flags, Fill&& fill_file) {
     const std::string temporary = path + ".tmp";
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | flags);
     if (file.get() < 0) return system_error("cannot make", temporary, errno);
-    int problem = fill(file, pieces);
+    int problem = fill_file(file);
     if (!problem && ::rename(temporary.c_str(), path.c_str())) problem = errno;
     if (problem) {
         ::unlink(temporary.c_str());
         return system_error("cannot write", path, problem);
     }
     return sync_folder(folder_of(path));
+}
+
+}  // namespace
+
+Result<void> write_durably(const std::string& path,
+                           const std::vector<std::span<const std::byte>>& pieces) {
+    return make_durable(path, 0, [&](Descriptor& file) { return fill(file, pieces); });
+}
+
+// Some file systems refuse direct writing when opening, some only when writing: then with the
+// cache.
+Result<void> write_durably(const std::string& path, const PageBuffer& buffer) {
+    bool refused = false;
+    auto done = make_durable(path, O_DIRECT, [&](Descriptor& file) {
+        const int problem = fill_direct(file, buffer);
+        refused = problem == EINVAL;
+        return problem;
+    });
+    const bool cannot_open = !done && done.error().sentence().ends_with(std::strerror(EINVAL));
+    return refused || cannot_open ? write_durably(path, std::vector{buffer.bytes()}) : done;
+}
+
+Result<PageBuffer> read_pages(const std::string& path) {
+    Descriptor file(path, O_RDONLY);
+    if (file.get() < 0) return system_error("cannot open", path, errno);
+    struct stat info {};
+    if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
+    if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
+    PageBuffer buffer;
+    const auto size = static_cast<std::size_t>(info.st_size);
+    // Each thread makes the pages that it reads into.
+    if (auto done = buffer.resize(size, false); !done) return done.error();
+    const int problem = in_halves(size, [&](std::size_t at, std::size_t end) {
+        while (at < end) {
+            const ssize_t got = ::pread(file.get(), buffer.bytes().data() + at,
+                                        std::min(kBlock, end - at), static_cast<off_t>(at));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return got < 0 ? errno : EIO;
+            at += static_cast<std::size_t>(got);
+        }
+        return 0;
+    });
+    if (problem) return system_error("cannot read", path, problem);
+    return buffer;
 }
 
 Result<void> write_durably(const std::string& path, const std::string& text) {

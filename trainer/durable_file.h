@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "trainer/page_buffer.h"
 
 namespace ddprun::trainer {
 
@@ -18,6 +19,13 @@ namespace ddprun::trainer {
 Result<void> write_durably(const std::string& path,
                            const std::vector<std::span<const std::byte>>& pieces);
 Result<void> write_durably(const std::string& path, const std::string& text);
+
+// The same past the system's cache where the file system allows it: for what is large and will not
+// be read soon.
+Result<void> write_durably(const std::string& path, const PageBuffer& buffer);
+
+// Reads a whole file, with two threads when it is large.
+Result<PageBuffer> read_pages(const std::string& path);
 
 Result<std::vector<std::byte>> read_bytes(const std::string& path);
 

@@ -21,15 +21,16 @@ Progress Progress::from_environment() {
     return Progress(static_cast<int>(fd));
 }
 
-std::string Progress::line(std::int64_t step, std::int64_t snapshot) {
-    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + "\n";
+std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
+    const std::string took = snapshot_ms < 0 ? "" : " snapshot_ms=" + std::to_string(snapshot_ms);
+    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + took + "\n";
 }
 
-void Progress::report(std::int64_t step, std::int64_t snapshot) {
+void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
     if (fd_ < 0) return;
     pollfd room{fd_, POLLOUT, 0};
     if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)) return;
-    const std::string text = line(step, snapshot);
+    const std::string text = line(step, snapshot, snapshot_ms);
     NoPipeSignal guard;
     // Shorter than PIPE_BUF: written whole or not at all.
     const ssize_t done = write(fd_, text.data(), text.size());

@@ -1,5 +1,5 @@
 // Tells the launcher how far the training is: a line `step=N snapshot=M` on the descriptor
-// DDPRUN_PROGRESS_FD.
+// DDPRUN_PROGRESS_FD; once a snapshot is complete, with ` snapshot_ms=D`, how long saving it took.
 //
 // `snapshot` is the step of the newest complete snapshot, -1 while there is none. A reader that is
 // gone or slow never stops or fails the training: such a line is dropped. Without the variable
@@ -19,9 +19,11 @@ class Progress {
     // The only place that reads the variable.
     static Progress from_environment();
 
-    void report(std::int64_t step, std::int64_t snapshot);
+    // `snapshot_ms` < 0: nothing is said of a duration.
+    void report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms = -1);
 
-    static std::string line(std::int64_t step, std::int64_t snapshot);
+    static std::string line(std::int64_t step, std::int64_t snapshot,
+                            std::int64_t snapshot_ms = -1);
 
   private:
     int fd_;

@@ -1,6 +1,7 @@
 #include "trainer/snapshot.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "trainer/durable_file.h"
 
@@ -29,29 +30,90 @@ Result<SnapshotFolder> SnapshotFolder::open(const Context& context, std::string 
     return SnapshotFolder(context, std::move(folder), keep, std::move(warn));
 }
 
-Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorView>& tensors,
-                                  const Metadata& metadata) {
-    const SnapshotName name{step, generation_};
+Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
+                     const CopyTensor& copy) {
     auto head = safetensors_head(tensors, {{"format", "pt"}});
     if (!head) return head.error();
-    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(*head))};
-    for (auto index : data_order(tensors)) pieces.push_back(tensors[index].data);
-    Manifest manifest{run_id_, name, 0, "", metadata};
-    Checksum checksum;
-    for (auto piece : pieces) {
-        checksum.add(piece);
-        manifest.bytes += piece.size();
+    std::size_t bytes = head->size();
+    for (const auto& tensor : tensors) bytes += tensor.data.size();
+    if (auto done = file.resize(bytes); !done) return done;
+    std::byte* at = file.bytes().data();
+    std::memcpy(at, head->data(), head->size());
+    at += head->size();
+    for (std::size_t index : data_order(tensors)) {
+        if (auto done = copy(at, tensors[index]); !done) return done;
+        at += tensors[index].data.size();
     }
-    manifest.checksum = checksum.text();
-    // A manifest of an earlier life under the same name would vouch for tensors that are no longer
-    // there.
-    if (auto done = remove_file(path(name.manifest())); !done) return done;
-    if (auto done = write_durably(path(name.tensors()), pieces); !done) return done;
+    return {};
+}
+
+Result<void> SnapshotFolder::begin(const SnapshotName& name) const {
+    return remove_file(path(name.manifest()));
+}
+
+Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
+                                                const PageBuffer& content) const {
+    if (auto done = write_durably(path(name), content); !done) return done.error();
+    return SnapshotFile{name, content.bytes().size(), checksum_of(content.bytes())};
+}
+
+Result<void> SnapshotFolder::commit(const SnapshotName& name, std::vector<SnapshotFile> files,
+                                    const Metadata& metadata) {
+    const Manifest manifest{run_id_, name, std::move(files), metadata};
     if (auto done = write_durably(path(name.manifest()), write_manifest(manifest)); !done)
         return done;
     let_go();
     return {};
 }
+
+namespace {
+
+Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
+    if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
+    return {};
+}
+
+}  // namespace
+
+Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorView>& tensors,
+                                  const Metadata& metadata, std::uint64_t file_bytes) {
+    const SnapshotName name{step, generation_};
+    const auto plan = plan_files(tensors, file_bytes);
+    std::vector<SnapshotFile> files;
+    if (auto done = begin(name); !done) return done;
+    Result<void> done;
+    PageBuffer content;
+    for (std::size_t i = 0; done && i < plan.size(); ++i) {
+        std::vector<TensorView> part;
+        for (std::size_t index : plan[i]) part.push_back(tensors[index]);
+        if (done = lay_out(part, content, copy_bytes); !done) break;
+        auto file = write_file(name.tensors(i, plan.size()), content);
+        if (file)
+            files.push_back(std::move(*file));
+        else
+            done = file.error();
+    }
+    if (done) done = commit(name, files, metadata);
+    if (!done) {
+        for (const auto& file : files) discard(file.name);
+    }
+    return done;
+}
+
+namespace {
+
+Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
+    if (content.bytes().size() != file.bytes) {
+        return Error(ErrorCode::malformed,
+                     file.name + " has " + std::to_string(content.bytes().size()) +
+                         " bytes, the manifest says " + std::to_string(file.bytes));
+    }
+    if (checksum_of(content.bytes()) != file.checksum)
+        return Error(ErrorCode::malformed, file.name + " does not match its checksum");
+    return parse_safetensors(content.bytes());
+}
+
+}  // namespace
 
 Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     auto text = read_text(path(name.manifest()));
@@ -60,27 +122,23 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     if (!manifest) return manifest.error();
     if (manifest->name != name)
         return Error(ErrorCode::malformed, "the manifest is that of " + manifest->name.stem());
-    auto bytes = read_bytes(path(name.tensors()));
-    if (!bytes) return bytes.error();
-    if (bytes->size() != manifest->bytes) {
-        return Error(ErrorCode::malformed,
-                     name.tensors() + " has " + std::to_string(bytes->size()) +
-                         " bytes, the manifest says " + std::to_string(manifest->bytes));
-    }
-    if (checksum_of(*bytes) != manifest->checksum) {
-        return Error(ErrorCode::malformed, name.tensors() + " does not match its checksum");
-    }
     Snapshot snapshot;
-    snapshot.bytes = std::move(*bytes);
-    auto content = parse_safetensors(snapshot.bytes);
-    if (!content) return content.error();
+    for (const auto& file : manifest->files) {
+        auto content = read_pages(path(file.name));
+        if (!content) return content.error();
+        auto tensors = check_file(file, *content);
+        if (!tensors) return tensors.error();
+        // Views stay good: the pages move with their owner.
+        snapshot.files.push_back(std::move(*content));
+        snapshot.content.metadata.merge(tensors->metadata);
+        for (auto& tensor : tensors->tensors) snapshot.content.tensors.push_back(tensor);
+    }
     snapshot.manifest = std::move(*manifest);
-    snapshot.content = std::move(*content);
     return snapshot;
 }
 
 Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
-    remove_temporaries();
+    remove_leftovers();
     if (auto done = read_records(); !done) return done.error();
     auto all = names();
     if (!all) return all.error();
@@ -137,11 +195,13 @@ Result<void> SnapshotFolder::record_choice(const std::vector<SnapshotName>& name
     return done;
 }
 
-void SnapshotFolder::remove_temporaries() {
+void SnapshotFolder::remove_leftovers() {
     auto files = list_folder(folder_);
-    if (!files) return;
+    auto all = names();
+    if (!files || !all) return;
     for (const auto& file : *files) {
-        if (is_stale_temporary(file, generation_)) (void)remove_file(path(file));
+        if (is_stale_temporary(file, generation_) || is_orphan(file, generation_, *all))
+            (void)remove_file(path(file));
     }
 }
 
@@ -154,7 +214,11 @@ void SnapshotFolder::let_go() {
 
 // The manifest first: what has none is no snapshot.
 void SnapshotFolder::remove(const SnapshotName& name) {
-    for (const auto& file : {name.manifest(), name.tensors()}) {
+    auto files = list_folder(folder_);
+    if (!files) return warn_(files.error().sentence());
+    if (auto done = remove_file(path(name.manifest())); !done) warn_(done.error().sentence());
+    for (const auto& file : *files) {
+        if (snapshot_of(file) != name) continue;
         if (auto done = remove_file(path(file)); !done) warn_(done.error().sentence());
     }
 }

@@ -3,14 +3,16 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace ddprun::trainer {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 std::string hex(std::uint64_t value) {
     std::string text(16, '0');
@@ -53,19 +55,38 @@ Result<Json> unsealed(const std::string& text, const char* what) {
 
 }  // namespace
 
+std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
+                                                 std::uint64_t limit) {
+    std::vector<std::size_t> order(tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+    std::vector<std::vector<std::size_t>> files(1);
+    std::uint64_t bytes = 0;
+    for (std::size_t index : order) {
+        if (!files.back().empty() && bytes + tensors[index].data.size() > limit) {
+            files.emplace_back();
+            bytes = 0;
+        }
+        files.back().push_back(index);
+        bytes += tensors[index].data.size();
+    }
+    return files;
+}
+
 std::string write_manifest(const Manifest& manifest) {
+    Json files = Json::array();
+    for (const auto& file : manifest.files)
+        files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_64", file.checksum}});
     return sealed({{"run_id", manifest.run_id},
                    {"generation", manifest.name.generation.value},
                    {"step", manifest.name.step},
-                   {"file",
-                    {{"name", manifest.name.tensors()},
-                     {"bytes", manifest.bytes},
-                     {"xxh3_64", manifest.checksum}}},
+                   {"files", files},
                    {"metadata", manifest.metadata}});
 }
 
 // A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that
-// somebody made up.
+// somebody made up. A file's name must not lead out of the folder.
 Result<Manifest> parse_manifest(const std::string& text) {
     auto json = unsealed(text, "the manifest");
     if (!json) return json.error();
@@ -74,9 +95,17 @@ Result<Manifest> parse_manifest(const std::string& text) {
         manifest.run_id = json->at("run_id").get<std::string>();
         manifest.name.generation = Generation(json->at("generation").get<std::int64_t>());
         manifest.name.step = json->at("step").get<std::int64_t>();
-        manifest.bytes = json->at("file").at("bytes").get<std::uint64_t>();
-        manifest.checksum = json->at("file").at("xxh3_64").get<std::string>();
+        for (const auto& file : json->at("files")) {
+            manifest.files.push_back({file.at("name").get<std::string>(),
+                                      file.at("bytes").get<std::uint64_t>(),
+                                      file.at("xxh3_64").get<std::string>()});
+        }
         manifest.metadata = json->at("metadata").get<Metadata>();
+        for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+            if (manifest.files[i].name != manifest.name.tensors(i, manifest.files.size()))
+                return Error(ErrorCode::malformed,
+                             "the manifest names a foreign file: " + manifest.files[i].name);
+        }
         return manifest;
     } catch (const Json::exception&) {
         return Error(ErrorCode::malformed, "the manifest lacks a field");

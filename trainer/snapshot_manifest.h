@@ -1,10 +1,10 @@
 // The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or
 // altered is seen.
 //
-// JSON, one object: format, run_id, generation, step, file (name, bytes, xxh3_64), metadata, and
-// "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums are 16
-// lower-case hexadecimal digits. Pure. Nothing in it depends on the world size or the time. Errors:
-// malformed.
+// JSON, one object: format, run_id, generation, step, files (each: name, bytes, xxh3_64), metadata,
+// and "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums
+// are 16 lower-case hexadecimal digits. Pure. Nothing in it depends on the world size or the time.
+// Errors: malformed.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,23 @@
 
 namespace ddprun::trainer {
 
+struct SnapshotFile {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::string checksum;
+    bool operator==(const SnapshotFile&) const = default;
+};
+
+// Which tensors lie in which file: by name, each file up to `limit` bytes or one larger tensor. It
+// depends on the tensors only, not on how many ranks write.
+std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
+                                                 std::uint64_t limit);
+
 struct Manifest {
     std::string run_id;
     SnapshotName name;
-    std::uint64_t bytes = 0;  // of the tensors' file
-    std::string checksum;     // of the tensors' file
-    Metadata metadata;        // the program's own: seed, settings, position in the data
+    std::vector<SnapshotFile> files;
+    Metadata metadata;  // the program's own: seed, settings, position in the data, JSON of any form
 };
 
 std::string write_manifest(const Manifest& manifest);

@@ -42,6 +42,25 @@ std::string SnapshotName::stem() const {
     return std::string(kSnapshot) + digits + "-g" + std::to_string(generation.value);
 }
 
+// HuggingFace's way of naming parts.
+std::string SnapshotName::tensors(std::size_t index, std::size_t files) const {
+    if (files == 1) return stem() + ".safetensors";
+    auto five = [](std::size_t n) {
+        const std::string digits = std::to_string(n);
+        return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+    };
+    return stem() + "-" + five(index + 1) + "-of-" + five(files) + ".safetensors";
+}
+
+std::optional<SnapshotName> snapshot_of(std::string_view file) {
+    if (!file.starts_with(kSnapshot)) return std::nullopt;
+    file.remove_prefix(kSnapshot.size());
+    // Behind the generation's digits comes the extension, or the number of a part.
+    const auto middle = file.find("-g");
+    if (middle == std::string_view::npos) return std::nullopt;
+    return parse_numbers(file.substr(0, file.find_first_of(".-", middle + 2)));
+}
+
 std::optional<SnapshotName> parse_manifest_name(std::string_view file) {
     if (!file.starts_with(kSnapshot) || !file.ends_with(kJson)) return std::nullopt;
     auto name =
@@ -68,10 +87,16 @@ bool is_stale_temporary(std::string_view file, Generation generation) {
     if (!file.ends_with(kTemporary)) return false;
     file.remove_suffix(kTemporary.size());
     if (auto record = parse_record_name(file)) return *record < generation;
-    if (!file.starts_with(kSnapshot)) return false;
-    file.remove_prefix(kSnapshot.size());
-    auto name = parse_numbers(file.substr(0, file.find('.')));
+    auto name = snapshot_of(file);
     return name && name->generation < generation;
+}
+
+bool is_orphan(std::string_view file, Generation generation,
+               const std::vector<SnapshotName>& names) {
+    if (!file.ends_with(".safetensors")) return false;
+    auto name = snapshot_of(file);
+    return name && name->generation < generation &&
+           std::find(names.begin(), names.end(), *name) == names.end();
 }
 
 bool is_admissible(const SnapshotName& name, const std::vector<ResumeRecord>& records) {

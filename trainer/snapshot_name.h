@@ -1,7 +1,8 @@
 // How snapshots are named, which of them may be used, in which order they are tried, and which are
 // let go.
 //
-//   DIR/snapshot-000000000100-g3.safetensors   the tensors, written first
+//   DIR/snapshot-000000000100-g3.safetensors   the tensors, written first; when there are many:
+//   DIR/snapshot-000000000100-g3-00001-of-00003.safetensors, …
 //   DIR/snapshot-000000000100-g3.json          the manifest with the checksums, written last:
 //   without it there is none DIR/resume-g3.json                         the names that the loader
 //   of generation 3 chose from
@@ -32,11 +33,14 @@ struct SnapshotName {
 
     std::string stem() const;  // "snapshot-000000000100-g3"
     std::string manifest() const { return stem() + ".json"; }
-    std::string tensors() const { return stem() + ".safetensors"; }
+    std::string tensors(std::size_t index = 0, std::size_t files = 1) const;
 };
 
 // The name that a manifest's file name stands for; nothing when it is no manifest's.
 std::optional<SnapshotName> parse_manifest_name(std::string_view file);
+
+// The snapshot to which any file of one belongs: tensors, manifest or a temporary of either.
+std::optional<SnapshotName> snapshot_of(std::string_view file);
 
 // What one generation's loader wrote down.
 struct ResumeRecord {
@@ -50,6 +54,11 @@ std::optional<Generation> parse_record_name(std::string_view file);
 // Whether `file` is a temporary of a generation before `generation`, i.e. of a writer that is dead
 // or fenced.
 bool is_stale_temporary(std::string_view file, Generation generation);
+
+// Whether `file` holds tensors of an earlier generation's snapshot that has no manifest and thus
+// never will.
+bool is_orphan(std::string_view file, Generation generation,
+               const std::vector<SnapshotName>& names);
 
 // Whether a manifest may be used, given the records of the same run.
 bool is_admissible(const SnapshotName& name, const std::vector<ResumeRecord>& records);
