@@ -45,5 +45,11 @@ TEST(Progress, IsSilentWithoutADescriptor) {
     unsetenv("DDPRUN_PROGRESS_FD");
 }
 
+// A complete snapshot is told with how long it took.
+TEST(Progress, TellsHowLongASnapshotTook) {
+    EXPECT_EQ(Progress::line(12, 10, 250), "step=12 snapshot=10 snapshot_ms=250\n");
+    EXPECT_EQ(Progress::line(12, 10), "step=12 snapshot=10\n");
+}
+
 }  // namespace
 }  // namespace ddprun::trainer

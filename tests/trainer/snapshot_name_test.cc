@@ -27,6 +27,21 @@ TEST(SnapshotName, HasOneSpelling) {
     EXPECT_EQ(parse_record_name("resume-g.json"), std::nullopt);
 }
 
+// Every file of a snapshot leads back to it; what has no manifest and is of an earlier generation
+// is nobody's.
+TEST(SnapshotName, KnowsItsFiles) {
+    const SnapshotName it = name(7, 3);
+    EXPECT_EQ(it.tensors(), "snapshot-000000000007-g3.safetensors");
+    EXPECT_EQ(it.tensors(1, 3), "snapshot-000000000007-g3-00002-of-00003.safetensors");
+    for (const auto& file : {it.manifest(), it.tensors(), it.tensors(1, 3), it.tensors() + ".tmp"})
+        EXPECT_EQ(snapshot_of(file), it) << file;
+    EXPECT_EQ(snapshot_of("resume-g3.json"), std::nullopt);
+    EXPECT_TRUE(is_orphan(it.tensors(0, 2), Generation(4), {name(7, 31)}));
+    EXPECT_FALSE(is_orphan(it.tensors(0, 2), Generation(4), {it}));
+    EXPECT_FALSE(is_orphan(it.tensors(0, 2), Generation(3), {}));
+    EXPECT_FALSE(is_orphan(it.manifest(), Generation(4), {}));
+}
+
 // The newest is the one with the most steps; of two with as many, that of the later generation.
 TEST(SnapshotName, OrdersByStepThenGeneration) {
     EXPECT_THAT(candidates({name(10, 0), name(30, 0), name(20, 1), name(30, 1)}, {}),

@@ -1,0 +1,226 @@
+// linear: y = w x + b, twenty inputs, 2,048 samples: the toy of the tutorials, distributed, with
+// validation over ranks, snapshots, metrics and resume. Lines marked (*) are what being distributed
+// costs.
+//
+//   linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]      defaults: 5, none, none
+//
+// Runs alone or under ddprun or torchrun. LINEAR_CRASH_AT=N: rank 0 of the first generation kills
+// itself before step N.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "examples/random.h"
+#include "trainer/distributed_sampler.h"
+#include "trainer/error_file.h"
+#include "trainer/gradient_reducer.h"
+#include "trainer/progress.h"
+#include "trainer/schedule.h"
+#include "trainer/snapshot_writer.h"
+
+using namespace ddprun;
+using namespace ddprun::trainer;
+
+namespace {
+
+constexpr std::int64_t kInputs = 20, kSamples = 2048, kValidation = 256, kBatch = 32;
+
+float input(std::int64_t sample, std::int64_t i) {
+    return example::uniform(1, static_cast<std::uint64_t>(sample * kInputs + i));
+}
+
+// What is to be learnt: w_i = i / 10, b = 1.
+float target(std::int64_t sample) {
+    float y = 1;
+    for (std::int64_t i = 0; i < kInputs; ++i) y += input(sample, i) * static_cast<float>(i) / 10;
+    return y;
+}
+
+struct Model {
+    std::vector<float> w = std::vector<float>(kInputs), b = std::vector<float>(1);
+
+    float error(std::int64_t sample) const {
+        float y = b[0];
+        for (std::int64_t i = 0; i < kInputs; ++i)
+            y += w[static_cast<std::size_t>(i)] * input(sample, i);
+        return y - target(sample);
+    }
+    std::vector<TensorView> tensors() const {
+        return {tensor_view("w", {1, kInputs}, std::span(w)), tensor_view("b", {1}, std::span(b))};
+    }
+    void restore(const Snapshot& snapshot) {
+        for (auto* values : {&w, &b}) {
+            const auto* saved = snapshot.content.find(values == &w ? "w" : "b");
+            DDPRUN_CHECK(saved && saved->data.size() == values->size() * sizeof(float),
+                         "the snapshot is another program's");
+            std::memcpy(values->data(), saved->data.data(), saved->data.size());
+        }
+    }
+};
+
+// Adds the batch's gradients into the reducer's memory and returns the sum of squared errors.
+double backward(const Model& model, const std::vector<std::int64_t>& batch,
+                GradientReducer& reducer) {
+    auto* dw = static_cast<float*>(reducer.gradient(0).data);
+    auto* db = static_cast<float*>(reducer.gradient(1).data);
+    double loss = 0;
+    for (std::int64_t sample : batch) {
+        const float e = model.error(sample), scale = 2 * e / static_cast<float>(batch.size());
+        for (std::int64_t i = 0; i < kInputs; ++i) dw[i] += scale * input(sample, i);
+        *db += scale;
+        loss += static_cast<double>(e) * static_cast<double>(e);
+    }
+    return loss;
+}
+
+void update(Model& model, const GradientReducer& reducer, float rate) {
+    const auto* dw = static_cast<const float*>(reducer.gradient(0).data);
+    for (std::size_t i = 0; i < kInputs; ++i) model.w[i] -= rate * dw[i];
+    model.b[0] -= rate * *static_cast<const float*>(reducer.gradient(1).data);
+}
+
+// The samples behind the training's, dealt over ranks; exact also when they do not divide.
+Result<double> validate(const Model& model, ProcessGroup& group) {
+    WeightedMean mine;
+    for (std::int64_t s = group.rank(); s < kValidation; s += group.size()) {
+        const double e = static_cast<double>(model.error(kSamples + s));
+        mine.add(e * e);
+    }
+    auto all = mean_over_ranks(group, mine);  // (*)
+    if (!all) return all.error();
+    return *all->mean();
+}
+
+struct Run {
+    const Context& context;
+    Store& store;
+    ProcessGroup& group;
+    DistributedSampler sampler;
+    Model model = {};
+    std::int64_t step = 0;
+    std::unique_ptr<SnapshotWriter> writer = nullptr;
+
+    Result<void> resume_from(const std::string& folder) {
+        auto opened = SnapshotFolder::open(context, folder, 3, [](const std::string& warning) {
+            std::fprintf(stderr, "linear: warning: %s\n", warning.c_str());
+        });
+        if (!opened) return opened.error();
+        auto snapshot = resume(context, store, *opened, group.timeout());  // (*)
+        if (!snapshot) return snapshot.error();
+        auto made = SnapshotWriter::make(context, store, std::move(*opened));
+        if (!made) return made.error();
+        writer = std::move(*made);
+        if (!*snapshot) return {};
+        const auto& manifest = (*snapshot)->manifest;
+        model.restore(**snapshot);
+        step = manifest.name.step;
+        if (context.is_first())
+            std::printf("resumed from %s at step %lld\n", manifest.name.stem().c_str(),
+                        static_cast<long long>(step));
+        auto number = [&](const char* key) {
+            return std::atoll(manifest.metadata.at(key).c_str());
+        };
+        return sampler.resume({number("epoch"), number("consumed")});  // (*)
+    }
+
+    Result<void> save() {
+        if (!writer) return {};
+        const auto position = sampler.position();
+        return writer->save(step, model.tensors(),
+                            {{"epoch", std::to_string(position.epoch)},
+                             {"consumed", std::to_string(position.consumed)}});
+    }
+
+    void crash_if_asked() const {
+        const char* at = std::getenv("LINEAR_CRASH_AT");
+        if (at && std::atoll(at) == step && context.is_first() && context.generation.value == 0)
+            (void)raise(SIGKILL);
+    }
+};
+
+Result<void> train(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
+    auto context = Context::from_environment();  // (*)
+    if (!context) return context.error();
+    auto store = connect_store(*context);  // (*)
+    if (!store) return store.error();
+    GroupOptions options;
+    options.backend = Backend::gloo;  // the model lies in the host's memory
+    auto group = make_process_group(*context, **store, options);  // (*)
+    if (!group) return group.error();
+    auto sampler = DistributedSampler::make({kSamples, 7}, context->rank.value,
+                                            context->world_size);  // (*)
+    if (!sampler) return sampler.error();
+    Run run{*context, **store, **group, *sampler};
+    if (!folder.empty())
+        if (auto done = run.resume_from(folder); !done) return done;
+    auto reducer = GradientReducer::make(  // (*)
+        **group,
+        {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}});
+    if (!reducer) return reducer.error();
+    auto progress = Progress::from_environment();
+    const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
+    while (run.sampler.position().epoch < epochs) {
+        EpochFigures figures;
+        figures.epoch = run.sampler.position().epoch;
+        figures.world = context->world_size;
+        WeightedMean loss;
+        const auto begun = std::chrono::steady_clock::now();
+        while (true) {
+            run.crash_if_asked();
+            const double at = static_cast<double>(figures.epoch) +
+                              static_cast<double>(run.sampler.position().consumed) / kSamples;
+            const auto batch = run.sampler.next(kBatch);  // (*)
+            if (batch.empty()) break;
+            if (auto done = (*reducer)->zero(); !done) return done;
+            const double squares = backward(run.model, batch, **reducer);
+            for (std::size_t i = 2; i-- > 0;)
+                if (auto done = (*reducer)->ready(i); !done) return done;  // (*)
+            if (auto done = (*reducer)->finish(); !done) return done;      // (*)
+            update(run.model, **reducer, static_cast<float>(rate_at(schedule, at, 1)));
+            loss.add(squares / static_cast<double>(batch.size()),
+                     static_cast<double>(batch.size()));
+            figures.communication +=
+                std::chrono::duration<double>((*reducer)->times().communication).count();
+            figures.waited += std::chrono::duration<double>((*reducer)->times().waited).count();
+            if (++run.step % 8 == 0)
+                if (auto done = run.save(); !done) return done;
+            const auto newest = run.writer ? run.writer->newest() : SnapshotWriter::Newest{};
+            progress.report(run.step, newest.step, newest.duration.count());
+        }
+        figures.seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        run.sampler.next_epoch();
+        auto all = mean_over_ranks(**group, loss);  // (*)
+        if (!all) return all.error();
+        auto validation = validate(run.model, **group);
+        if (!validation) return validation.error();
+        figures.step = run.step;
+        figures.samples = all->weight();
+        figures.loss = all->mean().value_or(0);
+        figures.validation = *validation;
+        if (context->is_first()) {
+            std::printf("%s\n", line_of(figures).c_str());
+            if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(figures) << "\n";
+        }
+    }
+    if (auto done = run.save(); !done) return done;
+    if (run.writer)
+        if (auto done = run.writer->wait(); !done) return done;
+    if (context->is_first())
+        std::printf("w[10]=%.3f b=%.3f checksum=%s\n", static_cast<double>(run.model.w[10]),
+                    static_cast<double>(run.model.b[0]),
+                    checksum_of(std::as_bytes(std::span(run.model.w))).c_str());
+    return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto epochs = argc > 1 ? std::atoll(argv[1]) : 5;
+    auto done = train(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
+    if (done) return 0;
+    std::fprintf(stderr, "linear: %s\n", done.error().sentence().c_str());
+    return report_error(done.error());
+}
