@@ -12,6 +12,7 @@ fi
 for name in $(compgen -e); do
     case $name in SLURM_* | PET_* | TORCHELASTIC_* | RANK | WORLD_SIZE | LOCAL_RANK | MASTER_*) unset "$name" ;; esac
 done
+export PATH=/usr/bin:$PATH # Debian's Python, for which the packages are
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OUT=$work/out
