@@ -72,7 +72,7 @@ int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces
 }
 
 constexpr std::size_t kBlock = std::size_t{8} << 20;
-constexpr std::size_t kLarge = std::size_t{64} << 20;
+constexpr std::size_t kLarge = std::size_t{128} << 20;
 
 // Runs part(first, end) for the two halves of `bytes`, cut at a block, at the same time when that
 // pays. Returns 0 or the first errno.
@@ -163,19 +163,7 @@ Result<PageBuffer> read_pages(const std::string& path) {
     if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
     if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
     PageBuffer buffer;
-    const auto size = static_cast<std::size_t>(info.st_size);
-    // Each thread makes the pages that it reads into.
-    if (auto done = buffer.resize(size, false); !done) return done.error();
-    const int problem = in_halves(size, [&](std::size_t at, std::size_t end) {
-        while (at < end) {
-            const ssize_t got = ::pread(file.get(), buffer.bytes().data() + at,
-                                        std::min(kBlock, end - at), static_cast<off_t>(at));
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) return got < 0 ? errno : EIO;
-            at += static_cast<std::size_t>(got);
-        }
-        return 0;
-    });
+    const int problem = buffer.map(file.get(), static_cast<std::size_t>(info.st_size));
     if (problem) return system_error("cannot read", path, problem);
     return buffer;
 }

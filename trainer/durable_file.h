@@ -24,7 +24,7 @@ Result<void> write_durably(const std::string& path, const std::string& text);
 // be read soon.
 Result<void> write_durably(const std::string& path, const PageBuffer& buffer);
 
-// Reads a whole file, with two threads when it is large.
+// A whole file, see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);
 
 Result<std::vector<std::byte>> read_bytes(const std::string& path);

@@ -1,5 +1,6 @@
 // Memory in whole pages that are there before they are written: the first copy into it is as fast
-// as the tenth, and files can be written from it and read into it without the system's cache.
+// as the tenth, and files can be written from it past the system's cache. Or the pages of a file,
+// without a copy.
 //
 // Movable; one thread at a time.
 #pragma once
@@ -29,9 +30,13 @@ class PageBuffer {
         return *this;
     }
 
-    // At least so many bytes, rounded up to pages; what it held is lost when it grows. `now`: the
-    // pages are made at once, else when they are first touched. Errors: unavailable.
-    Result<void> resize(std::size_t bytes, bool now = true);
+    // At least so many bytes, rounded up to pages; what it held is lost when it grows. Errors:
+    // unavailable.
+    Result<void> resize(std::size_t bytes);
+
+    // The first `bytes` of an open file, private to this process, read already. For files that are
+    // replaced, never changed: one that is cut short later ends the reader. Returns errno.
+    int map(int file, std::size_t bytes);
 
     std::span<std::byte> bytes() { return {data_, bytes_}; }
     std::span<const std::byte> bytes() const { return {data_, bytes_}; }

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""The trainer library beside PyTorch: exec of the launcher to the first all-reduce done on 8 ranks; a snapshot's stall beside memcpy,
+its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load. $BENCH_DISK is a folder on the disk
+(default: the temporary one); $PT_PYTHON a Python with torch; $MB how large a snapshot is (default 512)."""
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import subjects
+from report import Row, collect, main
+from subjects import DDPRUN, PYTHON, command
+from workplace import HERE, finish, folder, start, times
+
+RANKS = 8
+MB = int(os.environ.get("MB", "512"))
+TOOL = os.environ.get("TRAINER_TOOL", str(HERE.parent.parent / "build" / "bin" / "trainer_tool"))
+WORKER = """
+import os, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group('gloo')
+dist.all_reduce(torch.ones(1))
+open(os.path.join(sys.argv[1], 'done.' + os.environ['RANK']), 'w').write('%d\\n' % time.monotonic_ns())
+dist.destroy_process_group()
+"""
+TORCH = """
+import os, sys, time, torch
+path, mb = sys.argv[1], int(sys.argv[2])
+state = {f't{i}': torch.full((mb * 1048576 // 8 // 4,), float(i)) for i in range(8)}
+saves, loads = [], []
+for _ in range(5):
+    begun = time.monotonic()
+    with open(path, 'wb') as file:
+        torch.save(state, file); file.flush(); os.fsync(file.fileno())
+    saves.append(time.monotonic() - begun)
+for _ in range(5):
+    begun = time.monotonic()
+    torch.load(path, weights_only=True)
+    loads.append(time.monotonic() - begun)
+bytes = mb * 1048576
+print('{"save": %f, "load": %f}' % (bytes / sorted(saves)[2] / 1e9, bytes / sorted(loads)[2] / 1e9))
+"""
+
+
+def first_all_reduce(name):
+    import time
+    where = folder()
+    (where / "worker.py").write_text(WORKER)
+    work = [TOOL, "start", where / "done"] if name == "ddprun" else [PYTHON, where / "worker.py", where]
+    begun = time.monotonic_ns()
+    code = finish(start(command(name, RANKS, work), env=dict(os.environ, GLOO_SOCKET_IFNAME="lo")), 120)
+    done = times(where, "done.*")
+    if code or len(done) != RANKS:
+        raise RuntimeError(f"exit code {code}, {len(done)} of {RANKS} ranks done")
+    return (max(done) - begun) / 1e6
+
+
+def on_disk():
+    return tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DISK", "/var/tmp"))
+
+
+def dd_direct(where):
+    """GB/s of dd in 8 MiB blocks past the cache, with an fsync, from memory."""
+    import time
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as source:
+        source.truncate(MB << 20)
+        subprocess.run(["dd", "if=/dev/zero", f"of={source.name}", "bs=8M", f"count={MB // 8}"], check=True, capture_output=True)
+        begun = time.monotonic()
+        subprocess.run(["dd", f"if={source.name}", f"of={where}/dd", "bs=8M", "oflag=direct", "conv=fsync"], check=True, capture_output=True)
+        taken = time.monotonic() - begun
+    os.unlink(f"{where}/dd")
+    return (MB << 20) / taken / 1e9
+
+
+def snapshots(repeats):
+    found = {}
+    for _ in range(repeats):
+        with on_disk() as where:
+            ours = json.loads(subprocess.run([TOOL, "snapshot", where, str(MB)], check=True, capture_output=True).stdout)
+        with on_disk() as where:
+            ours["dd"] = dd_direct(where)
+            code = subprocess.run([PYTHON, "-c", TORCH, Path(where) / "torch.pt", str(MB)], capture_output=True, text=True)
+            torch = json.loads(code.stdout) if code.returncode == 0 else {}
+        for key, value in [*ours.items(), *((f"torch {key}", value) for key, value in torch.items())]:
+            found.setdefault(key, []).append(value)
+    names = {"memcpy": ("stall in memory", "memcpy"), "stall": ("stall in memory", "ddprun"),
+             "stall_first": ("stall in memory, first", "ddprun"), "stall_tenth": ("stall in memory, tenth", "ddprun"),
+             "dd": ("write to disk", "dd oflag=direct"), "background": ("write to disk", "ddprun"),
+             "torch save": ("save and fsync", "torch"), "save": ("save and fsync", "ddprun"),
+             "torch load": ("load", "torch"), "load": ("load, checksums verified", "ddprun")}
+    peers = {"stall in memory": "memcpy", "write to disk": "dd oflag=direct", "save and fsync": "torch", "load": "torch"}
+    return [Row(f"snapshot of {MB} MB, {names[key][0]} (GB/s)", names[key][1], found[key], peers.get(names[key][0], "torch"))
+            for key in names if key in found]
+
+
+def measure(options):
+    if not Path(TOOL).exists():
+        subjects.note(f"no {TOOL}: build the target trainer_tool")
+        return []
+    names = [name for name in ("torchrun", "ddprun") if name in options.subjects]
+    rows = collect(f"first all-reduce done, {RANKS} ranks (ms)", names, options.repeats, first_all_reduce)
+    return rows + snapshots(options.repeats)
+
+
+if __name__ == "__main__":
+    main(measure)

@@ -1,0 +1,115 @@
+// What trainer.py measures of the trainer library; each command prints its figures as one line of
+// JSON.
+//
+//   trainer_tool start FILE            one all-reduce; the last moment goes to FILE.<rank>
+//   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "trainer/process_group.h"
+#include "trainer/snapshot_writer.h"
+
+using namespace ddprun::trainer;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begun) {
+    return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+int start(const std::string& file) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    float value[] = {1};
+    if (!group->all_reduce(buffer_of(std::span<float>(value)))) return 1;
+    std::ofstream(file + "." + std::to_string(context.rank.value))
+        << std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+               .count()
+        << "\n";
+    return value[0] == static_cast<float>(context.world_size) ? 0 : 2;
+}
+
+// Eight tensors, as many bytes in all as asked for.
+std::vector<std::vector<float>> tensors_of(std::size_t bytes) {
+    std::vector<std::vector<float>> values(8);
+    for (std::size_t t = 0; t < values.size(); ++t)
+        values[t].assign(bytes / 8 / sizeof(float), static_cast<float>(t));
+    return values;
+}
+
+int snapshot(const std::string& folder, std::size_t bytes) {
+    const auto values = tensors_of(bytes);
+    std::vector<TensorView> views;
+    for (std::size_t t = 0; t < values.size(); ++t)
+        views.push_back(tensor_view("t" + std::to_string(t), {values[t].size()},
+                                    std::span<const float>(values[t])));
+    const double gigabytes = static_cast<double>(bytes) / 1e9;
+    PageBuffer target;
+    if (!target.resize(bytes)) return 1;
+    std::vector<double> copies, stalls, writes, loads;
+    Context context;
+    auto store = connect_store(context).value();
+    WriterOptions options;
+    auto open = [&] { return std::move(*SnapshotFolder::open(context, folder, 2, {})); };
+    auto writer = SnapshotWriter::make(context, *store, open(), options).value();
+    writer->prepare(views);
+    if (!writer->wait()) return 2;
+    for (int step = 0; step < 10; ++step) {
+        // In turn with the snapshots, so that both find the machine's caches alike.
+        const auto copied = Clock::now();
+        std::byte* to = target.bytes().data();
+        for (const auto& view : views) {
+            std::memcpy(to, view.data.data(), view.data.size());
+            to += view.data.size();
+        }
+        copies.push_back(seconds_since(copied));
+        const auto begun = Clock::now();
+        if (!writer->save(step, views, {})) return 3;
+        stalls.push_back(seconds_since(begun));
+        if (!writer->wait()) return 4;
+        writes.push_back(seconds_since(begun) - stalls.back());
+    }
+    for (int i = 0; i < 5; ++i) {
+        auto reader = open();
+        const auto begun = Clock::now();
+        auto loaded = reader.load(SnapshotName{9, context.generation});
+        if (!loaded) return 5;
+        loads.push_back(seconds_since(begun));
+    }
+    std::printf(
+        "{\"memcpy\": %.3f, \"stall\": %.3f, \"stall_first\": %.3f, \"stall_tenth\": %.3f, "
+        "\"background\": %.3f, \"save\": %.3f, \"load\": %.3f}\n",
+        gigabytes / median(copies), gigabytes / median(stalls), gigabytes / stalls.front(),
+        gigabytes / stalls.back(), gigabytes / median(writes),
+        gigabytes / (median(stalls) + median(writes)), gigabytes / median(loads));
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string command = argc > 2 ? argv[1] : "";
+    if (command == "start") return start(argv[2]);
+    if (command == "snapshot" && argc > 3)
+        return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
+    std::fprintf(stderr, "trainer_tool start FILE | snapshot FOLDER MB\n");
+    return 64;
+}
