@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "examples/training.h"
+#include "trainer/error_file.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;
@@ -16,7 +17,7 @@ std::atomic<bool> stop_asked{false};  // a signal handler can reach nothing else
 
 int failed(const Error& error) {
     std::fprintf(stderr, "train: %s\n", error.sentence().c_str());
-    return error.code() == ErrorCode::usage ? 2 : 1;
+    return report_error(error);
 }
 
 Result<std::unique_ptr<example::Mlp>> make_mlp(const ProcessGroup& group,

@@ -23,6 +23,8 @@ struct TrainOptions {
     std::int64_t snapshot_every = 20;
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
+    std::int64_t validate_every = 0;  // 0: never
+    std::string metrics;              // JSON lines; empty: none
     std::int64_t step_time_ms = 0;
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;

@@ -7,7 +7,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
+
+#include "trainer/agreement.h"
 
 namespace example {
 
@@ -61,10 +64,12 @@ Result<void> Training::begin() {
             std::fprintf(stderr, "train: warning: %s\n", text.c_str());
         });
     if (!folder) return folder.error();
-    folder_ = std::move(*folder);
     auto snapshot =
-        resume(p_.context, p_.store, *folder_, std::chrono::seconds(p_.options.timeout_s));
+        resume(p_.context, p_.store, *folder, std::chrono::seconds(p_.options.timeout_s));
     if (!snapshot) return snapshot.error();
+    auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder));
+    if (!writer) return writer.error();
+    writer_ = std::move(*writer);
     return *snapshot ? restore(**snapshot) : Result<void>();
 }
 
@@ -95,19 +100,70 @@ Result<void> Training::restore(const Snapshot& snapshot) {
 Result<Training::End> Training::run() {
     logged_at_ = seconds_now();
     logged_step_ = step_;
-    p_.progress.report(step_, saved_);
+    validated_at_ = logged_at_;
+    report();
     while (step_ < p_.options.steps) {
         crash_if_asked();
         auto stop = step();
         if (!stop) return stop.error();
         const bool last = *stop || step_ == p_.options.steps;
-        if (folder_ && (last || step_ % p_.options.snapshot_every == 0)) {
+        if (writer_ && (last || step_ % p_.options.snapshot_every == 0)) {
             if (auto done = save(); !done) return done.error();
         }
-        p_.progress.report(step_, saved_);
+        if (p_.options.validate_every && (last || step_ % p_.options.validate_every == 0)) {
+            if (auto done = validate(); !done) return done.error();
+        }
+        // The last one must be on disk before the process ends.
+        if (writer_ && last) {
+            if (auto done = writer_->wait(); !done) return done.error();
+        }
+        report();
         if (*stop) return End::stopped;
     }
     return End::done;
+}
+
+void Training::report() {
+    const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
+    const bool own = newest.step >= 0;
+    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+}
+
+// Each rank takes its part of the first samples; the mean is exact however they divide.
+Result<void> Training::validate() {
+    const Batch all = p_.data.head(1024);
+    const auto inputs = static_cast<std::size_t>(p_.data.inputs());
+    const auto world = static_cast<std::size_t>(p_.context.world_size);
+    Batch mine;
+    for (auto i = static_cast<std::size_t>(p_.context.rank.value); i < all.y.size(); i += world) {
+        mine.x.insert(mine.x.end(), &all.x[i * inputs], &all.x[i * inputs] + inputs);
+        mine.y.push_back(all.y[i]);
+    }
+    WeightedMean mean;
+    if (!mine.y.empty()) {
+        if (auto done = p_.mlp.compute(mine.x, mine.y, 0); !done) return done;
+        auto tail = p_.mlp.tail();
+        if (!tail) return tail.error();
+        mean.add(static_cast<double>(tail->loss), static_cast<double>(mine.y.size()));
+    }
+    auto agreed = mean_over_ranks(p_.group, mean);
+    if (!agreed) return agreed.error();
+    const double now = seconds_now();
+    figures_.validation = agreed->mean();
+    figures_.step = step_;
+    figures_.world = p_.context.world_size;
+    figures_.seconds = now - validated_at_;
+    if (p_.context.is_first()) {
+        std::printf("%s\n", line_of(figures_).c_str());
+        std::fflush(stdout);
+        if (!p_.options.metrics.empty())
+            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+    }
+    const std::int64_t next = figures_.epoch + 1;
+    figures_ = {};
+    figures_.epoch = next;
+    validated_at_ = now;
+    return {};
 }
 
 // The wish to stop travels with the gradients, so that all ranks stop after the same step.
@@ -118,41 +174,44 @@ Result<bool> Training::step() {
     const Batch batch = p_.data.batch(consumed_, p_.options.batch, p_.context.rank.value, world);
     if (auto done = p_.mlp.compute(batch.x, batch.y, p_.stop_asked ? 1.0f : 0.0f); !done)
         return done.error();
+    const double begun = seconds_now();
     if (auto done = p_.group.all_reduce(p_.mlp.gradients(), ReduceOp::avg); !done)
         return done.error();
+    const double waited = seconds_now() - begun;
+    figures_.communication += waited;
+    figures_.waited += waited;
     auto tail = p_.mlp.tail();
     if (!tail) return tail.error();
     if (auto done = p_.mlp.update(p_.options.rate, p_.options.momentum); !done) return done.error();
     ++step_;
     consumed_ += static_cast<std::int64_t>(p_.options.batch) * world;
+    figures_.samples += static_cast<double>(p_.options.batch) * world;
+    figures_.loss = static_cast<double>(tail->loss);
     log_step(tail->loss);
     return tail->flag > 0;
 }
 
-// Rank 0 writes for all; the others go on, and wait for it in the next all-reduce.
+// Every rank writes its share while the next steps go on.
 Result<void> Training::save() {
-    if (p_.context.is_first()) {
-        auto parameters = p_.mlp.parameters();
-        if (!parameters) return parameters.error();
-        auto momentum = p_.mlp.momentum();
-        if (!momentum) return momentum.error();
-        const std::vector<std::uint64_t> shape{parameters->size()};
-        auto done = folder_->save(
-            step_,
-            {tensor_view("parameters", shape, std::span<const float>(*parameters)),
-             tensor_view("momentum", shape, std::span<const float>(*momentum))},
-            {{"consumed", std::to_string(consumed_)}, {"seed", std::to_string(p_.options.seed)}});
-        if (!done) return done;
-        saved_ = step_;
-    }
-    return {};
+    auto parameters = p_.mlp.parameters();
+    if (!parameters) return parameters.error();
+    auto momentum = p_.mlp.momentum();
+    if (!momentum) return momentum.error();
+    const std::vector<std::uint64_t> shape{parameters->size()};
+    return writer_->save(
+        step_,
+        {tensor_view("parameters", shape, std::span<const float>(*parameters)),
+         tensor_view("momentum", shape, std::span<const float>(*momentum))},
+        {{"consumed", std::to_string(consumed_)}, {"seed", std::to_string(p_.options.seed)}});
 }
 
-void Training::crash_if_asked() const {
+void Training::crash_if_asked() {
     if (p_.context.generation.value != 0 || step_ != p_.options.crash_at_step ||
         p_.context.rank.value != p_.options.crash_rank) {
         return;
     }
+    // So that it is known from which snapshot the next generation resumes.
+    if (writer_) (void)writer_->wait();
     std::fprintf(stderr, "train: rank %d crashes on purpose before step %lld\n",
                  p_.context.rank.value, static_cast<long long>(step_));
     if (p_.options.crash_exit >= 0) _exit(p_.options.crash_exit);

@@ -118,5 +118,36 @@ TEST(Train, ReadsData) {
     EXPECT_THAT(test::read_all(folder.path() / "b" / "0"), HasSubstr("bad.csv:2: not a row"));
 }
 
+// The validation of three ranks is that of one with the same parameters, and is written as JSON.
+TEST(Train, ValidatesOverRanks) {
+    test::TemporaryFolder folder;
+    for (int world : {1, 3}) {
+        const fs::path metrics = folder.path() / (std::to_string(world) + ".jsonl");
+        const auto command = train({"--lr=0", "--validate-every=30", "--metrics", metrics});
+        EXPECT_EQ(run_program(world, 0, command, folder.path() / std::to_string(world)),
+                  Ends(static_cast<std::size_t>(world), 0));
+    }
+    auto validation = [&](const char* name) {
+        const std::string text = last_line(folder.path() / name);
+        const auto at = text.find("\"validation\":");
+        return at == std::string::npos ? -1 : std::atof(text.c_str() + at + 13);
+    };
+    EXPECT_GT(validation("1.jsonl"), 0);
+    EXPECT_NEAR(validation("3.jsonl"), validation("1.jsonl"), 1e-6);
+}
+
+// A failure leaves the worker's own account where the launcher looks for it.
+TEST(Train, LeavesAnErrorFile) {
+    test::TemporaryFolder folder;
+    const fs::path account = folder.path() / "error.json";
+    ASSERT_EQ(setenv("TORCHELASTIC_ERROR_FILE", account.c_str(), 1), 0);
+    EXPECT_EQ(run_program(1, 0, {DDPRUN_TRAIN, "--data", "nowhere.csv"}, folder.path() / "o"),
+              Ends({1}));
+    unsetenv("TORCHELASTIC_ERROR_FILE");
+    EXPECT_THAT(test::read_all(account),
+                testing::AllOf(HasSubstr("\"message\":{\"message\":\"not_found: "),
+                               HasSubstr("nowhere.csv"), HasSubstr("\"timestamp\"")));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer
