@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are GPUs
+# (one is enough), and `train` on them, with a crash and a resume that end with the same bits. Prints the GPU's name with
+# each result. Exit 77: no GPU here.
+#
+#   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${1:-build}
+
+gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null) || gpus=""
+[[ -n $gpus ]] || { echo "no NVIDIA GPU here; not run"; exit 77; }
+count=$(wc -l <<<"$gpus")
+name=$(head -n 1 <<<"$gpus")
+echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
+
+[[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
+cmake --build "$build" --target ddprun train trainer_nccl_test
+
+DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
+echo "$name: collectives: passed"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# One algorithm and one channel: only then are sums the same bits in each run.
+export NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MIN_CTAS=1 NCCL_MAX_CTAS=1
+job() {
+    local log=$1; shift
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/train" --backend nccl \
+        --steps 200 --snapshot-every 50 --snapshot-dir "$work/$log" "$@" >"$work/$log.log" 2>&1 ||
+        { cat "$work/$log.log"; exit 1; }
+    grep -o 'checksum=[^ ]*' "$work/$log.log" | tail -n 1
+}
+calm=$(job calm)
+crashed=$(job crashed --crash-at-step 130)
+[[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
+echo "$name: train, a crash and a resume: $calm, bit-equal"
