@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The trainer library beside PyTorch: exec of the launcher to the first all-reduce done on 8 ranks; a snapshot's stall beside memcpy,
-its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load. $BENCH_DISK is a folder on the disk
+its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load;
+what overlap of backward and communication gains between two namespaces at 1 Gbit/s. $BENCH_DISK is a folder on the disk
 (default: the temporary one); $PT_PYTHON a Python with torch; $MB how large a snapshot is (default 512)."""
 import json
 import os
@@ -41,6 +42,87 @@ for _ in range(5):
 bytes = mb * 1048576
 print('{"save": %f, "load": %f}' % (bytes / sorted(saves)[2] / 1e9, bytes / sorted(loads)[2] / 1e9))
 """
+
+OVERLAP = """
+import json, sys, time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, weight):
+        context.save_for_backward(weight)
+        return x + 0
+    @staticmethod
+    def backward(context, grad):
+        begun = time.monotonic()
+        while time.monotonic() - begun < 0.0125: pass
+        return grad, torch.zeros_like(context.saved_tensors[0])
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ParameterList(torch.zeros(409600) for _ in range(8))
+    def forward(self, x):
+        for weight in self.layers: x = Layer.apply(x, weight)
+        return x
+dist.init_process_group('gloo')
+found = {}
+for name, cap in (('overlapped', 3), ('late', 1000)):
+    model = DistributedDataParallel(Model(), bucket_cap_mb=cap, gradient_as_bucket_view=True)
+    steps = []
+    for _ in range(15):
+        loss = model(torch.ones(1, requires_grad=True)).sum()
+        dist.barrier()
+        begun = time.monotonic()
+        loss.backward()
+        steps.append(1000 * (time.monotonic() - begun))
+        model.zero_grad()
+    found[name] = sorted(steps)[7]
+if dist.get_rank() == 0: open(sys.argv[1], 'w').write(json.dumps(found))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+class Link:
+    """Two network namespaces with a link of 1 Gbit/s between them."""
+
+    def __enter__(self):
+        self.names = [f"bench{os.getpid()}{end}" for end in "ab"]
+        for name in self.names:
+            self.ip("netns", "add", name)
+        self.ip("link", "add", "end", "netns", self.names[0], "type", "veth", "peer", "name", "end", "netns", self.names[1])
+        for number, name in enumerate(self.names, 1):
+            self.ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "end")
+            self.ip("-n", name, "link", "set", "end", "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+            subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "end", "root", "tbf", "rate", "1gbit", "burst", "128kb",
+                            "latency", "50ms"], check=True)
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name])
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+
+def gain_of_overlap(name):
+    """Per cent of a step that overlap saves, of two ranks whose communication takes about as long as their backward."""
+    where = folder()
+    (where / "worker.py").write_text(OVERLAP)
+    work = [TOOL, "overlap", where / "figures"] if name == "ddprun" else [PYTHON, where / "worker.py", where / "figures"]
+    launcher = DDPRUN if name == "ddprun" else subjects.TORCHRUN
+    with Link() as link:
+        running = [start(["ip", "netns", "exec", end, launcher, "--nnodes=2", "--nproc-per-node=1", f"--node-rank={number}", f"--local-addr=10.77.0.{number + 1}",
+                          "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:29555", "--rdzv-id=bench", *work],
+                         env=dict(os.environ, GLOO_SOCKET_IFNAME="end")) for number, end in enumerate(link.names)]
+        codes = [finish(one, 90) for one in running]
+    if any(codes):
+        raise RuntimeError(f"exit codes {codes}")
+    found = json.loads((where / "figures").read_text())
+    return {"(ms a step)": found["overlapped"], "late (ms a step)": found["late"],
+            "gain (%)": 100 * (1 - found["overlapped"] / found["late"])}
 
 
 def first_all_reduce(name):
@@ -100,6 +182,7 @@ def measure(options):
         return []
     names = [name for name in ("torchrun", "ddprun") if name in options.subjects]
     rows = collect(f"first all-reduce done, {RANKS} ranks (ms)", names, options.repeats, first_all_reduce)
+    rows += collect("overlap at 1 Gbit/s", names, options.repeats, gain_of_overlap)
     return rows + snapshots(options.repeats)
 
 

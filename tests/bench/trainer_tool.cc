@@ -2,6 +2,8 @@
 // JSON.
 //
 //   trainer_tool start FILE            one all-reduce; the last moment goes to FILE.<rank>
+//   trainer_tool overlap FILE          eight layers of 12.5 ms and 1.6 MB each, with overlap and
+//                                      without; rank 0's figures go to FILE
 //   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 #include <fstream>
 #include <vector>
 
-#include "trainer/process_group.h"
+#include "trainer/gradient_reducer.h"
 #include "trainer/snapshot_writer.h"
 
 using namespace ddprun::trainer;
@@ -103,13 +105,55 @@ int snapshot(const std::string& folder, std::size_t bytes) {
     return 0;
 }
 
+// Milliseconds a step: a backward of eight layers that only takes time, reduced as each is ready or
+// all at its end.
+int overlap(const std::string& file) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    std::vector<std::vector<float>> layers(8, std::vector<float>(409'600));
+    std::vector<NamedBuffer> parameters;
+    for (auto& layer : layers)
+        parameters.push_back(
+            {"layer" + std::to_string(parameters.size()), buffer_of(std::span(layer))});
+    ReducerOptions sizes;
+    sizes.bucket_bytes = std::size_t{3} << 20;
+    auto reducer = GradientReducer::make(*group, parameters, sizes).value();
+    double figures[2];
+    for (bool late : {false, true}) {
+        std::vector<double> steps;
+        for (int step = 0; step < 15; ++step) {
+            if (!group->barrier()) return 1;
+            const auto begun = Clock::now();
+            for (std::size_t i = layers.size(); i-- > 0;) {
+                const auto layer = Clock::now();
+                while (seconds_since(layer) < 0.0125) {
+                }
+                if (!late && !reducer->ready(i)) return 2;
+            }
+            for (std::size_t i = layers.size(); late && i-- > 0;)
+                if (!reducer->ready(i)) return 3;
+            if (!reducer->finish()) return 4;
+            steps.push_back(1000 * seconds_since(begun));
+        }
+        figures[late] = median(steps);
+    }
+    if (context.is_first())
+        std::ofstream(file) << "{\"overlapped\": " << figures[0] << ", \"late\": " << figures[1]
+                            << "}\n";
+    return group->barrier() ? 0 : 5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string command = argc > 2 ? argv[1] : "";
     if (command == "start") return start(argv[2]);
+    if (command == "overlap") return overlap(argv[2]);
     if (command == "snapshot" && argc > 3)
         return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
-    std::fprintf(stderr, "trainer_tool start FILE | snapshot FOLDER MB\n");
+    std::fprintf(stderr, "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB\n");
     return 64;
 }
