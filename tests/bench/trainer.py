@@ -111,12 +111,17 @@ def gain_of_overlap(name):
     """Per cent of a step that overlap saves, of two ranks whose communication takes about as long as their backward."""
     where = folder()
     (where / "worker.py").write_text(OVERLAP)
-    work = [TOOL, "overlap", where / "figures"] if name == "ddprun" else [PYTHON, where / "worker.py", where / "figures"]
-    launcher = DDPRUN if name == "ddprun" else subjects.TORCHRUN
+    agents = [DDPRUN, "--nnodes=2", "--nproc-per-node=1", "--rdzv-endpoint=10.77.0.1:29555", "--rdzv-id=bench",
+              TOOL, "overlap", where / "figures"]
+    # Without torchrun: its rendezvous would ask a name server that these namespaces do not reach.
+    alone = [PYTHON, where / "worker.py", where / "figures"]
     with Link() as link:
-        running = [start(["ip", "netns", "exec", end, launcher, "--nnodes=2", "--nproc-per-node=1", f"--node-rank={number}", f"--local-addr=10.77.0.{number + 1}",
-                          "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:29555", "--rdzv-id=bench", *work],
-                         env=dict(os.environ, GLOO_SOCKET_IFNAME="end")) for number, end in enumerate(link.names)]
+        running = []
+        for rank, end in enumerate(link.names):
+            env = dict(os.environ, GLOO_SOCKET_IFNAME="end")
+            if name != "ddprun":
+                env |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29556"}
+            running.append(start(["ip", "netns", "exec", end, *(agents if name == "ddprun" else alone)], env=env))
         codes = [finish(one, 90) for one in running]
     if any(codes):
         raise RuntimeError(f"exit codes {codes}")
