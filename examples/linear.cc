@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "examples/random.h"
@@ -50,13 +51,15 @@ struct Model {
     std::vector<TensorView> tensors() const {
         return {tensor_view("w", {1, kInputs}, std::span(w)), tensor_view("b", {1}, std::span(b))};
     }
-    void restore(const Snapshot& snapshot) {
+    Result<void> restore(const Snapshot& snapshot) {
         for (auto* values : {&w, &b}) {
             const auto* saved = snapshot.content.find(values == &w ? "w" : "b");
-            DDPRUN_CHECK(saved && saved->data.size() == values->size() * sizeof(float),
-                         "the snapshot is another program's");
+            if (!saved || saved->data.size() != values->size() * sizeof(float))
+                return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() +
+                                                   " is another program's; use another folder");
             std::memcpy(values->data(), saved->data.data(), saved->data.size());
         }
+        return {};
     }
 };
 
@@ -114,13 +117,14 @@ struct Run {
         writer = std::move(*made);
         if (!*snapshot) return {};
         const auto& manifest = (*snapshot)->manifest;
-        model.restore(**snapshot);
+        if (auto done = model.restore(**snapshot); !done) return done;
         step = manifest.name.step;
         if (context.is_first())
             std::printf("resumed from %s at step %lld\n", manifest.name.stem().c_str(),
                         static_cast<long long>(step));
         auto number = [&](const char* key) {
-            return std::atoll(manifest.metadata.at(key).c_str());
+            auto it = manifest.metadata.find(key);
+            return it == manifest.metadata.end() ? -1LL : std::atoll(it->second.c_str());
         };
         return sampler.resume({number("epoch"), number("consumed")});  // (*)
     }
@@ -140,7 +144,83 @@ struct Run {
     }
 };
 
-Result<void> train(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
+// One step; its loss goes into `loss`, its times into `figures`.
+Result<void> take_step(Run& run, GradientReducer& reducer, const std::vector<std::int64_t>& batch,
+                       float rate, WeightedMean& loss, EpochFigures& figures) {
+    if (auto done = reducer.zero(); !done) return done;
+    const double squares = backward(run.model, batch, reducer);
+    for (std::size_t i = 2; i-- > 0;)
+        if (auto done = reducer.ready(i); !done) return done;  // (*)
+    if (auto done = reducer.finish(); !done) return done;      // (*)
+    update(run.model, reducer, rate);
+    const auto samples = static_cast<double>(batch.size());
+    loss.add(squares / samples, samples);
+    figures.communication += std::chrono::duration<double>(reducer.times().communication).count();
+    figures.waited += std::chrono::duration<double>(reducer.times().waited).count();
+    return {};
+}
+
+// What is left of the epoch in which the run stands, and its figures.
+Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Schedule& schedule,
+                                 Progress& progress) {
+    EpochFigures figures;
+    figures.epoch = run.sampler.position().epoch;
+    figures.world = run.context.world_size;
+    WeightedMean loss;
+    const auto begun = std::chrono::steady_clock::now();
+    while (true) {
+        run.crash_if_asked();
+        const double at = static_cast<double>(figures.epoch) +
+                          static_cast<double>(run.sampler.position().consumed) / kSamples;
+        const auto batch = run.sampler.next(kBatch);  // (*)
+        if (batch.empty()) break;
+        const auto rate = static_cast<float>(rate_at(schedule, at, 1));
+        auto done = take_step(run, reducer, batch, rate, loss, figures);
+        if (!done) return done.error();
+        if (++run.step % 8 == 0)
+            if (done = run.save(); !done) return done.error();
+        const auto newest = run.writer ? run.writer->newest() : SnapshotWriter::Newest{};
+        progress.report(run.step, newest.step, newest.duration.count());
+    }
+    figures.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    run.sampler.next_epoch();
+    auto all = mean_over_ranks(run.group, loss);  // (*)
+    if (!all) return all.error();
+    auto validation = validate(run.model, run.group);
+    if (!validation) return validation.error();
+    figures.step = run.step;
+    figures.samples = all->weight();
+    figures.loss = all->mean().value_or(0);
+    figures.validation = *validation;
+    return figures;
+}
+
+Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
+    auto reducer = GradientReducer::make(
+        run.group,  // (*)
+        {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}});
+    if (!reducer) return reducer.error();
+    auto progress = Progress::from_environment();
+    const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
+    while (run.sampler.position().epoch < epochs) {
+        auto figures = train_epoch(run, **reducer, schedule, progress);
+        if (!figures) return figures.error();
+        if (!run.context.is_first()) continue;
+        std::printf("%s\n", line_of(*figures).c_str());
+        if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(*figures) << "\n";
+    }
+    if (auto done = run.save(); !done) return done;
+    if (run.writer)
+        if (auto done = run.writer->wait(); !done) return done;
+    if (run.context.is_first())
+        std::printf("w[10]=%.3f b=%.3f checksum=%s\n", static_cast<double>(run.model.w[10]),
+                    static_cast<double>(run.model.b[0]),
+                    checksum_of(std::as_bytes(std::span(run.model.w))).c_str());
+    return {};
+}
+
+Result<void> start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
     auto context = Context::from_environment();  // (*)
     if (!context) return context.error();
     auto store = connect_store(*context);  // (*)
@@ -155,71 +235,14 @@ Result<void> train(std::int64_t epochs, const std::string& folder, const std::st
     Run run{*context, **store, **group, *sampler};
     if (!folder.empty())
         if (auto done = run.resume_from(folder); !done) return done;
-    auto reducer = GradientReducer::make(  // (*)
-        **group,
-        {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}});
-    if (!reducer) return reducer.error();
-    auto progress = Progress::from_environment();
-    const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
-    while (run.sampler.position().epoch < epochs) {
-        EpochFigures figures;
-        figures.epoch = run.sampler.position().epoch;
-        figures.world = context->world_size;
-        WeightedMean loss;
-        const auto begun = std::chrono::steady_clock::now();
-        while (true) {
-            run.crash_if_asked();
-            const double at = static_cast<double>(figures.epoch) +
-                              static_cast<double>(run.sampler.position().consumed) / kSamples;
-            const auto batch = run.sampler.next(kBatch);  // (*)
-            if (batch.empty()) break;
-            if (auto done = (*reducer)->zero(); !done) return done;
-            const double squares = backward(run.model, batch, **reducer);
-            for (std::size_t i = 2; i-- > 0;)
-                if (auto done = (*reducer)->ready(i); !done) return done;  // (*)
-            if (auto done = (*reducer)->finish(); !done) return done;      // (*)
-            update(run.model, **reducer, static_cast<float>(rate_at(schedule, at, 1)));
-            loss.add(squares / static_cast<double>(batch.size()),
-                     static_cast<double>(batch.size()));
-            figures.communication +=
-                std::chrono::duration<double>((*reducer)->times().communication).count();
-            figures.waited += std::chrono::duration<double>((*reducer)->times().waited).count();
-            if (++run.step % 8 == 0)
-                if (auto done = run.save(); !done) return done;
-            const auto newest = run.writer ? run.writer->newest() : SnapshotWriter::Newest{};
-            progress.report(run.step, newest.step, newest.duration.count());
-        }
-        figures.seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-        run.sampler.next_epoch();
-        auto all = mean_over_ranks(**group, loss);  // (*)
-        if (!all) return all.error();
-        auto validation = validate(run.model, **group);
-        if (!validation) return validation.error();
-        figures.step = run.step;
-        figures.samples = all->weight();
-        figures.loss = all->mean().value_or(0);
-        figures.validation = *validation;
-        if (context->is_first()) {
-            std::printf("%s\n", line_of(figures).c_str());
-            if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(figures) << "\n";
-        }
-    }
-    if (auto done = run.save(); !done) return done;
-    if (run.writer)
-        if (auto done = run.writer->wait(); !done) return done;
-    if (context->is_first())
-        std::printf("w[10]=%.3f b=%.3f checksum=%s\n", static_cast<double>(run.model.w[10]),
-                    static_cast<double>(run.model.b[0]),
-                    checksum_of(std::as_bytes(std::span(run.model.w))).c_str());
-    return {};
+    return train(run, epochs, metrics);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const auto epochs = argc > 1 ? std::atoll(argv[1]) : 5;
-    auto done = train(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
+    auto done = start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
     if (done) return 0;
     std::fprintf(stderr, "linear: %s\n", done.error().sentence().c_str());
     return report_error(done.error());
