@@ -130,8 +130,8 @@ void plan_ledger(Plan& plan, const Options& options, const std::optional<Allocat
         plan.lead != Lead::no)  // it is the leader's
         plan.warnings.push_back(
             "the loss of the leader's node will end the job, and its history with it, since the "
-            "ledger is in "
-            "memory; --ledger=directory:PATH keeps the history");
+            "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, "
+            "another node takes over");
 }
 
 void plan_times(Plan& plan, const Options& options, bool in_step) {
