@@ -69,9 +69,10 @@ count_is() {
     done
     ((count == $2))
 }
-nothing_left() { [[ -z $(marked) && -z $(ls -A "$TMPDIR") ]]; }
+in_tmpdir() { ls -A --ignore='torchelastic_*' "$TMPDIR"; } # stock torchrun leaves its own
+nothing_left() { [[ -z $(marked) && -z $(in_tmpdir) ]]; }
 expect_nothing_left() { # within so many seconds (2)
-    wait_until "${1:-2}" nothing_left || fail "left: $(ls -A "$TMPDIR") $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
+    wait_until "${1:-2}" nothing_left || fail "left: $(in_tmpdir) $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
 }
 
 # Whether a run under timeout ended by itself; 137 may be a worker's code too: seconds, when it began.
