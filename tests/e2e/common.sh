@@ -69,7 +69,7 @@ count_is() {
     done
     ((count == $2))
 }
-in_tmpdir() { ls -A --ignore='torchelastic_*' "$TMPDIR"; } # stock torchrun leaves its own
+in_tmpdir() { compgen -G "$TMPDIR/ddprun*" || true; } # ours: torch leaves folders of its own
 nothing_left() { [[ -z $(marked) && -z $(in_tmpdir) ]]; }
 expect_nothing_left() { # within so many seconds (2)
     wait_until "${1:-2}" nothing_left || fail "left: $(in_tmpdir) $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
