@@ -1,7 +1,6 @@
 #include "agent/hardware.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -11,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
-#include <set>
 
 namespace ddprun::agent {
 
@@ -21,38 +18,6 @@ std::string short_host_name() {
     if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
     const std::string full = name;
     return full.substr(0, full.find('.'));
-}
-
-int gpu_count() {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    return visible != nullptr ? count_visible_devices(visible) : count_driver_gpus();
-}
-
-int count_visible_devices(const std::string& list) {
-    std::set<std::string> seen;
-    for (std::size_t at = 0; at <= list.size();) {
-        const std::size_t end = std::min(list.find(',', at), list.size());
-        std::string id = list.substr(at, end - at);
-        id.erase(0, id.find_first_not_of(" \t"));
-        id.erase(id.find_last_not_of(" \t") + 1);
-        const bool number = !id.empty() && id.find_first_not_of("0123456789") == id.npos;
-        const bool named = id.starts_with("GPU-") || id.starts_with("MIG-");
-        // CUDA takes what stands before the first entry that is no device (such as -1), and nothing
-        // at all of a list that names one twice.
-        if (!number && !named) break;
-        if (!seen.insert(id).second) return 0;
-        at = end + 1;
-    }
-    return static_cast<int>(seen.size());
-}
-
-int count_driver_gpus(const std::string& folder) {
-    DIR* dir = ::opendir(folder.c_str());
-    if (dir == nullptr) return 0;
-    int count = 0;
-    while (const dirent* entry = ::readdir(dir)) count += entry->d_name[0] != '.' ? 1 : 0;
-    ::closedir(dir);
-    return count;
 }
 
 std::vector<int> allowed_cpus() {

@@ -1,6 +1,5 @@
 #include "agent/runner.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <boost/asio/post.hpp>
@@ -46,6 +45,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       folder_(config_.log_dir, config_.machine.run_id),
+      master_port_(config_.one_node),
       link_(make_link([this](Event event) {
           const bool up = std::holds_alternative<LinkUp>(event);
           post(std::move(event));
@@ -116,10 +116,10 @@ void Runner::arm() {
 void Runner::perform(Effect& effect) {
     std::visit(
         Overload{[&](const Connect& e) { link_->connect(e); },
+                 [&](SendMessage& e) { send(e.message); },
                  [&](const Lead& e) { service_.lead(e.self); },
                  [&](const LeaderHeard& e) { service_.heard(e.leader); },
                  [&](const CheckLedger& e) { check_ledger(e); },
-                 [&](const SendMessage& e) { link_->send(e.message); },
                  [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
                  [&](const OpenStore& e) { open_store(e.assignment); },
                  [&](const CloseStore&) { store_.reset(); },
@@ -138,8 +138,17 @@ void Runner::perform(Effect& effect) {
         effect);
 }
 
-// The listening socket stays ours over all generations, and its port with it; each store gets a
-// duplicate and begins empty.
+// The machine knows nothing of ports: each Join offers the one that the next generation would have.
+void Runner::send(rendezvous::ToLeader& message) {
+    if (auto* join = std::get_if<rendezvous::Join>(&message)) {
+        const auto port = master_port_.offer();
+        if (port) join->offer.store_port = *port;
+        if (!port) warn(port.error().sentence());
+    }
+    link_->send(message);
+}
+
+// Each generation's store has a port of its own and begins empty.
 void Runner::open_store(const rendezvous::Assignment& assignment) {
     store::ServerOptions options;
     options.allowed = allowed_addresses(assignment);
@@ -156,19 +165,52 @@ void Runner::open_store(const rendezvous::Assignment& assignment) {
     options.on_contact = [this, on_loop, generation = assignment.generation] {
         on_loop([this, generation] { post(StoreContact{generation}); });
     };
-    auto store = store::StoreThread::start(
-        ::fcntl(config_.store_listener.get(), F_DUPFD_CLOEXEC, 3), std::move(options));
+    UniqueFd listener = master_port_.take(assignment.master().store_port);
+    if (listener.get() < 0)
+        return warn("the workers' store cannot be started: port " +
+                    std::to_string(assignment.master().store_port) + " is not held");
+    auto store = store::StoreThread::start(listener.release(), std::move(options));
     if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
     store_ = std::move(*store);
 }
 
 void Runner::spawn(const rendezvous::Assignment& assignment) {
+    if (config_.serve_timers) serve_timers(assignment.generation);
     workers_ = std::make_unique<WorkerSet>(
         loop_, config_.workers, keeper_, out_, err_, folder_,
         [this](Event event) { post(std::move(event)); },
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(assignment);
     bequeath_folder();
+}
+
+// A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
+// named, or among the files of the generation.
+void Runner::serve_timers(Generation generation) {
+    constexpr const char* kVariable = "TORCHELASTIC_TIMER_FILE";
+    timers_.reset();
+    std::string path = config_.timer_file;
+    if (path.empty()) {
+        const auto folder = folder_.of(generation, 0);
+        if (!folder) return warn(folder.error().sentence());
+        path = *folder + "/timer";
+    }
+    auto opened = TimerFifo::open(
+        loop_, path, [this](const TimerRequest& request) { timer_expired(request); },
+        [this](const std::string& sentence) { warn(sentence); });
+    if (!opened) return warn(opened.error().sentence());
+    timers_ = std::move(*opened);
+    config_.workers.environment[kVariable] = timers_->path();
+}
+
+// torchrun ends with the worker; here its end is a failure like any other.
+void Runner::timer_expired(const TimerRequest& request) {
+    if (request.signal <= 0) return;
+    if (!workers_ || !workers_->signal_one(request.pid, request.signal))
+        return warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
+                    " has expired, but this is no worker of ours");
+    warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
+         " has expired; it is sent signal " + std::to_string(request.signal));
 }
 
 void Runner::check_ledger(const CheckLedger& check) {

@@ -14,6 +14,8 @@
 
 #include "agent/link.h"
 #include "agent/machine.h"
+#include "agent/master_port.h"
+#include "agent/timer_fifo.h"
 #include "agent/unique_fd.h"
 #include "agent/worker_set.h"
 #include "rendezvous/store/store_thread.h"
@@ -25,12 +27,14 @@ class Runner {
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
-        std::string log_dir;                      // empty: workers' files lie in a temporary folder
-        Duration lease;                           // for the keeper
+        std::string log_dir;        // empty: workers' files lie in a temporary folder
+        Duration lease;             // for the keeper
+        bool serve_timers = false;  // torchrun's file timers
+        std::string timer_file;     // where their FIFO is to be; empty: among the workers' files
+        bool one_node = false;      // the workers' store listens on loopback only
         std::vector<store::Network> store_allow;  // besides the members
         store::Limits store_limits;
-        UniqueFd store_listener;  // bound and listening; its port is machine.offer.store_port
-        UniqueFd gone_listener;   // our service's listening socket for the keeper to hold; -1: none
+        UniqueFd gone_listener;  // our service's listening socket for the keeper to hold; -1: none
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
     using OnExit = std::function<void(const rendezvous::Ending&)>;
@@ -48,8 +52,11 @@ class Runner {
     void drain();
     void arm();
     void perform(Effect& effect);
+    void send(rendezvous::ToLeader& message);
     void open_store(const rendezvous::Assignment& assignment);
     void spawn(const rendezvous::Assignment& assignment);
+    void serve_timers(Generation generation);
+    void timer_expired(const TimerRequest& request);
     void check_ledger(const CheckLedger& check);
     void sweep(Generation generation);
     void heed_terminal(int wait_status);
@@ -67,9 +74,11 @@ class Runner {
     OnExit on_exit_;
     Machine machine_;
     AttemptFolder folder_;
+    MasterPort master_port_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
     std::unique_ptr<store::StoreThread> store_;
+    std::unique_ptr<TimerFifo> timers_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;

@@ -23,13 +23,13 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     env["TORCHELASTIC_RUN_ID"] = place.run_id;
     env["TORCHELASTIC_USE_AGENT_STORE"] = place.use_agent_store ? "True" : "False";
     env["TORCHELASTIC_ERROR_FILE"] = place.error_file;
+    env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = place.signal_names;
     // These two keep what the user has set.
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
     // An outer ddprun's descriptor means nothing here.
     env.erase("DDPRUN_PROGRESS_FD");
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
-    if (place.visible_devices) env["CUDA_VISIBLE_DEVICES"] = *place.visible_devices;
     for (const auto& [name, value] : place.more) env[name] = value;
 
     std::vector<std::string> lines;

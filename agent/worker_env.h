@@ -34,10 +34,9 @@ struct WorkerPlace {
     bool use_agent_store = true;
     std::string error_file;  // path for the worker's own account of its death; empty: none
     std::optional<int> omp_num_threads;  // used only when the user has set none
-    std::optional<int> progress_fd;      // DDPRUN_PROGRESS_FD; unset otherwise
-    std::optional<std::string>
-        visible_devices;  // CUDA_VISIBLE_DEVICES, when GPUs are dealt out one each
-    Environment more;     // set last: what the caller knows beyond this
+    std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // that ddprun handles
+    std::optional<int> progress_fd;  // DDPRUN_PROGRESS_FD; unset otherwise
+    Environment more;                // set last: the worker's device, where each has its own
 };
 
 // "K=V", sorted by name.

@@ -11,6 +11,7 @@
 
 #include "agent/exit_report.h"
 #include "agent/output.h"
+#include "agent/worker_arguments.h"
 #include "proto/boot_clock.h"
 
 namespace ddprun::agent {
@@ -82,13 +83,20 @@ void WorkerSet::start(const rendezvous::Assignment& assignment) {
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
     const rendezvous::Member& self = *assignment_.find(plan_.node);
     WorkerPlace place;
-    place.rank = place.role_rank = worker.rank;
+    place.rank = worker.rank;
     place.local_rank = worker.local_rank;
-    place.world_size = place.role_world_size = assignment_.world_size;
+    place.world_size = assignment_.world_size;
     place.local_world_size = self.offer.slots;
     place.group_rank = static_cast<int>(&self - assignment_.members.data());
     place.group_world_size = static_cast<int>(assignment_.members.size());
     place.role = plan_.role;
+    place.role_rank = worker.local_rank;
+    place.role_world_size = 0;
+    for (const rendezvous::Member& member : assignment_.members) {
+        if (member.offer.role != self.offer.role) continue;
+        place.role_world_size += member.offer.slots;
+        if (member.rank_offset < self.rank_offset) place.role_rank += member.offer.slots;
+    }
     place.master_addr = assignment_.master().address;
     place.master_port = assignment_.master().store_port;
     place.generation = assignment_.generation.value;
@@ -97,6 +105,8 @@ std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
     place.error_file = worker.error_file;
     place.omp_num_threads = plan_.omp_num_threads;
     place.progress_fd = kProgressFd;
+    place.signal_names = plan_.signal_names;
+    if (!plan_.more.empty()) place.more = plan_.more[static_cast<std::size_t>(worker.local_rank)];
     return worker_environment(plan_.environment, place);
 }
 
@@ -109,11 +119,12 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         return StreamRoute{shown && !(hidden & stream) ? &console : nullptr,
                            (file & stream) && !folder.empty() ? folder + name : std::string()};
     };
-    OutputConfig config{.prefix = plan_.label && workers_.size() > 1
-                                      ? console_prefix(plan_.role, worker.local_rank)
-                                      : "",
-                        .out = route(kStdout, out_, "stdout.log"),
-                        .err = route(kStderr, err_, "stderr.log")};
+    OutputConfig config{
+        .prefix = plan_.label && (workers_.size() > 1 || plan_.teed(worker.local_rank) != 0)
+                      ? console_prefix(plan_.role, worker.local_rank)
+                      : "",
+        .out = route(kStdout, out_, "stdout.log"),
+        .err = route(kStderr, err_, "stderr.log")};
     worker.output = std::make_unique<WorkerOutput>(loop_, std::move(config), warn_);
     auto ends = worker.output->open();
     int progress[2];
@@ -125,7 +136,9 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     await_progress(worker);
 
     WorkerStart start;
-    start.argv = plan_.argv;
+    start.argv = worker_arguments(plan_.argv, plan_.first_argument, worker.local_rank,
+                                  plan_.collapse_dollars);
+    if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.local_rank)];
     start.environment = environment;
     start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
     start.stdout_fd = ends->out.get();
@@ -182,6 +195,15 @@ void WorkerSet::signal(int number) {
     signalled_ = number;
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
+}
+
+bool WorkerSet::signal_one(std::int64_t pid, int number) {
+    const auto id = static_cast<pid_t>(pid);
+    const std::int64_t session = ::getsid(id), group = ::getpgid(id);
+    for (const auto& worker : workers_)
+        if (!worker->ended && worker->pid > 0 && (worker->pid == session || worker->pid == group))
+            return ::kill(id, number) == 0;
+    return false;
 }
 
 void WorkerSet::send_signal(const Worker& worker, int number) {

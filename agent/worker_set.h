@@ -27,7 +27,12 @@ struct WorkerPlan {
     std::string run_id;
     std::string role = "default";
     std::vector<std::string> argv;
-    Environment environment;  // ddprun's own, to which each worker's place is added
+    std::size_t first_argument = 1;  // of the program, in argv: from here on ${local_rank} is known
+    bool collapse_dollars = false;   // as torchrun does
+    std::vector<std::vector<int>> cpus;  // by local rank; empty: those of ddprun
+    std::vector<Environment> more;  // by local rank, beyond what every worker gets; may be empty
+    std::string signal_names;       // TORCHELASTIC_SIGNALS_TO_HANDLE
+    Environment environment;        // ddprun's own, to which each worker's place is added
     std::optional<int> omp_num_threads;
     std::optional<std::uint64_t> nofile_soft;
     bool label = true;        // prefixes on the console where more than one worker shares it
@@ -51,6 +56,8 @@ class WorkerSet {
     // Requests all workers at once. Each is answered by WorkerStarted or WorkerNotStarted.
     void start(const rendezvous::Assignment& assignment);
     void signal(int number);  // to the process group of each that lives
+    // To one process of a worker's session or group. False: it is of none.
+    bool signal_one(std::int64_t pid, int number);
     // The keeper has reaped a process. False: it is none of ours.
     bool exited(std::int64_t pid, int wait_status, Time at);
 

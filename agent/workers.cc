@@ -116,7 +116,8 @@ void Machine::State::on_swept(Time now, const Swept& event) {
     cleared(now);
 }
 
-// The generation has ended on this node for good, its workers are gone: the vow is kept, and said.
+// The generation has ended on this node for good, its workers are gone: the vow is kept, and said,
+// with a new offer, for the next generation's store has a port of its own.
 void Machine::State::cleared(Time now) {
     lease.stopped();
     running.reset();
@@ -124,7 +125,7 @@ void Machine::State::cleared(Time now) {
     effects.push_back(CloseStore{});
     effects.push_back(SetDeadline{kNever});
     if (ending) return leave(now, *ending);
-    beat(now);
+    send(rendezvous::Join{config.offer, next_beat(now)});
 }
 
 void Machine::State::on_keeper_died(Time now) {

@@ -55,6 +55,11 @@ Note::Level least_level(const Plan& plan, bool leads) {
     return leads ? Note::Level::info : Note::Level::warn;  // one node tells the story of the job
 }
 
+bool is_ignored(int signal) {
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
 
 class Job {
@@ -68,15 +73,10 @@ class Job {
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
         if (!point) return finish(failed(point.error()));
-        log_.emplace(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
-                     least_level(plan_, point->leads));
+        open_log(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
+                 least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(*point);
-        const bool for_this_node_only = plan_.max_nodes == 1 && plan_.store_allow.empty();
-        auto store = listen_on(loop_, 0, for_this_node_only);
-        if (!store) return finish(failed(store.error()));
-        config.machine.offer.store_port = store->local_endpoint().port();
-        config.store_listener.reset(store->release());
         if (point->listener) {
             config.machine.offer.service_port = point->listener->local_endpoint().port();
             config.gone_listener.reset(
@@ -206,6 +206,9 @@ class Job {
         config.machine.leads = point.leads;
         config.machine.may_lead = shared_ledger();
         config.workers = worker_plan();
+        config.one_node = plan_.max_nodes == 1 && plan_.store_allow.empty();
+        config.serve_timers = variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
+        config.timer_file = variable("TORCHELASTIC_TIMER_FILE");
         config.log_dir = plan_.output.log_dir.value_or("");
         config.lease = plan_.times.lease;
         config.store_allow = plan_.store_allow;
@@ -220,6 +223,7 @@ class Job {
         offer.slots = plan_.slots;
         offer.node_rank = plan_.node_rank;
         offer.addresses = input_.host.local_addresses;
+        offer.role = plan_.role;
         if (plan_.max_nodes == 1)
             offer.address = "127.0.0.1";
         else if (plan_.local_addr)
@@ -229,12 +233,22 @@ class Job {
         return offer;
     }
 
+    std::string variable(const std::string& name) const {
+        const auto found = input_.environment.find(name);
+        return found == input_.environment.end() ? "" : found->second;
+    }
+
     agent::WorkerPlan worker_plan() const {
         agent::WorkerPlan workers;
         workers.node = node_;
         workers.run_id = plan_.run_id;
         workers.role = plan_.role;
         workers.argv = plan_.command.argv;
+        workers.first_argument = plan_.command.first_argument;
+        workers.collapse_dollars = plan_.command.collapse_dollars;
+        workers.cpus = plan_.worker_cpus;
+        workers.more = plan_.worker_variables;
+        workers.signal_names = plan_.signal_names;
         workers.environment = input_.environment;
         workers.omp_num_threads = plan_.omp_num_threads;
         workers.nofile_soft = input_.nofile_soft;
@@ -251,29 +265,25 @@ class Job {
     }
 
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
-        const auto broken = [this](const Error& error) {
-            say(Note::Level::warn, error.sentence());
-        };
-        agent::Console out(loop_, STDOUT_FILENO, "stdout", broken),
-            err(loop_, STDERR_FILENO, "stderr", broken);
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return agent::make_link(loop_, std::move(candidates), *service_, secrets(), log,
                                     std::move(on_event));
         };
-        agent::Runner runner(loop_, std::move(config), keeper_, *service_, out, err, log, make_link,
-                             [this](const Ending& ending) {
+        agent::Runner runner(loop_, std::move(config), keeper_, *service_, out_, err_, log,
+                             make_link, [this](const Ending& ending) {
                                  ending_ = ending;
                                  stop_when_done();
                              });
-        boost::asio::signal_set signals(loop_, SIGTERM, SIGINT, SIGHUP);
-        signals.add(SIGQUIT);
+        boost::asio::signal_set signals(loop_);
+        // What the caller has us ignore stays ignored: nohup.
+        for (const int number : plan_.signals)
+            if (!is_ignored(number)) signals.add(number);
         await_signal(signals, runner);
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
-        out.flush(kFlushLimit);
-        err.flush(kFlushLimit);
+        out_.flush(kFlushLimit);
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
@@ -298,12 +308,18 @@ class Job {
     }
 
     Ending finish(Ending ending) {
-        if (!log_) log_.emplace("ddprun", Note::Level::info);
+        if (!log_) open_log("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
         const bool whole = plan_.max_nodes == 1 || (service_ && service_->leads());
         for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
+        err_.flush(kFlushLimit);
         return ending;
+    }
+
+    // Between the lines of the workers, and as they without waiting for a reader.
+    void open_log(const std::string& name, Note::Level least) {
+        log_.emplace(name, least, [this](const std::string& line) { err_.write(line); });
     }
 
     void say_what_was_planned(bool leads) {
@@ -311,6 +327,10 @@ class Job {
         if (!leads && plan_.lead == Lead::no) return;  // the leader says it
         for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
+    }
+
+    void broken(const Error& stream) {
+        if (log_) say(Note::Level::warn, stream.sentence());
     }
 
     void say(Note::Level level, const std::string& sentence) { (*log_)(Note{level, sentence}); }
@@ -322,6 +342,8 @@ class Job {
     boost::asio::io_context loop_{1};
     rendezvous::FileThread files_{loop_};
     std::optional<Log> log_;
+    agent::Console out_{loop_, STDOUT_FILENO, "stdout", [this](const Error& e) { broken(e); }};
+    agent::Console err_{loop_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); }};
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
     std::unique_ptr<rendezvous::Ledger> ledger_;
     std::optional<rendezvous::Service> service_;

@@ -1,8 +1,11 @@
-// Where log lines go: standard error, one line an event, "ddprun: sentence" or "ddprun n3:
-// sentence" in a job of several nodes. Thread: the loop's. Owner: main.
+// Where log lines go: one line an event, "ddprun: sentence" or "ddprun n3: sentence" in a job of
+// several nodes. Thread: the loop's. Owner: main.
+//
+// The writer must not block: a log line that waits for a reader of standard error would stop the
+// loop, and with it signals and beats.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <string>
 
 #include "rendezvous/note.h"
@@ -11,16 +14,21 @@ namespace ddprun::launcher {
 
 class Log {
   public:
-    // Notes below `least` are not shown.
-    Log(std::string name, rendezvous::Note::Level least);
-    ~Log();
+    using Write = std::function<void(const std::string& line)>;  // with its end of line
 
-    void operator()(const rendezvous::Note& note);
-    void raw(const std::string& text);  // lines of a report, as they are
+    // Notes below `least` are not shown.
+    Log(const std::string& name, rendezvous::Note::Level least, Write write)
+        : prefix_(name + ": "), least_(least), write_(std::move(write)) {}
+
+    void operator()(const rendezvous::Note& note) {
+        if (note.level >= least_) raw(note.sentence);
+    }
+    void raw(const std::string& text) { write_(prefix_ + text + "\n"); }  // of a report, as it is
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::string prefix_;
+    rendezvous::Note::Level least_;
+    Write write_;
 };
 
 }  // namespace ddprun::launcher

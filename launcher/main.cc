@@ -10,8 +10,10 @@
 
 #include "agent/hardware.h"
 #include "agent/keeper.h"
+#include "agent/topology.h"
 #include "launcher/exit_code.h"
 #include "launcher/job.h"
+#include "launcher/option_text.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
 #include "launcher/program_check.h"
@@ -42,30 +44,48 @@ std::string value_of(const Environment& environment, const std::string& name) {
     return it == environment.end() ? std::string() : it->second;
 }
 
-std::optional<std::string> python_of(const Environment& environment) {
+std::optional<std::string> optional_value(const Environment& environment, const char* name) {
+    const auto it = environment.find(name);
+    return it == environment.end() ? std::nullopt : std::optional(it->second);
+}
+
+// The caller's choice, the virtual environment's, or that beside the link by which we were called
+// torchrun, as torchrun's own first line would have it.
+std::optional<std::string> python_of(const Environment& environment,
+                                     const std::filesystem::path& link) {
     if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty())
         return python;
     const std::string venv = value_of(environment, "VIRTUAL_ENV");
-    if (venv.empty() || ::access((venv + "/bin/python").c_str(), X_OK) != 0) return std::nullopt;
-    return venv + "/bin/python";
+    for (const std::string& folder :
+         {venv.empty() ? venv : venv + "/bin", link.parent_path().string()})
+        if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0)
+            return folder + "/python3";
+    return std::nullopt;
 }
 
-launcher::HostFacts look_at_host(const Environment& environment, const char* called_as) {
+bool is_torchrun(const char* called_as) {
+    return std::filesystem::path(called_as).filename() == "torchrun";
+}
+
+launcher::HostFacts look_at_host(const Environment& environment, const char* called_as,
+                                 bool binds_cpus) {
     launcher::HostFacts host;
     std::error_code ignored;  // without a working directory nothing relative is named
     host.hostname = agent::short_host_name();
     host.cpus = static_cast<int>(agent::allowed_cpus().size());
-    host.gpus = agent::count_driver_gpus();
-    if (const auto it = environment.find("CUDA_VISIBLE_DEVICES"); it != environment.end())
-        host.cuda_visible_devices = it->second;
+    if (binds_cpus) host.cpu_list = agent::read_cpus(agent::allowed_cpus());
+    host.cpu_quota = agent::cpu_quota();
+    host.gpus = agent::find_gpus();
+    host.cuda_visible_devices = optional_value(environment, "CUDA_VISIBLE_DEVICES");
+    host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
     host.local_addresses = agent::interface_addresses();
     host.working_directory = std::filesystem::current_path(ignored).string();
     char random[24];
     std::random_device device;
     std::snprintf(random, sizeof random, "%08x%08x", device(), device());
     host.random_id = random;
-    host.called_as_torchrun = std::filesystem::path(called_as).filename() == "torchrun";
-    host.python_exec = python_of(environment);
+    host.called_as_torchrun = is_torchrun(called_as);
+    host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
     return host;
 }
@@ -96,7 +116,7 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     if (!shape) return shape.error();
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
     launcher::JobInput input;
-    input.host = look_at_host(environment, called_as);
+    input.host = look_at_host(environment, called_as, options.numa_binding.has_value());
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
     if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good)
@@ -125,6 +145,10 @@ int main(int argc, char** argv) {
     if (!options) return fail_once(options.error(), environment);
     if (options->help) return print(launcher::help_text());
     if (options->version) return print("ddprun " DDPRUN_VERSION "\n");
+    if (options->print_man) return print(launcher::man_page(DDPRUN_VERSION));
+    if (options->print_completion)
+        return print(launcher::completion(*options->print_completion,
+                                          is_torchrun(argv[0]) ? "torchrun" : "ddprun"));
 
     auto input = plan_job(*options, std::move(environment), argv[0]);
     if (!input) return fail(input.error());

@@ -1,6 +1,9 @@
 #include "launcher/option_table.h"
 
+#include <algorithm>
 #include <iterator>
+
+#include "proto/error.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -8,36 +11,39 @@ namespace {
 using enum OptionKind;
 using Group = OptionGroup;
 
-// In the order of --help. torchrun's defaults that differ stand in the help of their option, with
-// the reason.
+// In the order of --help.
 constexpr OptionRow kTable[] = {
     {"nnodes", 0, "N|MIN:MAX", value, Group::nodes, true, "1; under srun the nodes of the step",
-     "How many nodes take part; with a range the job goes on with MIN of them"},
-    {"nproc-per-node", 0, "N|auto|gpu|cpu", value, Group::nodes, true,
-     "one a GPU, else 1 (torchrun: 1)",
-     "Workers on each node; torchrun's 1 leaves all other GPUs idle. auto: one a GPU, without GPUs "
-     "one a CPU"},
+     "How many nodes take part; with a range the job goes on with MIN of them",
+     "1, which makes each node of a step a job of its own"},
+    {"nproc-per-node", 0, "N|auto|gpu|cpu", value, Group::nodes, true, "one a GPU, else 1",
+     "Workers on each node. auto: one a GPU, without GPUs one a CPU",
+     "1, which leaves all other GPUs idle", "auto gpu cpu"},
     {"node-rank", 0, "N", value, Group::nodes, true, "",
-     "Rank of this node; the one with 0 leads. Not needed under srun, where SLURM_NODEID counts"},
+     "Rank of this node; the one with 0 leads. Not needed under srun, where SLURM_NODEID counts",
+     "0, of which c10d takes no notice: names decide there"},
     {"standalone", 0, "", flag, Group::nodes, true, "",
      "One node, nobody else: no endpoint is needed"},
 
     {"rdzv-backend", 0, "NAME", value, Group::meeting, true, "ddprun",
-     "Accepted for torchrun's sake (static, c10d): the rendezvous is always ddprun's own"},
+     "Accepted for torchrun's sake (static, c10d): the rendezvous is always ddprun's own",
+     "static, where nobody sees the loss of a node", "ddprun static c10d"},
     {"rdzv-endpoint", 0, "HOST[:PORT]", value, Group::meeting, true,
      "under srun the step's first node, port 29400",
-     "Where the nodes meet: the node that has this address leads"},
+     "Where the nodes meet: the node that has this address leads",
+     "nothing, though Slurm knows it"},
     {"rdzv-id", 0, "ID", value, Group::meeting, true, "none; under srun cluster, job and step",
-     "Name of the job, the same on all nodes"},
+     "Name of the job, the same on all nodes", "none, which all jobs share"},
     {"rdzv-conf", 0, "KEY=VALUE,...", value, Group::meeting, true, "",
      "torchrun's keys: join_timeout, last_call_timeout, keep_alive_interval times "
-     "keep_alive_max_attempt (the lease), "
-     "is_host (0 on all nodes: a ddprun-rendezvous leads at the endpoint); others are ignored"},
+     "keep_alive_max_attempt (the lease), is_host (0 on all nodes: a ddprun-rendezvous leads at "
+     "the endpoint), with static timeout; others have no effect"},
     {"master-addr", 0, "HOST", value, Group::meeting, true, "127.0.0.1",
      "Where the nodes meet without --rdzv-endpoint"},
     {"master-port", 0, "PORT", value, Group::meeting, true, "29500", "Port to that"},
     {"local-addr", 0, "ADDRESS", value, Group::meeting, true, "the one that reaches the leader",
-     "Address of this node that the others are told"},
+     "Address of this node that the others are told",
+     "the full host name, which other nodes may not be able to look up"},
     {"ports", 0, "FROM-TO", value, Group::meeting, false,
      "under srun SLURM_STEP_RESV_PORTS, else made from job and step",
      "Ports to try for the rendezvous, in this order"},
@@ -55,7 +61,8 @@ constexpr OptionRow kTable[] = {
     {"identity", 0, "auto|require|none", value, Group::meeting, false, "auto",
      "auto: nodes prove that they are of this job's user, where there is a secret to prove it by, "
      "else a warning says "
-     "that anybody may join. require: no job without. none: nobody has to prove anything"},
+     "that anybody may join. require: no job without. none: nobody has to prove anything",
+     "", "auto require none"},
     {"lease", 0, "SECONDS", value, Group::meeting, false, "10",
      "A generation trains only while all its nodes hear each other within this time; half of it is "
      "the stall of one "
@@ -68,27 +75,34 @@ constexpr OptionRow kTable[] = {
     {"on-join", 0, "restart|wait|spare", value, Group::meeting, false, "restart",
      "What becomes of a node that comes while fewer than MAX run: a larger world at the next "
      "snapshot, a place in the next generation whenever that begins, or a spare for one that is "
-     "lost"},
+     "lost",
+     "", "restart wait spare"},
     {"join-interval", 0, "SECONDS", value, Group::meeting, false, "600",
      "With --on-join=restart: how long such a node waits for a snapshot at the most"},
 
-    {"max-restarts", 0, "N|auto", value, Group::failure, true, "auto (torchrun's: 0)",
+    {"max-restarts", 0, "N|auto", value, Group::failure, true, "auto",
      "Restarts after failures of workers, for the whole job. auto: 3, but none before the job has "
      "made progress, for "
-     "that is a bug in the script. 0 when called as torchrun"},
+     "that is a bug in the script",
+     "0, and its restarts are counted by each node for itself", "auto"},
     {"crash-loop", 0, "N", value, Group::failure, false, "3",
      "Give up after N deaths in a row of the same cause without progress; 0: never"},
-    {"shutdown-timeout", 0, "SECONDS", value, Group::failure, true, "30; 5 at a restart",
-     "Time between SIGTERM and SIGKILL for the workers. At a restart collectives are broken "
-     "anyway, hence less; "
-     "25 under srun when a signal came, since Slurm kills after 30"},
+    {"shutdown-timeout", 0, "SECONDS", value, Group::failure, true,
+     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30; 5 at a restart; 25 under srun when a signal came",
+     "Time between SIGTERM and SIGKILL for the workers, in every stop",
+     "30, also where collectives are broken anyway, and where Slurm kills after 30"},
+    {"signals-to-handle", 0, "NAME,...", value, Group::failure, true,
+     "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     "Signals that stop the job and are passed on to the workers; the four of the default always "
+     "do",
+     "the same; its workers are orphans when one comes that the list leaves out"},
 
     {"log-dir", 0, "PATH", value, Group::output, true, "",
      "Folder for the files of --redirects and --tee"},
     {"redirects", 'r', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
-     "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both"},
+     "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both", "", "0 1 2 3"},
     {"tee", 't', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
-     "The same, and to the console too"},
+     "The same, and to the console too", "", "0 1 2 3"},
     {"local-ranks-filter", 0, "RANK,...", value, Group::output, true, "",
      "Local ranks that may write to the console"},
     {"label", 0, "", flag, Group::output, false, "with more than one worker",
@@ -106,6 +120,12 @@ constexpr OptionRow kTable[] = {
     {"python", 0, "PATH", value, Group::worker, false,
      "PYTHON_EXEC, the virtual environment's, python3", "The interpreter of Python programs"},
     {"role", 0, "NAME", value, Group::worker, true, "default", "Label of these workers"},
+    {"virtual-local-rank", 0, "", flag, Group::worker, true, "",
+     "Each worker sees one GPU, and LOCAL_RANK=0"},
+    {"numa-binding", 0, "node|socket|exclusive|core-complex", value, Group::worker, true, "",
+     "Bind each worker to CPUs near its GPU: its NUMA node's, its socket's, a share of the node's "
+     "cores, or the cores of one cache. Without GPUs the nodes are dealt out evenly",
+     "", "node socket exclusive core-complex", false},
 
     {"store-allow", 0, "NET,...|any", value, Group::store, false, "",
      "Who may connect besides the job's nodes: addresses or networks, e.g. 10.0.0.0/8"},
@@ -121,28 +141,57 @@ constexpr OptionRow kTable[] = {
      "All that the store holds; who wants to add more loses its connection"},
 
     {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
-     "not needed: the end of a worker is seen at once"},
-    {"start-method", 0, "NAME", ignored, Group::other, true, "",
-     "every worker is a program of its own here"},
-    {"event-log-handler", 0, "NAME", ignored, Group::other, true, "",
-     "ddprun writes its own events"},
-    {"logs-specs", 0, "NAME", ignored, Group::other, true, "", "it names a Python class"},
+     "the end of a worker is seen at once"},
+    {"start-method", 0, "spawn|fork|forkserver", ignored, Group::other, true, "",
+     "every worker is a program of its own here", "", "spawn fork forkserver"},
+    {"event-log-handler", 0, "NAME", ignored, Group::other, true, "null",
+     "ddprun writes its own events", "", "null console dynamic_rendezvous"},
+    {"logs-specs", 0, "NAME", ignored, Group::other, true, "default", "it names a class in Python",
+     "", "default", false},
     {"log-line-prefix-template", 0, "TEXT", ignored, Group::other, true, "", "see --label"},
     {"duplicate-stdout-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
     {"duplicate-stderr-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
-    {"numa-binding", 0, "NAME", ignored, Group::other, true, "",
-     "CPUs are left as Slurm or the caller bound them"},
-    {"signals-to-handle", 0, "NAME,...", ignored, Group::other, true, "",
-     "all of torchrun's are handled"},
     {"exit-barrier-timeout", 0, "SECONDS", ignored, Group::other, true, "",
      "all nodes end together"},
-    {"version", 0, "", flag, Group::other, false, "", "Print the version and leave"},
-    {"help", 'h', "", flag, Group::other, true, "", "Print this and leave"},
+    {"use-env", 0, "", ignored, Group::other, false, "",
+     "of torch.distributed.launch; LOCAL_RANK is always in the environment, and never an argument",
+     "", "", false},
+    {"print-completion", 0, "bash|zsh|fish|tcsh", value, Group::other, true, "",
+     "Print the completion of that shell and leave", "", "bash zsh fish tcsh", false},
+    {"print-man", 0, "", flag, Group::other, false, "",
+     "Print the manual page and leave: ddprun --print-man | man -l -", "", "", false},
+    {"version", 0, "", flag, Group::other, false, "", "Print the version and leave", "", "", false},
+    {"help", 'h', "", flag, Group::other, true, "", "Print this and leave", "", "", false},
+};
+
+constexpr OtherName kOtherNames[] = {
+    // torch.distributed.launch before 1.9
+    {"logdir", "log-dir", true},
+    // accelerate, mpirun, srun, DeepSpeed
+    {"num-processes", "nproc-per-node", false},
+    {"num-gpus", "nproc-per-node", false},
+    {"gpus-per-node", "nproc-per-node", false},
+    {"ntasks-per-node", "nproc-per-node", false},
+    {"np", "nproc-per-node", false},
+    {"num-machines", "nnodes", false},
+    {"num-nodes", "nnodes", false},
+    {"nodes", "nnodes", false},
+    {"machine-rank", "node-rank", false},
+    {"main-process-ip", "master-addr", false},
+    {"main-process-port", "master-port", false},
+    {"hostfile", "rdzv-endpoint", false},
 };
 
 }  // namespace
 
 std::span<const OptionRow> option_table() { return kTable; }
+std::span<const OtherName> other_names() { return kOtherNames; }
+
+const OptionRow& option_row(std::string_view name) {
+    auto row = std::ranges::find(kTable, name, &OptionRow::name);
+    DDPRUN_CHECK(row != std::end(kTable), "an option that is not in the table");
+    return *row;
+}
 
 std::string_view title(OptionGroup group) {
     switch (group) {

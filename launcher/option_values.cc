@@ -1,5 +1,6 @@
 #include "launcher/option_values.h"
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -44,23 +45,13 @@ Result<Streams> read_digit(std::string_view text) {
     return Streams{(digit & 1) != 0, (digit & 2) != 0};
 }
 
-Result<bool> read_bool(std::string_view text) {
-    std::string lower(text);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    for (const char* yes : {"1", "true", "t", "yes", "y"})
-        if (lower == yes) return true;
-    for (const char* no : {"0", "false", "f", "no", "n"})
-        if (lower == no) return false;
-    return wrong("not a yes or no; give true or false");
-}
-
 }  // namespace
 
 Result<int> read_int(std::string_view text, int least, int most) {
     auto value = whole(text);
-    if (!value) return wrong("not a whole number");
-    if (*value < least || *value > most)
-        return wrong("not within " + std::to_string(least) + " to " + std::to_string(most));
+    if (!value || *value < least || *value > most)
+        return wrong("not a whole number from " + std::to_string(least) + " to " +
+                     std::to_string(most));
     return *value;
 }
 
@@ -79,6 +70,7 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     if (text == "auto") return WorkersPerNode{Kind::automatic, 0};
     if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
     if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
+    if (text == "xpu") return wrong("these GPUs cannot be counted here; give their count");
     // SLURM_GPUS_PER_NODE reads `a100:4` when the user asked with a type.
     std::size_t colon = text.rfind(':');
     auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
@@ -91,11 +83,12 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
 
 Result<HostPort> read_host_port(std::string_view text) {
     text = trim(text);
-    if (text.find_first_of(" \t\n") != std::string_view::npos)
+    if (text.find_first_of(" \t\n,") != std::string_view::npos)
         return wrong(
             "more than one address (as `hostname --ip-address` may print); give one, or under "
             "Slurm leave "
             "the option out");
+    if (text.find("://") != std::string_view::npos) return wrong("a URL; give HOST:PORT");
     HostPort result;
     std::string_view port;
     bool has_port = false;
@@ -116,6 +109,10 @@ Result<HostPort> read_host_port(std::string_view text) {
         if (has_port) port = text.substr(colon + 1);
     }
     if (result.host.empty()) result.host = "localhost";
+    for (char c : result.host)
+        if (!std::isalnum(static_cast<unsigned char>(c)) &&
+            std::string_view(".-_:%").find(c) == std::string_view::npos)
+            return wrong(std::string("a host's name has no '") + c + "'; give HOST:PORT");
     if (!has_port) return result;
     result.port = whole(port);
     if (!result.port || *result.port < 0 || *result.port > kMostPort)
@@ -231,52 +228,19 @@ Result<milliseconds> read_seconds(std::string_view text) {
     double value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
-    if (!all || !std::isfinite(value)) return wrong("not a number of seconds");
+    if (!all || !std::isfinite(value))
+        return wrong("not a number of seconds; give one like 30 or 0.5");
     constexpr double kMost = 366.0 * 24 * 3600;
     if (value < 0 || value > kMost) return wrong("not within 0 seconds and a year");
     return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
 }
 
-Result<RdzvConf> read_rdzv_conf(std::string_view text) {
-    RdzvConf conf;
-    // A script's quotes within quotes arrive here.
-    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
-        text.back() == text.front())
-        text = text.substr(1, text.size() - 2);
-    std::optional<milliseconds> interval;
-    std::optional<int> attempts;
-    for (std::string_view part : split(text, ',')) {
-        std::size_t equals = part.find('=');
-        std::string key(trim(part.substr(0, equals)));
-        std::string_view value =
-            equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
-        if (key.empty() || value.empty()) return wrong("not KEY=VALUE,KEY=VALUE,…");
-        auto fail = [&](const Error& error) {
-            return wrong(key + "=" + std::string(value) + " is " + error.sentence());
-        };
-        if (key == "is_host") {
-            auto is_host = read_bool(value);
-            if (!is_host) return fail(is_host.error());
-            conf.is_host = *is_host;
-        } else if (key == "keep_alive_max_attempt") {
-            auto count = read_int(value, 1, 10'000);
-            if (!count) return fail(count.error());
-            attempts = *count;
-        } else if (key == "join_timeout" || key == "last_call_timeout" ||
-                   key == "keep_alive_interval") {
-            auto time = read_seconds(value);
-            if (!time) return fail(time.error());
-            (key == "join_timeout"        ? conf.join_timeout
-             : key == "last_call_timeout" ? conf.last_call
-                                          : interval) = *time;
-        } else {
-            conf.ignored.push_back(key);
-        }
-    }
-    // torchrun's defaults for the factor that is not given: 5 s, 3 times.
-    if (interval || attempts)
-        conf.lease = interval.value_or(milliseconds(5000)) * attempts.value_or(3);
-    return conf;
+Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
+    if (text == "node") return agent::CpuBinding::node;
+    if (text == "socket") return agent::CpuBinding::socket;
+    if (text == "exclusive") return agent::CpuBinding::exclusive;
+    if (text == "core-complex") return agent::CpuBinding::core_complex;
+    return wrong("not a binding; give node, socket, exclusive or core-complex");
 }
 
 }  // namespace ddprun::launcher

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/cpu_share.h"
 #include "proto/error.h"
 #include "rendezvous/identity_mode.h"
 #include "rendezvous/store/network.h"
@@ -83,14 +84,6 @@ struct StreamsPerRank {
     bool operator==(const StreamsPerRank&) const = default;
 };
 
-// The keys of --rdzv-conf that mean something here.
-struct RdzvConf {
-    std::optional<std::chrono::milliseconds> join_timeout, last_call, lease;
-    std::optional<bool> is_host;
-    std::vector<std::string> ignored;  // keys without a meaning here
-    bool operator==(const RdzvConf&) const = default;
-};
-
 Result<int> read_int(std::string_view text, int least, int most);
 Result<NodeRange> read_node_range(std::string_view text);
 Result<WorkersPerNode> read_workers_per_node(std::string_view text);
@@ -102,7 +95,7 @@ Result<OnJoin> read_on_join(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);
-Result<RdzvConf> read_rdzv_conf(std::string_view text);
+Result<agent::CpuBinding> read_numa_binding(std::string_view text);
 // --store-allow: any is a network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A count of 1 or more, with K, M, G or T behind it for powers of 1024.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "launcher/nearest.h"
 #include "launcher/option_table.h"
+#include "launcher/signal_names.h"
 #include "launcher/words.h"
 
 namespace ddprun::launcher {
@@ -25,7 +27,8 @@ MaybeError store_time(std::optional<milliseconds>& target, std::string_view text
                       int least_seconds) {
     if (auto error = store(target, read_seconds(text))) return error;
     if (*target < std::chrono::seconds(least_seconds))
-        return usage("too short; give " + std::to_string(least_seconds) + " seconds or more");
+        return usage("too short; give " + std::to_string(least_seconds) +
+                     (least_seconds == 1 ? " second or more" : " seconds or more"));
     return std::nullopt;
 }
 
@@ -39,7 +42,25 @@ struct SetterRow {
     Setter set;
 };
 
-// One line an option of the kind `value`.
+// One of the table's words for this option.
+MaybeError check_choice(std::string_view name, std::string_view value) {
+    std::string_view choices = option_row(name).choices;
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; at < choices.size();) {
+        const std::size_t end = std::min(choices.find(' ', at), choices.size());
+        words.push_back(choices.substr(at, end - at));
+        at = end + 1;
+    }
+    if (std::ranges::find(words, value) != words.end()) return std::nullopt;
+    std::string list;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + std::string(words[i]);
+    const std::string_view meant = nearest(value, words);
+    return usage(meant.empty() ? "not known; give " + list
+                               : "not known; did you mean " + std::string(meant) + "?");
+}
+
+// One line an option of the kind `value`, and one for what is checked before it is ignored.
 constexpr SetterRow kSetters[] = {
     {"nnodes",
      [](Options& o, const std::string& v) { return store(o.nnodes, read_node_range(v)); }},
@@ -79,10 +100,7 @@ constexpr SetterRow kSetters[] = {
     {"ports", [](Options& o, const std::string& v) { return store(o.ports, read_port_range(v)); }},
     {"ledger", [](Options& o, const std::string& v) { return store(o.ledger, read_ledger(v)); }},
     {"secret-file",
-     [](Options& o, const std::string& v) -> MaybeError {
-         if (v.empty()) return usage("no file; give --secret-file=PATH");
-         return store(o.secret_file, Result<std::string>(v));
-     }},
+     [](Options& o, const std::string& v) { return store(o.secret_file, Result<std::string>(v)); }},
     {"identity",
      [](Options& o, const std::string& v) { return store(o.identity, read_identity(v)); }},
     {"lease",
@@ -99,6 +117,41 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) {
          return store(o.crash_loop, read_int(v, 0, 1'000'000));
      }},
+    {"signals-to-handle",
+     [](Options& o, const std::string& v) {
+         o.signal_names = v;
+         return store(o.signals, read_signals(v));
+     }},
+    {"numa-binding",
+     [](Options& o, const std::string& v) {
+         auto error = check_choice("numa-binding", v);
+         return error ? error : store(o.numa_binding, read_numa_binding(v));
+     }},
+    {"print-completion",
+     [](Options& o, const std::string& v) {
+         o.print_completion = v;
+         return check_choice("print-completion", v);
+     }},
+    {"start-method",
+     [](Options&, const std::string& v) { return check_choice("start-method", v); }},
+    {"event-log-handler",
+     [](Options&, const std::string& v) { return check_choice("event-log-handler", v); }},
+    {"logs-specs",
+     [](Options&, const std::string& v) -> MaybeError {
+         if (v == "default") return std::nullopt;
+         return usage("names a class in Python, of which ddprun has none; leave the option out");
+     }},
+    {"monitor-interval",
+     [](Options&, const std::string& v) -> MaybeError {
+         auto time = read_seconds(v);
+         if (!time) return time.error();
+         return *time > milliseconds(0) ? MaybeError() : usage("must be above 0");
+     }},
+    {"exit-barrier-timeout",
+     [](Options&, const std::string& v) -> MaybeError {
+         auto time = read_seconds(v);
+         return time ? MaybeError() : time.error();
+     }},
     {"shutdown-timeout",
      [](Options& o, const std::string& v) { return store_time(o.shutdown_timeout, v, 0); }},
     {"log-dir",
@@ -107,9 +160,8 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.redirects, read_streams(v)); }},
     {"tee", [](Options& o, const std::string& v) { return store(o.tee, read_streams(v)); }},
     {"local-ranks-filter",
-     [](Options& o, const std::string& v) {
-         return store(o.local_ranks_filter, read_rank_list(v));
-     }},
+     [](Options& o,
+        const std::string& v) { return store(o.local_ranks_filter, read_rank_list(v)); }},
     {"python",
      [](Options& o, const std::string& v) { return store(o.python, Result<std::string>(v)); }},
     {"role",
@@ -117,15 +169,13 @@ constexpr SetterRow kSetters[] = {
     {"store-allow",
      [](Options& o, const std::string& v) { return store(o.store_allow, read_networks(v)); }},
     {"store-max-connections",
-     [](Options& o, const std::string& v) {
-         return store(o.store_limits.max_connections, read_size(v));
-     }},
+     [](Options& o,
+        const std::string& v) { return store(o.store_limits.max_connections, read_size(v)); }},
     {"store-max-key",
      [](Options& o, const std::string& v) { return store(o.store_limits.max_key, read_size(v)); }},
     {"store-max-value",
-     [](Options& o, const std::string& v) {
-         return store(o.store_limits.max_value, read_size(v));
-     }},
+     [](Options& o,
+        const std::string& v) { return store(o.store_limits.max_value, read_size(v)); }},
     {"store-max-keys",
      [](Options& o, const std::string& v) { return store(o.store_limits.max_keys, read_size(v)); }},
     {"store-max-request",
@@ -146,14 +196,17 @@ void set_flag(Options& options, std::string_view name) {
     if (name == "run-path") options.run_path = true;
     if (name == "label" || name == "no-label") options.label = name == "label";
     if (name == "verbose" || name == "quiet") options.verbosity = name == "verbose" ? 1 : -1;
+    if (name == "virtual-local-rank") options.virtual_local_rank = true;
     if (name == "version") options.version = true;
+    if (name == "print-man") options.print_man = true;
     if (name == "help") options.help = true;
 }
 
 // These may be empty, as torchrun's are: it is the same as not giving them.
 bool may_be_empty(std::string_view name) {
     return name == "rdzv-endpoint" || name == "rdzv-id" || name == "rdzv-conf" ||
-           name == "log-dir" || name == "local-ranks-filter" || name == "local-addr";
+           name == "log-dir" || name == "local-ranks-filter" || name == "local-addr" ||
+           name == "log-line-prefix-template" || name.starts_with("duplicate-");
 }
 
 // `given` is how the user named it: "--nnodes", "PET_NNODES".
@@ -163,18 +216,18 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
         set_flag(options, row.name);
         return std::nullopt;
     }
-    if (row.kind == OptionKind::ignored) {
-        options.warnings.push_back(given + " has no effect here: " + std::string(row.help));
-        return std::nullopt;
-    }
     if (value.empty()) {
         if (may_be_empty(row.name)) return std::nullopt;
         return usage(given + "=: nothing behind it; is a variable of the script not set?");
     }
+    const bool ignored = row.kind == OptionKind::ignored;
     auto setter = std::ranges::find(kSetters, row.name, &SetterRow::name);
-    DDPRUN_CHECK(setter != std::end(kSetters), "an option of the table has no setter");
-    if (auto error = setter->set(options, value))
-        return usage(given + "=" + value + ": " + error->sentence());
+    DDPRUN_CHECK(ignored || setter != std::end(kSetters), "an option of the table has no setter");
+    if (setter != std::end(kSetters))
+        if (auto error = setter->set(options, value))
+            return usage(given + "=" + value + ": " + error->sentence());
+    if (ignored && value != row.default_text)
+        options.warnings.push_back(given + " has no effect here: " + std::string(row.help));
     return std::nullopt;
 }
 
@@ -182,7 +235,7 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
 MaybeError apply_environment(Options& options, const SplitWords& words,
                              const Environment& environment) {
     for (const OptionRow& row : option_table()) {
-        if (row.name == "help" || row.name == "version") continue;
+        if (!row.pet) continue;
         bool on_command_line =
             std::ranges::any_of(words.options, [&](const auto& o) { return o.row == &row; });
         std::string name = pet_variable(row);
@@ -196,6 +249,11 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
         }
         if (auto error = apply(options, row, name, value)) return error;
     }
+    auto patience = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+    if (patience != environment.end() && !patience->second.empty())
+        if (auto error = store_time(options.shutdown_timeout, patience->second, 0))
+            return usage("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=" + patience->second + ": " +
+                         error->sentence());
     return std::nullopt;
 }
 
@@ -220,27 +278,14 @@ MaybeError check_together(Options& options) {
                      std::to_string(options.nnodes->min) + "; leave one of them out");
     if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
         options.warnings.push_back("--standalone: the endpoint that is given too is not used");
-    for (const std::string& key : options.rdzv_conf.ignored)
-        options.warnings.push_back("--rdzv-conf: the key " + key + " has no effect here");
+    const bool is_static = options.rdzv_backend.value_or("static") == "static";
+    if (options.rdzv_conf.static_timeout && !is_static)
+        options.warnings.push_back(
+            "--rdzv-conf: the key timeout has an effect with the static rendezvous only; "
+            "join_timeout is how long to wait for the nodes");
+    for (const std::string& warning : options.rdzv_conf.warnings)
+        options.warnings.push_back(warning);
     return std::nullopt;
-}
-
-void append_wrapped(std::string& text, std::string_view words, std::size_t indent,
-                    std::size_t columns) {
-    std::size_t column = columns;
-    while (!words.empty()) {
-        std::size_t end = std::min(words.find(' '), words.size());
-        if (column + 1 + end > columns) {
-            text += '\n' + std::string(indent, ' ');
-            column = indent;
-        } else {
-            text += ' ';
-            ++column;
-        }
-        text += words.substr(0, end);
-        column += end;
-        words.remove_prefix(std::min(end + 1, words.size()));
-    }
 }
 
 }  // namespace
@@ -250,10 +295,12 @@ Result<Options> parse_options(const std::vector<std::string>& words,
     Options options;
     auto split = split_words(words);
     if (!split) return split.error();
-    for (const GivenOption& given : split->options)
-        if (given.row->name == "help" || given.row->name == "version")
-            set_flag(options, given.row->name);
-    if (options.help || options.version) return options;
+    options.warnings = split->warnings;
+    if (!split->options.empty() && only_prints(*split->options.back().row)) {
+        const GivenOption& last = split->options.back();
+        if (auto error = apply(options, *last.row, last.spelling, last.value)) return *error;
+        return options;
+    }
     if (auto error = apply_environment(options, *split, environment)) return *error;
     for (const GivenOption& given : split->options)
         if (auto error = apply(options, *given.row, given.spelling, given.value)) return *error;
@@ -263,35 +310,6 @@ Result<Options> parse_options(const std::vector<std::string>& words,
     }
     if (auto error = check_together(options)) return *error;
     return options;
-}
-
-std::string help_text() {
-    std::string text =
-        "Usage: srun ddprun [OPTIONS] PROGRAM [ARGUMENTS]\n"
-        "       ddprun --standalone [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
-        "Starts one worker a GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
-        "MASTER_PORT, and\n"
-        "starts all of them again when one fails. PROGRAM is run by Python when its name ends in "
-        ".py.\n"
-        "Options are torchrun's and some more; _ and - are the same. PET_NNODES=2 stands in for "
-        "--nnodes=2, and so on.\n";
-    constexpr std::size_t kColumns = 100, kIndent = 8;
-    const OptionRow* previous = nullptr;
-    for (const OptionRow& row : option_table()) {
-        if (!previous || previous->group != row.group)
-            text += "\n" + std::string(title(row.group)) + ":\n";
-        previous = &row;
-        text += "  ";
-        if (row.letter != 0) text += std::string("-") + row.letter + ", ";
-        text += "--" + std::string(row.name);
-        if (row.kind != OptionKind::flag) text += "=" + std::string(row.placeholder);
-        std::string help(row.help);
-        if (row.kind == OptionKind::ignored) help = "Accepted, no effect: " + help;
-        if (!row.default_text.empty()) help += ". Default: " + std::string(row.default_text);
-        append_wrapped(text, help, kIndent, kColumns);
-        text += '\n';
-    }
-    return text;
 }
 
 }  // namespace ddprun::launcher

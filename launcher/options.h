@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "launcher/option_values.h"
+#include "launcher/rdzv_conf.h"
 #include "proto/error.h"
 #include "rendezvous/store/limits.h"
 
@@ -24,8 +25,9 @@ using Environment = std::map<std::string, std::string>;
 
 // What the user said, and nothing that we concluded from it.
 struct Options {
-    bool help = false;     // nothing else is checked then; print help_text() and exit 0
-    bool version = false;  // likewise
+    // Nothing else is checked then; print it (option_text.h) and exit 0.
+    bool help = false, version = false, print_man = false;
+    std::optional<std::string> print_completion;  // the shell
 
     // Who meets.
     std::optional<NodeRange> nnodes;
@@ -52,6 +54,8 @@ struct Options {
     std::optional<OnJoin> on_join;
     std::optional<std::chrono::milliseconds> join_interval;
     std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
+    std::vector<int> signals;  // beyond those that are always handled
+    std::string signal_names;  // as given, for the workers; empty: not given
 
     // Output.
     std::optional<std::string> log_dir;
@@ -63,6 +67,8 @@ struct Options {
     // The worker.
     std::optional<std::string> role;
     bool module = false, no_python = false, run_path = false;
+    bool virtual_local_rank = false;
+    std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;
     std::string program;
     std::vector<std::string> arguments;
@@ -77,8 +83,5 @@ struct Options {
 // `words` are those behind the program's own name. Possible errors: usage.
 Result<Options> parse_options(const std::vector<std::string>& words,
                               const Environment& environment);
-
-// The text of --help, made from the table, grouped.
-std::string help_text();
 
 }  // namespace ddprun::launcher

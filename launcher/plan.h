@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/gpu_share.h"
 #include "launcher/options.h"
 #include "proto/error.h"
 #include "slurm/allocation.h"
@@ -20,10 +21,13 @@ namespace ddprun::launcher {
 // What the caller found out about this host.
 struct HostFacts {
     std::string hostname;
-    int cpus = 1;  // in the affinity mask
-    int gpus = 0;  // that the host shows; what is visible is decided here
+    int cpus = 1;                      // in the affinity mask
+    std::vector<agent::Cpu> cpu_list;  // the same, with what they share; for --numa-binding only
+    std::optional<double> cpu_quota;   // of our control groups
+    std::vector<agent::Gpu> gpus;      // that the host shows; what is visible is decided here
     std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
-    std::vector<std::string> local_addresses;         // as text; for the caller's own address match
+    std::optional<std::string> hip_visible_devices;
+    std::vector<std::string> local_addresses;  // as text; for the caller's own address match
     std::string working_directory;
     std::string random_id;                   // for a run that nobody named
     bool called_as_torchrun = false;         // argv[0]: other defaults, see make_plan
@@ -67,9 +71,11 @@ struct Times {
 };
 
 struct WorkerCommand {
-    std::vector<std::string> argv;  // argv[0] is looked up in PATH when it has no slash
-    bool python = false;            // argv[0] is an interpreter, the program stands behind it
-    std::string display;            // script, module or program, for logs and reports
+    std::vector<std::string> argv;   // argv[0] is looked up in PATH when it has no slash
+    bool python = false;             // argv[0] is an interpreter, the program stands behind it
+    std::string display;             // script, module or program, for logs and reports
+    std::size_t first_argument = 1;  // in argv, of the program: ${local_rank} is replaced from here
+    bool collapse_dollars = false;   // and $$ becomes $, as with torchrun
 };
 
 struct Output {
@@ -104,6 +110,10 @@ struct Plan {
     std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
     store::Limits store_limits;
     std::string role = "default";
+    std::vector<int> signals;                   // that stop the job
+    std::string signal_names;                   // as torchrun's workers are told
+    std::vector<std::vector<int>> worker_cpus;  // by local rank; empty: all that ddprun may use
+    std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
     // Sentences for the log. Notes and warnings are those of the job, the same on every node: the
     // leader says them, or each node where it is not planned who leads. A warning about this host

@@ -1,7 +1,10 @@
 #include "launcher/words.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
+
+#include "launcher/nearest.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -14,6 +17,11 @@ bool looks_like_option(std::string_view word) {
     if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string_view::npos) return false;
     return word.substr(1).find_first_not_of("0123456789.") != std::string_view::npos;
 }
+
+constexpr const char* kNoSuchOption =
+    ": no such option; see --help (options of the program stand behind it)";
+
+bool takes_value(const OptionRow& row) { return !row.placeholder.empty(); }
 
 class Splitter {
   public:
@@ -30,6 +38,7 @@ class Splitter {
             ++at_;
             auto error = word[1] == '-' ? read_long(word) : read_letters(word);
             if (error) return *error;
+            if (only_prints(*result_.options.back().row)) return std::move(result_);
         }
         result_.the_rest.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
         return std::move(result_);
@@ -58,9 +67,7 @@ class Splitter {
             all.push_back(&row);
             if (row.torchrun) theirs.push_back(&row);
         }
-        if (all.empty())
-            return usage(spelling +
-                         ": no such option; see --help (options of the program stand behind it)");
+        if (all.empty()) return find_other(spelling, name);
         if (theirs.size() == 1) return theirs[0];
         if (all.size() == 1) return all[0];
         std::string names;
@@ -72,20 +79,34 @@ class Splitter {
         return usage(spelling + ": ambiguous; write " + names);
     }
 
+    // A name of other times or of other launchers, or a slip of the finger.
+    Result<const OptionRow*> find_other(const std::string& spelling, const std::string& name) {
+        std::vector<std::string_view> names;
+        for (const OptionRow& row : option_table()) names.push_back(row.name);
+        std::string_view meant = nearest(name, names);
+        for (const OtherName& other : other_names()) {
+            if (other.name != name) continue;
+            meant = other.row;
+            if (!other.accepted) break;
+            result_.warnings.push_back(spelling + " is an old name; write --" +
+                                       std::string(other.row));
+            return &option_row(other.row);
+        }
+        if (meant.empty()) return usage(spelling + kNoSuchOption);
+        return usage(spelling + ": no such option; did you mean --" + std::string(meant) + "?");
+    }
+
     // -r3, -r 3, -r=3, -m, -mr3
     std::optional<Error> read_letters(const std::string& word) {
         for (std::size_t i = 1; i < word.size(); ++i) {
             std::string spelling = std::string("-") + word[i];
             const OptionRow* row = find_letter(word[i]);
-            if (!row)
-                return usage(
-                    word + ": no such option; see --help (options of the program stand behind it)");
+            if (!row) return usage(word + kNoSuchOption);
             std::optional<std::string> value;
-            bool glued =
-                i + 1 < word.size() && (row->kind != OptionKind::flag || word[i + 1] == '=');
+            bool glued = i + 1 < word.size() && (takes_value(*row) || word[i + 1] == '=');
             if (glued) value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
             if (auto error = take(*row, spelling, std::move(value))) return error;
-            if (row->kind != OptionKind::flag) break;
+            if (takes_value(*row)) break;
         }
         return std::nullopt;
     }
@@ -98,15 +119,16 @@ class Splitter {
 
     std::optional<Error> take(const OptionRow& row, const std::string& spelling,
                               std::optional<std::string> value) {
-        if (row.kind == OptionKind::flag) {
+        if (!takes_value(row)) {
             if (value)
                 return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
                              " alone");
             value = "1";
         } else if (!value) {
             if (at_ == words_.size() || looks_like_option(words_[at_]))
-                return usage(spelling + ": its value is missing; write " + spelling + "=" +
-                             std::string(row.placeholder));
+                return usage(spelling + ": its value is missing" +
+                             (at_ == words_.size() ? "" : " (" + words_[at_] + " is an option)") +
+                             "; write " + spelling + "=" + std::string(row.placeholder));
             value = words_[at_++];
         }
         result_.options.push_back({&row, spelling, std::move(*value)});
@@ -119,6 +141,11 @@ class Splitter {
 };
 
 }  // namespace
+
+bool only_prints(const OptionRow& row) {
+    return row.name == "help" || row.name == "version" || row.name == "print-man" ||
+           row.name == "print-completion";
+}
 
 Result<SplitWords> split_words(const std::vector<std::string>& words) {
     return Splitter(words).run();

@@ -20,9 +20,15 @@ struct GivenOption {
 struct SplitWords {
     std::vector<GivenOption> options;   // in order
     std::vector<std::string> the_rest;  // the program and its arguments
+    std::vector<std::string> warnings;  // old names that were taken, and the new ones
 };
 
-// Possible errors: usage: an unknown option, an ambiguous prefix, a value missing or too many.
+// Reading ends behind an option that prints and leaves (--help), as argparse does. Possible errors:
+// usage: an unknown option (with the name that was meant, if one is near), an ambiguous prefix, a
+// value missing or too many.
+// Whether it prints and leaves: --help, --version, --print-man, --print-completion.
+bool only_prints(const OptionRow& row);
+
 Result<SplitWords> split_words(const std::vector<std::string>& words);
 
 }  // namespace ddprun::launcher

@@ -62,7 +62,8 @@ Json write(const Offer& offer) {
               {"address", text_json(offer.address)},
               {"addresses", texts_json(offer.addresses)},
               {"service_port", offer.service_port},
-              {"store_port", offer.store_port}};
+              {"store_port", offer.store_port},
+              {"role", text_json(offer.role)}};
     if (offer.node_rank) json["node_rank"] = *offer.node_rank;
     return json;
 }
@@ -163,6 +164,7 @@ Offer read_offer(const Place& place, const Json& json) {
     offer.service_port =
         static_cast<std::uint16_t>(number(place, json, "service_port", 0, UINT16_MAX));
     offer.store_port = static_cast<std::uint16_t>(number(place, json, "store_port", 0, UINT16_MAX));
+    offer.role = text(place, json, "role", kMaxName);
     return offer;
 }
 

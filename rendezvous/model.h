@@ -68,6 +68,7 @@ struct Offer {
     std::vector<std::string> addresses;  // all addresses of all its interfaces
     std::uint16_t service_port = 0;      // of its own (dormant) rendezvous service; 0: none
     std::uint16_t store_port = 0;        // already bound and listening
+    std::string role = "default";        // --role: ranks are counted within it too
     bool operator==(const Offer&) const = default;
 };
 

@@ -91,6 +91,7 @@ void write(const Offer& from, link::Offer& to) {
     for (const std::string& address : from.addresses) to.add_addresses(address);
     to.set_service_port(from.service_port);
     to.set_store_port(from.store_port);
+    to.set_role(from.role);
 }
 
 Offer read(const Place& place, const link::Offer& from) {
@@ -105,6 +106,7 @@ Offer read(const Place& place, const link::Offer& from) {
             offer.addresses.push_back(place.text("addresses", address, 1, kMaxAddress));
     offer.service_port = read_port(place, "service_port", from.service_port());
     offer.store_port = read_port(place, "store_port", from.store_port());
+    offer.role = place.text("role", from.role(), 0, kMaxName);
     return offer;
 }
 

@@ -21,7 +21,7 @@ std::string text(Time time) { return time == kNever ? "never" : to_text(time.tim
 
 std::string describe(const rendezvous::ToLeader& message) {
     if (const auto* m = std::get_if<rendezvous::Join>(&message))
-        return "Join, beat " + std::to_string(m->beat.number);
+        return "Join: " + describe(rendezvous::ToLeader(m->beat));
     if (const auto* m = std::get_if<rendezvous::Beat>(&message))
         return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
                " running " + std::to_string(m->running.value) +
@@ -133,7 +133,7 @@ Lines but_beats(Lines lines) {
 TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
     Script s;
     EXPECT_THAT(s.step(0, Started{}), ElementsAre("connect until 10 m 00 s"));
-    EXPECT_THAT(s.welcome(0), ElementsAre("Join, beat 1"));
+    EXPECT_THAT(s.welcome(0), ElementsAre("Join: Beat echo 0 floor -1 running -1"));
     EXPECT_THAT(s.ack(0.1), ElementsAre("Beat echo 1 floor -1 running -1"));
     EXPECT_THAT(s.ack(0.2), IsEmpty());
     EXPECT_EQ(s.next(), at(0.6));
@@ -170,8 +170,8 @@ TEST(AgentMachine, PassedDeadlineSweeps) {
     EXPECT_EQ(s.next(), at(8.1));
     EXPECT_THAT(s.tick(8.1), ElementsAre(HasSubstr("lease of generation 0 has passed"), "sweep 0"));
     EXPECT_THAT(s.exits(8.12, killed(0, 9)), IsEmpty()) << "killed by us: no failure";
-    EXPECT_THAT(s.step(8.15, Swept{g0}),
-                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+    EXPECT_THAT(s.step(8.15, Swept{g0}), ElementsAre("close store", "deadline never",
+                                                     "Join: Beat echo 2 floor 0 running -1"));
 }
 
 // A worker fails: reported at once, the other is asked to stop, and killed when its grace is over.
@@ -184,8 +184,8 @@ TEST(AgentMachine, StopsByTermThenKill) {
     EXPECT_THAT(but_beats(s.tick(5.2)), IsEmpty());
     EXPECT_THAT(but_beats(s.tick(5.3)), ElementsAre("sweep 0"));
     EXPECT_THAT(s.exits(5.31, killed(1, 9)), IsEmpty());
-    EXPECT_THAT(s.step(5.32, Swept{g0}),
-                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+    EXPECT_THAT(s.step(5.32, Swept{g0}), ElementsAre("close store", "deadline never",
+                                                     "Join: Beat echo 2 floor 0 running -1"));
 }
 
 TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
@@ -205,8 +205,8 @@ TEST(AgentMachine, OverStopsTheWorkers) {
     EXPECT_THAT(s.ack(0.3, 0), ElementsAre("signal 15"));
     EXPECT_THAT(s.exits(0.4, killed(0, 15)), IsEmpty());
     EXPECT_THAT(s.exits(0.4, killed(1, 15)), ElementsAre("sweep 0"));
-    EXPECT_THAT(s.step(0.41, Swept{g0}),
-                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+    EXPECT_THAT(s.step(0.41, Swept{g0}), ElementsAre("close store", "deadline never",
+                                                     "Join: Beat echo 2 floor 0 running -1"));
 }
 
 // An idle node vows too, or nobody could go on without it.
@@ -226,8 +226,8 @@ TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
     EXPECT_THAT(s.step(0.4, Swept{g0}), ElementsAre("Report complete"));
     EXPECT_EQ(s.snapshot().phase, Phase::waiting);
     EXPECT_EQ(s.snapshot().running, g0);
-    EXPECT_THAT(s.ack(0.5, 0),
-                ElementsAre("close store", "deadline never", "Beat echo 2 floor 0 running -1"));
+    EXPECT_THAT(s.ack(0.5, 0), ElementsAre("close store", "deadline never",
+                                           "Join: Beat echo 2 floor 0 running -1"));
 }
 
 // Ctrl-C here: the leader is told, and its Stop comes back to all; each ends with the job's code.
@@ -301,7 +301,7 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
     s.run();
     EXPECT_THAT(s.step(0.3, KeeperDied{}),
                 ElementsAre(HasSubstr("keeper has died"), "close store", "deadline never",
-                            "Beat echo 1 floor 0 running -1"));
+                            "Join: Beat echo 1 floor 0 running -1"));
     EXPECT_THAT(s.told(0.4, rendezvous::Assigned{EntryNumber{1},
                                                  assignment(1, {node("a"), node("b")}), 3, sec(8)}),
                 ElementsAre("note: generation 1 cannot start here: the keeper is being replaced",

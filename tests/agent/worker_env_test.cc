@@ -17,14 +17,15 @@ TEST(WorkerEnv, SetsTorchrunsVariables) {
     place.master_addr = "10.0.0.1", place.master_port = 29400, place.generation = 3,
     place.max_restarts = 4;
     place.run_id = "job-8812", place.error_file = "/l/error.json";
-    EXPECT_THAT(
-        worker_environment({}, place),
-        ElementsAre("GROUP_RANK=1", "GROUP_WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4",
-                    "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29400", "RANK=5", "ROLE_NAME=default",
-                    "ROLE_RANK=5", "ROLE_WORLD_SIZE=8", "TORCHELASTIC_ERROR_FILE=/l/error.json",
-                    "TORCHELASTIC_MAX_RESTARTS=4", "TORCHELASTIC_RESTART_COUNT=3",
-                    "TORCHELASTIC_RUN_ID=job-8812", "TORCHELASTIC_USE_AGENT_STORE=True",
-                    "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));
+    EXPECT_THAT(worker_environment({}, place),
+                ElementsAre("GROUP_RANK=1", "GROUP_WORLD_SIZE=2", "LOCAL_RANK=1",
+                            "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29400",
+                            "RANK=5", "ROLE_NAME=default", "ROLE_RANK=5", "ROLE_WORLD_SIZE=8",
+                            "TORCHELASTIC_ERROR_FILE=/l/error.json", "TORCHELASTIC_MAX_RESTARTS=4",
+                            "TORCHELASTIC_RESTART_COUNT=3", "TORCHELASTIC_RUN_ID=job-8812",
+                            "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                            "TORCHELASTIC_USE_AGENT_STORE=True",
+                            "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));
 }
 
 TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
@@ -48,7 +49,7 @@ TEST(WorkerEnv, KeepsWhatIsTheUsersToSay) {
 
 TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
     WorkerPlace place;
-    place.progress_fd = 3, place.visible_devices = "2", place.more = {{"X", "y"}};
+    place.progress_fd = 3, place.more = {{"X", "y"}, {"CUDA_VISIBLE_DEVICES", "2"}};
     const auto env = worker_environment({{"CUDA_VISIBLE_DEVICES", "0,1,2"}}, place);
     EXPECT_THAT(env, Contains("DDPRUN_PROGRESS_FD=3"));
     EXPECT_THAT(env, Contains("CUDA_VISIBLE_DEVICES=2"));

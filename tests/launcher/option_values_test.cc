@@ -47,7 +47,8 @@ TEST(OptionValues, HostPort) {
         ASSERT_TRUE(read) << row.text << ": " << read.error();
         EXPECT_EQ(*read, row.expected) << row.text;
     }
-    for (const char* bad : {"n1:x", "n1:65536", "n1:-1", "n1:", "[::1", "[::1]5", "fe80::1:5"})
+    for (const char* bad : {"n1:x", "n1:65536", "n1:-1", "n1:", "[::1", "[::1]5", "fe80::1:5",
+                            "http://n1:1", "n 1", "n1:1,n2:1", "n1;ls"})
         EXPECT_FALSE(read_host_port(bad)) << bad;
     EXPECT_TRUE(
         sentence(read_host_port("10.0.0.1 10.1.0.1:29500")).starts_with("more than one address"));
@@ -96,6 +97,11 @@ TEST(OptionValues, Seconds) {
         EXPECT_FALSE(read_seconds(bad)) << bad;
 }
 
+TEST(OptionValues, NumaBinding) {
+    EXPECT_EQ(*read_numa_binding("core-complex"), agent::CpuBinding::core_complex);
+    EXPECT_FALSE(read_numa_binding("core_complex"));
+}
+
 // Powers of 1024, as memory is counted.
 TEST(OptionValues, Sizes) {
     EXPECT_EQ(*read_size("1"), 1u);
@@ -117,30 +123,11 @@ TEST(OptionValues, Networks) {
     for (const char* bad : {"", ",", "10.0.0.0/8,", "all"}) EXPECT_FALSE(read_networks(bad)) << bad;
 }
 
-// torchrun's keys; what is not ours is listed, what cannot be read is named.
 TEST(OptionValues, OnJoin) {
     EXPECT_EQ(*read_on_join("restart"), OnJoin::restart);
     EXPECT_EQ(*read_on_join("wait"), OnJoin::wait);
     EXPECT_EQ(*read_on_join("spare"), OnJoin::spare);
     EXPECT_EQ(sentence(read_on_join("Spare")), "not restart, wait or spare");
-}
-
-TEST(OptionValues, RdzvConf) {
-    auto conf = read_rdzv_conf("join_timeout=5, last_call_timeout=1,timeout=60,is_host=True");
-    ASSERT_TRUE(conf) << conf.error();
-    EXPECT_EQ(conf->join_timeout, milliseconds(5000));
-    EXPECT_EQ(conf->last_call, milliseconds(1000));
-    EXPECT_EQ(conf->is_host, true);
-    EXPECT_EQ(conf->lease, std::nullopt);
-    EXPECT_EQ(conf->ignored, std::vector<std::string>{"timeout"});
-    EXPECT_EQ(read_rdzv_conf("keep_alive_interval=4")->lease, milliseconds(12'000));
-    EXPECT_EQ(read_rdzv_conf("keep_alive_interval=1,keep_alive_max_attempt=7")->lease,
-              milliseconds(7000));
-    EXPECT_EQ(read_rdzv_conf("'join_timeout=7'")->join_timeout, milliseconds(7000));
-    EXPECT_EQ(sentence(read_rdzv_conf("join_timeout=x")),
-              "join_timeout=x is not a number of seconds");
-    for (const char* bad : {"a", "a=", "=1", "a=1,", "is_host=maybe"})
-        EXPECT_FALSE(read_rdzv_conf(bad)) << bad;
 }
 
 }  // namespace

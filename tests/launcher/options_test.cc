@@ -120,78 +120,63 @@ TEST(Options, VariablesStandIn) {
 // What has no effect here is taken, with a warning that says why.
 TEST(Options, IgnoredOptionsWarn) {
     EXPECT_THAT(
-        parsed("--monitor_interval=1 --start-method spawn --numa-binding=exclusive --rdzv-conf "
-               "timeout=60 p")
+        parsed("--monitor_interval=1 --start-method spawn --event-log-handler=null --rdzv-conf "
+               "read_timeout=60 p")
             .warnings,
-        ElementsAre(
-            "--monitor_interval has no effect here: not needed: the end of a worker is seen at "
-            "once",
-            "--start-method has no effect here: every worker is a program of its own here",
-            "--numa-binding has no effect here: CPUs are left as Slurm or the caller bound them",
-            "--rdzv-conf: the key timeout has no effect here"));
+        ElementsAre("--monitor_interval has no effect here: the end of a worker is seen at once",
+                    "--start-method has no effect here: every worker is a program of its own here",
+                    "--rdzv-conf: the key read_timeout has no effect here"));
     EXPECT_THAT(parsed("--standalone --rdzv-endpoint=h:1 p").warnings,
                 ElementsAre(HasSubstr("not used")));
 }
 
-// One line that names the option and the mend.
-TEST(Options, Refusals) {
-    struct Row {
-        const char* line;
-        const char* sentence;
-    };
-    for (const Row& row : {
-             Row{"--nproc-per-node=four p",
-                 "--nproc-per-node=four: not a number; give a count, auto, gpu or cpu"},
-             Row{"--nproc_per_node= p",
-                 "--nproc_per_node=: nothing behind it; is a variable of the script not set?"},
-             Row{"--max-restarts=-1 p",
-                 "--max-restarts=-1: not a number of restarts; give 0 or more, or auto"},
-             Row{"--bogus p",
-                 "--bogus: no such option; see --help (options of the program stand behind it)"},
-             Row{"-x p", "-x: no such option; see --help (options of the program stand behind it)"},
-             Row{"--rdzv-e", "--rdzv-e: its value is missing; write --rdzv-e=HOST[:PORT]"},
-             Row{"--nnodes --standalone p",
-                 "--nnodes: its value is missing; write --nnodes=N|MIN:MAX"},
-             Row{"--standalone=1 p", "--standalone=1: takes no value; write --standalone alone"},
-             Row{"--n=1 p",
-                 "--n: ambiguous; write --nnodes, --nproc-per-node, --node-rank, --no-label, "
-                 "--no-python or "
-                 "--numa-binding"},
-             Row{"", "no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help"},
-             Row{"--standalone --nnodes=2 p",
-                 "--standalone is for one node, but --nnodes asks for 2; leave one of them out"},
-             Row{"-m --no-python p",
-                 "--module and --no-python contradict each other; give one of them"},
-             Row{"--rdzv-backend=etcd p",
-                 "--rdzv-backend=etcd: not a rendezvous of ours; leave the option out, or give "
-                 "c10d or static"},
-             Row{"--lease=1 p", "--lease=1: too short; give 2 seconds or more"},
-             Row{"--rdzv-endpoint 10.0.0.1 10.1.0.1:29500 p",
-                 "--rdzv-endpoint has two addresses, the second of them (10.1.0.1:29500) stands "
-                 "where the program "
-                 "should; give one, or under Slurm leave the option out"},
-         })
-        EXPECT_EQ(refusal(row.line), row.sentence);
+// What each refusal says stands in tests/data/launcher/messages.txt.
+TEST(Options, RefusalsNameTheOptionAsItWasGiven) {
+    EXPECT_EQ(refusal("--nproc_per_node= p"),
+              "--nproc_per_node=: nothing behind it; is a variable of the script not set?");
+    EXPECT_EQ(refusal("--standalone=1 p"),
+              "--standalone=1: takes no value; write --standalone alone");
 }
 
-// Help wins over all that is wrong, and is made from the table: every option stands in it.
-TEST(Options, HelpNamesEveryOption) {
-    EXPECT_TRUE(parsed("--help --nnodes=x").help);
+// An abbreviation that means one option of torchrun's is that one, whatever ours are called.
+TEST(Options, AbbreviationsAreResolvedByWhatTheyMean) {
+    EXPECT_EQ(parsed("--local-a=x p").local_addr, "x");
+    EXPECT_EQ(parsed("--max_r=2 p").max_restarts->count, 2);
+    EXPECT_EQ(parsed("--rdzv_b c10d p").rdzv_backend, "c10d");
+    EXPECT_THAT(refusal("--log=x p"), HasSubstr("ambiguous; write --log"));
+}
+
+// As argparse does it: what stands before is looked at, what stands behind is not.
+TEST(Options, WhatOnlyPrintsEndsTheReading) {
+    EXPECT_TRUE(parsed("--help --nnodes=x --bogus").help);
     EXPECT_TRUE(parsed("-h", {{"PET_NNODES", "x"}}).help);
     EXPECT_TRUE(parsed("--version").version);
-    std::string help = help_text();
-    for (const OptionRow& row : option_table())
-        EXPECT_THAT(help, HasSubstr("--" + std::string(row.name)));
-    EXPECT_THAT(help, HasSubstr("0 when called as torchrun"));
-    std::istringstream lines(help);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 115u) << line;
+    EXPECT_TRUE(parsed("--print-man --bogus").print_man);
+    EXPECT_EQ(parsed("--print-completion=zsh --bogus").print_completion, "zsh");
+    EXPECT_THAT(refusal("--bogus --help"), HasSubstr("--bogus"));
+}
+
+// torchrun's environment for the time between SIGTERM and SIGKILL; the option beats it.
+TEST(Options, ShutdownTimeoutHasAVariableOfItsOwn) {
+    const Environment environment{{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}};
+    EXPECT_EQ(parsed("p", environment).shutdown_timeout, milliseconds(7000));
+    EXPECT_EQ(parsed("--shutdown-timeout=8 p", environment).shutdown_timeout, milliseconds(8000));
+    EXPECT_THAT(refusal("p", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x"}}),
+                HasSubstr("not a number of seconds"));
+}
+
+// The options that only torchrun's command line has, and no variable.
+TEST(Options, SomeHaveNoVariable) {
+    const Environment environment{
+        {"PET_NUMA_BINDING", "x"}, {"PET_LOGS_SPECS", "x"}, {"PET_PRINT_COMPLETION", "x"}};
+    EXPECT_THAT(parsed("p", environment).warnings, IsEmpty());
 }
 
 // Each option of the table has a reader: an empty or odd value never ends the process.
 TEST(Options, EveryOptionCanBeGiven) {
     for (const OptionRow& row : option_table()) {
         std::string option = "--" + std::string(row.name);
-        (void)parse_options({row.kind == OptionKind::flag ? option : option + "=1", "p"}, {});
+        (void)parse_options({row.placeholder.empty() ? option : option + "=1", "p"}, {});
         (void)parse_options({"p"}, {{pet_variable(row), "1"}});
     }
     EXPECT_EQ(pet_variable(option_table()[1]), "PET_NPROC_PER_NODE");

@@ -28,7 +28,7 @@ HostFacts host(int cpus, int gpus) {
     HostFacts facts;
     facts.hostname = "me";
     facts.cpus = cpus;
-    facts.gpus = gpus;
+    facts.gpus.resize(static_cast<std::size_t>(gpus));
     facts.working_directory = "/home/u";
     facts.random_id = "random";
     return facts;
@@ -198,6 +198,60 @@ TEST(Plan, OutputAndRole) {
     EXPECT_EQ(result->role, "X:");
     EXPECT_FALSE(plan({})->output.label);
     EXPECT_FALSE(plan({"--no-label", "--nproc-per-node=2"})->output.label);
+}
+
+// A container's time, not the CPUs it sees; and what torchrun does when we are called so.
+TEST(Plan, ThreadsOfWorkers) {
+    auto limited = host(8, 0);
+    limited.cpu_quota = 3.5;
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, limited)->omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=cpu"}, {}, limited)->slots, 8);
+    auto torchrun = host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->omp_num_threads, std::nullopt);
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, 1);
+    torchrun.omp_num_threads_set = true;
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, std::nullopt);
+}
+
+// A bound worker has as many threads as CPUs, and the user's own number stays.
+TEST(Plan, BoundWorkers) {
+    auto facts = host(4, 0);
+    for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, i / 2, i, i});
+    const auto bound = plan({"--numa-binding=node", "--nproc-per-node=2"}, {}, facts);
+    EXPECT_THAT(bound->worker_cpus, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+    EXPECT_EQ(bound->worker_variables[1].at("OMP_NUM_THREADS"), "2");
+    facts.omp_num_threads_set = true;
+    EXPECT_THAT(plan({"--numa-binding=node"}, {}, facts)->worker_variables, IsEmpty());
+    EXPECT_THAT(
+        plan({"--numa-binding=exclusive", "--nproc-per-node=5"}, {}, facts).error().sentence(),
+        HasSubstr("--numa-binding: "));
+}
+
+TEST(Plan, OneDeviceEach) {
+    auto facts = host(4, 2);
+    facts.cuda_visible_devices = "1,0";
+    EXPECT_EQ(
+        plan({"--virtual-local-rank"}, {}, facts)->worker_variables[0].at("CUDA_VISIBLE_DEVICES"),
+        "1");
+    facts.cuda_visible_devices.reset();
+    facts.gpus[0].mig = {"MIG-a", "MIG-b"};
+    EXPECT_EQ(plan({}, {}, facts)->slots, 3);
+    EXPECT_THAT(plan({}, {}, facts)->host_warnings, ElementsAre(HasSubstr("--virtual-local-rank")));
+}
+
+TEST(Plan, Signals) {
+    EXPECT_EQ(plan({})->signal_names, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    const auto more = plan({"--signals-to-handle=SIGUSR1,SIGTERM"});
+    EXPECT_EQ(more->signal_names, "SIGUSR1,SIGTERM");
+    EXPECT_THAT(more->signals, ElementsAre(15, 2, 1, 3, 10));
+}
+
+// The static rendezvous' patience is the join timeout's; torchrun's c10d takes no notice of it.
+TEST(Plan, StaticTimeout) {
+    EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->times.join_timeout, milliseconds(60'000));
+    EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->times.join_timeout,
+              milliseconds(600'000));
 }
 
 }  // namespace

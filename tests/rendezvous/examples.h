@@ -14,6 +14,7 @@ inline Offer example_offer(int slots = 4) {
     offer.addresses = {"10.0.0.7", "fe80::1"};
     offer.service_port = 29400;
     offer.store_port = 41234;
+    offer.role = "trainer";
     return offer;
 }
 

@@ -1,0 +1,169 @@
+#include "launcher/plan_workers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "agent/cpu_share.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+using slurm::Allocation;
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+std::optional<std::string> listed_devices(const std::optional<Allocation>& allocation,
+                                          const HostFacts& host) {
+    if (host.cuda_visible_devices || !allocation) return host.cuda_visible_devices;
+    return allocation->visible_devices;
+}
+
+// A list of devices says it exactly. Without one all of the host's are visible, but for a step that
+// holds fewer; and a step may hold GPUs that this host shows in no place we know.
+int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    const int shown = agent::count_devices(host.gpus, listed_devices(allocation, host));
+    if (listed_devices(allocation, host)) return shown;
+    if (!allocation || !allocation->gpus_on_node) return shown;
+    int held = *allocation->gpus_on_node;
+    return shown == 0 ? held : std::min(held, shown);
+}
+
+// A cluster that does not manage its GPUs looks the same as a step that asked for none on one that
+// does.
+bool gpus_not_from_slurm(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    return allocation && !allocation->gpus_on_node && !allocation->visible_devices &&
+           !host.cuda_visible_devices && !host.gpus.empty();
+}
+
+// What there is to compute with: a container may be allowed less time than it sees CPUs.
+int usable_cpus(const HostFacts& host) {
+    const int cpus = std::max(host.cpus, 1);
+    return host.cpu_quota ? std::clamp(static_cast<int>(std::ceil(*host.cpu_quota)), 1, cpus)
+                          : cpus;
+}
+
+void plan_threads(Plan& plan, const HostFacts& host) {
+    if (host.omp_num_threads_set) return;
+    if (host.called_as_torchrun) {
+        if (plan.slots == 1) return;
+        plan.omp_num_threads = 1;
+        plan.warnings.push_back(
+            "OMP_NUM_THREADS=1 for each worker, as torchrun has it; set it to choose another");
+        return;
+    }
+    const int cpus = usable_cpus(host);
+    plan.omp_num_threads = std::max(1, cpus / plan.slots);
+    if (!plan.worker_cpus.empty()) {
+        plan.worker_variables.resize(plan.worker_cpus.size());
+        for (std::size_t i = 0; i < plan.worker_cpus.size(); ++i)
+            plan.worker_variables[i]["OMP_NUM_THREADS"] =
+                std::to_string(std::min(static_cast<int>(plan.worker_cpus[i].size()), cpus));
+        plan.notes.push_back(
+            "OMP_NUM_THREADS is the number of CPUs that each worker is bound to; set it to choose "
+            "another");
+        return;
+    }
+    plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +
+                         " for each worker (" + std::to_string(cpus) + " CPUs, " +
+                         std::to_string(plan.slots) + " workers); set it to choose another");
+}
+
+// torchrun runs everything by Python but for --no-python; ddprun goes by the name, so that a C++
+// worker needs no option.
+bool runs_by_python(const Options& options, const HostFacts& host) {
+    if (options.no_python) return options.run_path;  // as in torchrun, --run-path beats --no-python
+    return options.module || options.run_path || options.python || host.called_as_torchrun ||
+           options.program.ends_with(".py");
+}
+
+}  // namespace
+
+std::optional<Error> plan_slots(Plan& plan, const Options& options,
+                                const std::optional<Allocation>& allocation,
+                                const HostFacts& host) {
+    using Kind = WorkersPerNode::Kind;
+    int gpus = visible_gpus(allocation, host), cpus = std::max(host.cpus, 1);
+    if (!options.nproc_per_node) {
+        plan.slots = host.called_as_torchrun || gpus == 0 ? 1 : gpus;
+        if (!host.called_as_torchrun)
+            plan.notes.push_back(
+                gpus == 0 ? "no GPU found: one worker on this node; --nproc-per-node says otherwise"
+                          : "one worker for each of " + std::to_string(gpus) + " GPUs");
+    } else {
+        switch (options.nproc_per_node->kind) {
+            case Kind::count:
+                plan.slots = options.nproc_per_node->count;
+                break;
+            case Kind::cpu:
+                plan.slots = cpus;
+                break;
+            case Kind::automatic:
+                plan.slots = gpus > 0 ? gpus : cpus;
+                break;
+            case Kind::gpu:
+                if (gpus == 0)
+                    return usage("--nproc-per-node=gpu: no GPU is visible on " + plan.node_name +
+                                 "; ask Slurm for --gpus-per-node, or give a count or cpu");
+                plan.slots = gpus;
+                break;
+        }
+    }
+    bool by_gpus = plan.slots == gpus &&
+                   !(options.nproc_per_node && options.nproc_per_node->kind == Kind::count);
+    if (by_gpus && gpus_not_from_slurm(allocation, host))
+        plan.host_warnings.push_back(
+            "Slurm gave this step no GPU, but " + plan.node_name + " shows " +
+            std::to_string(gpus) +
+            ", which are used; ask for --gpus-per-node, or give --nproc-per-node");
+    if (gpus > 0 && plan.slots > gpus)
+        plan.host_warnings.push_back(std::to_string(plan.slots) + " workers, but " +
+                                     std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
+                                     " visible on " + plan.node_name +
+                                     (allocation && allocation->gpus_per_task
+                                          ? "; use --gpus-per-node rather than --gpus-per-task"
+                                          : "; some will share one"));
+    return std::nullopt;
+}
+
+std::optional<Error> plan_shares(Plan& plan, const Options& options,
+                                 const std::optional<Allocation>& allocation,
+                                 const HostFacts& host) {
+    const auto list = listed_devices(allocation, host);
+    const bool divided =
+        !list && std::ranges::any_of(host.gpus, [](const auto& gpu) { return !gpu.mig.empty(); });
+    if (options.numa_binding) {
+        auto shares = agent::share_cpus(*options.numa_binding, host.cpu_list,
+                                        agent::device_nodes(host.gpus, list), plan.slots);
+        if (!shares) return usage("--numa-binding: " + shares.error().sentence());
+        plan.worker_cpus = std::move(*shares);
+    }
+    if (options.virtual_local_rank) {
+        auto dealt = agent::deal_devices(host.gpus, list, host.hip_visible_devices, plan.slots);
+        if (!dealt) return dealt.error();
+        plan.worker_variables = std::move(*dealt);
+    } else if (divided && plan.slots > 1) {
+        plan.host_warnings.push_back("the GPUs of " + plan.node_name +
+                                     " are divided (MIG), and a process sees one instance at most; "
+                                     "give --virtual-local-rank, so that each worker has its own");
+    }
+    plan_threads(plan, host);
+    return std::nullopt;
+}
+
+void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
+    WorkerCommand& command = plan.command;
+    command.python = runs_by_python(options, host);
+    command.display = options.program;
+    if (command.python) {
+        command.argv = {options.python.value_or(host.python_exec.value_or("python3")), "-u"};
+        if (options.module) command.argv.push_back("-m");
+        plan.notes.push_back("the interpreter of the workers is " + command.argv.front());
+    }
+    command.argv.push_back(options.program);
+    command.first_argument = command.argv.size();
+    command.collapse_dollars = host.called_as_torchrun;
+    command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
+}
+
+}  // namespace ddprun::launcher

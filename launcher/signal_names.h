@@ -1,0 +1,20 @@
+// Signals by name, as Python spells them ("SIGTERM"). Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+
+namespace ddprun::launcher {
+
+// Stop the job whatever --signals-to-handle says: without them ddprun would die and its workers be
+// killed without a word.
+std::vector<int> always_handled();
+
+// --signals-to-handle: the numbers, each once. Possible errors: usage: no such signal (with the
+// nearest name), or one that cannot be handled.
+Result<std::vector<int>> read_signals(std::string_view text);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Called as torchrun, through a shell's completion and as a manual page; what is started, and with which arguments.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+say "completion, in bash"
+bash -n <("$ddprun" --print-completion=bash) || fail "not bash"
+complete_words() { # words of the line; the last one is completed
+    # shellcheck disable=SC1090
+    (source <("$ddprun" --print-completion=bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _ddprun && printf '%s\n' "${COMPREPLY[@]}") || true
+}
+expect_reply() { # what is to be among the replies, then the words
+    local reply=$1; shift
+    complete_words "$@" >"$work/reply.out"
+    expect_in "$work/reply.out" "^$reply\$"
+}
+expect_reply --nproc-per-node ddprun --nproc
+expect_reply gpu ddprun --nproc-per-node g
+expect_reply gpu ddprun --nproc_per_node = g
+expect_reply exclusive ddprun --numa-binding = ''
+(cd "$work" && touch train.py && expect_reply train.py ddprun --standalone tr)
+for shell in zsh fish tcsh; do
+    "$ddprun" --print-completion=$shell >"$work/completion.out"
+    expect_in "$work/completion.out" nproc-per-node
+    if command -v $shell >/dev/null; then $shell -n "$work/completion.out" || fail "not $shell"; fi
+done
+
+say "the manual page, without a complaint"
+if command -v groff >/dev/null; then
+    "$ddprun" --print-man | groff -man -Tutf8 -ww >"$work/man.out" 2>"$work/man.err"
+    [[ ! -s $work/man.err ]] || fail "groff complains"
+    expect_in "$work/man.out" 'nproc-per-node'
+fi
+
+say "called as torchrun: its defaults, and Python whatever the program's name"
+mkdir "$work/venv"
+ln -s "$ddprun" "$work/venv/torchrun"
+printf '#!/bin/sh\necho "python $*"\necho "threads ${OMP_NUM_THREADS-unset}"\n' >"$work/venv/python3"
+chmod +x "$work/venv/python3"
+as_torchrun() {
+    code=0
+    env -u OMP_NUM_THREADS -u VIRTUAL_ENV -u PYTHON_EXEC DDPRUN_TEST_MARK="$mark" timeout 30 "$work/venv/torchrun" "$@" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+}
+echo >"$work/train"
+as_torchrun "$work/train" --nnodes 3 -- x '$$a' '${local_rank}'
+expect_code 0
+expect_in "$work/run.out" "^python -u $work/train --nnodes 3 -- x \\\$a 0\$"
+expect_in "$work/run.out" '^threads unset$'
+as_torchrun --nproc-per-node=2 -m "pkg.train"
+expect_in "$work/run.out" '^python -u -m pkg.train$'
+expect_in "$work/run.out" '^threads 1$'
+as_torchrun --no-python --max-restarts=0 bash -c 'echo $TORCHELASTIC_MAX_RESTARTS'
+expect_in "$work/run.out" '^0$'
+
+say "ddprun leaves a shell's \$\$ alone, and knows \${local_rank}"
+run 20 --standalone --nproc-per-node=2 --no-label bash -c 'echo "${local_rank} $1 $$ $BASHPID"' x '$local_rank'
+expect_in "$work/run.out" '^0 0 ([0-9]+) \1$'
+expect_in "$work/run.out" '^1 1 ([0-9]+) \1$'
+
+say "Python of PYTHON_EXEC, of the virtual environment, of PATH; named in the log"
+echo 'import sys; print("real")' >"$work/train.py"
+PYTHON_EXEC=$work/venv/python3 run 20 --standalone "$work/train.py"
+expect_in "$work/run.out" "^python -u $work/train.py\$"
+expect_in "$work/run.err" "interpreter of the workers is $work/venv/python3"
+mkdir -p "$work/env/bin" && ln -s ../../venv/python3 "$work/env/bin/python3"
+VIRTUAL_ENV=$work/env run 20 --standalone "$work/train.py"
+expect_in "$work/run.err" "interpreter of the workers is $work/env/bin/python3"
+
+say "nohup: a hang-up that the caller has us ignore is ignored"
+(trap '' HUP; DDPRUN_TEST_MARK=$mark exec "$ddprun" --standalone bash -c 'until [[ -e $0/go ]]; do sleep 0.05; done' "$work" \
+    >"$work/job.out" 2>"$work/job.err" </dev/null) &
+pid[job]=$!
+wait_until 10 count_is "bash -c until [[ -e \$0/go ]]; do sleep 0.05; done $work" 1 || fail "the worker does not run"
+kill -HUP "${pid[job]}"
+touch "$work/go"
+join job 20
+expect_code 0
+expect_nothing_left
+
+say "--signals-to-handle adds to the four that always stop the job"
+for signal in USR1 TERM; do
+    start job --standalone --signals-to-handle=SIGUSR1 bash -c 'trap "echo got it; exit 0" USR1 TERM; echo up; while :; do sleep 310 & wait; done'
+    wait_until 10 count_is "sleep 310" 1 || fail "the worker does not run"
+    kill -"$signal" "${pid[job]}"
+    join job 20
+    expect_code $((128 + $(kill -l "$signal")))
+    expect_in "$work/job.out" 'got it'
+    expect_nothing_left
+done

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The workers' environment: roles, unequal slots, ports, threads, CPUs, timers, and noise that steers nothing.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+show='env | sort >"$0/env.$TORCHELASTIC_RESTART_COUNT.$RANK"'
+value() { sed -n "s/^$3=//p" "$work/env.$1.$2"; } # generation, rank, name
+
+say "three nodes with 1, 2 and 3 workers and two roles"
+at=$(free_port)
+roles=(master trainer trainer)
+for rank in 0 1 2; do
+    start "node$rank" --nnodes=3 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" \
+        --nproc-per-node=$((rank + 1)) --role="${roles[rank]}" bash -c "$show" "$work"
+done
+for rank in 0 1 2; do join "node$rank" 30; expect_code 0; done
+seen=""
+for rank in 0 1 2 3 4 5; do
+    seen+="$(value 0 $rank GROUP_RANK)$(value 0 $rank LOCAL_RANK):$(value 0 $rank ROLE_NAME)"
+    seen+="$(value 0 $rank ROLE_RANK)/$(value 0 $rank ROLE_WORLD_SIZE)/$(value 0 $rank LOCAL_WORLD_SIZE) "
+done
+[[ $seen == "00:master0/1/1 10:trainer0/5/2 11:trainer1/5/2 20:trainer2/5/3 21:trainer3/5/3 22:trainer4/5/3 " ]] ||
+    fail "$seen"
+
+say "noise of an outer script steers nothing"
+RANK=7 WORLD_SIZE=9 LOCAL_RANK=3 MASTER_ADDR=elsewhere MASTER_PORT=1 GROUP_RANK=5 ROLE_RANK=4 NNODES=3 NODE_RANK=2 \
+    TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 run 20 --nproc-per-node=2 bash -c "$show" "$work"
+expect_code 0
+[[ "$(value 0 1 RANK)/$(value 0 1 WORLD_SIZE) $(value 0 1 LOCAL_RANK) $(value 0 1 MASTER_ADDR) $(value 0 1 GROUP_RANK)" == \
+    "1/2 1 127.0.0.1 0" ]] || fail "the noise came through"
+[[ $(value 0 1 TORCHELASTIC_RUN_ID) != old && $(value 0 1 MASTER_PORT) != 1 ]] || fail "the noise came through"
+
+say "every generation has a MASTER_PORT of its own, whose neighbours a worker can bind"
+run 40 --standalone --nproc-per-node=2 --max-restarts=2 --crash-loop=0 bash -c '
+    [[ $RANK == 1 ]] && exec sleep 311
+    echo "$MASTER_PORT" >>"$0/ports"
+    python3 -c "
+import os, socket
+for i in 1, 2:
+    s = socket.socket(); s.bind((\"127.0.0.1\", int(os.environ[\"MASTER_PORT\"]) + i)); s.listen()
+" || exit 7
+    exit 3' "$work"
+expect_code 3
+(($(sort -u "$work/ports" | wc -l) == 3)) || fail "not three ports: $(tr '\n' ' ' <"$work/ports")"
+expect_nothing_left
+
+say "OMP_NUM_THREADS: the CPUs of the node shared, and the user's own stays"
+unset OMP_NUM_THREADS
+cpus=$(nproc)
+run 20 --standalone --nproc-per-node=1 bash -c "$show" "$work"
+((cpus >= $(value 0 0 OMP_NUM_THREADS) && $(value 0 0 OMP_NUM_THREADS) >= 1)) || fail "$(value 0 0 OMP_NUM_THREADS) of $cpus"
+OMP_NUM_THREADS=7 run 20 --standalone --nproc-per-node=2 bash -c "$show" "$work"
+[[ $(value 0 0 OMP_NUM_THREADS) == 7 ]] || fail "the user's number was not kept"
+
+say "--numa-binding binds, and threads follow"
+run 20 --standalone --nproc-per-node=1 --numa-binding=core-complex bash -c "$show"'; env -u OMP_NUM_THREADS nproc >"$0/bound"' "$work"
+expect_code 0
+[[ $(value 0 0 OMP_NUM_THREADS) == "$(cat "$work/bound")" ]] ||
+    fail "bound to $(cat "$work/bound") CPUs, $(value 0 0 OMP_NUM_THREADS) threads"
+
+say "--virtual-local-rank: one device each, LOCAL_RANK=0"
+CUDA_VISIBLE_DEVICES=3,5 run 20 --standalone --nproc-per-node=2 --virtual-local-rank bash -c "$show" "$work"
+[[ "$(value 0 1 LOCAL_RANK) $(value 0 1 CUDA_VISIBLE_DEVICES) $(value 0 1 RANK)" == "0 5 1" ]] || fail "not so"
+
+say "a file timer that runs out kills its worker, and the job goes on"
+cat >"$work/timer.sh" <<'WORKER'
+[[ $TORCHELASTIC_RESTART_COUNT == 1 ]] && exit 0
+((RANK == 1)) && exec sleep 312
+python3 - "$1" <<'PYTHON'
+import json, os, sys, time
+with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w") as f:
+    def say(scope, at):
+        f.write(json.dumps({"version": 1, "pid": os.getppid(), "scope_id": scope, "expiration_time": at, "signal": 9}) + "\n")
+        f.flush()
+    say("released", time.time() + 0.2); say("released", -1)
+    f.write("nonsense\n"); f.flush()
+    say("late", time.time() + 0.5)
+PYTHON
+exec sleep 313
+WORKER
+TORCHELASTIC_ENABLE_FILE_TIMER=1 run 40 --standalone --nproc-per-node=2 --max-restarts=1 bash "$work/timer.sh"
+expect_code 0
+expect_in "$work/run.err" 'timer late of process [0-9]+ has expired'
+expect_not_in "$work/run.err" 'timer released'
+expect_in "$work/run.err" 'not a timer.s request: nonsense'
+expect_nothing_left
+run 20 --standalone bash -c "$show" "$work"
+[[ -z $(value 0 0 TORCHELASTIC_TIMER_FILE) ]] || fail "a timer file that nobody serves"

@@ -1,0 +1,24 @@
+#include "launcher/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr std::string_view kNames[] = {"nnodes", "nproc-per-node", "node-rank", "standalone"};
+
+// One slip, two swapped letters, a letter too many: still meant.
+TEST(Nearest, FindsWhatWasMeant) {
+    EXPECT_EQ(nearest("nproc-per-nodes", kNames), "nproc-per-node");
+    EXPECT_EQ(nearest("nnoeds", kNames), "nnodes");
+    EXPECT_EQ(nearest("stanalone", kNames), "standalone");
+}
+
+TEST(Nearest, DoesNotGuessWildly) {
+    EXPECT_EQ(nearest("frobnicate", kNames), "");
+    EXPECT_EQ(nearest("", kNames), "");
+    EXPECT_EQ(nearest(std::string(10'000, 'n'), kNames), "");
+}
+
+}  // namespace
+}  // namespace ddprun::launcher
