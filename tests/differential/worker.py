@@ -1,0 +1,26 @@
+"""Says in a file of its rank what a worker of a case was given, and ends as the case asks.
+
+The folder is $CASE_OUT; $CASE_DO says how to end: exit N, signal N, once N (exit N in the first attempt), wait."""
+import json
+import os
+import signal
+import sys
+import time
+
+out = os.environ["CASE_OUT"]
+seen = {"argv": sys.argv[1:], "cwd": os.getcwd(), "main": __name__, "env": dict(os.environ)}
+# Lines in one piece, as the order of pieces of several workers is nobody's.
+os.write(1, b"out of rank %s\n" % os.environ["RANK"].encode())
+os.write(2, b"err of rank %s\n" % os.environ["RANK"].encode())
+name = "{}.{}".format(os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"])
+with open(os.path.join(out, "part." + name), "w") as file:
+    json.dump(seen, file)
+os.rename(os.path.join(out, "part." + name), os.path.join(out, "worker." + name))
+todo, _, number = os.environ.get("CASE_DO", "exit 0").partition(" ")
+if todo == "wait":
+    while True:
+        time.sleep(1)
+if todo == "exit" or os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if todo == "signal":
+        os.kill(os.getpid(), int(number))
+    sys.exit(int(number))
