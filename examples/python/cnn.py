@@ -1,0 +1,62 @@
+"""A convolutional network of MNIST's size on generated digits: each class is a pattern of its own with noise over it.
+
+    ddprun --standalone --nproc-per-node=2 cnn.py"""
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
+                                      nn.MaxPool2d(2), nn.Flatten())
+        self.classes = nn.Linear(16 * 5 * 5, 10)
+
+    def forward(self, images):
+        return self.classes(self.features(images))
+
+
+def digits(count, seed):
+    patterns = torch.randn(10, 1, 28, 28, generator=torch.Generator().manual_seed(7))
+    maker = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 10, (count,), generator=maker)
+    return TensorDataset(patterns[labels] + torch.randn(count, 1, 28, 28, generator=maker), labels)
+
+
+def right_answers(model, data):
+    """Over all ranks."""
+    images, labels = data.tensors
+    rank, world = dist.get_rank(), dist.get_world_size()
+    with torch.no_grad():
+        right = (model(images[rank::world]).argmax(1) == labels[rank::world]).sum()
+    dist.all_reduce(right)
+    return right.item() / len(labels)
+
+
+def main():
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Network())
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    data = digits(1024, seed=1)
+    sampler = DistributedSampler(data, shuffle=True)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for images, labels in DataLoader(data, batch_size=64, sampler=sampler):
+            loss = nn.functional.cross_entropy(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    accuracy = right_answers(model, digits(512, seed=2))
+    total = sum(p.double().sum() for p in model.parameters()).item()
+    print(f"RESULT rank={dist.get_rank()} accuracy={accuracy:.4f} weights={total:.6f}", flush=True)
+    dist.barrier()  # nobody takes the group down while another still uses it
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

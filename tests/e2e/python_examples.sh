@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# examples/python, unmodified, under torchrun and under ddprun: the same end and the same final numbers. Argument: debian
+# (python3-torch) or current (the virtual environment of tests/run.sh).
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+case ${1:-debian} in
+    debian) python=/usr/bin/python3 ;;
+    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
+    *) fail "debian or current?" ;;
+esac
+[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
+"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
+mkdir "$work/caches" "$work/theirs.tmp"
+export PYTHON_EXEC=$python GLOO_SOCKET_IFNAME=lo TORCHINDUCTOR_CACHE_DIR=$work/caches
+examples=$root/examples/python
+
+# Debian's torchrun cannot read its own defaults under Python 3.11; its front end is called with that one function put right.
+cat >"$work/torchrun.py" <<'SHIM'
+from torch.distributed.elastic.multiprocessing import api
+from_str = api.Std.from_str.__func__
+api.Std.from_str = classmethod(lambda cls, text: api.Std(int(text)) if text in ("0", "1", "2", "3") else from_str(cls, text))
+from torch.distributed.run import main
+main()
+SHIM
+# torchrun lets the workers write into each other's lines.
+results() { sed 's/RESULT/\n&/g' "$1" | grep '^RESULT' | sort; }
+# Both launchers with the same words; ${folder} is each one's own. Arguments: seconds, code of ddprun, words.
+same() {
+    local seconds=$1 expected=$2; shift 2
+    folder=$work/theirs && mkdir -p "$folder"
+    local theirs=0
+    # What the restart of a newer torchrun needs, to not meet the dead attempt's keys.
+    TMPDIR=$work/theirs.tmp TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 PET_MONITOR_INTERVAL=0.1 timeout "$seconds" "$python" "$work/torchrun.py" \
+        --standalone "${@//FOLDER/$folder}" >"$work/theirs.out" 2>"$work/theirs.err" </dev/null || theirs=$?
+    folder=$work/ours && mkdir -p "$folder"
+    run "$seconds" --standalone --no-label "${@//FOLDER/$folder}"
+    expect_code "$expected"
+    ((theirs == (expected ? 1 : 0))) || fail "torchrun ended with $theirs"
+    [[ -n $(results "$work/run.out") ]] || fail "no result"
+    diff <(results "$work/theirs.out") <(results "$work/run.out") >&2 || fail "the results differ"
+    expect_nothing_left 5
+}
+
+say "training with a snapshot, undisturbed"
+same 100 0 --nproc_per_node=2 "$examples/ddp_resume.py" --snapshot FOLDER/calm.pt
+results "$work/run.out" >"$work/calm"
+say "and with a crash, from the snapshot: the same numbers"
+same 150 0 --nproc_per_node=2 --max_restarts=1 "$examples/ddp_resume.py" --snapshot FOLDER/crash.pt --crash-at-step 25
+diff "$work/calm" <(results "$work/run.out") >&2 || fail "the crash has changed the result"
+say "a convolutional network"
+same 150 0 --nproc_per_node=2 "$examples/cnn.py"
+say "groups within the world"
+same 100 0 --nproc_per_node=4 "$examples/subgroups.py"
+say "processes inside the workers"
+same 150 0 --nproc_per_node=2 "$examples/spawns.py"
+say "an error that is told"
+same 100 1 --nproc_per_node=2 --max_restarts=0 "$examples/recorded.py"
+for text in 'learning rate must not be negative: -0.5'; do
+    expect_in "$work/run.err" "$text"
+    expect_in "$work/theirs.err" "$text"
+done
