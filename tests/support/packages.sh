@@ -3,8 +3,8 @@
 # examples/quickstart.sh.
 
 # To build ddprun and train.
-BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler libspdlog-dev
-    libfmt-dev nlohmann-json3-dev libgloo-dev libssl-dev libxxhash-dev)
+BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
+    libgloo-dev libssl-dev libxxhash-dev)
 # For the tests.
 TEST_PACKAGES=(libgtest-dev libgmock-dev procps util-linux binutils iproute2 nftables slurm-wlm munge groff-base zsh fish
     tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang)
