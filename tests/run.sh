@@ -65,6 +65,7 @@ programs_of_unit_tests() {
 
 sanitize() {
     local preset front programs code=0
+    export DDPRUN_SEEDS=${DDPRUN_SEEDS:-100} # of the simulator, which is some ten times slower then
     for preset in asan tsan; do
         front=(env "TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp")
         # gcc's thread sanitizer does not know the address layouts of newer kernels ("unexpected memory mapping").
