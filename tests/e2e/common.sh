@@ -44,6 +44,7 @@ skip() {
     exit 77
 }
 need_root() { ((EUID == 0)) || skip "needs root"; }
+need_localhost() { getent ahosts localhost >/dev/null || skip "localhost has no address here, which stock torchrun needs (/etc/hosts)"; }
 need_program() { command -v "$1" >/dev/null || skip "$1 is not installed"; }
 need_built() {
     local name

@@ -3,6 +3,7 @@
 # (python3-torch) or current (the virtual environment of tests/run.sh).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
+need_localhost
 
 case ${1:-debian} in
     debian) python=/usr/bin/python3 ;;

@@ -4,6 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/daemon_common.sh"
 need_built ddprun-rendezvous
+need_localhost
 
 case ${1:-debian} in
     debian) python=/usr/bin/python3 ;;

@@ -10,7 +10,7 @@ if ! command -v clang++ >/dev/null || ! clang++ -fsanitize=fuzzer -x c++ -o /dev
 #include <cstddef>
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, std::size_t) { return 0; }
 CODE
-    echo "skipped: no clang++ with libFuzzer (apt-get install clang)"
+    echo "skipped: no clang++ with libFuzzer (apt-get install clang libclang-rt-14-dev)"
     exit 77
 fi
 targets=("$@")
