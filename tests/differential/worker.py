@@ -21,6 +21,11 @@ if todo == "wait":
     while True:
         time.sleep(1)
 if todo == "exit" or os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    # One that fails ends the others: all have their say first.
+    told, give_up = "worker." + os.environ["TORCHELASTIC_RESTART_COUNT"] + ".", time.monotonic() + 30
+    while (sum(entry.startswith(told) for entry in os.listdir(out)) < int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+           and time.monotonic() < give_up):
+        time.sleep(0.01)
     if todo == "signal":
         os.kill(os.getpid(), int(number))
     sys.exit(int(number))
