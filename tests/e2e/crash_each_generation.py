@@ -20,6 +20,7 @@ dist.all_reduce(total)
 assert total.item() == 3, total
 print(f"generation {generation}: rank {rank} met", flush=True)
 if generation < int(sys.argv[1]):
+    dist.all_reduce(total)  # nobody dies before both have spoken
     if rank == generation // 2 % 2:
         os._exit(3)
     time.sleep(600)  # until it is stopped
