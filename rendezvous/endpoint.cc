@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "rendezvous/accept_loop.h"
 #include "rendezvous/opening.h"
 
 namespace ddprun::rendezvous {
@@ -21,7 +22,6 @@ namespace {
 
 using WakeAt = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::size_t kFirstLook = 1024;  // a whole Hello, as a rule
 // Addresses remembered as named; a scan from more of them begins anew.
 constexpr std::size_t kNamed = 1024;
@@ -43,11 +43,18 @@ bool peer_has_ended(int socket) {
 struct Endpoint::State : std::enable_shared_from_this<Endpoint::State> {
     State(asio::io_context& loop, Acceptor acceptor, Services services, Log log, Patience patience)
         : loop(loop),
-          acceptor(std::move(acceptor)),
-          accept_timer(loop),
           services(std::move(services)),
           log(std::move(log)),
-          patience(patience) {}
+          patience(patience),
+          accept_loop(
+              std::move(acceptor),
+              [this](Socket socket, const tcp::endpoint& peer) {
+                  const auto self = shared_from_this();
+                  admit(std::move(socket), peer);
+              },
+              [this](const std::string& why) {
+                  this->log({Note::Level::warn, "cannot accept connections: " + why});
+              }) {}
 
     struct Caller {
         Socket socket;
@@ -57,10 +64,7 @@ struct Endpoint::State : std::enable_shared_from_this<Endpoint::State> {
     };
     using Number = std::uint64_t;
 
-    void accept();
-    void accepted(error_code error, Socket socket);
-    void pause_accepting(error_code error);
-    void admit(Socket socket);
+    void admit(Socket socket, const tcp::endpoint& peer);
     void make_room();
     void wait(Number number);
     void look(Number number, bool woken);
@@ -71,51 +75,20 @@ struct Endpoint::State : std::enable_shared_from_this<Endpoint::State> {
     void close_all();
 
     asio::io_context& loop;
-    Acceptor acceptor;
-    asio::steady_timer accept_timer;
     Services services;
     Log log;
     Patience patience;
     std::map<Number, Caller> silent;  // who came first stands first
     Number last = 0;
     std::set<asio::ip::address> named;
-    bool accept_failing = false;  // said once, until accepting works again
+    AcceptLoop accept_loop;
 };
 
-// ---- accepting
+// ---- those who say nothing yet
 
-void Endpoint::State::accept() {
-    acceptor.async_accept([weak = weak_from_this()](error_code error, Socket socket) {
-        if (const auto self = weak.lock()) self->accepted(error, std::move(socket));
-    });
-}
-
-void Endpoint::State::accepted(error_code error, Socket socket) {
-    if (!acceptor.is_open()) return;
-    if (error && error != asio::error::connection_aborted) return pause_accepting(error);
-    if (!error) {
-        accept_failing = false;
-        admit(std::move(socket));
-    }
-    if (acceptor.is_open()) accept();
-}
-
-// Without a descriptor the caller stays in the backlog: trying at once would spin.
-void Endpoint::State::pause_accepting(error_code error) {
-    if (!std::exchange(accept_failing, true))
-        log({Note::Level::warn, "cannot accept connections: " + error.message() +
-                                    "; trying again; see ulimit -n if these are file descriptors"});
-    accept_timer.expires_after(kAcceptPause);
-    accept_timer.async_wait([weak = weak_from_this()](error_code aborted) {
-        const auto self = weak.lock();
-        if (self && !aborted && self->acceptor.is_open()) self->accept();
-    });
-}
-
-void Endpoint::State::admit(Socket socket) {
+void Endpoint::State::admit(Socket socket, const tcp::endpoint& peer) {
     error_code error;
-    const tcp::endpoint peer = socket.remote_endpoint(error);
-    if (!error) socket.non_blocking(true, error);
+    socket.non_blocking(true, error);
     if (error) return;  // it has gone already
     make_room();
     const Number number = ++last;
@@ -222,9 +195,7 @@ void Endpoint::State::turn_away(Number number, const std::string& sentence) {
 }
 
 void Endpoint::State::close_all() {
-    error_code ignored;  // nothing is lost with a listening socket
-    acceptor.close(ignored);
-    accept_timer.cancel();
+    accept_loop.close();
     silent.clear();
 }
 
@@ -237,7 +208,7 @@ Endpoint::Endpoint(asio::io_context& loop, Acceptor acceptor, Services services,
 
 Endpoint::~Endpoint() { state_->close_all(); }
 
-void Endpoint::start() { state_->accept(); }
+void Endpoint::start() { state_->accept_loop.start(); }
 
 std::size_t Endpoint::silent() const { return state_->silent.size(); }
 

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "proto/boot_clock.h"
-#include "rendezvous/client.h"
+#include "rendezvous/accept_loop.h"
 #include "rendezvous/gate.h"
 #include "rendezvous/link.h"
+#include "rendezvous/neighbours.h"
 #include "rendezvous/wire.h"
 
 namespace ddprun::rendezvous {
@@ -21,7 +22,6 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::chrono::seconds kFlushTime{2};
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kReadAgain{1};
 constexpr std::size_t kRoom = 256;  // at the gate, and for each node two, since all come at once
 constexpr Duration kLeastTick =
@@ -38,9 +38,6 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
         bool closed = false;  // by its owner: nothing that is still posted reaches it
     };
 
-    void accept();
-    void accepted(error_code error, Link::Socket socket);
-    void pause_accepting(error_code error);
     void admit(std::shared_ptr<Link> link, ToLeader first);
     void frame_came(Session session, std::string_view body);
     void link_ended(Session session, const Error& why);
@@ -54,47 +51,34 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Close& close);
     void operator()(const ReadLedger& read);
     void operator()(const CreateEntry& create);
-    void operator()(const Call& call);
-    void operator()(const Standby& change);
+    void operator()(const Call& call) { neighbours.call(call); }
+    void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
-    void called(std::int64_t number, const NodeId& node, Called::Outcome outcome,
-                const Standing& standing);
-    void call_standby();
-    void standby_changed() const {
-        if (on_standby) on_standby();
-    }
     void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
     void end_if_flushed();
     void close_all();
     Session new_session() { return Session{++newest_session}; }
 
     asio::io_context& loop;
-    std::optional<Acceptor> listener;
+    std::optional<AcceptLoop> accept_loop;
     Ledger& ledger;
     Log log;
     OnClosed on_closed;
-    Secrets* const secrets;
-    const Inquire inquire;
+    const NodeId node;
     Machine machine;
     Gate gate;
-    asio::steady_timer tick_timer;    // for next_deadline()
-    asio::steady_timer accept_timer;  // pauses accepting
-    asio::steady_timer read_timer;    // before a ledger read is tried again
-    asio::steady_timer flush_timer;   // how long the last messages may take
-    Time armed = kNever;              // what tick_timer waits for
+    Neighbours neighbours;
+    asio::steady_timer tick_timer;   // for next_deadline()
+    asio::steady_timer read_timer;   // before a ledger read is tried again
+    asio::steady_timer flush_timer;  // how long the last messages may take
+    Time armed = kNever;             // what tick_timer waits for
     std::int64_t newest_session = 0;
     std::map<Session, std::shared_ptr<Link>> links;
     std::map<Session, std::shared_ptr<Local>> locals;
-    std::map<std::int64_t, std::unique_ptr<Client>> calls;  // to other services, on their way
-    std::int64_t newest_call = 0;
-    std::optional<Peer> standby_peer;
-    std::unique_ptr<Client> standby;
-    std::function<void()> on_standby;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
     std::optional<Ending> ending;             // the machine has closed
-    bool accept_failing = false;              // said once, until accepting works again
     std::string read_failing;                 // the sentence that was said last
 };
 
@@ -102,54 +86,38 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
                       MachineConfig config, Ledger& ledger, Log log, OnClosed on_closed,
                       Secrets* secrets)
     : loop(loop),
-      listener(std::move(listener)),
       ledger(ledger),
       log(std::move(log)),
       on_closed(std::move(on_closed)),
-      secrets(secrets),
-      inquire{{config.run_id, config.self, config.version, config.requeue, {}}},
+      node(config.self),
       machine(config, boot_now()),
       gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
            this->log,
            [this](std::shared_ptr<Link> link, ToLeader first) {
                admit(std::move(link), std::move(first));
            }),
+      neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
+                 secrets,
+                 [this](const Called& called) {
+                     const auto self = shared_from_this();
+                     step(called);
+                 }),
       tick_timer(loop),
-      accept_timer(loop),
       read_timer(loop),
-      flush_timer(loop) {}
+      flush_timer(loop) {
+    if (!listener) return;
+    accept_loop.emplace(
+        std::move(*listener),
+        [this](Link::Socket socket, const auto&) {
+            const auto self = shared_from_this();
+            gate.take(std::move(socket));
+        },
+        [this](const std::string& why) {
+            this->log({Note::Level::warn, "cannot accept connections: " + why});
+        });
+}
 
 // ---- connections
-
-void Service::State::accept() {
-    if (!listener) return;
-    listener->async_accept([weak = weak_from_this()](error_code error, Link::Socket socket) {
-        if (const auto self = weak.lock()) self->accepted(error, std::move(socket));
-    });
-}
-
-void Service::State::accepted(error_code error, Link::Socket socket) {
-    if (error == asio::error::operation_aborted || !listener) return;
-    if (error && error != asio::error::connection_aborted) return pause_accepting(error);
-    if (!error) {
-        accept_failing = false;
-        gate.take(std::move(socket));
-    }
-    accept();
-}
-
-// Without a descriptor the caller stays in the backlog: trying at once would spin.
-void Service::State::pause_accepting(error_code error) {
-    if (!accept_failing)
-        log({Note::Level::warn,
-             "cannot accept connections: " + error.message() + "; trying again"});
-    accept_failing = true;
-    accept_timer.expires_after(kAcceptPause);
-    accept_timer.async_wait([weak = weak_from_this()](error_code aborted) {
-        const auto self = weak.lock();
-        if (self && !aborted) self->accept();
-    });
-}
 
 void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const Session session = new_session();
@@ -277,68 +245,12 @@ void Service::State::operator()(const CreateEntry& create) {
     });
 }
 
-// ---- other services
-
-void Service::State::operator()(const Call& call) {
-    const std::int64_t number = ++newest_call;
-    const auto end = [weak = weak_from_this(), number, node = call.peer.node](
-                         Called::Outcome outcome, const Standing& standing) {
-        if (const auto self = weak.lock()) self->called(number, node, outcome, standing);
-    };
-    Client::Callbacks callbacks;
-    callbacks.on_up = [](const std::string&) {};
-    callbacks.on_message = [end](const ToNode& message) {
-        const auto* standing = std::get_if<Standing>(&message);
-        end(standing ? Called::Outcome::answered : Called::Outcome::reset,
-            standing ? *standing : Standing{});
-    };
-    callbacks.on_lost = [end](const Error& why) {
-        end(why.code() == ErrorCode::unavailable ? Called::Outcome::refused
-            : why.code() == ErrorCode::timed_out ? Called::Outcome::no_answer
-                                                 : Called::Outcome::reset,
-            {});
-    };
-    auto client = std::make_unique<Client>(loop, log, std::move(callbacks), secrets);
-    client->connect({{call.peer.address, call.peer.port}}, inquire, boot_now() + call.within, true);
-    calls.emplace(number, std::move(client));
-}
-
-void Service::State::called(std::int64_t number, const NodeId& node, Called::Outcome outcome,
-                            const Standing& standing) {
-    const auto self = shared_from_this();
-    if (calls.erase(number) > 0) step(Called{node, outcome, standing});
-}
-
-void Service::State::operator()(const Standby& change) {
-    standby.reset();
-    standby_peer = change.peer;
-    standby_changed();
-    if (standby_peer) call_standby();
-}
-
-// It says Inquire, so that it is no silent stranger there, and then nothing more.
-void Service::State::call_standby() {
-    Client::Callbacks callbacks;
-    callbacks.on_up = [weak = weak_from_this()](const std::string&) {
-        if (const auto self = weak.lock()) self->standby_changed();
-    };
-    callbacks.on_message = [](const ToNode&) {};
-    callbacks.on_lost = [weak = weak_from_this()](const Error&) {
-        const auto self = weak.lock();
-        if (!self || !self->standby_peer || self->ending) return;
-        self->standby_changed();
-        self->call_standby();
-    };
-    standby = std::make_unique<Client>(loop, log, std::move(callbacks), secrets);
-    standby->connect({{standby_peer->address, standby_peer->port}}, inquire, kNever);
-}
-
 // ---- the end
 
 void Service::State::operator()(const Closed& closed) {
     if (ending) return;
     ending = closed.ending;
-    listener.reset();
+    accept_loop.reset();
     gate.close();
     tick_timer.cancel();
     while (!links.empty()) (*this)(Close{links.begin()->first});
@@ -364,17 +276,15 @@ void Service::State::end_if_flushed() {
 }
 
 void Service::State::close_all() {
-    listener.reset();
+    accept_loop.reset();
     gate.close();
     for (const auto& [session, link] : links) link->drop();
     for (const auto& link : leaving) link->drop();
-    calls.clear();
-    standby_peer.reset();
-    standby.reset();
+    neighbours.close();
     links.clear();
     leaving.clear();
     locals.clear();
-    for (auto* timer : {&tick_timer, &accept_timer, &read_timer, &flush_timer}) timer->cancel();
+    for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
 }
 
 // ---- the face
@@ -392,7 +302,7 @@ Service::~Service() {
 
 void Service::start() {
     listen();
-    lead({state_->inquire.as.node, {}, 0});
+    lead({state_->node, {}, 0});
 }
 
 void Service::adopt(Link::Socket socket) {
@@ -401,7 +311,9 @@ void Service::adopt(Link::Socket socket) {
 
 std::size_t Service::connections() const { return state_->links.size(); }
 
-void Service::listen() { state_->accept(); }
+void Service::listen() {
+    if (state_->accept_loop) state_->accept_loop->start();
+}
 
 void Service::lead(const Peer& self) {
     state_->gate.prepare();
@@ -422,15 +334,15 @@ void Service::check_ledger(EntryNumber entry, const NodeId& leader,
     });
 }
 
-int Service::standby_handle() const {
-    return state_->standby ? state_->standby->native_handle() : -1;
-}
+int Service::standby_handle() const { return state_->neighbours.standby_handle(); }
 
 std::string Service::standby_gone_frame(const NodeId& node) const {
-    return state_->standby ? state_->standby->gone_frame(node) : std::string();
+    return state_->neighbours.standby_gone_frame(node);
 }
 
-void Service::on_standby(std::function<void()> changed) { state_->on_standby = std::move(changed); }
+void Service::on_standby(std::function<void()> changed) {
+    state_->neighbours.on_standby(std::move(changed));
+}
 
 Session Service::open_local(Deliver deliver) {
     const Session session = state_->new_session();

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kReadBuffer = 64 << 10;  // stays in the cache
 // Out of file descriptors or memory: connections wait in the backlog meanwhile.
-constexpr std::chrono::milliseconds kAcceptAgainAfter{100};
 // Addresses remembered as refused; a scan from more of them is not worth more lines.
 constexpr std::size_t kRefusedToName = 256;
 // A full store gives up who has left more than this lying, and wants more.
@@ -55,68 +54,39 @@ asio::ip::address plain_address(const asio::ip::address& address) {
 }
 
 Server::Server(tcp::acceptor acceptor, ServerOptions options)
-    : acceptor_(std::move(acceptor)),
-      accept_timer_(acceptor_.get_executor()),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       key_values_(options_.limits),
-      read_buffer_(kReadBuffer) {
+      read_buffer_(kReadBuffer),
+      accept_loop_(
+          std::move(acceptor),
+          [this](tcp::socket socket, const tcp::endpoint& peer) { admit(std::move(socket), peer); },
+          [this](const std::string& why) {
+              log("the store cannot take connections now, workers wait: " + why);
+          }) {
     options_.allowed = plain_addresses(options_.allowed);
 }
 
 Server::~Server() { stop(); }
 
-void Server::start() { accept(); }
+void Server::start() { accept_loop_.start(); }
 
 void Server::adopt(tcp::socket socket) {
     error_code error;
-    peer_ = socket.remote_endpoint(error);
-    if (!error) admit(std::move(socket));  // else it has gone already
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (!error) admit(std::move(socket), peer);  // else it has gone already
 }
 
 void Server::stop() {
-    error_code ignored;
-    acceptor_.close(ignored);
-    accept_timer_.cancel();
+    accept_loop_.close();
     for (const auto& [id, session] : sessions_) session->close();
     sessions_.clear();
 }
 
-void Server::accept() {
-    acceptor_.async_accept(
-        peer_, [this, alive = std::weak_ptr(alive_)](const error_code& error, tcp::socket socket) {
-            if (alive.expired() || !acceptor_.is_open()) return;
-            on_accept(error, std::move(socket));
-        });
-}
-
-void Server::on_accept(const error_code& error, tcp::socket socket) {
-    // A connection that was given up before we took it says nothing about the next one.
-    const bool only_this_one = error == asio::error::connection_aborted;
-    if (error && !only_this_one) return accept_later(error);
-    if (!error) {
-        accept_failing_ = false;
-        admit(std::move(socket));
-    }
-    accept();
-}
-
-void Server::accept_later(const error_code& error) {
-    if (!std::exchange(accept_failing_, true)) {
-        log("the store cannot take connections now: " + error.message() +
-            "; it tries on, workers wait; see ulimit -n if these are file descriptors");
-    }
-    accept_timer_.expires_after(kAcceptAgainAfter);
-    accept_timer_.async_wait([this, alive = std::weak_ptr(alive_)](const error_code& cancelled) {
-        if (cancelled || alive.expired() || !acceptor_.is_open()) return;
-        accept();
-    });
-}
-
-void Server::admit(tcp::socket socket) {
-    if (!may_enter(plain_address(peer_.address())) || !has_room()) return;
+void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
+    if (!may_enter(plain_address(peer.address())) || !has_room(peer)) return;
     ++last_id_.value;
     SessionOwner& owner = *this;
-    const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer_,
+    const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer,
                                                    options_.limits, options_.legacy, owner);
     sessions_.emplace(last_id_, session);
     session->start();
@@ -137,14 +107,14 @@ bool Server::may_enter(const asio::ip::address& address) {
 }
 
 // One line for a crowd: said again only after there was room.
-bool Server::has_room() {
+bool Server::has_room(const tcp::endpoint& peer) {
     const std::uint64_t limit = options_.limits.max_connections;
     if (sessions_.size() < limit) {
         full_ = false;
         return true;
     }
     if (!std::exchange(full_, true)) {
-        log("the store closed the connection of " + name_of(peer_) + ": " +
+        log("the store closed the connection of " + name_of(peer) + ": " +
             over_limit("it would be number " + std::to_string(sessions_.size() + 1), limit,
                        "--store-max-connections")
                 .sentence() +

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rendezvous/accept_loop.h"
 #include "rendezvous/store/key_values.h"
 #include "rendezvous/store/network.h"
 #include "rendezvous/store/session.h"
@@ -65,12 +65,9 @@ class Server : private SessionOwner {
     bool has_connection_from(const boost::asio::ip::address& address) const;
 
   private:
-    void accept();
-    void on_accept(const boost::system::error_code& error, boost::asio::ip::tcp::socket socket);
-    void accept_later(const boost::system::error_code& error);
-    void admit(boost::asio::ip::tcp::socket socket);
+    void admit(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
     bool may_enter(const boost::asio::ip::address& address);
-    bool has_room();
+    bool has_room(const boost::asio::ip::tcp::endpoint& peer);
 
     void on_request(Session& session, Request& request) override;
     void after_requests() override;
@@ -83,10 +80,6 @@ class Server : private SessionOwner {
     bool takes_replies(Session& session);  // else it has been ended
     void log(const std::string& sentence) const;
 
-    boost::asio::ip::tcp::acceptor acceptor_;
-    boost::asio::steady_timer accept_timer_;
-    boost::asio::ip::tcp::endpoint peer_;  // of the connection being accepted
-    bool accept_failing_ = false;          // said so already
     ServerOptions options_;
     KeyValues key_values_;
     std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
@@ -97,8 +90,7 @@ class Server : private SessionOwner {
     std::vector<char> read_buffer_;
     std::vector<Reply> replies_;
     std::vector<std::shared_ptr<Session>> to_flush_;
-    std::shared_ptr<bool> alive_ =
-        std::make_shared<bool>(true);  // expired: a handler must not touch us
+    AcceptLoop accept_loop_;
 };
 
 }  // namespace ddprun::store
