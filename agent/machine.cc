@@ -3,17 +3,13 @@
 #include <algorithm>
 
 #include "agent/machine_state.h"
+#include "proto/overload.h"
 
 namespace ddprun::agent {
 namespace {
 
 using rendezvous::Ending;
 using rendezvous::Verdict;
-
-template <class... F>
-struct Overload : F... {
-    using F::operator()...;
-};
 
 Ending stopped_by(int signal) {
     return {.verdict = Verdict::user_signal,

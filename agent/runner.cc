@@ -7,15 +7,11 @@
 
 #include "agent/output.h"
 #include "proto/boot_clock.h"
+#include "proto/overload.h"
 #include "rendezvous/wire.h"
 
 namespace ddprun::agent {
 namespace {
-
-template <class... F>
-struct Overload : F... {
-    using F::operator()...;
-};
 
 // Workers may connect from any address of any member, and from this node itself.
 std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignment& assignment) {

@@ -3,19 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
-#include <random>
 
-#include "agent/hardware.h"
 #include "agent/runner.h"
 #include "launcher/failure_report.h"
+#include "launcher/job_config.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
 #include "rendezvous/ledger_directory.h"
 #include "rendezvous/ledger_memory.h"
+#include "rendezvous/random_bytes.h"
 #include "rendezvous/secret.h"
 #include "rendezvous/service.h"
 
@@ -26,18 +25,6 @@ using rendezvous::Ending;
 using rendezvous::Note;
 
 constexpr auto kFlushLimit = std::chrono::seconds{5};
-
-std::uint64_t random_number() {
-    std::random_device device;
-    return (std::uint64_t{device()} << 32) | device();
-}
-
-// FNV-1a: tells one command line from another in a ledger; guards nothing.
-std::string digest(const std::string& text) {
-    std::uint64_t hash = 14695981039346656037u;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return std::to_string(hash);
-}
 
 Ending failed(const Error& error) {
     const bool ours = error.code() == ErrorCode::internal;
@@ -60,15 +47,13 @@ bool is_ignored(int signal) {
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
-
 class Job {
   public:
     Job(JobInput input, agent::Keeper keeper)
         : input_(std::move(input)),
           plan_(input_.plan),
           keeper_(std::move(keeper)),
-          node_{plan_.node_name, Incarnation{random_number()}} {}
+          node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {}
 
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
@@ -76,7 +61,7 @@ class Job {
         open_log(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
                  least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
-        agent::Runner::Config config = runner_config(*point);
+        agent::Runner::Config config = runner_config(input_, node_, point->leads);
         if (point->listener) {
             config.machine.offer.service_port = point->listener->local_endpoint().port();
             config.gone_listener.reset(
@@ -128,17 +113,8 @@ class Job {
         } else {
             ledger_ = std::make_unique<rendezvous::LedgerDirectory>(plan_.ledger.directory, files_);
         }
-        rendezvous::MachineConfig config;
-        config.run_id = plan_.run_id;
-        config.self = node_;
-        config.succession = shared_ledger();
-        config.requeue = plan_.slurm_restart_count;
-        config.command_digest = digest(input_.command_line);
-        config.version = DDPRUN_VERSION;
-        config.seed = random_number();
-        config.limits = limits();
         service_.emplace(
-            loop_, std::move(point.listener), std::move(config), *ledger_,
+            loop_, std::move(point.listener), machine_config(input_, node_), *ledger_,
             [this](const Note& note) { (*log_)(note); },
             [this](const Ending&) {
                 service_closed_ = true;
@@ -149,10 +125,6 @@ class Job {
         return {};
     }
 
-    bool shared_ledger() const {
-        return plan_.max_nodes > 1 && plan_.ledger.kind != LedgerChoice::Kind::memory;
-    }
-
     Result<> open_ledger() {
         if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
             ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
@@ -160,7 +132,7 @@ class Job {
         }
         std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
         rendezvous::open_ledger_directory(
-            plan_.ledger.directory, digest(input_.command_line), files_,
+            plan_.ledger.directory, command_digest(input_), files_,
             [this](const Note& note) { (*log_)(note); },
             [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
                 opened = std::move(result);
@@ -177,92 +149,6 @@ class Job {
     }
 
     rendezvous::Secrets* secrets() { return secrets_ ? &*secrets_ : nullptr; }
-
-    rendezvous::Limits limits() const {
-        rendezvous::Limits limits;
-        limits.min_nodes = plan_.min_nodes;
-        limits.max_nodes = plan_.max_nodes;
-        limits.max_restarts =
-            plan_.max_restarts.automatic ? rendezvous::kAutoRestarts : plan_.max_restarts.count;
-        limits.crash_loop = plan_.crash_loop;
-        limits.on_join = static_cast<rendezvous::OnJoin>(plan_.on_join);
-        limits.join_interval = plan_.join_interval;
-        limits.order = plan_.expected_nodes;
-        limits.times = {plan_.times.lease, plan_.times.join_timeout, plan_.times.last_call};
-        return limits;
-    }
-
-    agent::Runner::Config runner_config(const MeetingPoint& point) {
-        agent::Runner::Config config;
-        config.machine.run_id = plan_.run_id;
-        config.machine.node = node_;
-        config.machine.requeue = plan_.slurm_restart_count;
-        config.machine.version = DDPRUN_VERSION;
-        config.machine.limits = limits();
-        config.machine.join_timeout = plan_.times.join_timeout;
-        config.machine.grace_final = plan_.times.grace_signal;
-        config.machine.grace_restart = plan_.times.grace_restart;
-        config.machine.offer = offer(point);
-        config.machine.leads = point.leads;
-        config.machine.may_lead = shared_ledger();
-        config.workers = worker_plan();
-        config.one_node = plan_.max_nodes == 1 && plan_.store_allow.empty();
-        config.serve_timers = variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
-        config.timer_file = variable("TORCHELASTIC_TIMER_FILE");
-        config.log_dir = plan_.output.log_dir.value_or("");
-        config.lease = plan_.times.lease;
-        config.store_allow = plan_.store_allow;
-        config.store_limits = plan_.store_limits;
-        return config;
-    }
-
-    // The others reach the leader by the name that they were given for it; who is not the leader
-    // offers the address from which it reached it (LinkUp).
-    rendezvous::Offer offer(const MeetingPoint& point) const {
-        rendezvous::Offer offer;
-        offer.slots = plan_.slots;
-        offer.node_rank = plan_.node_rank;
-        offer.addresses = input_.host.local_addresses;
-        offer.role = plan_.role;
-        if (plan_.max_nodes == 1)
-            offer.address = "127.0.0.1";
-        else if (plan_.local_addr)
-            offer.address = *plan_.local_addr;
-        else if (point.leads)
-            offer.address = plan_.endpoint.host;
-        return offer;
-    }
-
-    std::string variable(const std::string& name) const {
-        const auto found = input_.environment.find(name);
-        return found == input_.environment.end() ? "" : found->second;
-    }
-
-    agent::WorkerPlan worker_plan() const {
-        agent::WorkerPlan workers;
-        workers.node = node_;
-        workers.run_id = plan_.run_id;
-        workers.role = plan_.role;
-        workers.argv = plan_.command.argv;
-        workers.first_argument = plan_.command.first_argument;
-        workers.collapse_dollars = plan_.command.collapse_dollars;
-        workers.cpus = plan_.worker_cpus;
-        workers.more = plan_.worker_variables;
-        workers.signal_names = plan_.signal_names;
-        workers.environment = input_.environment;
-        workers.omp_num_threads = plan_.omp_num_threads;
-        workers.nofile_soft = input_.nofile_soft;
-        workers.label = plan_.output.label;
-        workers.foreground = plan_.slots == 1 && ::isatty(STDIN_FILENO);
-        workers.slurm_job_id = input_.slurm_job_id;
-        const Output output = plan_.output;
-        workers.redirected = [output](int rank) { return bits(output.redirects.of(rank)); };
-        workers.teed = [output](int rank) { return bits(output.tee.of(rank)); };
-        workers.on_console = [filter = output.local_ranks_filter](int rank) {
-            return filter.empty() || std::find(filter.begin(), filter.end(), rank) != filter.end();
-        };
-        return workers;
-    }
 
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };

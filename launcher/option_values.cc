@@ -155,10 +155,10 @@ Result<RestartLimit> read_restart_limit(std::string_view text) {
     return RestartLimit{false, *count};
 }
 
-Result<OnJoin> read_on_join(std::string_view text) {
-    if (text == "restart") return OnJoin::restart;
-    if (text == "wait") return OnJoin::wait;
-    if (text == "spare") return OnJoin::spare;
+Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
+    if (text == "restart") return rendezvous::OnJoin::restart;
+    if (text == "wait") return rendezvous::OnJoin::wait;
+    if (text == "spare") return rendezvous::OnJoin::spare;
     return wrong("not restart, wait or spare");
 }
 

@@ -13,6 +13,7 @@
 #include "agent/cpu_share.h"
 #include "proto/error.h"
 #include "rendezvous/identity_mode.h"
+#include "rendezvous/model.h"
 #include "rendezvous/store/network.h"
 
 namespace ddprun::launcher {
@@ -57,9 +58,6 @@ struct LedgerChoice {
     bool operator==(const LedgerChoice&) const = default;
 };
 
-// --on-join: what becomes of a node that comes while a smaller world runs.
-enum class OnJoin { restart, wait, spare };
-
 // --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
 struct RestartLimit {
     bool automatic = true;
@@ -91,7 +89,7 @@ Result<HostPort> read_host_port(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
 Result<LedgerChoice> read_ledger(std::string_view text);
 Result<rendezvous::IdentityMode> read_identity(std::string_view text);
-Result<OnJoin> read_on_join(std::string_view text);
+Result<rendezvous::OnJoin> read_on_join(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);

@@ -51,7 +51,7 @@ struct Options {
     // When it fails, and how long things may take.
     std::optional<RestartLimit> max_restarts;
     std::optional<int> crash_loop;
-    std::optional<OnJoin> on_join;
+    std::optional<rendezvous::OnJoin> on_join;
     std::optional<std::chrono::milliseconds> join_interval;
     std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
     std::vector<int> signals;  // beyond those that are always handled

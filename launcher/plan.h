@@ -102,7 +102,7 @@ struct Plan {
     Identity identity;
     RestartLimit max_restarts;
     int crash_loop = 3;  // 0: off
-    OnJoin on_join = OnJoin::restart;
+    rendezvous::OnJoin on_join = rendezvous::OnJoin::restart;
     std::chrono::milliseconds join_interval{600'000};
     Times times;
     WorkerCommand command;

@@ -58,13 +58,15 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
 
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     const Duration patience = ending ? 2 * lease() : config.limits.times.join_timeout;
+    if (failing_since == kNever || failing != sentence)
+        note(Note::Level::error, "ledger: " + sentence + "; trying again");
+    failing = sentence;
     failing_since = std::min(failing_since, now);
     if (now - failing_since > patience) {
         if (!ending) ending = unavailable("ledger: " + sentence);
         return close(now);
     }
     retry_at = now + share(lease(), 0.1);
-    note(Note::Level::error, "ledger: " + sentence + "; trying again");
 }
 
 void Machine::State::on_won(Time now) {

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
-#include <random>
 #include <utility>
 
 #include "rendezvous/daemon_options.h"
 #include "rendezvous/ledger_directory.h"
 #include "rendezvous/ledger_memory.h"
+#include "rendezvous/random_bytes.h"
 
 namespace ddprun::rendezvous {
 
@@ -23,11 +23,6 @@ struct Jobs::Job {
 };
 
 namespace {
-
-std::uint64_t random_number() {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-}
 
 std::string host_name() {
     char name[256] = {};

@@ -32,7 +32,8 @@ class Ledger {
 
     // Writes entry.number, unless it exists. won: ours stands there, also when an earlier try of
     // ours with the same random number has put it there; lost: another's stands there, and is
-    // handed back; failed: nobody knows, the sentence says why; repeat it with the same entry.
+    // handed back; failed: nobody knows, the sentence says why. The machine then makes the entry
+    // anew and tries again: ours or another's, what stands is handed back.
     virtual void create(LedgerEntry entry, CreateDone done) = 0;
 
     // For sentences: "memory", "directory:/home/u/job/.ddprun/8812.0".

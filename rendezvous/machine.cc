@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/overload.h"
 #include "rendezvous/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -10,11 +11,6 @@ namespace {
 
 constexpr double kFirstCall = 0.5;           // of a lease, for the answer of a node's own port
 constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats
-
-template <class... F>
-struct Overload : F... {
-    using F::operator()...;
-};
 
 }  // namespace
 

@@ -77,6 +77,7 @@ struct Machine::State {
     Time read_at = kLongAgo;      // when it was read last
     Time retry_at = kLongAgo;     // after a create that failed
     Time failing_since = kNever;  // since when no create has been answered but by "failed"
+    std::string failing;          // the sentence that was said last
     Time next_inquiry = kNever;
     std::size_t inquiries = 0;
     std::map<NodeId, Peer> asked;  // by Inquire, since it gathers

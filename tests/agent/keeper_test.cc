@@ -100,27 +100,3 @@ TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
 }
 
 // The time that a restart pays for processes. Printed, with a generous bound, for machines differ.
-TEST(Keeper, StartsEightWorkersInMilliseconds) {
-    Bench bench;
-    double best = 1e9, best_main = 1e9;
-    for (std::size_t round = 1; round <= 10; ++round) {
-        Pipe output;
-        const Time begin = boot_now();
-        for (int i = 0; i < 8; ++i) {
-            WorkerStart start = shell("");
-            start.argv = {"/bin/echo", "x"};
-            start.stdout_fd = output.in.get();
-            bench.spawn(start);
-        }
-        ASSERT_TRUE(bench.answered(8 * round));
-        best =
-            std::min(best, std::chrono::duration<double, std::milli>(boot_now() - begin).count());
-        for (int i = 0; i < 16; ++i) ASSERT_TRUE(output.read_byte());
-        best_main = std::min(best_main,
-                             std::chrono::duration<double, std::milli>(boot_now() - begin).count());
-        ASSERT_TRUE(bench.exited(8 * round));
-    }
-    std::printf("8 workers: all executed after %.2f ms, all have written after %.2f ms\n", best,
-                best_main);
-    EXPECT_LT(best, 500);
-}

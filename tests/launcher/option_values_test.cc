@@ -124,9 +124,9 @@ TEST(OptionValues, Networks) {
 }
 
 TEST(OptionValues, OnJoin) {
-    EXPECT_EQ(*read_on_join("restart"), OnJoin::restart);
-    EXPECT_EQ(*read_on_join("wait"), OnJoin::wait);
-    EXPECT_EQ(*read_on_join("spare"), OnJoin::spare);
+    EXPECT_EQ(*read_on_join("restart"), rendezvous::OnJoin::restart);
+    EXPECT_EQ(*read_on_join("wait"), rendezvous::OnJoin::wait);
+    EXPECT_EQ(*read_on_join("spare"), rendezvous::OnJoin::spare);
     EXPECT_EQ(sentence(read_on_join("Spare")), "not restart, wait or spare");
 }
 

@@ -2,14 +2,11 @@
 
 #include <type_traits>
 
+#include "proto/overload.h"
+
 namespace ddprun::sim {
 
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-    using F::operator()...;
-};
 
 template <class T>
 std::string text(const T& value) {
@@ -65,136 +62,135 @@ std::string describe(const rendezvous::Assignment& assignment) {
 
 std::string describe(const rendezvous::ToLeader& message) {
     using namespace rendezvous;
-    return std::visit(Overloaded{[](const Hello& m) { return "Hello " + text(m.node); },
-                                 [](const Join& m) { return "Join " + text(m.beat); },
-                                 [](const Beat& m) { return "Beat " + text(m); },
-                                 [](const Report& m) {
-                                     std::string line = "Report g" + text(m.generation) +
-                                                        (m.complete ? " complete" : " partial");
-                                     for (const auto& outcome : m.outcomes)
-                                         line += ", " + text(outcome);
-                                     return line;
-                                 },
-                                 [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
-                                 [](const Leave& m) { return "Leave " + m.reason; },
-                                 [](const Gone& m) { return "Gone " + text(m.node); },
-                                 [](const Inquire&) { return std::string("Inquire"); }},
+    return std::visit(Overload{[](const Hello& m) { return "Hello " + text(m.node); },
+                               [](const Join& m) { return "Join " + text(m.beat); },
+                               [](const Beat& m) { return "Beat " + text(m); },
+                               [](const Report& m) {
+                                   std::string line = "Report g" + text(m.generation) +
+                                                      (m.complete ? " complete" : " partial");
+                                   for (const auto& outcome : m.outcomes)
+                                       line += ", " + text(outcome);
+                                   return line;
+                               },
+                               [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
+                               [](const Leave& m) { return "Leave " + m.reason; },
+                               [](const Gone& m) { return "Gone " + text(m.node); },
+                               [](const Inquire&) { return std::string("Inquire"); }},
                       message);
 }
 
 std::string describe(const rendezvous::ToNode& message) {
     using namespace rendezvous;
     return std::visit(
-        Overloaded{[](const Welcome& m) { return "Welcome " + text(m.leader); },
-                   [](const Ack& m) {
-                       return "Ack n" + text(m.number) + " beat" + text(m.beat) + " entry" +
-                              text(m.entry) + " held" + text(m.held) + " remaining " +
-                              (m.remaining ? text(*m.remaining) : "none") + " over" + text(m.over);
-                   },
-                   [](const Assigned& m) {
-                       return "Assigned entry" + text(m.entry) + " beat" + text(m.beat) +
-                              " remaining " + text(m.remaining) + " " + describe(m.assignment);
-                   },
-                   [](const Parked& m) { return "Parked " + m.sentence; },
-                   [](const Elsewhere& m) { return "Elsewhere " + m.address; },
-                   [](const Stop& m) { return "Stop g" + text(m.generation) + " " + m.reason; },
-                   [](const Finished& m) { return "Finished " + describe(m.ending); },
-                   [](const Refused& m) { return "Refused " + m.sentence; },
-                   [](const Standing& m) {
-                       return "Standing " + text(m.node) + (m.leads ? " leads" : " dormant") +
-                              " held" + text(m.held) + " entry" + text(m.entry);
-                   }},
+        Overload{[](const Welcome& m) { return "Welcome " + text(m.leader); },
+                 [](const Ack& m) {
+                     return "Ack n" + text(m.number) + " beat" + text(m.beat) + " entry" +
+                            text(m.entry) + " held" + text(m.held) + " remaining " +
+                            (m.remaining ? text(*m.remaining) : "none") + " over" + text(m.over);
+                 },
+                 [](const Assigned& m) {
+                     return "Assigned entry" + text(m.entry) + " beat" + text(m.beat) +
+                            " remaining " + text(m.remaining) + " " + describe(m.assignment);
+                 },
+                 [](const Parked& m) { return "Parked " + m.sentence; },
+                 [](const Elsewhere& m) { return "Elsewhere " + m.address; },
+                 [](const Stop& m) { return "Stop g" + text(m.generation) + " " + m.reason; },
+                 [](const Finished& m) { return "Finished " + describe(m.ending); },
+                 [](const Refused& m) { return "Refused " + m.sentence; },
+                 [](const Standing& m) {
+                     return "Standing " + text(m.node) + (m.leads ? " leads" : " dormant") +
+                            " held" + text(m.held) + " entry" + text(m.entry);
+                 }},
         message);
 }
 
 std::string describe(const rendezvous::Event& event) {
     using namespace rendezvous;
     return std::visit(
-        Overloaded{[](const Came& e) { return "s" + text(e.session) + " " + describe(e.message); },
-                   [](const ConnectionLost& e) { return "ConnectionLost s" + text(e.session); },
-                   [](const LedgerRead& e) { return "LedgerRead " + text(e.entries.size()); },
-                   [](const LedgerCreated& e) {
-                       const char* outcomes[] = {"won ", "lost ", "failed "};
-                       return std::string("LedgerCreated ") +
-                              outcomes[static_cast<int>(e.outcome)] + text(e.entry);
-                   },
-                   [](const Lead&) { return std::string("Lead"); },
-                   [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
-                   [](const Called& e) {
-                       return "Called " + text(e.node) + " outcome " +
-                              std::to_string(static_cast<int>(e.outcome)) +
-                              (e.outcome == Called::Outcome::answered
-                                   ? " " + describe(ToNode(e.standing))
-                                   : std::string());
-                   },
-                   [](const Tick&) { return std::string("Tick"); }},
+        Overload{[](const Came& e) { return "s" + text(e.session) + " " + describe(e.message); },
+                 [](const ConnectionLost& e) { return "ConnectionLost s" + text(e.session); },
+                 [](const LedgerRead& e) { return "LedgerRead " + text(e.entries.size()); },
+                 [](const LedgerCreated& e) {
+                     const char* outcomes[] = {"won ", "lost ", "failed "};
+                     return std::string("LedgerCreated ") + outcomes[static_cast<int>(e.outcome)] +
+                            text(e.entry);
+                 },
+                 [](const Lead&) { return std::string("Lead"); },
+                 [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
+                 [](const Called& e) {
+                     return "Called " + text(e.node) + " outcome " +
+                            std::to_string(static_cast<int>(e.outcome)) +
+                            (e.outcome == Called::Outcome::answered
+                                 ? " " + describe(ToNode(e.standing))
+                                 : std::string());
+                 },
+                 [](const Tick&) { return std::string("Tick"); }},
         event);
 }
 
 std::string describe(const rendezvous::Effect& effect) {
     using namespace rendezvous;
     return std::visit(
-        Overloaded{
-            [](const Call& e) { return "Call " + text(e.peer.node); },
-            [](const Standby& e) {
-                return "Standby " + (e.peer ? text(e.peer->node) : std::string("none"));
-            },
-            [](const Send& e) { return "to s" + text(e.session) + " " + describe(e.message); },
-            [](const Close& e) { return "Close s" + text(e.session); },
-            [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
-            [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
-            [](const Closed& e) { return "Closed " + describe(e.ending); },
-            [](const Note& e) { return "note: " + e.sentence; }},
+        Overload{[](const Call& e) { return "Call " + text(e.peer.node); },
+                 [](const Standby& e) {
+                     return "Standby " + (e.peer ? text(e.peer->node) : std::string("none"));
+                 },
+                 [](const Send& e) { return "to s" + text(e.session) + " " + describe(e.message); },
+                 [](const Close& e) { return "Close s" + text(e.session); },
+                 [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
+                 [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
+                 [](const Closed& e) { return "Closed " + describe(e.ending); },
+                 [](const Note& e) { return "note: " + e.sentence; }},
         effect);
 }
 
 std::string describe(const agent::Event& event) {
     using namespace agent;
     return std::visit(
-        Overloaded{[](const Started&) { return std::string("Started"); },
-                   [](const LinkUp&) { return std::string("LinkUp"); },
-                   [](const LinkLost& e) { return "LinkLost " + e.sentence; },
-                   [](const MessageCame& e) { return describe(e.message); },
-                   [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
-                   [](const WorkerNotStarted& e) {
-                       return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
-                   },
-                   [](const WorkerExited& e) {
-                       return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
-                   },
-                   [](const Swept& e) { return "Swept g" + text(e.generation); },
-                   [](const KeeperDied&) { return std::string("KeeperDied"); },
-                   [](const KeeperBack&) { return std::string("KeeperBack"); },
-                   [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
-                   [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
-                   [](const LedgerChecked& e) {
-                       return std::string(e.shared ? "LedgerChecked shared"
-                                                   : "LedgerChecked not shared");
-                   },
-                   [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
-                   [](const Tick&) { return std::string("Tick"); }},
+        Overload{[](const Started&) { return std::string("Started"); },
+                 [](const LinkUp&) { return std::string("LinkUp"); },
+                 [](const LinkLost& e) { return "LinkLost " + e.sentence; },
+                 [](const MessageCame& e) { return describe(e.message); },
+                 [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
+                 [](const WorkerNotStarted& e) {
+                     return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
+                 },
+                 [](const WorkerExited& e) {
+                     return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
+                 },
+                 [](const Swept& e) { return "Swept g" + text(e.generation); },
+                 [](const KeeperDied&) { return std::string("KeeperDied"); },
+                 [](const KeeperBack&) { return std::string("KeeperBack"); },
+                 [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
+                 [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
+                 [](const LedgerChecked& e) {
+                     return std::string(e.shared ? "LedgerChecked shared"
+                                                 : "LedgerChecked not shared");
+                 },
+                 [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
+                 [](const Tick&) { return std::string("Tick"); }},
         event);
 }
 
 std::string describe(const agent::Effect& effect) {
     using namespace agent;
     return std::visit(
-        Overloaded{[](const Connect& e) {
-                       return "Connect " + (e.self ? "self" : e.address) + " until " +
-                              text(e.deadline);
-                   },
-                   [](const Lead&) { return std::string("Lead"); },
-                   [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
-                   [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
-                   [](const SendMessage& e) { return "send " + describe(e.message); },
-                   [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
-                   [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },
-                   [](const Spawn& e) { return "Spawn " + describe(e.assignment); },
-                   [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
-                   [](const Sweep& e) { return "Sweep g" + text(e.generation); },
-                   [](const CloseStore&) { return std::string("CloseStore"); },
-                   [](const Exit& e) { return "Exit " + describe(e.ending); },
-                   [](const Note& e) { return "note: " + e.sentence; }},
+        Overload{[](const Connect& e) {
+                     return "Connect " + (e.self ? "self" : e.address) + " until " +
+                            text(e.deadline);
+                 },
+                 [](const Lead&) { return std::string("Lead"); },
+                 [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
+                 [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
+                 [](const SendMessage& e) { return "send " + describe(e.message); },
+                 [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
+                 [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },
+                 [](const Spawn& e) { return "Spawn " + describe(e.assignment); },
+                 [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
+                 [](const Sweep& e) { return "Sweep g" + text(e.generation); },
+                 [](const CloseStore&) { return std::string("CloseStore"); },
+                 [](const Exit& e) { return "Exit " + describe(e.ending); },
+                 [](const Note& e) { return "note: " + e.sentence; }},
         effect);
 }
 

@@ -1,0 +1,133 @@
+#include "launcher/job_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "rendezvous/random_bytes.h"
+
+namespace ddprun::launcher {
+namespace {
+
+int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
+
+rendezvous::Limits limits_of(const Plan& plan) {
+    rendezvous::Limits limits;
+    limits.min_nodes = plan.min_nodes;
+    limits.max_nodes = plan.max_nodes;
+    limits.max_restarts =
+        plan.max_restarts.automatic ? rendezvous::kAutoRestarts : plan.max_restarts.count;
+    limits.crash_loop = plan.crash_loop;
+    limits.on_join = plan.on_join;
+    limits.join_interval = plan.join_interval;
+    limits.order = plan.expected_nodes;
+    limits.times = {plan.times.lease, plan.times.join_timeout, plan.times.last_call};
+    return limits;
+}
+
+// The others reach the leader by the name that they were given for it; who is not the leader
+// offers the address from which it reached it (LinkUp).
+rendezvous::Offer offer_of(const JobInput& input, bool leads) {
+    const Plan& plan = input.plan;
+    rendezvous::Offer offer;
+    offer.slots = plan.slots;
+    offer.node_rank = plan.node_rank;
+    offer.addresses = input.host.local_addresses;
+    offer.role = plan.role;
+    if (plan.max_nodes == 1)
+        offer.address = "127.0.0.1";
+    else if (plan.local_addr)
+        offer.address = *plan.local_addr;
+    else if (leads)
+        offer.address = plan.endpoint.host;
+    return offer;
+}
+
+std::string variable(const JobInput& input, const std::string& name) {
+    const auto found = input.environment.find(name);
+    return found == input.environment.end() ? "" : found->second;
+}
+
+agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
+    const Plan& plan = input.plan;
+    agent::WorkerPlan workers;
+    workers.node = node;
+    workers.run_id = plan.run_id;
+    workers.role = plan.role;
+    workers.argv = plan.command.argv;
+    workers.first_argument = plan.command.first_argument;
+    workers.collapse_dollars = plan.command.collapse_dollars;
+    workers.cpus = plan.worker_cpus;
+    workers.more = plan.worker_variables;
+    workers.signal_names = plan.signal_names;
+    workers.environment = input.environment;
+    workers.omp_num_threads = plan.omp_num_threads;
+    workers.nofile_soft = input.nofile_soft;
+    workers.label = plan.output.label;
+    workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
+    workers.slurm_job_id = input.slurm_job_id;
+    const Output output = plan.output;
+    workers.redirected = [output](int rank) { return bits(output.redirects.of(rank)); };
+    workers.teed = [output](int rank) { return bits(output.tee.of(rank)); };
+    workers.on_console = [filter = output.local_ranks_filter](int rank) {
+        return filter.empty() || std::find(filter.begin(), filter.end(), rank) != filter.end();
+    };
+    return workers;
+}
+
+}  // namespace
+
+// FNV-1a.
+bool shares_ledger(const Plan& plan) {
+    return plan.max_nodes > 1 && plan.ledger.kind != LedgerChoice::Kind::memory;
+}
+
+std::string command_digest(const JobInput& input) {
+    std::uint64_t hash = 14695981039346656037u;
+    for (const char c : input.command_line)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return std::to_string(hash);
+}
+
+rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node) {
+    const Plan& plan = input.plan;
+    rendezvous::MachineConfig config;
+    config.run_id = plan.run_id;
+    config.self = node;
+    config.succession = shares_ledger(plan);
+    config.requeue = plan.slurm_restart_count;
+    config.command_digest = command_digest(input);
+    config.version = DDPRUN_VERSION;
+    config.seed = rendezvous::random_number();
+    config.limits = limits_of(plan);
+    return config;
+}
+
+agent::Runner::Config runner_config(const JobInput& input, const rendezvous::NodeId& node,
+                                    bool leads) {
+    const Plan& plan = input.plan;
+    agent::Runner::Config config;
+    config.machine.run_id = plan.run_id;
+    config.machine.node = node;
+    config.machine.requeue = plan.slurm_restart_count;
+    config.machine.version = DDPRUN_VERSION;
+    config.machine.limits = limits_of(plan);
+    config.machine.join_timeout = plan.times.join_timeout;
+    config.machine.grace_final = plan.times.grace_signal;
+    config.machine.grace_restart = plan.times.grace_restart;
+    config.machine.offer = offer_of(input, leads);
+    config.machine.leads = leads;
+    config.machine.may_lead = shares_ledger(plan);
+    config.workers = worker_plan(input, node);
+    config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
+    config.serve_timers = variable(input, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
+    config.timer_file = variable(input, "TORCHELASTIC_TIMER_FILE");
+    config.log_dir = plan.output.log_dir.value_or("");
+    config.lease = plan.times.lease;
+    config.store_allow = plan.store_allow;
+    config.store_limits = plan.store_limits;
+    return config;
+}
+
+}  // namespace ddprun::launcher
