@@ -37,6 +37,9 @@ Error over_limit(const std::string& what, std::uint64_t limit, const char* optio
 struct Memory {
     std::uint64_t limit = 0;
     std::uint64_t used = 0;
+    // Of earlier requests, for the next one of any connection; small, and not counted.
+    std::string spare_key{};
+    std::string spare_value{};
 
     bool has_room_for(std::uint64_t bytes) const { return bytes <= limit && used <= limit - bytes; }
 };

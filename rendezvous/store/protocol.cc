@@ -75,14 +75,14 @@ Result<> Decoder::feed(std::string_view bytes, bool burst_ends, std::vector<Requ
 // Most requests are small and like the one before: their memory is used again. After a large one it
 // goes back.
 void Decoder::recycle() {
-    const auto keep = [](std::vector<std::string>& texts, std::string& spare) {
-        if (!texts.empty() && texts[0].capacity() <= kSpareUpTo) spare = std::move(texts[0]);
-        spare.clear();
+    const auto recycle_texts = [this](std::vector<std::string>& texts, std::string Memory::*spare) {
+        if (memory_ && !texts.empty() && texts[0].capacity() <= kSpareUpTo)
+            memory_->*spare = std::move(texts[0]);
         texts.clear();
         if (texts.capacity() > kTextsToKeep) texts.shrink_to_fit();
     };
-    keep(request_.keys, spare_key_);
-    keep(request_.values, spare_value_);
+    recycle_texts(request_.keys, &Memory::spare_key);
+    recycle_texts(request_.values, &Memory::spare_value);
     request_.number = 0;
 }
 
@@ -151,9 +151,9 @@ void Decoder::next_field() {
 }
 
 Result<> Decoder::take_number(std::string_view& bytes) {
-    const std::size_t taken = std::min(number_want_ - number_have_, bytes.size());
+    const std::size_t taken = std::min<std::size_t>(number_want_ - number_have_, bytes.size());
     std::memcpy(number_.data() + number_have_, bytes.data(), taken);
-    number_have_ += taken;
+    number_have_ = static_cast<std::uint8_t>(number_have_ + taken);
     bytes.remove_prefix(taken);
     if (number_have_ < number_want_) return {};
     return on_number(get_little_endian(number_.data(), number_want_));
@@ -213,8 +213,8 @@ Result<> Decoder::begin_text(std::uint64_t length) {
                         limits_.max_request, "--store-max-request");
     }
     if (memory_) counted_ += kTextItself, memory_->used += kTextItself;
-    text_ = &(key ? request_.keys : request_.values)
-                 .emplace_back(std::move(key ? spare_key_ : spare_value_));
+    text_ = &(key ? request_.keys : request_.values).emplace_back();
+    if (memory_) *text_ = std::move(key ? memory_->spare_key : memory_->spare_value);
     text_->clear();
     text_length_ = length;
     if (length == 0) {

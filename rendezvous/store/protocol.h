@@ -88,9 +88,12 @@ struct Request {
 class Decoder {
   public:
     // With legacy = torch_1_13 or torch_2_1 nothing is guessed about old clients. What arrives of a
-    // request is counted into `memory` until the request is complete.
-    explicit Decoder(Limits limits = {}, Dialect legacy = Dialect::legacy, Memory* memory = nullptr)
-        : limits_(limits), legacy_(legacy), memory_(memory) {}
+    // request is counted into `memory` until the request is complete. Both outlive the Decoder:
+    // there may be thousands.
+    explicit Decoder(const Limits& limits, Dialect legacy = Dialect::legacy,
+                     Memory* memory = nullptr)
+        : limits_(limits), memory_(memory), legacy_(legacy) {}
+    explicit Decoder(Limits&&, Dialect = Dialect::legacy, Memory* = nullptr) = delete;
     ~Decoder() { forget(); }
     Decoder(const Decoder&) = delete;
     Decoder& operator=(const Decoder&) = delete;
@@ -115,7 +118,7 @@ class Decoder {
     void forget();
 
   private:
-    enum class Stage { code, number, text };  // what the next byte belongs to
+    enum class Stage : std::uint8_t { code, number, text };  // what the next byte belongs to
 
     Result<> begin(std::uint8_t code);
     Result<Operation> operation_of(std::uint8_t code);
@@ -130,25 +133,23 @@ class Decoder {
     void recycle();
     void expect(char field);
 
-    Limits limits_;
-    Dialect legacy_;
-    Memory* memory_;
+    const Limits& limits_;
+    Memory* const memory_;
     std::uint64_t counted_ = 0;  // into memory_
+    Dialect legacy_;
     Dialect dialect_ = Dialect::unknown;
     Stage stage_ = Stage::code;
     std::uint8_t code_ = 0;  // of the request in progress, as sent
-    Request request_;        // in progress, or complete
     bool complete_ = false;
-    std::string spare_key_;  // memory of earlier requests
-    std::string spare_value_;
-    std::string_view fields_;       // of the request, still to come (see the table in protocol.cc)
     char field_ = 0;                // in progress
-    std::uint64_t texts_left_ = 0;  // of a counted list
-    bool pairs_ = false;            // that list is of key and value in turn
+    bool pairs_ = false;            // its counted list is of key and value in turn
+    std::uint8_t number_have_ = 0;  // bytes of number_
+    std::uint8_t number_want_ = 0;
     std::array<unsigned char, 8> number_{};
-    std::size_t number_have_ = 0;
-    std::size_t number_want_ = 0;
-    std::string* text_ = nullptr;  // into request_
+    Request request_;               // in progress, or complete
+    std::string_view fields_;       // of the request, still to come (see the table in protocol.cc)
+    std::uint64_t texts_left_ = 0;  // of a counted list
+    std::string* text_ = nullptr;   // into request_
     std::uint64_t text_length_ = 0;
     std::uint64_t room_ = 0;           // taken for it so far
     std::uint64_t request_bytes_ = 0;  // keys and values so far

@@ -48,6 +48,8 @@ std::vector<Request> every_request_since_22() {
     };
 }
 
+const Limits kNoLimits;
+
 // What both old dialects have and number alike.
 std::vector<Request> every_common_old_request() {
     return {
@@ -102,7 +104,7 @@ TEST(Protocol, ReadsTheNewestDialectInPiecesOfAnySize) {
     const auto requests = every_request_since_22();
     const std::string sent = encoded(requests, Dialect::torch_2_2);
     for (const std::size_t piece : {1u, 2u, 3u, 7u, 64u, 4096u, 1u << 20}) {
-        Decoder decoder;
+        Decoder decoder(kNoLimits);
         EXPECT_THAT(decoded(decoder, sent, piece), ElementsAreArray(requests)) << piece;
         EXPECT_EQ(decoder.dialect(), Dialect::torch_2_2);
     }
@@ -114,7 +116,7 @@ TEST(Protocol, ReadsOldDialectsInPiecesOfAnySize) {
     for (const Dialect dialect : {Dialect::torch_1_13, Dialect::torch_2_1}) {
         const std::string sent = encoded(requests, dialect);
         for (const std::size_t piece : {1u, 3u, 4096u}) {
-            Decoder decoder;
+            Decoder decoder(kNoLimits);
             EXPECT_THAT(decoded(decoder, sent, piece), ElementsAreArray(requests)) << piece;
             EXPECT_EQ(decoder.dialect(), Dialect::legacy);
         }
@@ -125,7 +127,7 @@ TEST(Protocol, ReadsOldDialectsInPiecesOfAnySize) {
 TEST(Protocol, TakesTheOldDialectItIsTold) {
     const std::vector<Request> old{{Operation::watch_key, {"/w"}, {}, 0},
                                    {Operation::delete_key, {"/k"}, {}, 0}};
-    Decoder decoder({}, Dialect::torch_1_13);
+    Decoder decoder(kNoLimits, Dialect::torch_1_13);
     EXPECT_THAT(decoded(decoder, encoded(old, Dialect::torch_1_13), 1), ElementsAreArray(old));
     std::vector<Request> none;
     EXPECT_FALSE(decoder.feed(code(0x09), false, none));  // unknown to it
@@ -135,20 +137,20 @@ TEST(Protocol, TakesTheOldDialectItIsTold) {
                                      {Operation::multi_get, {"/a"}, {}, 0},
                                      {Operation::multi_set, {"/a"}, {"1"}, 0},
                                      {Operation::cancel_wait, {}, {}, 0}};
-    Decoder other({}, Dialect::torch_2_1);
+    Decoder other(kNoLimits, Dialect::torch_2_1);
     EXPECT_THAT(decoded(other, encoded(newer, Dialect::torch_2_1), 1), ElementsAreArray(newer));
 }
 
 // torch 1.13 deletes with code 8 and waits for the answer; nothing follows the key.
 TEST(Protocol, TakesCode8ThatStopsAfterItsKeyForADelete) {
-    Decoder decoder;
+    Decoder decoder(kNoLimits);
     std::vector<Request> requests;
     ASSERT_TRUE(decoder.feed(code(0x08) + text("/gone"), true, requests));
     ASSERT_EQ(requests.size(), 1u);
     EXPECT_EQ(requests[0], (Request{Operation::delete_key, {"/gone"}, {}, 0}));
     EXPECT_EQ(decoder.dialect(), Dialect::torch_1_13);
     // And its code may come alone, before everything else.
-    Decoder other;
+    Decoder other(kNoLimits);
     ASSERT_TRUE(other.feed("\x08", true, requests));
     ASSERT_TRUE(other.feed(text("/gone"), true, requests));
     EXPECT_EQ(requests.at(1), requests.at(0));
@@ -156,7 +158,7 @@ TEST(Protocol, TakesCode8ThatStopsAfterItsKeyForADelete) {
 
 // torch 2.1 appends with code 8, in one piece; after that its code 7 deletes.
 TEST(Protocol, TakesCode8ThatGoesOnForAnAppend) {
-    Decoder decoder;
+    Decoder decoder(kNoLimits);
     std::vector<Request> requests;
     ASSERT_TRUE(decoder.feed(code(0x08) + text("/k") + text("more"), true, requests));
     ASSERT_TRUE(decoder.feed("\x07", true, requests));
@@ -170,10 +172,10 @@ TEST(Protocol, TakesCode8ThatGoesOnForAnAppend) {
 // A code 7 on its own is 1.13's WATCH_KEY; together with its key it is 2.1's DELETE_KEY.
 TEST(Protocol, TellsWatchFromDeleteByHowTheyAreSent) {
     std::vector<Request> requests;
-    Decoder old;
+    Decoder old(kNoLimits);
     ASSERT_TRUE(old.feed("\x07", true, requests));
     ASSERT_TRUE(old.feed(text("/k"), true, requests));
-    Decoder newer;
+    Decoder newer(kNoLimits);
     ASSERT_TRUE(newer.feed(code(0x07) + text("/k"), true, requests));
     ASSERT_EQ(requests.size(), 2u);
     EXPECT_EQ(requests[0].operation, Operation::watch_key);
@@ -195,7 +197,7 @@ TEST(Protocol, CountsWhatIsUnderWay) {
     Memory memory{.limit = 3 << 20, .used = 0};
     std::vector<Request> out;
     {
-        Decoder decoder({}, Dialect::legacy, &memory);
+        Decoder decoder(kNoLimits, Dialect::legacy, &memory);
         EXPECT_EQ(decoder.progress(), "the greeting");
         const std::string set = kGreeting + code(0x01) + text("/k") + u64(2 << 20);
         ASSERT_TRUE(decoder.feed(set, true, out));
@@ -203,7 +205,7 @@ TEST(Protocol, CountsWhatIsUnderWay) {
         ASSERT_TRUE(decoder.feed(std::string((2 << 20) - 1, 'x'), true, out));
         EXPECT_GT(memory.used, 2u << 20);
         EXPECT_EQ(decoder.progress(), "SET, 2097151 of 2097152 bytes of its value");
-        Decoder other({}, Dialect::legacy, &memory);
+        Decoder other(kNoLimits, Dialect::legacy, &memory);
         const Result<> refused = other.feed(set, true, out);
         ASSERT_FALSE(refused);
         EXPECT_THAT(refused.error().sentence(), HasSubstr("--store-max-memory raises it"));
@@ -239,7 +241,7 @@ TEST(Protocol, RefusesLengthsOverTheLimits) {
 
 // A worker may SET and send garbage, or die: what was complete counts.
 TEST(Protocol, HandsOutWhatCameBeforeTheGarbage) {
-    Decoder decoder;
+    Decoder decoder(kNoLimits);
     std::vector<Request> requests;
     const std::string sent = kGreeting + encode({Operation::set, {"/k"}, {"v"}, 0}) + "\x63";
     EXPECT_FALSE(decoder.feed(sent, true, requests));
@@ -255,7 +257,7 @@ TEST(Protocol, SurvivesEveryChangedByte) {
         for (const int change : {0x01, 0x80, 0xFF}) {
             std::string bad = good;
             bad[at] = static_cast<char>(bad[at] ^ change);
-            Decoder decoder;
+            Decoder decoder(kNoLimits);
             std::vector<Request> requests;
             (void)decoder.feed(bad, true, requests);
             EXPECT_LE(requests.size(), bad.size());

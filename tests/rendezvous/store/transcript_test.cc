@@ -69,7 +69,8 @@ class Transcript : public testing::TestWithParam<std::string> {
         EXPECT_FALSE(decoder_->inside_request());
     }
 
-    std::optional<Decoder> decoder_{std::in_place};
+    const Limits limits_;
+    std::optional<Decoder> decoder_{std::in_place, limits_};
     KeyValues machine_;
 };
 
@@ -77,7 +78,7 @@ TEST_P(Transcript, IsAnsweredAsPyTorchDoes) { replay(1 << 20); }
 
 // Without guesses at where a packet ends, which a client's real packets are needed for.
 TEST_P(Transcript, IsAnsweredAsPyTorchDoesByteForByte) {
-    if (GetParam() == "2.1") decoder_.emplace(Limits{}, Dialect::torch_2_1);
+    if (GetParam() == "2.1") decoder_.emplace(limits_, Dialect::torch_2_1);
     replay(1);
 }
 
