@@ -2,7 +2,7 @@
 # Builds the preset `fuzz` and lets each target run: five seconds, with DDPRUN_LONG=1 ten minutes. What makes one fail
 # lies in build-fuzz/found; put it into corpus/<target> when it is mended.
 #
-#   tests/fuzz/fuzz.sh [TARGET…]     default: store_codec store_machine
+#   tests/fuzz/fuzz.sh [TARGET…]     default: all of them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -14,7 +14,7 @@ CODE
     exit 77
 fi
 targets=("$@")
-((${#targets[@]})) || targets=(store_codec store_machine)
+((${#targets[@]})) || targets=(agent_link store_codec store_machine)
 seconds=5
 [[ -z ${DDPRUN_LONG:-} ]] || seconds=600
 
