@@ -2,12 +2,9 @@
 // requests to it.
 //
 //     main, before any thread:  Keeper::start()      forks it; makes ddprun a subreaper
-//     the runner:               attach(io, events)   from here on all answers come as callbacks on
-//     that loop
-//                               set_deadline, spawn, sweep, prepare_gone, remove_when_gone,
-//                               noticed
-//     the end:                  shutdown()           sweeps, ends the keeper without its `Gone`,
-//     reaps it
+//     the runner:               attach(io, events)   from here on all answers come as callbacks on that loop
+//                               set_deadline, spawn, sweep, prepare_gone, remove_when_gone, noticed
+//     the end:                  shutdown()           sweeps, ends the keeper without its `Gone`, reaps it
 //
 // Requests are carried out in the order they were made, so a deadline set before a spawn guards it.
 // All requests may be made at once: nothing here waits, but shutdown(). The keeper works on its own

@@ -1,8 +1,9 @@
 // The keeper itself: a process with one poll loop and nothing else, in place of Asio and threads.
 //
-//     request ─▶ fork, deadline, sweep, …          the deadline passes ─▶ kill all ─▶ expired ─▶ a
-//     frozen ddprun too SIGCHLD ─▶ reap, exited                      ddprun is gone ─▶ kill all ─▶
-//     Gone frame ─▶ end
+//     request ─▶ fork, deadline, sweep, …
+//     SIGCHLD ─▶ reap, exited
+//     the deadline passes ─▶ kill all ─▶ expired ─▶ a frozen ddprun too
+//     ddprun is gone ─▶ kill all ─▶ Gone frame ─▶ end
 //
 // "Kill all" is rounds over all descendants until waitpid says that there is none; meanwhile the
 // loop goes on, for a process may hang in the kernel while the deadline and ddprun's end still

@@ -1,14 +1,13 @@
 // The agent machine: the life of one node. Pure: an event and the time in, effects out.
 //
 //     joining ──Assigned──▶ running ──failure, over, Stop, lease──▶ stopping ──Swept──▶ joining …
-//        │                     └──────── all workers exited 0 ──▶ waiting (still a member)
-//        ──over/Finished──▶ └──Finished, Refused, join timeout──▶ finished
+//        │                     └───── all workers exited 0 ──▶ waiting (still a member) ──over──▶ joining …
+//        └──Finished, Refused, join timeout──▶ finished (from everywhere)
 //
 // It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats,
 // echoes, the deadline; that half lives in lease_member.h. And it is the node's half of succession
 // (rule 10): whom to call when the leader is lost, and when to lead itself; rendezvous/succession.h
-// knows the order. Total, deterministic. Thread: the
-// loop's; owned by the runner (or the simulator).
+// knows the order. Total, deterministic. Thread: the loop's; owned by the runner (or the simulator).
 #pragma once
 
 #include <memory>

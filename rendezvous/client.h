@@ -9,8 +9,8 @@
 // Refused is delivered.
 //
 //   idle ──connect()──▶ calling ──first frame──▶ up ──end──▶ idle
-//                          └─────deadline──────────────────────▲      close(): idle from
-//                          everywhere, no callback
+//                          └──────deadline─────────────────────▲
+//   close(): idle from everywhere, no callback
 //
 // Thread: the loop's. Callbacks come on the loop, never from within a call here, and none after
 // close() or destruction; in them everything may be called, destruction included.

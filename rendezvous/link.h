@@ -1,9 +1,8 @@
 // One TCP connection that speaks the framing of the agent link, either side: whole frames in,
 // queued frames out, and one sentence when it is over. It knows frames, not messages.
 //
-//   open ──finish()──▶ finishing: what is queued goes out, then end of stream; waits for the peer's
-//   end, 2 s at most
-//     │                    │
+//   open ──finish()──▶ finishing: what is queued goes out, then end of stream;
+//     │                    │      waits for the peer's end, 2 s at most
 //     └─ peer ends, error, ─┴──▶ over: on_end(sentence), once. drop(): over at once, without a call
 //        garbage, 64 MiB queued
 //

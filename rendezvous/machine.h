@@ -1,12 +1,12 @@
 // The rendezvous machine: decides who leads, who is in, with which rank, and what now. Every node
 // has one, dormant but on the leader. Pure: an event and the time in, effects out.
 //
-//                                    all here, evidence that the last is over   entry is ours
-//     dormant ─Lead─▶ reading ─▶ gathering ────────────────────────▶ creating ────────────▶ running
-//        ▲                          │ ▲                                │ lost, failed           │
-//        └── yields to another ─────┘ └── failure, lease passed, floor reached, gone ◀──────────┘
-//                                   gathering, running ──▶ ending (the end is being recorded) ──▶
-//                                   closed
+//                             all here, evidence that the last is over    entry is ours
+//     dormant ─Lead─▶ reading ─▶ gathering ─────────▶ creating ─────────▶ running
+//        ▲                        │   ▲                  │ lost, failed     │ failure, lease passed,
+//        └── yields to another ───┘   └──────────────────┴──────────────────┘ floor reached, gone
+//
+//     gathering, running ─▶ ending (the end is being recorded) ─▶ closed
 //
 // The rules are those of design 4.3. Each time it becomes active a leader has a new identity. What
 // the newest generation is to a leader that did not make it is found out by rule 9: all its members

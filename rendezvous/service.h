@@ -1,9 +1,9 @@
 // A node's service, leading or dormant: keeps the nodes' connections, feeds the machine, performs
 // its effects in order, holds the one timer. It decides nothing.
 //
-//   listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send,
-//   Ledger, log, on_closed the leader's own node ─local_send─▶ (posted) ─Came─▶         " ─▶
-//   (posted) deliver
+//   listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
+//                                                                                log, on_closed
+//   the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
 //
 // What a peer does harms nobody else: who has not proved to be of this job's user stays at the gate
 // (gate.h); garbage closes that connection with one line of the log; one that does not read is
