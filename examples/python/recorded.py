@@ -9,8 +9,8 @@ from torch.distributed.elastic.multiprocessing.errors import record
 @record
 def main():
     rank = int(os.environ["RANK"])
-    print(f"RESULT rank={rank}", flush=True)
     if rank == 1:
+        print(f"RESULT rank={rank}", flush=True)
         raise ValueError("the learning rate must not be negative: -0.5")
 
 

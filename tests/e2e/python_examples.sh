@@ -1,19 +1,12 @@
 #!/usr/bin/env bash
 # examples/python, unmodified, under torchrun and under ddprun: the same end and the same final numbers. Argument: debian
 # (python3-torch) or current (the virtual environment of tests/run.sh).
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 need_localhost
 
-case ${1:-debian} in
-    debian) python=/usr/bin/python3 ;;
-    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
-    *) fail "debian or current?" ;;
-esac
-[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
-"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
 mkdir "$work/caches" "$work/theirs.tmp"
-export PYTHON_EXEC=$python GLOO_SOCKET_IFNAME=lo TORCHINDUCTOR_CACHE_DIR=$work/caches
+export TORCHINDUCTOR_CACHE_DIR=$work/caches
 examples=$root/examples/python
 
 # Debian's torchrun cannot read its own defaults under Python 3.11; its front end is called with that one function put right.

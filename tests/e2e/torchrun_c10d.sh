@@ -1,20 +1,12 @@
 #!/usr/bin/env bash
 # PyTorch's own torchrun on ddprun-rendezvous --serve-c10d: two agents, a worker that fails, a restart, a late joiner;
 # once with init_process_group("gloo"). Argument: debian (python3-torch) or current (see tests/run.sh).
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 source "$e2e/daemon_common.sh"
 need_built ddprun-rendezvous
 need_localhost
 
-case ${1:-debian} in
-    debian) python=/usr/bin/python3 ;;
-    current) python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python ;;
-    *) fail "debian or current?" ;;
-esac
-[[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
-"$python" -c 'import torch' 2>"$work/import.err" || skip "$python has no torch"
-"$python" -c 'import torch; print("PyTorch", torch.__version__)'
-export GLOO_SOCKET_IFNAME=lo PYTHONWARNINGS=ignore
+export PYTHONWARNINGS=ignore
 
 # Without it 2.15 publishes the address of rank 0 only where that moves: a late joiner waits for it without end, on
 # PyTorch's own store too.
