@@ -156,6 +156,9 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
 
 // All nodes stop together, so the leader is told; who has no leader stops alone.
 void Machine::State::on_signal(Time now, int number) {
+    if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
+        return pass_on(number);
+    if (signal && number == kInterrupt && config.at_terminal) return kill_now(now);
     if (ending || signal) return;
     signal = number;
     if (welcomed) {
@@ -163,6 +166,21 @@ void Machine::State::on_signal(Time now, int number) {
         return send(rendezvous::StopAsked{number, "signal " + std::to_string(number)});
     }
     leave(now, stopped_by(number));
+}
+
+// Every node has got it, or none but this one was meant: so it goes no further than its workers.
+void Machine::State::pass_on(int number) {
+    const bool to_somebody = running && !running->sweeping && phase != Phase::waiting;
+    note(Note::Level::info, "signal " + std::to_string(number) +
+                                (to_somebody ? " is passed on to the workers of this node"
+                                             : " came while no worker runs here; nobody gets it"));
+    if (to_somebody) effects.push_back(SignalWorkers{number});
+}
+
+void Machine::State::kill_now(Time now) {
+    if (!running || running->sweeping) return;
+    note(Note::Level::warn, "interrupted again: the workers are killed");
+    begin_stop(now, kKill, Duration::zero());
 }
 
 // Leaves with this ending as soon as nothing runs here any more.

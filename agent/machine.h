@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "agent/events.h"
 
@@ -26,11 +27,14 @@ struct MachineConfig {
     int requeue = 0;
     std::string version;
     rendezvous::Limits limits{};  // for a rendezvous outside the job
-    bool leads = false;     // this node's service leads at the start
+    bool leads = false;           // this node's service leads at the start
     bool may_lead = false;  // later too, if the leader is lost and the ledger proves to be shared
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};
+    std::vector<int> passed_on{};  // signals that are the workers' business: the job goes on
+    bool at_terminal =
+        false;  // a second SIGINT means it: kill (Slurm repeats signals without meaning it)
 };
 
 struct Snapshot {

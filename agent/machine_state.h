@@ -14,6 +14,9 @@
 
 namespace ddprun::agent {
 
+constexpr int kInterrupt = 2;  // SIGINT
+constexpr int kKill = 9;       // SIGKILL
+
 // What is running, or being stopped, on this node.
 struct Running {
     rendezvous::Assignment assignment;
@@ -83,6 +86,8 @@ struct Machine::State {
     void on_assigned(Time now, const rendezvous::Assigned& assigned);
     void on_stop(Time now, const rendezvous::Stop& stop);
     void on_signal(Time now, int signal);
+    void pass_on(int signal);
+    void kill_now(Time now);
     void expire(Time now);
     void on_tick(Time now);
     rendezvous::Beat next_beat(Time now);

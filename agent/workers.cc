@@ -8,7 +8,6 @@ namespace ddprun::agent {
 namespace {
 
 constexpr int kTerminate = 15;  // SIGTERM
-constexpr int kKill = 9;        // SIGKILL
 // A worker that never reports progress counts as progressing when it has lived so long after all
 // were in contact.
 constexpr auto kLifeAfterContact = std::chrono::seconds{60};

@@ -163,8 +163,9 @@ class Job {
                              });
         boost::asio::signal_set signals(loop_);
         // What the caller has us ignore stays ignored: nohup.
-        for (const int number : plan_.signals)
-            if (!is_ignored(number)) signals.add(number);
+        for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
+            for (const int number : *numbers)
+                if (!is_ignored(number)) signals.add(number);
         await_signal(signals, runner);
         runner.start();
         if (loop_.stopped()) loop_.restart();

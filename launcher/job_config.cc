@@ -119,6 +119,8 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.offer = offer_of(input, leads);
     config.machine.leads = leads;
     config.machine.may_lead = shares_ledger(plan);
+    config.machine.passed_on = plan.passed_on;
+    config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = variable(input, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";

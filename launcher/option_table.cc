@@ -94,7 +94,7 @@ constexpr OptionRow kTable[] = {
     {"signals-to-handle", 0, "NAME,...", value, Group::failure, true,
      "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      "Signals that stop the job and are passed on to the workers; the four of the default always "
-     "do",
+     "do; SIGUSR1 and SIGUSR2, where not named, are passed on and stop nothing",
      "the same; its workers are orphans when one comes that the list leaves out"},
 
     {"log-dir", 0, "PATH", value, Group::output, true, "",

@@ -91,6 +91,9 @@ void plan_signals(Plan& plan, const Options& options) {
     for (int number : options.signals)
         if (std::ranges::find(plan.signals, number) == plan.signals.end())
             plan.signals.push_back(number);
+    for (int number : passed_on_unless_named())
+        if (std::ranges::find(plan.signals, number) == plan.signals.end())
+            plan.passed_on.push_back(number);
     plan.signal_names = options.signal_names.empty()
                             ? std::string(option_row("signals-to-handle").default_text)
                             : options.signal_names;

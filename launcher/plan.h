@@ -111,6 +111,7 @@ struct Plan {
     store::Limits store_limits;
     std::string role = "default";
     std::vector<int> signals;                   // that stop the job
+    std::vector<int> passed_on;                 // that go to this node's workers and stop nothing
     std::string signal_names;                   // as torchrun's workers are told
     std::vector<std::vector<int>> worker_cpus;  // by local rank; empty: all that ddprun may use
     std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty

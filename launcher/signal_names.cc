@@ -50,6 +50,8 @@ Result<int> read_signal(std::string_view name) {
 
 std::vector<int> always_handled() { return {SIGTERM, SIGINT, SIGHUP, SIGQUIT}; }
 
+std::vector<int> passed_on_unless_named() { return {SIGUSR1, SIGUSR2}; }
+
 Result<std::vector<int>> read_signals(std::string_view text) {
     std::vector<int> numbers;
     for (;;) {

@@ -13,6 +13,10 @@ namespace ddprun::launcher {
 // killed without a word.
 std::vector<int> always_handled();
 
+// The workers' business where --signals-to-handle does not name them: Slurm warns with them
+// (--signal=USR1@60, scancel -s USR1), and users of their own.
+std::vector<int> passed_on_unless_named();
+
 // --signals-to-handle: the numbers, each once. Possible errors: usage: no such signal (with the
 // nearest name), or one that cannot be handled.
 Result<std::vector<int>> read_signals(std::string_view text);

@@ -64,10 +64,7 @@ std::string describe(const Effect& effect) {
 // Node a of a job of two, with two workers.
 class Script {
   public:
-    Script()
-        : machine_(
-              {.run_id = "job", .node = node("a"), .offer = offer(2), .requeue = 0, .version = "1"},
-              at(0)) {}
+    explicit Script(MachineConfig config = {}) : machine_(of_job(std::move(config)), at(0)) {}
 
     Lines step(double now, const Event& event) {
         Lines all;
@@ -117,6 +114,14 @@ class Script {
     Time next() const { return machine_.next_deadline(); }
 
   private:
+    static MachineConfig of_job(MachineConfig config) {
+        config.run_id = "job";
+        config.node = node("a");
+        config.offer = offer(2);
+        config.version = "1";
+        return config;
+    }
+
     Machine machine_;
     std::int64_t acks_ = 0;
 };
@@ -246,6 +251,36 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
     EXPECT_THAT(
         s.told(0.6, rendezvous::Finished{ending(rendezvous::Verdict::user_signal, 130, "stopped")}),
         ElementsAre("Leave", "exit 130"));
+}
+
+// Slurm's warning signals: the workers' business, nobody is told and nothing stops.
+TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
+    Script s({.passed_on = {10, 12}});
+    EXPECT_THAT(s.step(0, SignalCame{10}),
+                ElementsAre("note: signal 10 came while no worker runs here; nobody gets it"));
+    s.run();
+    EXPECT_THAT(
+        s.step(0.3, SignalCame{12}),
+        ElementsAre("note: signal 12 is passed on to the workers of this node", "signal 12"));
+    EXPECT_EQ(s.snapshot().phase, Phase::running);
+    EXPECT_THAT(s.step(0.4, SignalCame{15}), ElementsAre("StopAsked 15")) << "others still stop";
+}
+
+TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
+    for (const bool at_terminal : {false, true}) {
+        Script s({.at_terminal = at_terminal});
+        s.run();
+        s.step(0.25, SignalCame{2});
+        s.told(0.3, rendezvous::Stop{g0, 2, "stopped"});
+        EXPECT_THAT(s.step(0.4, SignalCame{15}), IsEmpty()) << "Slurm says it twice";
+        const Lines second = s.step(0.5, SignalCame{2});
+        if (at_terminal)
+            EXPECT_THAT(second,
+                        ElementsAre("note: interrupted again: the workers are killed", "sweep 0"));
+        else
+            EXPECT_THAT(second, IsEmpty());
+        EXPECT_THAT(s.step(0.6, SignalCame{2}), IsEmpty());
+    }
 }
 
 TEST(AgentMachine, UserSignalWithoutALeaderEndsAtOnce) {

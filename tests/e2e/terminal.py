@@ -47,6 +47,10 @@ expect("a worker may take Ctrl-C as it likes", "trap 'echo heard; exit 0' INT; e
        [("ready", b"\x03")], 0, ["heard"])
 expect("one that dies of it ends the job: no restart", "echo ready; exec sleep 100", [("ready", b"\x03")], 130,
        ["ready"], "--max-restarts=3", absent=["restart 1"])
+# The workers listen to neither; keeper and workers have no terminal then, the keyboard's signals are ddprun's.
+expect("a second Ctrl-C kills what does not listen", "trap '' INT TERM; echo ready$RANK; while :; do sleep 0.1; done",
+       [("ready0", b""), ("ready1", b"\x03"), ("stopping", b"\x03")], 130, ["interrupted again"],
+       "--nproc-per-node=2", "--shutdown-timeout=1000")
 # Not bash, which ignores SIGQUIT until its exec.
 expect("as does Ctrl-\\",
        "ulimit -c 0; exec python3 -c 'import time; print(\"ready\", flush=True); time.sleep(100)'", [("ready", b"\x1c")], 131, ["ready"],

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Nothing is left behind and nothing leaks in: what a worker starts is gone before the next generation, whatever it has done
+# to get away; signals that are the workers' business reach them; a worker has no descriptor of ours but one. Each story is
+# told 50 times with DDPRUN_LONG.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+rounds=1
+[[ -z ${DDPRUN_LONG:-} ]] || rounds=50
+
+# Each worker of generation 0 starts what stands in a file, so many times, waits until some of it runs, and fails; one of
+# generation 1 ends well only if nothing of that is left. It is all known by its command line. Arguments: what, how many;
+# the file comes on standard input.
+mkdir "$work/kids"
+kids="^(setsid )?bash $work/kids/"
+gone_before_the_next() {
+    local round
+    say "$1"
+    cat >"$work/kids/kid"
+    for ((round = 0; round < rounds; round++)); do
+        run 60 --standalone --nproc-per-node=2 --max-restarts=1 bash -c '
+            if [[ $TORCHELASTIC_RESTART_COUNT == 0 ]]; then
+                for ((i = 0; i < $3; i++)); do setsid bash "$0/kids/kid" </dev/null >/dev/null 2>&1 & done
+                until pgrep --full "$1" >/dev/null; do sleep 0.01; done
+                touch "$0/started.$2.$RANK"
+                until [[ -e $0/started.$2.$((1 - RANK)) ]]; do sleep 0.01; done
+                exit 3
+            fi
+            ! pgrep --full --list-full "$1" >"$0/alive.$RANK" || exit 5' "$work" "$kids" "$RANDOM$RANDOM" "$2"
+        ((code == 0)) || fail "exit code $code; alive: $(cat "$work"/alive.*)"
+        expect_nothing_left
+    done
+}
+stays="exec -a 'bash $work/kids/sleeper' sleep 325"
+
+gone_before_the_next "daemons of two forks and a session of their own" 1 <<KID
+(setsid bash -c "(setsid bash -c \"$stays\" &)" &)
+$stays
+KID
+
+gone_before_the_next "stopped ones" 1 <<'KID'
+kill -STOP $$
+KID
+
+gone_before_the_next "those that listen to no signal" 1 <<KID
+trap "" TERM INT HUP QUIT USR1 USR2
+$stays
+KID
+
+gone_before_the_next "a thousand, each with a session of its own" 500 <<<"$stays"
+
+gone_before_the_next "those that go on forking while they are killed" 1 <<KID
+left=\${1:-9}
+while ((left-- > 0)); do setsid bash "\$0" \$((left / 2)) & done
+$stays
+KID
+
+say "a worker has its standard streams and one descriptor for its progress, nothing else of ours"
+run 20 --standalone --nproc-per-node=2 python3 -c '
+import os
+names = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+own = [n for n in names if os.path.exists(f"/proc/self/fd/{n}")]  # not the one that listed them
+print("descriptors", *[n for n in own if n != int(os.environ["DDPRUN_PROGRESS_FD"])])'
+expect_code 0
+(($(grep -c 'descriptors 0 1 2$' "$work/run.out") == 2)) || fail "others leak"
+
+say "SIGUSR1 and SIGUSR2 reach all workers, and the job goes on"
+start job --standalone --nproc-per-node=2 bash -c '
+    trap "echo first >>$0/heard.$RANK" USR1; trap "echo second >>$0/heard.$RANK; exit 0" USR2
+    touch "$0/up.$RANK"; while :; do sleep 0.05; done' "$work"
+both_up() { [[ -e $work/up.0 && -e $work/up.1 ]]; }
+wait_until 10 both_up || fail "the workers do not run"
+kill -USR1 "${pid[job]}"
+both_heard() { [[ -s $work/heard.0 && -s $work/heard.1 ]]; }
+wait_until 10 both_heard || fail "not both have heard"
+kill -USR2 "${pid[job]}"
+join job 20
+expect_code 0
+for rank in 0 1; do [[ $(<"$work/heard.$rank") == $'first\nsecond' ]] || fail "rank $rank heard $(<"$work/heard.$rank")"; done
+expect_nothing_left
+
+say "named in --signals-to-handle it stops the job"
+rm -f "$work"/up.*
+start job --standalone --nproc-per-node=2 --signals-to-handle=SIGTERM,SIGUSR1 bash -c '
+    trap "exit 0" USR1; touch "$0/up.$RANK"; while :; do sleep 0.05; done' "$work"
+wait_until 10 both_up || fail "the workers do not run"
+kill -USR1 "${pid[job]}"
+join job 20
+expect_code 138
+expect_nothing_left
