@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The polite end: SIGTERM at the launcher of one node with 8 workers that die of it at once; until the launcher has left."""
+import signal
+import time
+
+from report import collect, main
+from subjects import command, present
+from workplace import alive, folder, kill, start, stop, tool, wait_until
+
+WORKERS = 8
+
+
+def one_stop(name):
+    where = folder()
+    launcher = start(command(name, WORKERS, tool("hold", where)))
+    pids = wait_until(lambda: len(found := list(where.glob("pid.*"))) == WORKERS and found, 60)
+    if not pids:
+        stop(launcher)
+        raise TimeoutError("workers did not start")
+    time.sleep(0.2)
+    begin = time.monotonic()
+    launcher.send_signal(signal.SIGTERM)
+    launcher.wait(60)
+    took = (time.monotonic() - begin) * 1e3
+    left = [pid for path in pids if alive(pid := int(path.name.removeprefix("pid.")))]
+    kill(left)
+    if left:
+        raise RuntimeError(f"{len(left)} workers live on")
+    return took
+
+
+def measure(options):
+    names = present(options.subjects, ["mpirun", "torchrun", "ddprun"])
+    return collect(f"SIGTERM to the end, {WORKERS} workers, 1 node (ms)", names, options.repeats, one_stop)
+
+
+if __name__ == "__main__":
+    main(measure)
