@@ -9,16 +9,16 @@ namespace {
 class RemoteLink {
   public:
     RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
-               rendezvous::Secrets* secrets, rendezvous::Log log, Link::OnEvent on_event)
+               rendezvous::Secrets* secrets, rendezvous::Log log, Link::OnEvent on_event,
+               LedgerLook look)
         : candidates_(std::move(candidates)),
           on_event_(std::move(on_event)),
-          client_(
-              loop, std::move(log),
-              {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
-               .on_message =
-                   [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); },
-               .on_lost = [this](const Error& error) { on_event_(LinkLost{error.sentence()}); }},
-              secrets) {}
+          look_(std::move(look)),
+          client_(loop, std::move(log),
+                  {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
+                   .on_message = [this](const rendezvous::ToNode& message) { came(message); },
+                   .on_lost = [this](const Error& error) { hand_on(LinkLost{error.sentence()}); }},
+                  secrets) {}
 
     void connect(const Connect& request) {
         std::vector<rendezvous::CallTarget> where = candidates_;
@@ -26,18 +26,60 @@ class RemoteLink {
             if (request.once) where.clear();
             where.insert(where.begin(), {request.address, request.port});
         }
+        forget_ledger();
         client_.connect(std::move(where), request.hello, request.deadline, request.once);
     }
-    void send(const rendezvous::ToLeader& message) { client_.send(message); }
-    void close() { client_.close(); }
+    // The machine knows nothing of ledgers: what a Join says of one is known here.
+    void send(rendezvous::ToLeader message) {
+        if (auto* join = std::get_if<rendezvous::Join>(&message)) join->ledger_mark = ledger_read_;
+        client_.send(message);
+    }
+    void close() {
+        forget_ledger();
+        client_.close();
+    }
     int native_handle() const { return client_.native_handle(); }
     std::string gone_frame(const rendezvous::NodeId& node) const {
         return client_.gone_frame(node);
     }
 
   private:
+    using Waiting = std::vector<Event>;
+
+    void forget_ledger() {
+        waiting_.reset();
+        ledger_read_ = 0;
+    }
+    // What comes behind a Welcome waits with it, so that the order stays.
+    void hand_on(Event event) {
+        if (waiting_)
+            waiting_->push_back(std::move(event));
+        else
+            on_event_(std::move(event));
+    }
+    void came(const rendezvous::ToNode& message) {
+        const auto* welcome = std::get_if<rendezvous::Welcome>(&message);
+        if (!welcome || welcome->ledger_mark == 0 || waiting_) return hand_on(MessageCame{message});
+        waiting_ = std::make_shared<Waiting>(1, MessageCame{message});
+        look_(*welcome,
+              [this, mark = welcome->ledger_mark, weak = std::weak_ptr(waiting_)](bool found) {
+                  // Lost: another connection, or none, has taken its place.
+                  if (const auto waiting = weak.lock()) looked(waiting, found ? mark : 0);
+              });
+    }
+    // What is done with one of the events may end this connection, and add to the others.
+    void looked(const std::shared_ptr<Waiting>& waiting, std::uint64_t mark) {
+        ledger_read_ = mark;
+        for (std::size_t i = 0; waiting_ == waiting && i < waiting->size(); ++i)
+            on_event_(Event((*waiting)[i]));
+        if (waiting_ == waiting) waiting_.reset();
+    }
+
     std::vector<rendezvous::CallTarget> candidates_;
     Link::OnEvent on_event_;
+    LedgerLook look_;
+    std::shared_ptr<Waiting> waiting_;  // since a Welcome, for the look; null: nothing waits
+    std::uint64_t ledger_read_ = 0;     // the leader's mark, if it was found here
     rendezvous::Client client_;
 };
 
@@ -80,8 +122,8 @@ class SwitchedLink final : public Link {
   public:
     SwitchedLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
                  rendezvous::Service& service, rendezvous::Secrets* secrets, rendezvous::Log log,
-                 const OnEvent& on_event)
-        : remote_(loop, std::move(candidates), secrets, std::move(log), on_event),
+                 const OnEvent& on_event, LedgerLook look)
+        : remote_(loop, std::move(candidates), secrets, std::move(log), on_event, std::move(look)),
           local_(loop, service, on_event) {}
 
     void connect(const Connect& request) override {
@@ -120,9 +162,9 @@ class SwitchedLink final : public Link {
 std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
                                 std::vector<rendezvous::CallTarget> candidates,
                                 rendezvous::Service& service, rendezvous::Secrets* secrets,
-                                rendezvous::Log log, Link::OnEvent on_event) {
+                                rendezvous::Log log, Link::OnEvent on_event, LedgerLook look) {
     return std::make_unique<SwitchedLink>(loop, std::move(candidates), service, secrets,
-                                          std::move(log), on_event);
+                                          std::move(log), on_event, std::move(look));
 }
 
 }  // namespace ddprun::agent

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -29,11 +30,16 @@ class Link {
     virtual std::string gone_frame(const rendezvous::NodeId& node) const = 0;  // to write there
 };
 
+// Says, some time later, whether this node reads the ledger that the Welcome names.
+using LedgerLook =
+    std::function<void(const rendezvous::Welcome& welcome, std::function<void(bool)> done)>;
+
 // `candidates` are where the leader may be at the start; a Connect's address comes before them.
-// `secrets` may be null: no proof is asked for.
+// `secrets` may be null: no proof is asked for. When a leader elsewhere names a ledger, its Welcome
+// is handed on once `look` has answered, and the Join says what it found.
 std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
                                 std::vector<rendezvous::CallTarget> candidates,
                                 rendezvous::Service& service, rendezvous::Secrets* secrets,
-                                rendezvous::Log log, Link::OnEvent on_event);
+                                rendezvous::Log log, Link::OnEvent on_event, LedgerLook look);
 
 }  // namespace ddprun::agent

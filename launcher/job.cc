@@ -6,14 +6,15 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <functional>
 
 #include "agent/runner.h"
 #include "launcher/failure_report.h"
 #include "launcher/job_config.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
-#include "rendezvous/ledger_directory.h"
-#include "rendezvous/ledger_memory.h"
+#include "rendezvous/ledger_followed.h"
+#include "rendezvous/ledger_open.h"
 #include "rendezvous/random_bytes.h"
 #include "rendezvous/secret.h"
 #include "rendezvous/service.h"
@@ -25,6 +26,7 @@ using rendezvous::Ending;
 using rendezvous::Note;
 
 constexpr auto kFlushLimit = std::chrono::seconds{5};
+constexpr auto kLookLimit = std::chrono::seconds{10};  // for the leader's ledger, before joining
 
 Ending failed(const Error& error) {
     const bool ours = error.code() == ErrorCode::internal;
@@ -78,9 +80,9 @@ class Job {
     // by all.
     Result<> start_identity(const MeetingPoint& point) {
         if (plan_.max_nodes == 1 && point.leads) return {};
-        secrets_.emplace(
-            loop_, files_,
-            rendezvous::IdentityConfig{plan_.identity.mode, input_.secret, plan_.ledger.directory});
+        secrets_.emplace(loop_, files_,
+                         rendezvous::IdentityConfig{plan_.identity.mode, input_.secret,
+                                                    folder_of(plan_.ledger.place)});
         if (plan_.identity.mode == rendezvous::IdentityMode::require) {
             std::optional<Result<>> known;
             secrets_->look([&known](const Result<std::string>& found) {
@@ -104,17 +106,12 @@ class Job {
             say(Note::Level::debug, "nodes prove by " + *found + " that they are of this user");
     }
 
-    // Every node has the service; who leads opens the ledger, the others only know where it is.
+    // Every node has the service; who leads opens the ledger, the others follow it.
     Result<> start_service(MeetingPoint& point) {
-        if (point.leads) {
-            if (auto opened = open_ledger(); !opened) return opened;
-        } else if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
-            ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
-        } else {
-            ledger_ = std::make_unique<rendezvous::LedgerDirectory>(plan_.ledger.directory, files_);
-        }
+        if (point.leads)
+            if (auto opened = open_own_ledger(); !opened) return opened;
         service_.emplace(
-            loop_, std::move(point.listener), machine_config(input_, node_), *ledger_,
+            loop_, std::move(point.listener), machine_config(input_, node_), ledger_,
             [this](const Note& note) { (*log_)(note); },
             [this](const Ending&) {
                 service_closed_ = true;
@@ -125,22 +122,40 @@ class Job {
         return {};
     }
 
-    Result<> open_ledger() {
-        if (plan_.ledger.kind == LedgerChoice::Kind::memory) {
-            ledger_ = std::make_unique<rendezvous::LedgerMemory>(loop_);
-            return {};
-        }
+    // `mark`: of the leader's ledger; 0: to begin one, or to go on with it.
+    void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
+        rendezvous::open_ledger({loop_, files_, [this](const Note& note) { (*log_)(note); }},
+                                plan_.ledger.place,
+                                {command_digest(plan_), plan_.slurm_restart_count, mark},
+                                {.call = plan_.times.lease, .opening = limit}, std::move(opened));
+    }
+
+    Result<> open_own_ledger() {
         std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
-        rendezvous::open_ledger_directory(
-            plan_.ledger.directory, command_digest(input_), files_,
-            [this](const Note& note) { (*log_)(note); },
-            [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
-                opened = std::move(result);
-            });
+        open_ledger(0, plan_.times.join_timeout,
+                    [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
+                        opened = std::move(result);
+                    });
         while (!opened) run_one();
-        if (!*opened) return opened->error();
-        ledger_ = std::move(**opened);
+        if (!*opened) {
+            files_.abandon();
+            return opened->error();
+        }
+        ledger_.adopt(std::move(**opened));
+        if (secrets_) secrets_->ledger_lies_in(ledger_.folder());
         return {};
+    }
+
+    // Whether this node reads the ledger that its leader has named, and so may lead with it later.
+    void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
+        ledger_.find(leader.ledger_mark,
+                     [this, name = leader.ledger, done = std::move(done)](const Result<>& found) {
+                         if (found && secrets_) secrets_->ledger_lies_in(ledger_.folder());
+                         if (!found)
+                             say(Note::Level::info, "cannot read the leader's ledger, " + name +
+                                                        ": " + found.error().sentence());
+                         done(found.has_value());
+                     });
     }
 
     void run_one() {
@@ -154,7 +169,7 @@ class Job {
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return agent::make_link(loop_, std::move(candidates), *service_, secrets(), log,
-                                    std::move(on_event));
+                                    std::move(on_event), std::bind_front(&Job::find_ledger, this));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_, out_, err_, log,
                              make_link, [this](const Ending& ending) {
@@ -232,7 +247,10 @@ class Job {
     agent::Console out_{loop_, STDOUT_FILENO, "stdout", [this](const Error& e) { broken(e); }};
     agent::Console err_{loop_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); }};
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
-    std::unique_ptr<rendezvous::Ledger> ledger_;
+    rendezvous::LedgerFollowed ledger_{loop_,
+                                       [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
+                                           open_ledger(mark, kLookLimit, std::move(opened));
+                                       }};
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;

@@ -14,7 +14,6 @@ struct JobInput {
     Plan plan;
     HostFacts host;
     std::map<std::string, std::string> environment;
-    std::string command_line;                  // for the ledger's digest
     std::optional<std::uint64_t> nofile_soft;  // workers are given back
     std::string slurm_job_id;
     std::string secret;  // what stands in --secret-file; empty: not given

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "rendezvous/random_bytes.h"
@@ -78,16 +79,23 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
 
 }  // namespace
 
-// FNV-1a.
 bool shares_ledger(const Plan& plan) {
-    return plan.max_nodes > 1 && plan.ledger.kind != LedgerChoice::Kind::memory;
+    return plan.max_nodes > 1 && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory;
 }
 
-std::string command_digest(const JobInput& input) {
+// FNV-1a.
+std::string command_digest(const Plan& plan) {
     std::uint64_t hash = 14695981039346656037u;
-    for (const char c : input.command_line)
+    const auto add = [&hash](char c) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return std::to_string(hash);
+    };
+    for (const std::string& word : plan.command.argv) {
+        for (const char c : word) add(c);
+        add('\0');
+    }
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+    return text;
 }
 
 rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node) {
@@ -97,7 +105,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.self = node;
     config.succession = shares_ledger(plan);
     config.requeue = plan.slurm_restart_count;
-    config.command_digest = command_digest(input);
+    config.command_digest = command_digest(plan);
     config.version = DDPRUN_VERSION;
     config.seed = rendezvous::random_number();
     config.limits = limits_of(plan);

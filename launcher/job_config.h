@@ -15,8 +15,9 @@ namespace ddprun::launcher {
 // Whether nodes share a ledger, so that another may lead after the first.
 bool shares_ledger(const Plan& plan);
 
-// Tells one command line from another in a ledger; guards nothing.
-std::string command_digest(const JobInput& input);
+// Tells one command from another in a ledger; guards nothing. Of the workers' command only: our own
+// options may differ from node to node, and from one submission to the next.
+std::string command_digest(const Plan& plan);
 
 // Of this node's service, which may have a random seed of its own.
 rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node);

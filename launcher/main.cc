@@ -152,7 +152,6 @@ int main(int argc, char** argv) {
 
     auto input = plan_job(*options, std::move(environment), argv[0]);
     if (!input) return fail(input.error());
-    for (const std::string& word : words) input->command_line += word + '\0';
     input->nofile_soft = agent::raise_nofile_limit();
 
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);

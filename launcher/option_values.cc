@@ -130,19 +130,6 @@ Result<PortRange> read_port_range(std::string_view text) {
     return PortRange{*first, *last};
 }
 
-Result<LedgerChoice> read_ledger(std::string_view text) {
-    using Kind = LedgerChoice::Kind;
-    if (text == "memory") return LedgerChoice{Kind::memory, ""};
-    if (text.starts_with("etcd:"))
-        return wrong("etcd is not built in; give memory or directory:PATH");
-    bool named = text.starts_with("directory:");
-    std::string path(named ? text.substr(10) : text);
-    if (path.empty()) return wrong("no folder; give directory:PATH");
-    if (!named && path.find('/') == std::string::npos && path != "." && path != "..")
-        return wrong("not a ledger; give memory, directory:PATH or a path with a slash in it");
-    return LedgerChoice{Kind::directory, std::move(path)};
-}
-
 Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
     if (const auto mode = rendezvous::read_identity_mode(text)) return *mode;
     return wrong("give auto, require or none");

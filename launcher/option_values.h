@@ -50,14 +50,6 @@ struct PortRange {
     bool operator==(const PortRange&) const = default;
 };
 
-// --ledger=memory|directory:PATH|PATH
-struct LedgerChoice {
-    enum class Kind { memory, directory };
-    Kind kind = Kind::memory;
-    std::string path;  // of directory
-    bool operator==(const LedgerChoice&) const = default;
-};
-
 // --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
 struct RestartLimit {
     bool automatic = true;
@@ -87,7 +79,6 @@ Result<NodeRange> read_node_range(std::string_view text);
 Result<WorkersPerNode> read_workers_per_node(std::string_view text);
 Result<HostPort> read_host_port(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
-Result<LedgerChoice> read_ledger(std::string_view text);
 Result<rendezvous::IdentityMode> read_identity(std::string_view text);
 Result<rendezvous::OnJoin> read_on_join(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);

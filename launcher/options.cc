@@ -98,7 +98,10 @@ constexpr SetterRow kSetters[] = {
     {"local-addr",
      [](Options& o, const std::string& v) { return store(o.local_addr, Result<std::string>(v)); }},
     {"ports", [](Options& o, const std::string& v) { return store(o.ports, read_port_range(v)); }},
-    {"ledger", [](Options& o, const std::string& v) { return store(o.ledger, read_ledger(v)); }},
+    {"ledger",
+     [](Options& o, const std::string& v) {
+         return store(o.ledger, rendezvous::read_ledger_place(v));
+     }},
     {"secret-file",
      [](Options& o, const std::string& v) { return store(o.secret_file, Result<std::string>(v)); }},
     {"identity",

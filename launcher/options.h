@@ -17,6 +17,7 @@
 #include "launcher/option_values.h"
 #include "launcher/rdzv_conf.h"
 #include "proto/error.h"
+#include "rendezvous/ledger_place.h"
 #include "rendezvous/store/limits.h"
 
 namespace ddprun::launcher {
@@ -44,7 +45,7 @@ struct Options {
     std::optional<int> master_port;
     std::optional<std::string> local_addr;
     std::optional<PortRange> ports;
-    std::optional<LedgerChoice> ledger;
+    std::optional<rendezvous::LedgerPlace> ledger;  // without a job
     std::optional<std::string> secret_file;
     std::optional<rendezvous::IdentityMode> identity;
 

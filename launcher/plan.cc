@@ -15,42 +15,40 @@ using MaybeError = std::optional<Error>;
 using slurm::Allocation;
 using std::chrono::milliseconds;
 
-// A run id may hold anything; a folder's name may not.
-std::string folder_name(std::string_view run_id) {
-    std::string name;
-    for (char c : run_id) {
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     c == '-' || c == '_' || (c == '.' && !name.empty());
-        name += plain ? c : '_';
-    }
-    return name;
+// Cluster and job stand first even where the user gave a run id: the same one stands in many
+// scripts.
+std::string ledger_name(const Plan& plan, const std::optional<Allocation>& allocation) {
+    if (!allocation) return plan.run_id;
+    const std::string job =
+        (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
+    return plan.run_id.starts_with(job) ? plan.run_id : job + "." + plan.run_id;
 }
 
-void plan_ledger(Plan& plan, const Options& options, const std::optional<Allocation>& allocation,
-                 const HostFacts& host) {
-    using Kind = LedgerChoice::Kind;
-    std::string parent;
+MaybeError plan_ledger(Plan& plan, const Options& options,
+                       const std::optional<Allocation>& allocation, const HostFacts& host) {
+    using Kind = rendezvous::LedgerPlace::Kind;
+    rendezvous::LedgerPlace place;
+    plan.ledger.chosen = options.ledger.has_value();
     if (options.ledger) {
-        plan.ledger.kind = options.ledger->kind;
-        plan.ledger.chosen = true;
-        parent = options.ledger->path;
+        place = *options.ledger;
     } else if (allocation && plan.max_nodes > 1) {
         // The working directory, not the one of sbatch: --chdir may have left a read-only place on
         // purpose.
-        parent =
+        const std::string& parent =
             host.working_directory.empty() ? allocation->submit_directory : host.working_directory;
-        plan.ledger.kind = parent.empty() ? Kind::memory : Kind::directory;
-        parent += parent.ends_with('/') ? ".ddprun" : "/.ddprun";
+        if (!parent.empty())
+            place = {Kind::directory, parent + (parent.ends_with('/') ? "" : "/") + ".ddprun", {}};
     }
-    if (plan.ledger.kind == Kind::directory)
-        plan.ledger.directory =
-            parent + (parent.ends_with('/') ? "" : "/") + folder_name(plan.run_id);
-    if (plan.ledger.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
+    auto of_job = rendezvous::of_job(std::move(place), ledger_name(plan, allocation));
+    if (!of_job) return of_job.error();
+    plan.ledger.place = std::move(*of_job);
+    if (plan.ledger.place.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
         plan.lead != Lead::no)  // it is the leader's
         plan.warnings.push_back(
             "the loss of the leader's node will end the job, and its history with it, since the "
-            "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, "
-            "another node takes over");
+            "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, or "
+            "--ledger=etcd:HOST:PORT another node takes over");
+    return std::nullopt;
 }
 
 void plan_times(Plan& plan, const Options& options, bool in_step) {
@@ -109,7 +107,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_slots(plan, options, allocation, host)) return *error;
     if (auto error = plan_shares(plan, options, allocation, host)) return *error;
     plan.local_addr = options.local_addr;
-    plan_ledger(plan, options, allocation, host);
+    if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
     if (plan.identity.mode == rendezvous::IdentityMode::none && options.secret_file)

@@ -50,9 +50,8 @@ struct Endpoint {
 };
 
 struct Ledger {
-    LedgerChoice::Kind kind = LedgerChoice::Kind::memory;
-    std::string directory;  // the folder of this job's entries; empty for memory
-    bool chosen = false;    // the user named it; else it is a default
+    rendezvous::LedgerPlace place;  // of this job's entries
+    bool chosen = false;            // the user named it; else it is a default
 };
 
 // By what nodes prove that they are of this job's user (design 4.1).

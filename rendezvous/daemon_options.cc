@@ -23,9 +23,9 @@ On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnod
   --listen=[ADDRESS:]PORT
         Where to listen: an address of this host, 0.0.0.0 or [::] for all of them. Port 0: any
         free one. Default: 127.0.0.1:29400
-  --ledger=memory|directory:PATH
-        Where generations are written down: in a folder for each run id below PATH, or nowhere.
-        Default: memory
+  --ledger=memory|directory:PATH|etcd:HOST:PORT,...
+        Where generations are written down: in a folder for each run id below PATH, in etcd
+        (version 3) below ddprun/, or nowhere. Default: memory
   --secret-file=PATH
         A file with the secret that all nodes were given (--secret-file there too): who does not
         have it may not join. Default: MUNGE, where it runs; it lets in this user's nodes alone
@@ -80,11 +80,12 @@ Result<> read_listen(std::string_view text, DaemonOptions& options) {
 }
 
 Result<> read_ledger(std::string_view text, DaemonOptions& options) {
-    constexpr std::string_view kDirectory = "directory:";
-    options.ledger_root.clear();
-    if (text.starts_with(kDirectory)) options.ledger_root = text.substr(kDirectory.size());
-    if (text == "memory" || !options.ledger_root.empty()) return {};
-    return wrong("--ledger", text, "memory or directory:PATH");
+    auto place = read_ledger_place(text);
+    if (!place)
+        return Error(ErrorCode::usage,
+                     "--ledger=" + std::string(text) + ": " + place.error().sentence());
+    options.ledger = std::move(*place);
+    return {};
 }
 
 Result<> read_identity(std::string_view text, DaemonOptions& options) {
@@ -144,28 +145,5 @@ Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& w
 }
 
 std::string daemon_help() { return kHelp; }
-
-Result<std::string> ledger_folder(const std::string& root, std::string_view run_id) {
-    constexpr std::size_t kLongest = 200;  // leaves room for "-finished-N"
-    constexpr const char* kHex = "0123456789ABCDEF";
-    std::string name;
-    for (const char c : run_id) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') || c == '_' ||
-                           ((c == '-' || c == '.') && !name.empty());
-        const auto byte = static_cast<unsigned char>(c);
-        if (plain)
-            name += c;
-        else
-            name += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-    if (name.empty()) name = "%";  // of a run without an id
-    if (name.size() > kLongest)
-        return Error(ErrorCode::usage, "run id of " + std::to_string(run_id.size()) +
-                                           " characters: too long for the name of a ledger's "
-                                           "folder (limit " +
-                                           std::to_string(kLongest) + ")");
-    return root + "/" + name;
-}
 
 }  // namespace ddprun::rendezvous

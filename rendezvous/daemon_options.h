@@ -11,13 +11,14 @@
 
 #include "proto/error.h"
 #include "rendezvous/identity_mode.h"
+#include "rendezvous/ledger_place.h"
 
 namespace ddprun::rendezvous {
 
 struct DaemonOptions {
     std::string host = "127.0.0.1";  // an address to listen on, never a name
     std::uint16_t port = 29400;      // torchrun's; 0: any free one
-    std::string ledger_root;         // a folder with one ledger a run in it; empty: memory
+    LedgerPlace ledger;              // without a run yet
     std::string secret_file;         // empty: not given
     IdentityMode identity = IdentityMode::automatic;
     bool serve_c10d = false;
@@ -30,9 +31,5 @@ struct DaemonOptions {
 Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& words);
 
 std::string daemon_help();
-
-// The folder of a run's ledger: its id with what a file name cannot have, or may not begin with,
-// written as %XX. Possible errors: usage (too long for a file name).
-Result<std::string> ledger_folder(const std::string& root, std::string_view run_id);
 
 }  // namespace ddprun::rendezvous

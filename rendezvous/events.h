@@ -40,7 +40,9 @@ struct LedgerCreated {
 };
 // This service is to lead from now on: at the start, or because its node's own turn has come.
 struct Lead {
-    Peer self;  // where it is called
+    Peer self;                      // where it is called
+    std::string ledger = "memory";  // the name of the one with which it leads
+    std::uint64_t ledger_mark = 0;  // by which others know it; 0: nobody else can read it
 };
 // Its own node has heard a leader elsewhere: an Ack came. An empty one: that leader is lost.
 struct LeaderHeard {

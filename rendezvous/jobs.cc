@@ -5,9 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "rendezvous/daemon_options.h"
-#include "rendezvous/ledger_directory.h"
-#include "rendezvous/ledger_memory.h"
+#include "rendezvous/ledger_open.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::rendezvous {
@@ -24,6 +22,8 @@ struct Jobs::Job {
 
 namespace {
 
+constexpr const char* kDigest = "rendezvous";  // no command is known here: all of a run's are one
+
 std::string host_name() {
     char name[256] = {};
     return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "rendezvous";
@@ -37,12 +37,12 @@ std::string range(const Limits& limits) {
 
 }  // namespace
 
-Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, std::string ledger_root,
+Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
            std::string version, Log log)
     : loop_(loop),
       files_(files),
       secrets_(secrets),
-      ledger_root_(std::move(ledger_root)),
+      ledger_(std::move(ledger)),
       version_(std::move(version)),
       log_(std::move(log)) {}
 
@@ -73,10 +73,9 @@ Jobs::Job* Jobs::begin(const Hello& hello) {
                                            std::to_string(kMostJobs) + " runs are going on"});
         return nullptr;
     }
-    const auto folder =
-        ledger_root_.empty() ? Result<std::string>(std::string()) : ledger_folder(ledger_root_, id);
-    if (!folder) {
-        log_of(id)({Note::Level::warn, folder.error().sentence()});
+    const auto place = of_job(ledger_, id);
+    if (!place) {
+        log_of(id)({Note::Level::warn, place.error().sentence()});
         return nullptr;
     }
     log_of(id)({Note::Level::info,
@@ -88,10 +87,9 @@ Jobs::Job* Jobs::begin(const Hello& hello) {
                        number = job.number](Result<std::unique_ptr<Ledger>> ledger) {
         if (!alive.expired()) opened(id, number, std::move(ledger));
     };
-    if (folder->empty())
-        done(std::unique_ptr<Ledger>(std::make_unique<LedgerMemory>(loop_)));
-    else
-        open_ledger_directory(*folder, "", files_, log_of(id), done);
+    const Times& times = hello.limits.times;
+    open_ledger({loop_, files_, log_of(id)}, *place, {kDigest, hello.requeue, 0},
+                {.call = times.lease, .opening = times.join_timeout}, done);
     return &job;
 }
 
@@ -134,10 +132,12 @@ MachineConfig Jobs::machine_config(const Hello& hello) const {
     config.run_id = hello.run_id;
     config.self = {host_name(), Incarnation{random_number()}};
     config.requeue = hello.requeue;
+    config.command_digest = kDigest;
     config.version = version_;
     config.limits = hello.limits;
     config.seed = random_number();
     config.outside = true;
+    // No ledger_mark: no node ever leads this job, so none has to read the ledger.
     return config;
 }
 

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "rendezvous/file_thread.h"
+#include "rendezvous/ledger.h"
+#include "rendezvous/ledger_place.h"
 #include "rendezvous/secret.h"
 #include "rendezvous/service.h"
 
@@ -28,10 +30,10 @@ class Jobs {
     using Socket = boost::asio::ip::tcp::socket;
     static constexpr std::size_t kMostJobs = 1024;
 
-    // `ledger_root`: see ledger_folder() in daemon_options.h; empty: memory.
+    // `ledger`: without a run yet; each has its own part of it (of_job() in ledger_place.h).
     // `secrets` outlives this; nodes prove that they have it, the same for all jobs.
-    Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets,
-         std::string ledger_root, std::string version, Log log);
+    Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
+         std::string version, Log log);
     ~Jobs();  // cuts all connections
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
@@ -55,7 +57,7 @@ class Jobs {
     boost::asio::io_context& loop_;
     FileThread& files_;
     Secrets& secrets_;
-    std::string ledger_root_;
+    LedgerPlace ledger_;
     std::string version_;
     Log log_;
     std::map<std::string, std::unique_ptr<Job>> jobs_;  // by run id

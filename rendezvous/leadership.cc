@@ -43,6 +43,8 @@ void Machine::State::activate(Time now, const Lead& lead) {
     fresh.roster.forget();
     fresh.effects = std::move(effects);
     fresh.self = lead.self;
+    fresh.ledger_name = lead.ledger;
+    if (config.succession) fresh.ledger_mark = lead.ledger_mark;  // else nobody has to read it
     fresh.identity = {config.self.name, Incarnation{fresh.random()}};
     fresh.phase = Phase::reading;
     fresh.next_inquiry = now + share(lease(), kInquiry);
@@ -62,7 +64,7 @@ Standing Machine::State::standing() const {
 // came. Cut: told to each of ten thousand nodes it must stay small, and members know all members
 // anyway.
 std::vector<Peer> Machine::State::order() const {
-    if (!config.succession || single()) return {};
+    if (!config.succession || single() || !ledger_shared) return {};
     Assignment first;
     if (top)
         first.members.assign(
@@ -77,6 +79,23 @@ std::vector<Peer> Machine::State::order() const {
             others.push_back({id, node->offer.address, node->offer.service_port});
     }
     return order_of(first, others);
+}
+
+// Is the ledger shared (design 4.3)? The first node that does not read it decides that nobody leads
+// after this leader. What stands in the ledger stays the truth: who has not heard yet that the
+// order is void leads with the same entries.
+void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
+    if (ledger_mark == 0 || mark == ledger_mark || node.id == self.node || !ledger_shared) return;
+    ledger_shared = false;
+    note(Note::Level::warn,
+         "node " + node.id.name + " does not read the ledger of node " + config.self.name + ", " +
+             ledger_name +
+             ": it counts as one in memory, and the loss of the leader's node will end the job; "
+             "--ledger=directory:PATH on a file system that all nodes share, or "
+             "--ledger=etcd:HOST:PORT on all nodes, changes that");
+    for (const auto& [id, other] : roster.nodes())
+        if (other.connected() && id != self.node) send(*other.session, Parked{});
+    keep_standby();
 }
 
 // Who stands before a newcomer in the order hears of it: it may be the only one left one day.

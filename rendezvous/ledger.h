@@ -1,5 +1,6 @@
 // The ledger as the service sees it: numbered entries, each written once. Where they lie is the
-// business of ledger_memory and ledger_directory.
+// business of ledger_memory, ledger_directory and ledger_etcd; ledger_open opens the one that was
+// chosen.
 //
 // Thread: the loop's. Callbacks come on the loop, always later, never from within the call itself;
 // a ledger that is destroyed calls nobody any more. Calls are answered in the order in which they
@@ -7,7 +8,9 @@
 // deadlines.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +41,24 @@ class Ledger {
 
     // For sentences: "memory", "directory:/home/u/job/.ddprun/8812.0".
     virtual std::string name() const = 0;
+
+    // The random number that stands in the ledger since it was begun. Who finds the same one at
+    // the place that it was told reads the same ledger; 0: nobody else can (memory).
+    virtual std::uint64_t mark() const { return 0; }
+
+    // Where it really lies, which may not be where it was asked for; empty: in no folder.
+    virtual std::string folder() const { return ""; }
 };
+
+// Who opens a ledger.
+struct LedgerOwner {
+    std::string command_digest;  // of the job's command: another command has a ledger of its own
+    int requeue = 0;             // SLURM_RESTART_COUNT
+    // 0: a job begins, or goes on after a requeue; what is in the way is set aside. Else a running
+    // job's leader is followed: only the ledger with this mark will do, and nothing is begun.
+    std::uint64_t mark = 0;
+};
+
+using LedgerOpened = std::function<void(Result<std::unique_ptr<Ledger>>)>;
 
 }  // namespace ddprun::rendezvous

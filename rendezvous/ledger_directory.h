@@ -1,10 +1,10 @@
-// A ledger as a folder on a shared file system: one file `entry-000001.json` an entry, readable by
-// people, with a format line and a checksum. An entry is whole or absent: written under a temporary
-// name, flushed, then link()ed to its final name, which fails if that exists.
+// A ledger as a folder on a shared file system (ledger_folder.h), one for each job.
 //
-// Which folder is whose (design 4.3): a ledger whose newest entry is the end of the job is moved
-// aside to `PATH-finished-N` when it is opened, one of another command line to `PATH-other-N`; a
-// fresh one is begun at PATH, and a line of the log says so. Only a leader opens it so.
+// Which folder is whose (design 4.3): a ledger whose newest entry is the end of a job is moved
+// aside to `PATH-finished-N` by the job that begins, and a fresh one is begun at PATH; one of
+// another command is left alone, for its job may be running, and this job's lies at `PATH-DIGEST`;
+// one that cannot be read is refused, unless Slurm has ended the allocation that wrote it: then it
+// is moved to `PATH-damaged-N`. A line of the log says each of these.
 //
 // Thread: the loop's; all that touches the file system runs on the FileThread, which must outlive
 // the ledger.
@@ -22,27 +22,29 @@ namespace ddprun::rendezvous {
 
 class LedgerDirectory final : public Ledger {
   public:
-    // The folder must exist; open_ledger_directory() sees to it.
-    LedgerDirectory(std::string path, FileThread& files) : path_(std::move(path)), files_(files) {}
+    // The folder must exist and bear this mark (0: not looked at); open_ledger_directory() sees to
+    // it.
+    LedgerDirectory(std::string path, std::uint64_t mark, FileThread& files)
+        : path_(std::move(path)), mark_(mark), files_(files) {}
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
     std::string name() const override { return "directory:" + path_; }
+    std::uint64_t mark() const override { return mark_; }
+    std::string folder() const override { return path_; }
 
   private:
     std::string path_;
+    std::uint64_t mark_;
     FileThread& files_;
     std::shared_ptr<bool> alive_ =
         std::make_shared<bool>(true);  // answers are dropped with the ledger
 };
 
-using LedgerOpened = std::function<void(Result<std::unique_ptr<Ledger>>)>;
-
-// Makes the folder (and those above it) where it is missing, sets a finished or foreign ledger
-// aside, and proves that entries can be written: `opened` is called on the loop. Errors:
-// unavailable ("ledger folder PATH: Permission denied; choose another with
-// --ledger=directory:PATH"), malformed (an entry is cut or garbled: the sentence names the file).
-void open_ledger_directory(std::string path, std::string command_digest, FileThread& files, Log log,
+// `opened` is called on the loop. Errors: unavailable ("ledger folder PATH: Permission denied;
+// choose another with --ledger=directory:PATH"), malformed (an entry is cut or garbled: the
+// sentence names the file), not_found (owner.mark is given, and no folder of this name bears it).
+void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& files, Log log,
                            LedgerOpened opened);
 
 }  // namespace ddprun::rendezvous

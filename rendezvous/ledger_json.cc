@@ -246,7 +246,7 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
 
 }  // namespace
 
-std::string to_json(const LedgerEntry& entry) {
+std::string to_json(const LedgerEntry& entry, JsonStyle style) {
     Json json{{"number", entry.number.value},
               {"kind", kKinds[static_cast<int>(entry.kind)]},
               {"leader", write(entry.leader)},
@@ -263,7 +263,8 @@ std::string to_json(const LedgerEntry& entry) {
     if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
     if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
         json["ending"] = write(entry.ending);
-    return Json{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}}.dump(1) + "\n";
+    const Json whole{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}};
+    return style == JsonStyle::compact ? whole.dump() : whole.dump(1) + "\n";
 }
 
 Result<LedgerEntry> from_json(std::string_view text) {

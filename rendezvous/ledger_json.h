@@ -15,7 +15,9 @@
 
 namespace ddprun::rendezvous {
 
-std::string to_json(const LedgerEntry& entry);
+// For people, with line breaks; or compact, where space is dear.
+enum class JsonStyle { readable, compact };
+std::string to_json(const LedgerEntry& entry, JsonStyle style = JsonStyle::readable);
 Result<LedgerEntry> from_json(std::string_view text);
 
 }  // namespace ddprun::rendezvous

@@ -126,7 +126,8 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
         effects.push_back(Close{*replaced});
     pursuits.erase(hello.node);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
-    send(session, Welcome{identity, config.limits.times, order(), nodes, self});
+    send(session,
+         Welcome{identity, config.limits.times, order(), nodes, self, ledger_name, ledger_mark});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
@@ -135,6 +136,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
     node->offer = join.offer;
+    judge_ledger(*node, join.ledger_mark);
     if (!std::exchange(node->arrived, true)) {
         arrivals.push_back(node->id);
         tell_order(node->id);

@@ -63,6 +63,9 @@ struct Machine::State {
     Phase phase = Phase::dormant;
     NodeId identity;
     Peer self;                       // where it is called
+    std::string ledger_name;         // with which it leads
+    std::uint64_t ledger_mark = 0;   // that nodes are to find; 0: they need not
+    bool ledger_shared = true;       // every node so far has found it
     std::vector<NodeId> arrivals;    // nodes in the order in which they came first
     std::optional<LedgerEntry> top;  // newest entry read or written
     std::optional<Held> held;
@@ -121,6 +124,7 @@ struct Machine::State {
     void activate(Time now, const Lead& lead);
     Standing standing() const;
     std::vector<Peer> order() const;
+    void judge_ledger(const NodeState& node, std::uint64_t mark);
     void tell_order(const NodeId& newcomer);
     std::optional<Peer> successor() const;
     void keep_standby();

@@ -4,7 +4,8 @@
 //   Endpoint ──agent link──▶ Jobs ─▶ one Service and one Ledger for each run id
 //      └──────c10d──────────▶ store::Server, one for all, whose keys live as long as the program
 //
-// One thread, one loop, and the file thread where ledgers are folders.
+// One thread, one loop, and the file thread where ledgers are folders (gRPC's where they are in
+// etcd).
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -144,7 +145,7 @@ int run(const DaemonOptions& options) {
         say({Note::Level::warn, "anybody who reaches the port may join, read or stop a job: " +
                                     found.error().sentence()});
     });
-    Jobs jobs(loop, files, secrets, options.ledger_root, DDPRUN_VERSION, say);
+    Jobs jobs(loop, files, secrets, options.ledger, DDPRUN_VERSION, say);
     std::optional<store::Server> store;
     if (options.serve_c10d) {
         store::ServerOptions store_options;

@@ -43,7 +43,8 @@ struct Beat {
 
 struct Join {
     Offer offer;
-    Beat beat;  // the first of its connection, number 1
+    Beat beat;                      // the first of its connection, number 1
+    std::uint64_t ledger_mark = 0;  // the Welcome's, if this node reads the ledger with it; else 0
     bool operator==(const Join&) const = default;
 };
 
@@ -95,9 +96,11 @@ inline const Hello* caller_of(const ToLeader& opening) {
 struct Welcome {
     NodeId leader;  // its incarnation is new each time a leader becomes active
     Times times;
-    std::vector<Peer> order;  // who leads after this leader; empty: nobody
-    int max_nodes = 1;        // 1: a job of one node, which leads itself, has no lease
-    Peer at;                  // where this leader is called
+    std::vector<Peer> order;        // who leads after this leader; empty: nobody
+    int max_nodes = 1;              // 1: a job of one node, which leads itself, has no lease
+    Peer at;                        // where this leader is called
+    std::string ledger;             // for sentences
+    std::uint64_t ledger_mark = 0;  // by which it is known; 0: nobody else has to read it
     bool operator==(const Welcome&) const = default;
 };
 

@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kLeastSecret = 16;
-constexpr const char* kFolderFile = "secret";
+constexpr std::string_view kFolderFile = "secret";  // and what the folder's name has more
 constexpr const char* kMend =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
     "--ledger=directory:PATH";
@@ -89,11 +89,13 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     void own_file(const Done<OwnSecret>& done);
     void decode(const std::string& text, const Done<std::string>& done);
     void read_in_folder(const std::string& name, const Done<std::string>& done);
+    std::string path_of(const std::string& name) const;
 
     asio::io_context& loop;
     FileThread& files;
     const IdentityConfig config;
     bool over = false;
+    std::string own_name{kFolderFile};  // as the leader, in the ledger's folder
     const std::string munged_secret = random_secret();
     std::optional<Result<std::string>> credential;               // with that in it
     std::vector<std::function<void()>> waiting;                  // for the credential
@@ -143,17 +145,22 @@ void Secrets::State::own(const Done<OwnSecret>& done) {
     });
 }
 
+// "secret" lies in PATH, "secret-DIGEST" in PATH-DIGEST.
+std::string Secrets::State::path_of(const std::string& name) const {
+    return config.folder + name.substr(kFolderFile.size()) + "/" + name;
+}
+
 void Secrets::State::own_file(const Done<OwnSecret>& done) {
     const auto result = std::make_shared<Result<std::string>>(Error());
-    files.post(
-        [result, path = config.folder + "/" + kFolderFile] { *result = folder_secret(path); },
-        [weak = weak_from_this(), result, done] {
-            const auto self = weak.lock();
-            if (!self || self->over) return;
-            if (*result) return done(OwnSecret{**result, {}, kFolderFile});
-            done(Error(ErrorCode::unavailable, "no secret for the agent link: " +
-                                                   result->error().sentence() + "; " + kMend));
-        });
+    files.post([result, path = path_of(own_name)] { *result = folder_secret(path); },
+               [weak = weak_from_this(), result, done] {
+                   const auto self = weak.lock();
+                   if (!self || self->over) return;
+                   if (*result) return done(OwnSecret{**result, {}, self->own_name});
+                   done(Error(ErrorCode::unavailable,
+                              "no secret for the agent link: " + result->error().sentence() + "; " +
+                                  kMend));
+               });
 }
 
 // The same credential comes with every connection: its content is kept.
@@ -173,9 +180,11 @@ void Secrets::State::decode(const std::string& text, const Done<std::string>& do
 }
 
 void Secrets::State::read_in_folder(const std::string& name, const Done<std::string>& done) {
+    if (!name.starts_with(kFolderFile))
+        return answer<std::string>(done, refused("\"" + name + "\" is no file with a secret"));
     const auto result = std::make_shared<Result<std::string>>(Error());
     files.post(
-        [result, path = config.folder + "/" + name] {
+        [result, path = path_of(name)] {
             *result = read_private_file(path, Links::refuse);
             if (*result) *result = long_enough(**result, path);
         },
@@ -199,6 +208,12 @@ void Secrets::look(Done<std::string> done) {
     state_->with_look([state = state_.get(), done = std::move(done)](Result<std::string> found) {
         state->answer<std::string>(done, std::move(found));
     });
+}
+
+void Secrets::ledger_lies_in(const std::string& folder) {
+    const std::string& asked = state_->config.folder;
+    if (!asked.empty() && folder.starts_with(asked))
+        state_->own_name = std::string(kFolderFile) + folder.substr(asked.size());
 }
 
 void Secrets::own(Done<OwnSecret> done) { state_->own(done); }

@@ -10,7 +10,9 @@
 //
 // A node takes the secret from where the leader's Challenge says, if it may: given --secret-file,
 // only that; a credential only if this user has made it (anybody can make one for us); a file only
-// in our own ledger folder, and ours. And a leader that asks for no proof is followed only by a
+// in the job's ledger folder, and ours. That may be PATH-DIGEST, where PATH is another job's: the
+// file's name ends with what stands behind PATH, so that the Challenge says which folder it is and
+// nodes with other commands find it too. And a leader that asks for no proof is followed only by a
 // node that would have none to ask for itself, so that nobody gets around a proof by not asking for
 // it.
 //
@@ -31,7 +33,7 @@ namespace ddprun::rendezvous {
 struct IdentityConfig {
     IdentityMode mode = IdentityMode::automatic;
     std::string secret;  // of --secret-file; empty: not given
-    std::string folder;  // of the ledger; empty: not in a folder
+    std::string folder;  // where the job's ledger is to lie; empty: not in a folder
 };
 
 // What --secret-file names. Errors: usage, with what to do: not there, others can read it, less
@@ -63,7 +65,11 @@ class Secrets {
     // unavailable, with what is missing and the options that mend it.
     void look(Done<std::string> done);
 
-    // As the leader; after its ledger has been opened. Asked again, the answer is the same. Errors:
+    // As the leader, once its ledger has been opened: the folder in which it lies, that of the
+    // config or one whose name begins so; empty: none.
+    void ledger_lies_in(const std::string& folder);
+
+    // As the leader; after ledger_lies_in(). Asked again, the answer is the same. Errors:
     // unavailable, with --identity=require, or when the file cannot be written or is not ours.
     void own(Done<OwnSecret> done);
 

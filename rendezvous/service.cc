@@ -317,7 +317,7 @@ void Service::listen() {
 
 void Service::lead(const Peer& self) {
     state_->gate.prepare();
-    state_->step(Lead{self});
+    state_->step(Lead{self, state_->ledger.name(), state_->ledger.mark()});
 }
 
 bool Service::leads() const {

@@ -15,7 +15,7 @@ bool contains(const std::vector<Peer>& peers, const NodeId& node) {
 }  // namespace
 
 void Caller::learn(const std::vector<Peer>& order) {
-    if (!order.empty()) order_ = order;
+    order_ = order;
 }
 
 void Caller::learn(const Assignment& assignment) { order_ = order_of(assignment, order_); }

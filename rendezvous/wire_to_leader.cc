@@ -43,6 +43,7 @@ struct Writer {
     void operator()(const Join& join) const {
         rendezvous::write(join.offer, *to.mutable_join()->mutable_offer());
         write(join.beat, *to.mutable_join()->mutable_beat());
+        to.mutable_join()->set_ledger_mark(join.ledger_mark);
     }
     void operator()(const Beat& beat) const { write(beat, *to.mutable_beat()); }
     void operator()(const Report& report) const {
@@ -97,7 +98,8 @@ Beat read(const Place& place, const link::Beat& from) {
 }
 
 Join read(const Place& place, const link::Join& from) {
-    return {rendezvous::read(place.at("offer"), from.offer()), read(place.at("beat"), from.beat())};
+    return {rendezvous::read(place.at("offer"), from.offer()), read(place.at("beat"), from.beat()),
+            from.ledger_mark()};
 }
 
 Report read(const Place& place, const link::Report& from) {

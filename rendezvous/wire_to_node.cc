@@ -21,6 +21,8 @@ struct Writer {
         write(welcome.at, *out.mutable_at());
         for (const Peer& peer : welcome.order) write(peer, *out.add_order());
         out.set_max_nodes(welcome.max_nodes);
+        out.set_ledger(clipped(welcome.ledger));
+        out.set_ledger_mark(welcome.ledger_mark);
     }
     void operator()(const Ack& ack) const {
         link::Ack& out = *to.mutable_ack();
@@ -85,6 +87,8 @@ Welcome read(const Place& place, const link::Welcome& from) {
     welcome.at = rendezvous::read(place.at("at"), from.at());
     welcome.order = read_order(place, from.order());
     welcome.max_nodes = place.small("max_nodes", from.max_nodes(), 1, kMaxWorld);
+    welcome.ledger = place.text("ledger", from.ledger(), 0, kMaxText);
+    welcome.ledger_mark = from.ledger_mark();
     return welcome;
 }
 

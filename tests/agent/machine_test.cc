@@ -76,7 +76,7 @@ class Script {
     }
     Lines tick(double now) { return step(now, Tick{}); }
     Lines welcome(double now) {
-        return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}});
+        return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}, "", 0});
     }
     // The newest Ack; `over` tells what has ended, `remaining` what is granted from the sending of
     // that Beat.

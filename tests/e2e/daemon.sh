@@ -34,7 +34,7 @@ say "wrong options are named, one line each"
 refused 2 'unknown option --nnodes.*--help' --nnodes=2
 refused 2 '--listen=host:29400: expected ADDRESS:PORT' --listen=host:29400
 refused 2 '--listen=1.2.3.4:70000' --listen 1.2.3.4:70000
-refused 2 '--ledger=folder: expected memory or directory:PATH' --ledger=folder
+refused 2 '--ledger=folder: not a ledger; give memory, directory:PATH' --ledger=folder
 refused 2 '--listen needs a value' --listen
 "$bin/ddprun-rendezvous" --help | grep -q -- '--serve-c10d' || fail "--help does not tell --serve-c10d"
 
@@ -55,6 +55,7 @@ expect_both first 0
 cat "$work"/first.*.out | grep -oE '. of 4 in generation 1' | sort | tr -d '\n' >"$work/seen.out"
 expect_in "$work/seen.out" '^0 of 4 in generation 11 of 4 in generation 12 of 4 in generation 13 of 4 in generation 1$'
 expect_run_ended first 0
+expect_not_in "$work/daemon.err" 'does not read the ledger' # nobody else has to: no node leads the job
 [[ -s $work/ledgers/first/entry-000002.json ]] || fail "the ledger of the run is not in its folder"
 
 say "the same daemon takes the next job; its failure is all nodes' exit code"

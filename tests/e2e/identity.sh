@@ -83,6 +83,19 @@ expect_job 0
 expect_not_in "$work/one.err" 'anybody'
 rm "$work/go" "$work"/up.*
 
+say "where that folder is another job's, the secret lies in the one beside it, and nodes with other commands find it"
+at=$(free_port) other=$(free_port)
+node one 0 "$at" --ledger="directory:$work/beside" "${worker[@]}"
+node two 1 "$at" --ledger="directory:$work/beside" "${worker[@]}"
+wait_until 10 all_up || fail "the workers do not run"
+node three 0 "$other" --ledger="directory:$work/beside" true three
+node four 1 "$other" --ledger="directory:$work/beside" true four
+for name in three four; do join "$name" 30; expect_code 0; done
+(($(cat "$work/beside/$mark"*/secret* | sort -u | grep -c .) == 2)) || fail "the two jobs do not have a secret each"
+touch "$work/go"
+expect_job 0
+rm "$work/go" "$work"/up.*
+
 say "with nothing to prove it by, a warning says so, and how to change it; --identity=none silences it"
 at=$(free_port)
 node one 0 "$at" true

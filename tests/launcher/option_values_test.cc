@@ -61,18 +61,11 @@ TEST(OptionValues, Identity) {
     EXPECT_FALSE(read_identity("perhaps"));
 }
 
-TEST(OptionValues, PortsAndLedger) {
+TEST(OptionValues, Ports) {
     EXPECT_EQ(*read_port_range("20000-20003"), (PortRange{20000, 20003}));
     EXPECT_EQ(*read_port_range("7010"), (PortRange{7010, 7010}));
     for (const char* bad : {"5-4", "0-3", "a-b", "1-70000", ""})
         EXPECT_FALSE(read_port_range(bad)) << bad;
-    EXPECT_EQ(read_ledger("memory")->kind, LedgerChoice::Kind::memory);
-    EXPECT_EQ(read_ledger("directory:runs")->path, "runs");
-    EXPECT_EQ(read_ledger("./runs")->path, "./runs");
-    EXPECT_FALSE(read_ledger("memry"));
-    EXPECT_FALSE(read_ledger("directory:"));
-    EXPECT_EQ(sentence(read_ledger("etcd:h:1")),
-              "etcd is not built in; give memory or directory:PATH");
 }
 
 TEST(OptionValues, RestartsStreamsRanks) {

@@ -85,7 +85,7 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.master_addr, "m");
     EXPECT_EQ(options.master_port, 29500);
     EXPECT_EQ(options.ports, (PortRange{20000, 20003}));
-    EXPECT_EQ(options.ledger->kind, LedgerChoice::Kind::memory);
+    EXPECT_EQ(options.ledger->kind, rendezvous::LedgerPlace::Kind::memory);
     EXPECT_EQ(options.secret_file, "/s");
     EXPECT_EQ(options.identity, rendezvous::IdentityMode::require);
     EXPECT_EQ(options.lease, milliseconds(20'000));

@@ -99,20 +99,28 @@ TEST(Plan, Threads) {
 
 // Several nodes of a step write their ledger where they work; elsewhere the risk is said once.
 TEST(Plan, LedgerOfAJob) {
+    using LedgerKind = rendezvous::LedgerPlace::Kind;
     auto several = plan({}, step(2));
-    EXPECT_EQ(several->ledger.kind, LedgerChoice::Kind::directory);
-    EXPECT_EQ(several->ledger.directory, "/home/u/.ddprun/lab.8812.0");
+    EXPECT_EQ(several->ledger.place.kind, LedgerKind::directory);
+    EXPECT_EQ(several->ledger.place.path, "/home/u/.ddprun/lab.8812.0");
     EXPECT_FALSE(several->ledger.chosen);
     EXPECT_THAT(several->warnings, IsEmpty());
-    EXPECT_EQ(plan({}, step(1))->ledger.kind, LedgerChoice::Kind::memory);
+    EXPECT_EQ(plan({}, step(1))->ledger.place.kind, LedgerKind::memory);
     EXPECT_THAT(plan({"--ledger=memory"}, step(2))->warnings, IsEmpty());
+    const std::string long_id = "--rdzv-id=" + std::string(201, 'a');
+    EXPECT_THAT(
+        plan({"--ledger=/l", "--nnodes=2", "--rdzv-endpoint=h", long_id}).error().sentence(),
+        HasSubstr("201 characters"));
     auto elsewhere = plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b"});
     EXPECT_THAT(elsewhere->warnings,
                 ElementsAre(HasSubstr("the loss of the leader's node will end the job")));
     EXPECT_EQ(
         plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b", "--ledger=directory:/l/"})
-            ->ledger.directory,
-        "/l/_._a_b");
+            ->ledger.place.path,
+        "/l/%2E.%2Fa%20b");
+    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=r", "--ledger=etcd:h:1"})
+                  ->ledger.place.path,
+              "ddprun/r");
 }
 
 // A secret that is not to be used is a contradiction, not a preference.

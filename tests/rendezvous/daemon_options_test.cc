@@ -22,7 +22,7 @@ TEST(DaemonOptions, AreCautiousByDefault) {
     EXPECT_EQ(options->host, "127.0.0.1");
     EXPECT_EQ(options->port, 29400);
     EXPECT_FALSE(options->serve_c10d);
-    EXPECT_EQ(options->ledger_root, "");
+    EXPECT_EQ(options->ledger.kind, LedgerPlace::Kind::memory);
 }
 
 TEST(DaemonOptions, TakesAnAddressWithItsPortOrAPortAlone) {
@@ -51,7 +51,9 @@ TEST(DaemonOptions, NamesWhatItDoesNotTake) {
     EXPECT_EQ(fault({"--serve-c10d=yes"}), "--serve-c10d=yes: expected no value");
     EXPECT_EQ(fault({"--ledger"}), "--ledger needs a value");
     EXPECT_EQ(fault({"--ledger=directory:"}),
-              "--ledger=directory:: expected memory or directory:PATH");
+              "--ledger=directory:: no folder; give directory:PATH");
+    EXPECT_THAT(fault({"--ledger=etcd:a"}),
+                HasSubstr("--ledger=etcd:a: \"a\" is no etcd endpoint"));
     EXPECT_THAT(fault({"--nnodes=2"}), HasSubstr("unknown option --nnodes; see --help"));
     EXPECT_THAT(fault({"now"}), HasSubstr("unknown option now"));
 }
@@ -62,16 +64,13 @@ TEST(DaemonOptions, TellsEachOptionInItsHelp) {
     EXPECT_TRUE(read_daemon_options({"-h"})->help);
 }
 
-// Run ids are anybody's words: none leaves the root, and no two share a folder.
-TEST(LedgerFolder, KeepsARunWithinTheRoot) {
-    EXPECT_EQ(*ledger_folder("/r", "job-7_a.b"), "/r/job-7_a.b");
-    EXPECT_EQ(*ledger_folder("/r", ".."), "/r/%2E.");
-    EXPECT_EQ(*ledger_folder("/r", "../../etc"), "/r/%2E.%2F..%2Fetc");
-    EXPECT_EQ(*ledger_folder("/r", "-x"), "/r/%2Dx");
-    EXPECT_EQ(*ledger_folder("/r", "a%2Fb"), "/r/a%252Fb");
-    EXPECT_EQ(*ledger_folder("/r", ""), "/r/%");
-    EXPECT_THAT(ledger_folder("/r", std::string(300, 'a')).error().sentence(),
-                HasSubstr("300 characters"));
+TEST(DaemonOptions, TakesTheLedgersThatDdprunTakes) {
+    using Kind = LedgerPlace::Kind;
+    EXPECT_EQ(read_daemon_options({"--ledger=directory:/l"})->ledger,
+              (LedgerPlace{Kind::directory, "/l", {}}));
+    EXPECT_EQ(read_daemon_options({"--ledger", "etcd:a:2379,[::1]:2380"})->ledger,
+              (LedgerPlace{Kind::etcd, "", {{"a", 2379}, {"::1", 2380}}}));
+    EXPECT_EQ(read_daemon_options({"--ledger=/l", "--ledger=memory"})->ledger, LedgerPlace{});
 }
 
 }  // namespace

@@ -15,10 +15,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Daemon {
-    explicit Daemon(const std::string& ledger_root = "")
+    explicit Daemon(LedgerPlace ledger = {})
         : files(loop),
           secrets(loop, files, {}),
-          jobs(loop, files, secrets, ledger_root, "0.1.0", lines.log()) {
+          jobs(loop, files, secrets, std::move(ledger), "0.1.0", lines.log()) {
         tcp::acceptor acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
         Endpoint::Services services;
@@ -98,7 +98,7 @@ TEST(Jobs, ServesEachRunByItself) {
 // The id of a run that has ended is free: the next job with it begins at generation 0.
 TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
     Folder folder;
-    Daemon daemon(folder / "root");
+    Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
     for (int i = 0; i < 2; ++i) {
         Node node(daemon, "job/1", "a");
         ASSERT_TRUE(daemon.until([&] { return node.assigned.has_value(); }));
@@ -112,7 +112,7 @@ TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
 
 // A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
 TEST(Jobs, LogsALedgerThatCannotBe) {
-    Daemon daemon("/dev/null/root");
+    Daemon daemon({LedgerPlace::Kind::directory, "/dev/null/root", {}});
     Node node(daemon, "job", "a");
     ASSERT_TRUE(daemon.until([&] { return daemon.lines.has("/dev/null/root"); }));
     EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());

@@ -13,7 +13,7 @@ namespace {
 constexpr Generation g0{0}, g1{1};
 
 Welcome welcome(std::uint64_t leader = 1, int max_nodes = 2) {
-    return {node("leader", leader), Times{}, {}, max_nodes, {}};
+    return {node("leader", leader), Times{}, {}, max_nodes, {}, "", 0};
 }
 
 Ack ack(std::int64_t number, std::int64_t beat, std::int64_t entry) {

@@ -1,53 +1,21 @@
 #include "rendezvous/ledger_directory.h"
 
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <optional>
 #include <thread>
 
 #include "rendezvous/ledger_memory.h"
-#include "tests/rendezvous/examples.h"
-#include "tests/rendezvous/loop.h"
+#include "tests/rendezvous/ledger_bench.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
-using Outcome = LedgerCreated::Outcome;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A loop, a file thread and a folder, with calls that wait for their answers.
-struct Bench {
-    asio::io_context loop;
-    FileThread files{loop};
-    Lines lines;
-
-    Result<std::unique_ptr<Ledger>> open(const std::string& path,
-                                         const std::string& digest = "abc123") {
-        std::optional<Result<std::unique_ptr<Ledger>>> got;
-        open_ledger_directory(
-            path, digest, files, lines.log(),
-            [&](Result<std::unique_ptr<Ledger>> opened) { got.emplace(std::move(opened)); });
-        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
-        return std::move(*got);
-    }
-    LedgerCreated create(Ledger& ledger, const LedgerEntry& entry) {
-        std::optional<LedgerCreated> got;
-        ledger.create(entry, [&](LedgerCreated created) { got = std::move(created); });
-        EXPECT_FALSE(got) << "never from within the call";
-        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
-        return std::move(*got);
-    }
-    Result<std::vector<LedgerEntry>> read(Ledger& ledger, std::int64_t from) {
-        std::optional<Result<std::vector<LedgerEntry>>> got;
-        ledger.read(EntryNumber{from}, [&](auto entries) { got.emplace(std::move(entries)); });
-        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
-        return std::move(*got);
-    }
-};
+using Bench = LedgerBench;
 
 std::vector<std::string> names(const std::string& folder) {
     std::vector<std::string> list;
@@ -55,21 +23,6 @@ std::vector<std::string> names(const std::string& folder) {
         list.push_back(file.path().filename().string());
     std::sort(list.begin(), list.end());
     return list;
-}
-
-// Both kinds keep the same promises: in order, once, one's own repeated create has won, another's
-// has not.
-void keeps_the_promises(Bench& bench, Ledger& ledger) {
-    EXPECT_TRUE(bench.read(ledger, 0)->empty());
-    EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
-    EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
-    const LedgerCreated lost = bench.create(ledger, example_entry(0, 2));
-    EXPECT_EQ(lost.outcome, Outcome::lost);
-    EXPECT_EQ(lost.entry, example_entry(0, 1));
-    EXPECT_EQ(bench.create(ledger, example_end(1, 3)).outcome, Outcome::won);
-    EXPECT_THAT(*bench.read(ledger, -1), ElementsAre(example_entry(0, 1), example_end(1, 3)));
-    EXPECT_THAT(*bench.read(ledger, 1), ElementsAre(example_end(1, 3)));
-    EXPECT_TRUE(bench.read(ledger, 2)->empty());
 }
 
 TEST(LedgerMemory, WritesOnce) {
@@ -85,7 +38,7 @@ TEST(LedgerDirectory, WritesOnceAndLeavesNothingElse) {
     ASSERT_TRUE(ledger) << ledger.error();
     keeps_the_promises(bench, **ledger);
     EXPECT_THAT(names(folder / "a/b/8812.0"),
-                ElementsAre("entry-000000.json", "entry-000001.json"));
+                ElementsAre("entry-000000.json", "entry-000001.json", "ledger.json"));
 }
 
 // Eight processes and four threads each want entry 0: one has won, all others are shown the
@@ -97,7 +50,7 @@ TEST(LedgerDirectory, OneOfManyWritersWins) {
         const pid_t child = ::fork();
         if (child == 0) {
             Bench bench;
-            LedgerDirectory ledger(folder / "", bench.files);
+            LedgerDirectory ledger(folder / "", 0, bench.files);
             const auto got = bench.create(ledger, example_entry(0, 100 + i));
             ::_exit(got.outcome == Outcome::won ? 0 : got.outcome == Outcome::lost ? 1 : 2);
         }
@@ -108,7 +61,7 @@ TEST(LedgerDirectory, OneOfManyWritersWins) {
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&, i] {
             Bench bench;
-            LedgerDirectory ledger(folder / "", bench.files);
+            LedgerDirectory ledger(folder / "", 0, bench.files);
             ++(bench.create(ledger, example_entry(0, i)).outcome == Outcome::won ? won : lost);
         });
     for (std::thread& thread : threads) thread.join();
@@ -133,7 +86,9 @@ TEST(LedgerDirectory, NamesACutEntry) {
     const LedgerCreated created = bench.create(**ledger, example_entry(0));
     EXPECT_EQ(created.outcome, Outcome::failed);
     EXPECT_THAT(created.sentence, HasSubstr("job/entry-000000.json is cut"));
-    EXPECT_EQ(bench.open(folder / "job").error().code(), ErrorCode::malformed);
+    EXPECT_THAT(bench.open(folder / "job").error().sentence(),
+                HasSubstr("entry-000000.json is cut or is not JSON; move its folder away if no job "
+                          "needs it, or choose another with --ledger=directory:PATH"));
 }
 
 TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
@@ -153,9 +108,8 @@ TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
                 HasSubstr("Permission denied; choose another"));
 }
 
-// A finished job's ledger is moved aside, once as 1, then as 2; another command's too; one's own
-// goes on.
-TEST(LedgerDirectory, SetsFinishedAndForeignLedgersAside) {
+// A finished job's ledger is moved aside, once as 1, then as 2; one's own goes on, and says so.
+TEST(LedgerDirectory, SetsFinishedLedgersAside) {
     Bench bench;
     const Folder folder;
     for (int round = 1; round <= 2; ++round) {
@@ -171,10 +125,157 @@ TEST(LedgerDirectory, SetsFinishedAndForeignLedgersAside) {
     EXPECT_TRUE(bench.lines.has("job-finished-2, and a new one begins"));
 
     bench.create(**fresh, example_entry(0));
-    EXPECT_EQ(bench.read(**bench.open(folder / "job"), 0)->size(), 1u)
-        << "the same command goes on";
-    EXPECT_TRUE(bench.read(**bench.open(folder / "job", "other"), 0)->empty());
-    EXPECT_TRUE(bench.lines.has("job-other-1"));
+    const auto again = bench.open(folder / "job", Bench::owner("abc123", 1));
+    EXPECT_EQ(bench.read(**again, 0)->size(), 1u) << "a requeued job goes on";
+    EXPECT_EQ((*again)->mark(), (*fresh)->mark());
+    EXPECT_TRUE(bench.lines.has("goes on after entry 0 (generation 5, written by gpu01)"));
+}
+
+// Two jobs of one run id but with different commands, at once: each has a ledger of its own, finds
+// it again, and the first one's is not touched.
+TEST(LedgerDirectory, AnotherCommandBeginsOneOfItsOwn) {
+    Bench bench;
+    const Folder folder;
+    const auto first = bench.open(folder / "job");
+    bench.create(**first, example_entry(0, 1));
+    const auto second = bench.open(folder / "job", Bench::owner("other"));
+    EXPECT_TRUE(bench.lines.has("is that of another command with this run id"));
+    EXPECT_TRUE(bench.read(**second, 0)->empty());
+    EXPECT_EQ(bench.create(**second, example_entry(0, 2)).outcome, Outcome::won);
+    EXPECT_EQ(bench.create(**first, example_entry(1, 3)).outcome, Outcome::won);
+    EXPECT_THAT(*bench.read(**first, 0), ElementsAre(example_entry(0, 1), example_entry(1, 3)));
+    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-other"));
+}
+
+// The command that stands in the claim counts before there is any entry: two that begin at the same
+// moment part there.
+TEST(LedgerDirectory, TwoCommandsPartBeforeTheFirstEntry) {
+    Bench bench;
+    const Folder folder;
+    const auto first = bench.open(folder / "job"),
+               second = bench.open(folder / "job", Bench::owner("other"));
+    EXPECT_EQ(bench.create(**first, example_entry(0, 1)).outcome, Outcome::won);
+    EXPECT_EQ(bench.create(**second, example_entry(0, 2)).outcome, Outcome::won);
+}
+
+// Eight that begin at once where a finished ledger lies: it is set aside once, and all agree on one
+// new ledger.
+TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
+    const Folder folder;
+    {
+        Bench bench;
+        const auto ledger = bench.open(folder / "job");
+        bench.create(**ledger, example_entry(0));
+        bench.create(**ledger, example_end(1));
+    }
+    std::atomic<int> won = 0, lost = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i)
+        threads.emplace_back([&, i] {
+            Bench bench;
+            const auto ledger = bench.open(folder / "job");
+            ASSERT_TRUE(ledger) << ledger.error();
+            ++(bench.create(**ledger, example_entry(0, i)).outcome == Outcome::won ? won : lost);
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(lost, 7);
+    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-finished-1"));
+}
+
+// An entry cut by a dead disk ends a job that begins; one that Slurm has requeued begins anew
+// instead, and says where the old ledger lies.
+TEST(LedgerDirectory, ARequeuedJobPassesACutEntry) {
+    Bench bench;
+    const Folder folder;
+    const auto ledger = bench.open(folder / "job");
+    bench.create(**ledger, example_entry(0));  // of requeue 1
+    std::ofstream(folder / "job/entry-000001.json") << "";
+    EXPECT_EQ(bench.open(folder / "job", Bench::owner("abc123", 1)).error().code(),
+              ErrorCode::malformed);
+    const auto next = bench.open(folder / "job", Bench::owner("abc123", 2));
+    ASSERT_TRUE(next) << next.error();
+    EXPECT_TRUE(bench.read(**next, 0)->empty());
+    EXPECT_TRUE(bench.lines.has("entry-000001.json is cut"));
+    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-damaged-1"));
+}
+
+// A successor opens the ledger that the job runs with, or none; nothing is begun or moved by
+// looking.
+TEST(LedgerDirectory, ASuccessorOpensTheSameOneOnly) {
+    Bench bench;
+    const Folder folder;
+    const LedgerPlace place{LedgerPlace::Kind::directory, folder / "job", {}};
+    const auto first = bench.open(place);
+    const std::uint64_t mark = (*first)->mark();
+    EXPECT_NE(mark, 0u);
+    bench.create(**first, example_entry(0));
+    const auto successor = bench.open(place, Bench::owner("abc123", 0, mark));
+    ASSERT_TRUE(successor) << successor.error();
+    EXPECT_EQ(bench.read(**successor, 0)->size(), 1u);
+    EXPECT_EQ(bench.open(place, Bench::owner("abc123", 0, mark + 2)).error().code(),
+              ErrorCode::not_found);
+    const LedgerPlace unshared{LedgerPlace::Kind::directory, folder / "local", {}};
+    const auto none = bench.open(unshared, Bench::owner("abc123", 0, mark));
+    EXPECT_EQ(none.error().code(), ErrorCode::not_found);
+    EXPECT_THAT(none.error().sentence(), HasSubstr("on a file system that all nodes share?"));
+    EXPECT_THAT(names(folder / ""), ElementsAre("job")) << "looking leaves nothing";
+}
+
+// Where PATH is another job's, the leader's ledger lies beside it, by the name of its own command,
+// which need not be that of the node that follows.
+TEST(LedgerDirectory, ASuccessorFindsTheOneBeside) {
+    Bench bench;
+    const Folder folder;
+    const LedgerPlace place{LedgerPlace::Kind::directory, folder / "job", {}};
+    bench.open(place, Bench::owner("first"));
+    const auto beside = bench.open(place, Bench::owner("second"));
+    const auto found = bench.open(place, Bench::owner("third", 0, (*beside)->mark()));
+    ASSERT_TRUE(found) << found.error();
+    EXPECT_EQ((*found)->folder(), folder / "job-second");
+}
+
+// A folder that was deleted or replaced under a running job is written to no more.
+TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
+    Bench bench;
+    const Folder folder;
+    const auto ledger = bench.open(folder / "job");
+    std::filesystem::rename(folder / "job", folder / "elsewhere");
+    const auto gone = bench.create(**ledger, example_entry(0));
+    EXPECT_EQ(gone.outcome, Outcome::failed);
+    EXPECT_THAT(gone.sentence,
+                HasSubstr("job is no longer that of this job: it was deleted or replaced"));
+    const auto others = bench.open(folder / "job");
+    EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::failed);
+    EXPECT_TRUE(bench.read(**others, 0)->empty());
+    std::filesystem::remove_all(folder / "job");
+    std::filesystem::rename(folder / "elsewhere", folder / "job");
+    EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won) << "back again";
+}
+
+// A request that the file system's client repeated: the first one did it, the second says "exists",
+// and reading tells. Also a stale look-up: a reader that misses the newest entry collides with it
+// when it creates.
+TEST(LedgerDirectory, ExistsIsAnsweredByReading) {
+    Bench bench;
+    const Folder folder;
+    const auto mine = bench.open(folder / "job"), others = bench.open(folder / "job");
+    bench.create(**mine, example_entry(0, 1));
+    EXPECT_EQ(bench.create(**mine, example_entry(0, 1)).outcome, Outcome::won);
+    const auto stale = *bench.read(**others, 0);
+    bench.create(**mine, example_entry(1, 2));
+    const auto collided = bench.create(**others, example_entry(static_cast<int>(stale.size()), 3));
+    EXPECT_EQ(collided.outcome, Outcome::lost);
+    EXPECT_EQ(collided.entry, example_entry(1, 2));
+}
+
+// A claim written by hand is refused by name.
+TEST(LedgerDirectory, NamesAClaimWrittenByHand) {
+    Bench bench;
+    const Folder folder;
+    std::filesystem::create_directory(folder / "job");
+    std::ofstream(folder / "job/ledger.json") << R"({"format": "ddprun ledger 1", "mark": "0"})";
+    EXPECT_THAT(bench.open(folder / "job").error().sentence(), HasSubstr("job/ledger.json lacks"));
 }
 
 // What a writer that died has left goes at the next opening.
@@ -183,8 +284,12 @@ TEST(LedgerDirectory, RemovesTemporariesOfTheDead) {
     const Folder folder;
     std::filesystem::create_directory(folder / "job");
     std::ofstream(folder / "job/.writing-1-2") << "half";
+    std::ofstream(folder / "job/.writing-3-4") << "just now";
+    std::filesystem::last_write_time(
+        folder / "job/.writing-1-2",
+        std::filesystem::file_time_type::clock::now() - std::chrono::minutes{11});
     ASSERT_TRUE(bench.open(folder / "job"));
-    EXPECT_THAT(names(folder / "job"), ElementsAre());
+    EXPECT_THAT(names(folder / "job"), ElementsAre(".writing-3-4", "ledger.json"));
 }
 
 // A ledger that goes away calls nobody.

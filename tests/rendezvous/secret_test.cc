@@ -152,6 +152,28 @@ TEST(Secrets, TheLedgersFolderComesAfterMunge) {
     EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+// A ledger that lies beside that of another job has a secret of its own, which a node finds by what
+// the leader says, whatever it would have taken itself. Never outside of the job's folders.
+TEST(Secrets, TheFolderIsTheOneInWhichTheLedgerReallyLies) {
+    Programs programs;
+    programs.no_munge();
+    Folder folder;
+    ASSERT_EQ(::mkdir((folder / "job").c_str(), 0700), 0);
+    ASSERT_EQ(::mkdir((folder / "job-0a").c_str(), 0700), 0);
+    const IdentityConfig config{IdentityMode::automatic, "", folder / "job"};
+    Node leader(config), beside(config), node(config);
+    leader.secrets.ledger_lies_in(folder / "job");
+    beside.secrets.ledger_lies_in(folder / "job-0a");
+    const auto own = leader.own(), other = beside.own();
+    ASSERT_TRUE(own && other);
+    EXPECT_NE(own->secret, other->secret);
+    EXPECT_EQ(*node.of(*own), own->secret);
+    EXPECT_EQ(*node.of(*other), other->secret);
+    struct stat status {};
+    EXPECT_EQ(::stat((folder / "job-0a/secret-0a").c_str(), &status), 0);
+    EXPECT_FALSE(node.of({"", "", "ledger.json"}));
+}
+
 // What a crash of the host has left empty is made anew.
 TEST(Secrets, ACutFileOfTheFolderIsMadeAnew) {
     Programs programs;

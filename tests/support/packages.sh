@@ -4,10 +4,11 @@
 
 # To build ddprun and train.
 BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
-    libgloo-dev libssl-dev libxxhash-dev)
+    libgrpc++-dev protobuf-compiler-grpc libc-ares-dev libre2-dev zlib1g-dev libgloo-dev libssl-dev libxxhash-dev)
 # For the tests.
-TEST_PACKAGES=(libgtest-dev libgmock-dev procps util-linux binutils iproute2 nftables slurm-wlm munge groff-base zsh fish
-    tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang libclang-rt-14-dev)
+TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux binutils iproute2 nftables slurm-wlm munge
+    groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
+    libclang-rt-14-dev)
 
 # Those of the packages that are not installed, one a line.
 missing_packages() {

@@ -1,0 +1,273 @@
+#include "rendezvous/ledger_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "rendezvous/ledger_json.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxEntrySize = std::size_t{64} << 20;
+constexpr std::chrono::minutes kAbandoned{10};  // a file that is written so long is nobody's
+constexpr const char* kTemporary = ".writing-";
+constexpr const char* kClaim = "/ledger.json";
+
+// A file descriptor that is closed by whoever lets go of it.
+class File {
+  public:
+    explicit File(int descriptor) : descriptor_(descriptor) {}
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    ~File() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    int get() const { return descriptor_; }
+    // Network file systems say "disk full" only here.
+    bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
+
+  private:
+    int descriptor_;
+};
+
+std::string entry_path(const std::string& folder, EntryNumber number) {
+    char name[32];
+    std::snprintf(name, sizeof name, "/entry-%06lld.json", static_cast<long long>(number.value));
+    return folder + name;
+}
+
+Error folder_error(const std::string& folder, const char* advice, int code) {
+    // Not found: another process has moved the folder or removed a temporary just now.
+    return Error(code == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
+                 "ledger folder " + folder + ": " + std::strerror(code) + advice);
+}
+
+Error cannot_use(const std::string& folder, int code) {
+    return folder_error(folder, "; choose another with --ledger=directory:PATH", code);
+}
+
+// ---- reading
+
+Result<std::string> read_file(const std::string& path) {
+    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto failed = [&path] {
+        const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
+        return Error(code, "ledger entry " + path + ": " + std::strerror(errno));
+    };
+    if (file.get() < 0) return failed();
+    std::string text;
+    char piece[16384];
+    while (text.size() < kMaxEntrySize) {
+        const ssize_t size = ::read(file.get(), piece, sizeof piece);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return failed();
+        if (size == 0) return text;
+        text.append(piece, static_cast<std::size_t>(size));
+    }
+    return Error(ErrorCode::malformed, "ledger entry " + path + ": above 64 MiB");
+}
+
+Result<LedgerEntry> read_entry(const std::string& folder, EntryNumber number) {
+    const std::string path = entry_path(folder, number);
+    const auto text = read_file(path);
+    if (!text) return text.error();
+    auto entry = from_json(*text);
+    if (!entry)
+        return Error(entry.error().code(), "ledger entry " + path + " " + entry.error().sentence());
+    if (entry->number != number)
+        return Error(ErrorCode::malformed, "ledger entry " + path + " has the number " +
+                                               std::to_string(entry->number.value));
+    return entry;
+}
+
+// ---- writing
+
+bool write_all(int descriptor, const std::string& text) {
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t size = ::write(descriptor, text.data() + done, text.size() - done);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return false;
+        done += static_cast<std::size_t>(size);
+    }
+    return true;
+}
+
+// The whole text under a name of its own, on the disk; or an error and no file.
+Result<std::string> write_temporary(const std::string& folder, const std::string& text) {
+    std::random_device random;
+    const std::string path = folder + "/" + kTemporary + std::to_string(::getpid()) + "-" +
+                             std::to_string(random()) + std::to_string(random());
+    File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (file.get() < 0) return cannot_use(folder, errno);
+    if (write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close()) return path;
+    const int code = errno;
+    ::unlink(path.c_str());
+    return cannot_use(folder, code);
+}
+
+// Makes the new name last. The entry stands already: a file system that cannot do this is not
+// mended by failing here.
+void flush_folder(const std::string& folder) {
+    const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file.get() >= 0 && ::fsync(file.get()) != 0) return;
+}
+
+LedgerCreated failed(LedgerEntry entry, std::string sentence) {
+    return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
+}
+
+// 0, or why the text does not stand under that name now. EEXIST: another text does.
+Result<int> create_file(const std::string& folder, const std::string& path,
+                        const std::string& text) {
+    const auto temporary = write_temporary(folder, text);
+    if (!temporary) return temporary.error();
+    const int code = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
+    ::unlink(temporary->c_str());
+    if (code == 0) flush_folder(folder);
+    return code;
+}
+
+// A folder that was moved away or deleted is not written to: another job's may lie there now.
+std::optional<std::string> lost_folder(const std::string& folder, std::uint64_t mark) {
+    if (mark == 0) return std::nullopt;
+    const auto claim = read_claim(folder);
+    if (!claim && claim.error().code() != ErrorCode::not_found) return claim.error().sentence();
+    if (claim && claim->mark == mark) return std::nullopt;
+    return "ledger folder " + folder + " is no longer that of this job: it was deleted or replaced";
+}
+
+std::uint64_t random_mark() {
+    std::random_device random;
+    return (std::uint64_t{random()} << 32 | random()) | 1;  // never 0
+}
+
+}  // namespace
+
+FolderEntries read_entries(const std::string& folder, EntryNumber from) {
+    FolderEntries entries;
+    for (EntryNumber number{std::max<std::int64_t>(from.value, 0)};; ++number.value) {
+        auto entry = read_entry(folder, number);
+        if (!entry && entry.error().code() != ErrorCode::not_found) entries.fault = entry.error();
+        if (!entry) return entries;
+        entries.whole.push_back(std::move(*entry));
+    }
+}
+
+Result<LedgerClaim> read_claim(const std::string& folder) {
+    const auto text = read_file(folder + kClaim);
+    if (!text) return text.error();
+    auto claim = claim_from_json(*text);
+    if (!claim)
+        return Error(claim.error().code(),
+                     "ledger file " + folder + kClaim + " " + claim.error().sentence());
+    return claim;
+}
+
+LedgerCreated create_entry(const std::string& folder, std::uint64_t mark,
+                           const LedgerEntry& entry) {
+    if (const auto lost = lost_folder(folder, mark)) return failed(entry, *lost);
+    const auto code = create_file(folder, entry_path(folder, entry.number), to_json(entry));
+    if (!code) return failed(entry, code.error().sentence());
+    // Whatever link() said, what stands there decides: a network file system may repeat a request
+    // that was done, and then say "exists" of our own entry or "failed" of one that was written.
+    auto stands = read_entry(folder, entry.number);
+    if (!stands) {
+        const bool blame_link = *code != 0 && stands.error().code() == ErrorCode::not_found;
+        return failed(entry, blame_link
+                                 ? folder_error(folder, " (making a hard link)", *code).sentence()
+                                 : stands.error().sentence());
+    }
+    const bool ours = stands->random == entry.random && stands->leader == entry.leader;
+    return {
+        ours ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, std::move(*stands), {}};
+}
+
+Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& digest) {
+    if (auto claim = read_claim(folder); claim || claim.error().code() != ErrorCode::not_found)
+        return claim;
+    const auto created =
+        create_file(folder, folder + kClaim, to_json(LedgerClaim{digest, random_mark()}));
+    if (!created) return created.error();
+    if (*created != 0 && *created != EEXIST && *created != ENOENT)
+        return folder_error(folder,
+                            " (making a hard link); choose another with "
+                            "--ledger=directory:PATH",
+                            *created);
+    return read_claim(folder);
+}
+
+Result<> make_folder(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return cannot_use(folder, error.value());
+    return {};
+}
+
+Result<> try_writing(const std::string& folder) {
+    const auto first = write_temporary(folder, "");
+    if (!first) return first.error();
+    const std::string second = *first + "-link";
+    const bool linked = ::link(first->c_str(), second.c_str()) == 0;
+    const int code = errno;
+    ::unlink(first->c_str());
+    ::unlink(second.c_str());
+    if (linked) return {};
+    return folder_error(folder,
+                        " (making a hard link); choose another with --ledger=directory:PATH", code);
+}
+
+void remove_temporaries(const std::string& folder) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
+         file.increment(error))
+        if (file->path().filename().string().starts_with(kTemporary)) {
+            std::error_code ignored;  // somebody else has removed it
+            const auto written = file->last_write_time(ignored);
+            if (std::filesystem::file_time_type::clock::now() - written > kAbandoned)
+                std::filesystem::remove(file->path(), ignored);
+        }
+}
+
+std::vector<std::string> folders_beside(const std::string& folder) {
+    const auto parent = std::filesystem::path(folder).parent_path();
+    std::vector<std::string> found;
+    std::error_code error;
+    for (std::filesystem::directory_iterator one(parent.empty() ? "." : parent, error), end;
+         !error && one != end; one.increment(error)) {
+        const std::string name = one->path().filename().string();
+        if (name.starts_with(std::filesystem::path(folder).filename().string() + "-"))
+            found.push_back((parent / name).string());
+    }
+    return found;
+}
+
+Result<std::optional<std::string>> move_aside(const std::string& folder, const char* why,
+                                              std::uint64_t mark) {
+    for (int number = 1;; ++number) {
+        const std::string aside = folder + "-" + why + "-" + std::to_string(number);
+        struct stat status;
+        if (::lstat(aside.c_str(), &status) == 0) continue;
+        if (::rename(folder.c_str(), aside.c_str()) != 0) {
+            if (errno == ENOTEMPTY || errno == EEXIST) continue;
+            if (errno == ENOENT) return std::nullopt;
+            return cannot_use(folder, errno);
+        }
+        const auto claim = read_claim(aside);
+        if (!claim || claim->mark == mark) return aside;
+        if (::rename(aside.c_str(), folder.c_str()) != 0) return cannot_use(folder, errno);
+        return std::nullopt;
+    }
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Whose a ledger folder is, with real jobs: shared or not, two jobs of one run id, one that ended, a record that is cut.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+# One node of a job: name, rank, port, ledger, worker.
+node() {
+    local name=$1 rank=$2 at=$3 ledger=$4; shift 4
+    start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 \
+        --nproc-per-node=1 --ledger="$ledger" "$@"
+}
+ends() { join "$1" 30; expect_code "$2"; } # name, code
+wait_for_go=(bash -c 'echo >"$0/up.$1.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
+up() { [[ -e $work/up.$1.0 && -e $work/up.$1.1 ]]; }
+
+say "a folder that both read: nothing is said"
+at=$(free_port)
+node one 0 "$at" "directory:$work/shared" true
+node two 1 "$at" "directory:$work/shared" true
+ends one 0; ends two 0
+expect_not_in "$work/one.err" 'does not read the ledger'
+
+say "a folder of the same name that is another one on the other node: with a secret that lies elsewhere the job runs, and it is said once"
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    at=$(free_port)
+    mkdir "$work/local"
+    (umask 077; head -c 32 /dev/urandom | base64 >"$work/key")
+    node one 0 "$at" "directory:$work/local" --secret-file="$work/key" true
+    DDPRUN_TEST_MARK=$mark unshare --mount bash -c 'mount -t tmpfs none "$0" && exec "$@"' "$work/local" "$ddprun" \
+        --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 --nproc-per-node=1 \
+        --ledger="directory:$work/local" --secret-file="$work/key" true >"$work/two.out" 2>"$work/two.err" </dev/null &
+    pid[two]=$!
+    ends one 0; ends two 0
+    (($(grep -c 'does not read the ledger of node' "$work/one.err") == 1)) || fail "not said once"
+    expect_in "$work/one.err" 'directory:.*/local/101: .*will end the job; --ledger=directory:PATH on a file system that all nodes share'
+fi
+
+say "two jobs of one run id at once, with different commands: each has a ledger of its own, and both succeed"
+rm -f "$work"/up.* "$work/go"
+at=$(free_port) other=$(free_port)
+node one 0 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
+node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
+wait_until 20 up first || fail "the first job's workers do not run"
+node three 0 "$other" "directory:$work/jobs" "${wait_for_go[@]}" second
+node four 1 "$other" "directory:$work/jobs" "${wait_for_go[@]}" second
+wait_until 20 up second || fail "the second job's workers do not run"
+expect_in "$work/three.err" 'jobs/101 is that of another command with this run id; that of this job lies at .*/jobs/101-'
+touch "$work/go"
+for name in one two three four; do ends "$name" 0; done
+for folder in "$work"/jobs/101*; do [[ -e $folder/entry-000001.json ]] || fail "${folder##*/} has no end"; done
+(($(find "$work/jobs" -mindepth 1 -maxdepth 1 | wc -l) == 2)) || fail "not two ledgers"
+
+say "the same run id later: the finished ledger is set aside, and that is said"
+at=$(free_port)
+node one 0 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
+node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
+ends one 0; ends two 0
+expect_in "$work/one.err" 'jobs/101 is that of a job that has ended; it now lies at .*/jobs/101-finished-1'
+
+say "a record written by hand at the start: refused by name, with the mend"
+mkdir -p "$work/cut/101"
+echo '{"format": "ddprun' >"$work/cut/101/entry-000000.json"
+node one 0 "$(free_port)" "directory:$work/cut" true
+ends one 69
+expect_in "$work/one.err" 'cut/101/entry-000000.json is cut or is not JSON; move its folder away'
+
+say "a record written by hand under a running job: refused by name; the job goes on when it is gone"
+rm -f "$work"/up.* "$work/go"
+at=$(free_port)
+node one 0 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
+node two 1 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
+wait_until 20 up hand || fail "the workers do not run"
+echo nonsense >"$work/hand/101/entry-000001.json"
+touch "$work/go"
+wait_until 20 has "$work/one.err" 'hand/101/entry-000001.json is cut or is not JSON' || fail "nothing is said"
+rm "$work/hand/101/entry-000001.json"
+ends one 0; ends two 0
+expect_nothing_left

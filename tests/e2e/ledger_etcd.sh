@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Two nodes whose ledger is a real etcd, which is killed, frozen and started again under the job.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun ddprun-rendezvous
+need_program etcd
+need_program etcdctl
+
+etcd_port=$(free_port) peer_port=$(free_port) etcd_pid=
+export http_proxy=http://127.0.0.1:9 # for the web; nobody listens there
+etcd_answers() { ETCDCTL_API=3 etcdctl --endpoints="127.0.0.1:$etcd_port" endpoint health >/dev/null 2>&1; }
+start_etcd() {
+    etcd --data-dir "$work/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port" \
+        --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
+        --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port" \
+        --heartbeat-interval 10 --election-timeout 100 >>"$work/etcd.log" 2>&1 &
+    etcd_pid=$!
+    wait_until 20 etcd_answers || fail "etcd does not answer: $(tail -n 3 "$work/etcd.log")"
+}
+kill_etcd() {
+    kill -KILL "$etcd_pid"
+    wait "$etcd_pid" 2>/dev/null || true
+    etcd_pid=
+}
+clean_up() { [[ -z $etcd_pid ]] || kill -KILL "$etcd_pid"; }
+keys() { ETCDCTL_API=3 etcdctl --endpoints="127.0.0.1:$etcd_port" get --prefix "ddprun/$1/" --keys-only | grep -c entry; }
+
+# Both nodes of a run: its id, worker. The second asks etcd by name, behind an endpoint where nobody listens.
+both() {
+    local id=$1 at; shift
+    at=$(free_port)
+    local options=(--nnodes=2 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$id" --lease=2 --max-restarts=3 --nproc-per-node=1)
+    start one --node-rank=0 --ledger="etcd:127.0.0.1:$etcd_port" "${options[@]}" "$@"
+    start two --node-rank=1 --ledger="etcd:127.0.0.1:9,localhost:$etcd_port" "${options[@]}" "$@"
+}
+expect_both() { # code
+    join one 40; expect_code "$1"
+    join two 40; expect_code "$1"
+    expect_nothing_left
+}
+# Runs until told to; rank 1 of the first generation then crashes, all others succeed.
+worker=(bash -c '
+    echo "$RANK" >"$0/up.$TORCHELASTIC_RESTART_COUNT.$RANK"
+    [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0
+    until [[ -e $0/go ]]; do sleep 0.05; done
+    ((RANK == 1)) && exit 9
+    exec sleep 306' "$work")
+up() { [[ -e $work/up.$1.0 && -e $work/up.$1.1 ]]; }
+# A create whose answer was lost may stand all the same: its generation is then passed over, and the next one runs.
+up_again() { up 1 || up 2; }
+begin() { # id
+    rm -f "$work"/up.* "$work/go"
+    both "$1" "${worker[@]}"
+    wait_until 20 up 0 || fail "the workers do not run"
+}
+
+say "etcd is killed and started again under running workers, and a worker crashes after that"
+start_etcd
+begin "$mark.1"
+grep -q . /proc/"${pid[one]}"/task/*/comm && grep -qx nexting_thread /proc/"${pid[one]}"/task/*/comm || fail "gRPC does not run"
+kill_etcd
+count_is "sleep 306" 0 || fail "a worker ended"
+start_etcd
+touch "$work/go"
+expect_both 0
+up 1 || fail "there was no generation 1"
+(($(keys "$mark.1") == 3)) || fail "not two generations and an end in etcd"
+expect_not_in "$work/one.err" 'does not read the ledger'
+
+say "a worker crashes while etcd is gone: said once an attempt, and the job goes on when etcd is back"
+begin "$mark.2"
+kill_etcd
+touch "$work/go"
+wait_until 20 has "$work/one.err" 'ledger: etcd 127.0.0.1:[0-9]+: .*Connection refused.*trying again' || fail "nothing is said"
+up 1 && fail "a generation began that no ledger has"
+start_etcd
+expect_both 0
+up_again || fail "there was no next generation"
+
+say "a worker crashes while etcd is frozen"
+begin "$mark.3"
+kill -STOP "$etcd_pid"
+touch "$work/go"
+wait_until 20 has "$work/one.err" 'no answer within 2(\.0)? s' || fail "nothing is said"
+up 1 && fail "a generation began that no ledger has"
+kill -CONT "$etcd_pid"
+expect_both 0
+up_again || fail "there was no next generation"
+
+say "the same run id again: the finished ledger is left behind; with another command too"
+both "$mark.1" "${worker[@]}"
+expect_both 0
+expect_in "$work/one.err" "ledger ddprun/$mark.1/2/ in etcd begins: the one before is that of a job that has ended"
+
+say "a rendezvous outside the job has its ledgers in etcd too"
+at=$(free_port)
+DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --ledger="etcd:127.0.0.1:$etcd_port" \
+    >"$work/daemon.out" 2>"$work/daemon.err" &
+pid[daemon]=$!
+for name in one two; do
+    start "$name" --nnodes=2 --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark/5" --lease=2 \
+        --join-timeout=10 true
+done
+for name in one two; do join "$name" 30; expect_code 0; done
+(($(keys "$mark%2F5") == 2)) || fail "not one generation and an end in etcd"
+expect_not_in "$work/daemon.err" 'does not read the ledger'
+kill "${pid[daemon]}"
+join daemon 10; expect_code 0
+expect_nothing_left
+
+say "etcd is not there at the start: a sentence with the mend, on the leader's node at once"
+kill_etcd
+both "$mark.4" true
+join one 20; expect_code 69
+expect_in "$work/one.err" "etcd 127.0.0.1:$etcd_port: Connection refused; see that etcd is up there, or choose another with --ledger=etcd:HOST:PORT"
+kill "${pid[two]}"
+join two 20
+
+say "without --ledger=etcd no thread of gRPC's runs"
+start alone --standalone --nproc-per-node=1 sleep 305
+wait_until 10 count_is "sleep 305" 1 || fail "the worker does not run"
+! grep -qE 'grpc|nexting|event_engine' /proc/"${pid[alone]}"/task/*/comm || fail "gRPC runs"
+kill "${pid[alone]}"
+join alone 10
