@@ -144,12 +144,15 @@ void Machine::State::heard_leader(Time now, const rendezvous::Ack& ack) {
 void Machine::State::on_ledger_checked(Time now, bool shared) {
     checking = false;
     ledger_shared = shared;
-    if (shared) return;
+    if (shared)
+        return note(Note::Level::debug,
+                    "the leader's last entry is in this node's ledger: it can "
+                    "take over");
     check_at = now + lease.lease();
     if (!said_not_shared)
         note(Note::Level::warn,
              "the leader's last entry is not in this node's ledger, so that this node cannot take "
-             "over; is the folder of --ledger on a file system that all nodes share?");
+             "over; is --ledger one that all nodes share?");
     said_not_shared = true;
 }
 

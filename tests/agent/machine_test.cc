@@ -409,7 +409,7 @@ TEST(Succession, LooksForTheLeadersEntryInItsOwnLedger) {
     EXPECT_THAT(b.step(2, LedgerChecked{false}), ElementsAre(HasSubstr("cannot take over")));
     EXPECT_THAT(b.holds(2.5), ElementsAre("heard a")) << "a look-up may be old: later again";
     EXPECT_THAT(b.holds(12.5), ElementsAre("heard a", "check ledger entry 3"));
-    EXPECT_THAT(b.step(13, LedgerChecked{true}), IsEmpty());
+    EXPECT_THAT(b.step(13, LedgerChecked{true}), ElementsAre(HasSubstr("can take over")));
     EXPECT_THAT(b.holds(13.5), ElementsAre("heard a"));
 }
 
@@ -422,6 +422,17 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
     EXPECT_THAT(
         b.step(3.1, LinkLost{"refused"}),
         ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.6 s"));
+}
+
+// An order that has become void: nobody leads after this leader, which may only come back.
+TEST(Succession, EndsWhenTheOrderIsVoid) {
+    Follower b;
+    b.holds(1);
+    b.step(2, LedgerChecked{true});
+    EXPECT_THAT(b.told(2, rendezvous::Parked{}), IsEmpty());
+    EXPECT_THAT(b.step(3, LinkLost{"reset"}),
+                ElementsAre(HasSubstr("is lost: reset"), "connect until 23.0 s"));
+    EXPECT_EQ(b.step(23, LinkLost{"nobody"}).back(), "exit 69");
 }
 
 // Without the ledger it only follows; and whom it is sent to, it calls.

@@ -103,6 +103,17 @@ join() {
     wait "${pid[$1]}" || code=$?
 }
 
+# A process with all its descendants, at one stroke, as a node is lost.
+kill_tree() {
+    local all=$1 next=$1
+    while [[ -n $next ]]; do
+        next=$(ps -o pid= --ppid "$(tr -s ' \n' ',' <<<"$next" | sed 's/^,//; s/,$//')" || true)
+        all+=" $next"
+    done
+    # shellcheck disable=SC2086
+    kill -KILL $all 2>/dev/null || true
+}
+
 expect_code() { ((code == $1)) || fail "exit code $code, not $1"; }
 has() { grep -qE -- "$2" "$1" 2>/dev/null; }
 expect_in() { has "$1" "$2" || fail "${1##*/} has no \"$2\""; } # file, pattern

@@ -91,6 +91,44 @@ both "$mark.1" "${worker[@]}"
 expect_both 0
 expect_in "$work/one.err" "ledger ddprun/$mark.1/2/ in etcd begins: the one before is that of a job that has ended"
 
+say "the leader's node is lost: another leads, with the same ledger"
+three() { # id
+    local id=$1 at name rank=0
+    at=$(free_port)
+    rm -f "$work"/up.*
+    for name in one two three; do
+        start "$name" --node-rank="$((rank++))" --nnodes=2:3 --last-call=20 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$id" \
+            --lease=4 -v --ledger="etcd:127.0.0.1:$etcd_port" \
+            bash -c 'echo >"$0/up.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 307' "$work"
+    done
+    wait_until 30 all_up || fail "the workers do not run"
+    for name in two three; do
+        wait_until 20 has "$work/$name.err" 'it can take over' || fail "$name does not find its leader's ledger"
+    done
+}
+all_up() { [[ -e $work/up.0.0 && -e $work/up.0.1 && -e $work/up.0.2 ]]; }
+expect_end() { # of the two that are left
+    local name
+    for name in two three; do join "$name" 40; expect_code 0; done
+    wait "${pid[one]}" 2>/dev/null || true
+    rm -rf "$TMPDIR"/ddprun_* # nobody is left on the lost node who could
+    expect_nothing_left
+}
+three "$mark.6"
+kill_tree "${pid[one]}"
+expect_end
+grep -qh 'this node leads now' "$work/two.err" "$work/three.err" || fail "nobody took the lead"
+(($(keys "$mark.6") == 3)) || fail "not two generations and an end in etcd"
+expect_not_in "$work/one.err" 'does not read the ledger'
+
+say "etcd is lost with the leader's node: another leads, and the job goes on when etcd is back"
+three "$mark.7"
+kill_etcd
+kill_tree "${pid[one]}"
+wait_until 30 grep -q 'cannot read the ledger: etcd' "$work/two.err" "$work/three.err" || fail "nobody took the lead"
+start_etcd
+expect_end
+
 say "a rendezvous outside the job has its ledgers in etcd too"
 at=$(free_port)
 DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --ledger="etcd:127.0.0.1:$etcd_port" \

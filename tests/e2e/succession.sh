@@ -20,21 +20,9 @@ step_of() {
     echo "$((10#${newest:-0}))"
 }
 is_beyond() { (($(step_of "$1") > $2)); } # folder, step
-# ddprun with all its descendants, at one stroke.
-kill_tree() {
-    local all=$1 next=$1
-    while [[ -n $next ]]; do
-        next=$(ps -o pid= --ppid "$(tr -s ' \n' ',' <<<"$next" | sed 's/^,//; s/,$//')" || true)
-        all+=" $next"
-    done
-    # shellcheck disable=SC2086
-    kill -KILL $all 2>/dev/null || true
-    # Nobody is left on that node who could remove its temporary folder.
-    swept=no
-}
 
 options=(--nnodes=3)
-swept=yes
+swept=yes # no: a whole node was killed, and nobody is left there who could remove its temporary folder
 train_in() { # snapshots, milliseconds a step
     worker=("$train" --steps 400 --snapshot-every 10 --snapshot-dir "$1" --step-time-ms "$2" --timeout 60)
 }
@@ -70,6 +58,7 @@ wait_until 30 has_entries "$at" 2 || fail "no second generation"
 step=$(step_of "$work/lost")
 wait_until 30 is_beyond "$work/lost" "$step" || fail "the second generation does not train"
 kill_tree "${pid[two]}"
+swept=no
 node two_again 1 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 has_entries "$at" 3 || fail "no third generation"
 expect_end one_again two_again three
@@ -85,6 +74,7 @@ node two 1 "$at" "${options[@]}" "${worker[@]}"
 node three 2 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 is_beyond "$work/shrinks" 20 || fail "no snapshot"
 kill_tree "${pid[one]}"
+swept=no
 wait_until 30 has_entries "$at" 2 || fail "no generation of two"
 kill -KILL "${pid[two]}"
 wait_until 30 has_entries "$at" 3 || fail "no generation of one"

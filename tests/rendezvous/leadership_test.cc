@@ -233,3 +233,93 @@ TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
     EXPECT_THAT(s.step(0.9, LedgerCreated{LedgerCreated::Outcome::won, former, {}}), IsEmpty());
     EXPECT_THAT(s.won(1.0), Contains(HasSubstr("1: Assigned 5 {a}")));
 }
+
+namespace {
+
+// A leader c of a new job, with a ledger of mark 7 that all nodes are to find.
+class Leader {
+  public:
+    explicit Leader(MachineConfig config) : machine_(std::move(config), at(0)) {
+        machine_.step(at(0), Lead{peer("c"), "directory:/l/job", 7});
+        machine_.step(at(0), LedgerRead{});
+    }
+    // What a node is told from its Hello to its Join, and what the others are.
+    Effects join(int session, const std::string& name, std::uint64_t mark, double now = 1) {
+        Effects all =
+            machine_.step(at(now), Came{Session{session}, Hello{"job", node(name), "1", 0}});
+        Offer where = offer();
+        where.address = "at " + name;
+        where.service_port = 1;
+        for (Effect& effect :
+             machine_.step(at(now), Came{Session{session}, Join{where, Beat{}, mark}}))
+            all.push_back(std::move(effect));
+        return all;
+    }
+    Effects tick(double now) { return machine_.step(at(now), Tick{}); }
+
+  private:
+    Machine machine_;
+};
+
+template <class Message>
+std::vector<std::pair<int, Message>> sent(const Effects& effects) {
+    std::vector<std::pair<int, Message>> all;
+    for (const Effect& effect : effects)
+        if (const auto* send = std::get_if<Send>(&effect))
+            if (const auto* message = std::get_if<Message>(&send->message))
+                all.emplace_back(send->session.value, *message);
+    return all;
+}
+
+Lines notes(const Effects& effects) {
+    Lines all;
+    for (const Effect& effect : effects)
+        if (const auto* note = std::get_if<Note>(&effect)) all.push_back(note->sentence);
+    return all;
+}
+
+}  // namespace
+
+// The Welcome names the leader's ledger; while all find it, there is an order.
+TEST(SharedLedger, IsNamedAndHasAnOrder) {
+    Leader leader(Successor::config());
+    const Effects effects = leader.join(1, "a", 7);
+    const auto welcomes = sent<Welcome>(effects);
+    ASSERT_EQ(welcomes.size(), 1u);
+    EXPECT_EQ(welcomes[0].second.ledger, "directory:/l/job");
+    EXPECT_EQ(welcomes[0].second.ledger_mark, 7u);
+    EXPECT_THAT(welcomes[0].second.order, ElementsAre(peer("c")));
+    EXPECT_THAT(notes(effects), IsEmpty());
+    EXPECT_THAT(notes(leader.join(2, "c", 0)), IsEmpty()) << "the leader's own node";
+}
+
+// The first node that does not find it ends the succession: it is named, all hear that the order is
+// void, and the keeper of the leader has nobody to speak to. The next one changes nothing.
+TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
+    Leader leader(Successor::config());
+    leader.join(1, "a", 7);
+    EXPECT_TRUE(testing::Value(leader.tick(3), Contains(Effect(Standby{peer("a")}))));
+    const Effects effects = leader.join(2, "b", 0, 3);
+    EXPECT_THAT(notes(effects),
+                ElementsAre(testing::AllOf(
+                    testing::StartsWith("node b does not read the ledger of node c, "
+                                        "directory:/l/job: "),
+                    HasSubstr("the loss of the leader's node will end the job; --ledger="))));
+    const auto parked = sent<Parked>(effects);
+    ASSERT_EQ(parked.size(), 2u);
+    for (const auto& [session, message] : parked) EXPECT_THAT(message.order, IsEmpty()) << session;
+    EXPECT_TRUE(testing::Value(effects, Contains(Effect(Standby{std::nullopt}))));
+    const Effects later = leader.join(3, "d", 8, 3);
+    EXPECT_THAT(notes(later), IsEmpty());
+    EXPECT_THAT(sent<Welcome>(later).at(0).second.order, IsEmpty());
+}
+
+// Where nobody leads after the leader, nobody has to read its ledger.
+TEST(SharedLedger, IsNotAskedForWithoutSuccession) {
+    MachineConfig config = Successor::config();
+    config.succession = false;
+    Leader leader(config);
+    const Effects effects = leader.join(1, "a", 0);
+    EXPECT_EQ(sent<Welcome>(effects).at(0).second.ledger_mark, 0u);
+    EXPECT_THAT(notes(effects), IsEmpty());
+}
