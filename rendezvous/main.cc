@@ -110,6 +110,7 @@ int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
 Result<IdentityConfig> identity_of(const DaemonOptions& options) {
     IdentityConfig identity;
     identity.mode = options.identity;
+    identity.outside = true;
     if (options.secret_file.empty()) return identity;
     auto secret = read_secret_file(options.secret_file);
     if (!secret) return secret.error();

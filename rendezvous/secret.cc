@@ -24,6 +24,8 @@ constexpr std::string_view kFolderFile = "secret";  // and what the folder's nam
 constexpr const char* kMend =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
     "--ledger=directory:PATH";
+constexpr const char* kMendOutside =
+    "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
 // As text, for it goes through programs and files.
 std::string random_secret() {
@@ -123,9 +125,11 @@ Result<std::string> Secrets::State::looked() const {
     if (config.mode == IdentityMode::none) return std::string();
     if (*credential) return std::string("MUNGE");
     if (!config.folder.empty()) return std::string("a file in the ledger's folder");
-    return Error(ErrorCode::unavailable, "there is no --secret-file, no MUNGE (" +
-                                             credential->error().sentence() +
-                                             ") and no ledger folder; " + kMend);
+    const std::string why = " MUNGE (" + credential->error().sentence() + ")";
+    return Error(ErrorCode::unavailable,
+                 config.outside
+                     ? "there is no --secret-file and no" + why + "; " + kMendOutside
+                     : "there is no --secret-file, no" + why + " and no ledger folder; " + kMend);
 }
 
 void Secrets::State::with_look(Done<std::string> next) {

@@ -154,3 +154,15 @@ kill "${pid[daemon]}"
 join daemon 10
 expect_code 0
 expect_nothing_left
+
+say "one that has nothing to prove it by says what helps there"
+DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$(free_port)" --ledger="directory:$work/outside" \
+    >"$work/daemon.out" 2>"$work/daemon.err" &
+pid[daemon]=$!
+wait_until 10 has "$work/daemon.err" 'anybody who reaches the port' || fail "nothing is said"
+expect_in "$work/daemon.err" 'munged does not run on this host.*give ddprun-rendezvous and all nodes one --secret-file=PATH'
+expect_not_in "$work/daemon.err" '--ledger'
+kill "${pid[daemon]}"
+join daemon 10
+expect_code 0
+expect_nothing_left

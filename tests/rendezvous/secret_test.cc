@@ -11,7 +11,9 @@
 namespace ddprun::rendezvous {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kGiven = "given to all nodes by hand";
 
@@ -208,6 +210,10 @@ TEST(Secrets, NothingIsSaidWithTheMend) {
     Node open(nothing()), strict(nothing(IdentityMode::require));
     EXPECT_THAT(open.look().error().sentence(), HasSubstr("munged does not run on this host"));
     EXPECT_THAT(open.look().error().sentence(), HasSubstr("--secret-file=PATH"));
+    Node outside({.outside = true});
+    EXPECT_THAT(outside.look().error().sentence(),
+                AllOf(HasSubstr("give ddprun-rendezvous and all nodes one --secret-file=PATH"),
+                      Not(HasSubstr("ledger"))));
     EXPECT_EQ(open.own()->secret, "");
     EXPECT_EQ(strict.own().error().code(), ErrorCode::unavailable);
     EXPECT_FALSE(strict.follow());
