@@ -92,6 +92,25 @@ node three 0 "$other" --ledger="directory:$work/beside" true three
 node four 1 "$other" --ledger="directory:$work/beside" true four
 for name in three four; do join "$name" 30; expect_code 0; done
 (($(cat "$work/beside/$mark"*/secret* | sort -u | grep -c .) == 2)) || fail "the two jobs do not have a secret each"
+
+say "and whoever leads next asks for that one, too"
+other=$(free_port)
+lost=(bash -c 'echo >"$0/lost.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 322' "$work")
+all_lost() { [[ -e $work/lost.0.0 && -e $work/lost.0.1 && -e $work/lost.0.2 ]]; }
+rank=0
+for name in three four five; do
+    node "$name" "$((rank++))" "$other" --ledger="directory:$work/beside" --nnodes=2:3 --last-call=20 -v "${lost[@]}"
+done
+wait_until 20 all_lost || fail "the workers do not run"
+for name in four five; do
+    wait_until 20 has "$work/$name.err" 'it can take over' || fail "$name does not find its leader's ledger"
+done
+chmod 644 "$work/beside/$mark/secret" # the other job's: of no use now
+kill -KILL "${pid[three]}"
+for name in four five; do join "$name" 30; expect_code 0; done
+chmod 600 "$work/beside/$mark/secret"
+wait "${pid[three]}" 2>/dev/null || true
+[[ -e $work/lost.1.1 ]] || fail "there was no generation of two"
 touch "$work/go"
 expect_job 0
 rm "$work/go" "$work"/up.*

@@ -20,17 +20,21 @@ node two 1 "$at" "directory:$work/shared" true
 ends one 0; ends two 0
 expect_not_in "$work/one.err" 'does not read the ledger'
 
-say "a folder of the same name that is another one on the other node: with a secret that lies elsewhere the job runs, and it is said once"
+say "a folder of the same name that is another one on the other node: the job runs as with one in memory, and that is said once"
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
     at=$(free_port)
     mkdir "$work/local"
     (umask 077; head -c 32 /dev/urandom | base64 >"$work/key")
-    node one 0 "$at" "directory:$work/local" --secret-file="$work/key" true
+    node one 0 "$at" "directory:$work/local" --secret-file="$work/key" sleep 309
     DDPRUN_TEST_MARK=$mark unshare --mount bash -c 'mount -t tmpfs none "$0" && exec "$@"' "$work/local" "$ddprun" \
         --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 --nproc-per-node=1 \
-        --ledger="directory:$work/local" --secret-file="$work/key" true >"$work/two.out" 2>"$work/two.err" </dev/null &
+        --ledger="directory:$work/local" --secret-file="$work/key" sleep 309 >"$work/two.out" 2>"$work/two.err" </dev/null &
     pid[two]=$!
-    ends one 0; ends two 0
+    wait_until 20 count_is "sleep 309" 2 || fail "the workers do not run"
+    kill -KILL "${pid[one]}" # which is not known to be the end of its node, so that the other waits for two leases
+    ends two 69
+    wait "${pid[one]}" 2>/dev/null || true
+    expect_in "$work/two.err" 'the rendezvous has been lost for'
     (($(grep -c 'does not read the ledger of node' "$work/one.err") == 1)) || fail "not said once"
     expect_in "$work/one.err" 'directory:.*/local/101: .*will end the job; --ledger=directory:PATH on a file system that all nodes share'
 fi
