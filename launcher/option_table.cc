@@ -49,9 +49,8 @@ constexpr OptionRow kTable[] = {
      "Ports to try for the rendezvous, in this order"},
     {"ledger", 0, "memory|directory:PATH|etcd:HOST:PORT,...", value, Group::meeting, false,
      "under srun with several nodes .ddprun in the working directory, else memory",
-     "Where generations are written down. On a file system that all nodes share, or in etcd "
-     "(version "
-     "3), the loss of the leader's node does not end the job"},
+     "Where generations are written down. On a file system that all nodes share, or in etcd 3, the "
+     "loss of the leader's node does not end the job"},
     {"secret-file", 0, "PATH", value, Group::meeting, false,
      "MUNGE, else a file in the ledger's folder",
      "A file that only the user can read, with the same 16 bytes or more on all nodes: who does "

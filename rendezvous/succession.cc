@@ -14,9 +14,7 @@ bool contains(const std::vector<Peer>& peers, const NodeId& node) {
 
 }  // namespace
 
-void Caller::learn(const std::vector<Peer>& order) {
-    order_ = order;
-}
+void Caller::learn(const std::vector<Peer>& order) { order_ = order; }
 
 void Caller::learn(const Assignment& assignment) { order_ = order_of(assignment, order_); }
 
