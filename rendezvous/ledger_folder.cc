@@ -264,8 +264,14 @@ Result<std::optional<std::string>> move_aside(const std::string& folder, const c
             return cannot_use(folder, errno);
         }
         const auto claim = read_claim(aside);
-        if (!claim || claim->mark == mark) return aside;
-        if (::rename(aside.c_str(), folder.c_str()) != 0) return cannot_use(folder, errno);
+        if (claim && claim->mark == mark) return aside;
+        // Another has set that one aside, and begun this: it goes back. One without a claim yet is
+        // nobody's where they have made it again meanwhile.
+        if (::rename(aside.c_str(), folder.c_str()) == 0) return std::nullopt;
+        const int code = errno;
+        if (claim || claim.error().code() != ErrorCode::not_found) return cannot_use(folder, code);
+        std::error_code ignored;
+        std::filesystem::remove_all(aside, ignored);
         return std::nullopt;
     }
 }
