@@ -47,7 +47,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     }
     opened.claim = claim_folder(opened.folder, owner.command_digest);
     if (!opened.claim) return false;
-    const FolderEntries entries = read_entries(opened.folder, EntryNumber{0});
+    const FolderEntries entries = read_entries(opened.folder, 0, EntryNumber{0});
     const std::string fault = entries.fault ? entries.fault->sentence() : "";
     switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
         case LedgerUse::ours:
@@ -127,8 +127,8 @@ void LedgerDirectory::read(EntryNumber from, ReadDone done) {
     using Entries = Result<std::vector<LedgerEntry>>;
     ask<Entries>(
         files_,
-        [path = path_, from]() -> Entries {
-            FolderEntries entries = read_entries(path, from);
+        [path = path_, mark = mark_, from]() -> Entries {
+            FolderEntries entries = read_entries(path, mark, from);
             if (entries.fault) return *entries.fault;
             return std::move(entries.whole);
         },

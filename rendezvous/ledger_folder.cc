@@ -154,8 +154,12 @@ std::uint64_t random_mark() {
 
 }  // namespace
 
-FolderEntries read_entries(const std::string& folder, EntryNumber from) {
+FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from) {
     FolderEntries entries;
+    if (const auto lost = lost_folder(folder, mark)) {
+        entries.fault = Error(ErrorCode::unavailable, *lost);
+        return entries;
+    }
     for (EntryNumber number{std::max<std::int64_t>(from.value, 0)};; ++number.value) {
         auto entry = read_entry(folder, number);
         if (!entry && entry.error().code() != ErrorCode::not_found) entries.fault = entry.error();

@@ -25,11 +25,11 @@ struct FolderEntries {
     std::optional<Error> fault;      // of the one that cannot
 };
 
-FolderEntries read_entries(const std::string& folder, EntryNumber from);
 Result<LedgerClaim> read_claim(const std::string& folder);
 
-// `mark`: that of the folder when it was opened. One that was moved away or deleted since is not
-// written to, for another job's may lie there now. 0: not looked at.
+// `mark`: that of the folder when it was opened. One that was moved away or deleted since is neither
+// read nor written, for another job's may lie there now. 0: not looked at.
+FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from);
 LedgerCreated create_entry(const std::string& folder, std::uint64_t mark, const LedgerEntry& entry);
 
 // Makes the folder, and those above it, where they are missing.

@@ -235,7 +235,8 @@ TEST(LedgerDirectory, ASuccessorFindsTheOneBeside) {
     EXPECT_EQ((*found)->folder(), folder / "job-second");
 }
 
-// A folder that was deleted or replaced under a running job is written to no more.
+// A folder that was deleted or replaced under a running job is read and written no more: what stands
+// there now may be another job's.
 TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
     Bench bench;
     const Folder folder;
@@ -248,6 +249,8 @@ TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
     const auto others = bench.open(folder / "job");
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::failed);
     EXPECT_TRUE(bench.read(**others, 0)->empty());
+    bench.create(**others, example_entry(0));
+    EXPECT_THAT(bench.read(**ledger, 0).error().sentence(), HasSubstr("no longer that of this"));
     std::filesystem::remove_all(folder / "job");
     std::filesystem::rename(folder / "elsewhere", folder / "job");
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won) << "back again";
