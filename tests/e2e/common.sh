@@ -129,6 +129,9 @@ free_port() {
     done
 }
 
+# Whether somebody listens on a port of this host.
+listens() { grep -qi "$(printf ':%04X 0[0-9A-F:]* 0A ' "$1")" /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
+
 _finish() {
     local result=$?
     set +e

@@ -61,6 +61,36 @@ node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 ends one 0; ends two 0
 expect_in "$work/one.err" 'jobs/101 is that of a job that has ended; it now lies at .*/jobs/101-finished-1'
 
+say "a requeued job goes on in its ledger: the next generation, not the first; a node from before the requeue is refused"
+at=$(free_port)
+step() { # name, node id, restart count
+    SLURM_JOB_ID=88 SLURM_STEP_ID=0 SLURM_CLUSTER_NAME=lab SLURM_STEP_NODELIST='127.0.0.[1-2]' SLURM_STEP_NUM_NODES=2 SLURM_NODEID=$2 \
+        SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_RESTART_COUNT=$3 start "$1" --ports="$at-$at" --lease=2 \
+        --nproc-per-node=1 --ledger="directory:$work/requeued" \
+        bash -c 'echo >"$0/requeue.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 308' "$work"
+}
+requeue_up() { [[ -e $work/requeue.$1.0 && -e $work/requeue.$1.1 ]]; }
+# Two hosts in one: the ports of the endpoint are the leader's, who therefore begins.
+both_steps() { # names of the nodes, restart counts
+    step "$1" 0 "$3"
+    wait_until 20 listens "$at" || fail "the leader does not listen"
+    step "$2" 1 "$4"
+}
+both_steps one two 0 0
+wait_until 20 requeue_up 0 || fail "the workers do not run"
+kill -KILL "${pid[one]}" "${pid[two]}" # the allocation ends
+wait "${pid[one]}" "${pid[two]}" 2>/dev/null || true
+expect_nothing_left # the keepers have let go of the ports
+both_steps one old 1 0
+ends old 69
+expect_in "$work/old.err" 'is of restart 0 of the job, this is restart 1'
+step two 1 1
+ends one 0; ends two 0
+requeue_up 1 || fail "there was no generation 1"
+expect_in "$work/one.err" 'requeued/lab.88.0 goes on after entry 0 \(generation 0, written by 127.0.0.1\)'
+expect_in "$work/one.err" 'generation 1: 2 nodes, 2 workers'
+[[ -s $work/requeued/lab.88.0/entry-000002.json ]] || fail "not two generations and an end"
+
 say "a record written by hand at the start: refused by name, with the mend"
 mkdir -p "$work/cut/101"
 echo '{"format": "ddprun' >"$work/cut/101/entry-000000.json"
