@@ -52,8 +52,9 @@ node two 1 "$at" "${options[@]}" "${worker[@]}"
 node three 2 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 is_beyond "$work/lost" 20 || fail "no snapshot"
 kill -KILL "${pid[one]}"
-node one_again 0 "$at" "${options[@]}" "${worker[@]}"
+# Only then the new one: it would lead itself, and rightly so, where it is quicker than a successor that has to wait for a CPU.
 wait_until 30 has "$work/two.err" 'this node leads now' || fail "nobody took over"
+node one_again 0 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 has_entries "$at" 2 || fail "no second generation"
 step=$(step_of "$work/lost")
 wait_until 30 is_beyond "$work/lost" "$step" || fail "the second generation does not train"
