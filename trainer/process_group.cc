@@ -7,6 +7,7 @@ namespace {
 
 constexpr char kFailures[] = "group/failures";
 constexpr char kFirstFailure[] = "group/first_failure";
+constexpr char kGivesUp[] = "group/gives_up/";     // + rank: a counter, said before the cut
 constexpr char kAt[] = "group/at/";                // + rank: where this rank was when it failed
 constexpr char kMonitored[] = "group/monitored/";  // + sequence / rank
 // What a failing rank waits at most, in all, for the others to say where they are.
@@ -82,6 +83,7 @@ Error ProcessGroup::fail(const Operation& operation, const Error& reason) {
                                         " failed: " + reason.sentence());
     // The word in the store comes before the cut, which wakes the others: they shall find it.
     const auto first = size() > 1 ? first_failure(mine) : std::nullopt;
+    if (size() > 1) (void)store_->add(kGivesUp + std::to_string(rank()), 1);
     abort();
     failed_ = mine;
     if (size() > 1) {
@@ -123,6 +125,10 @@ std::string ProcessGroup::others_at(const Operation& operation, bool refused) {
     std::vector<int> silent;
     std::string elsewhere;
     for (int other = 0; other < size(); ++other) {
+        if (has_died(other)) {
+            silent.push_back(other);
+            continue;
+        }
         auto at = store_->get(kAt + std::to_string(other), left_until(deadline));
         if (!at && at.error().code() != ErrorCode::timed_out) return "";
         if (!at) silent.push_back(other);
@@ -136,6 +142,14 @@ std::string ProcessGroup::others_at(const Operation& operation, bool refused) {
             elsewhere = "; " + disagreement(mine, theirs, other);
     }
     return (silent.empty() ? "" : "; missing: " + name_ranks(silent)) + elsewhere;
+}
+
+// Its connection was closed, and no word of its own had come before: it will say nothing more, and
+// a restart shall not wait for it.
+bool ProcessGroup::has_died(int other) {
+    if (other != lost_) return false;
+    const auto word = store_->add(kGivesUp + std::to_string(other), 0);
+    return word && *word == 0;
 }
 
 bool ProcessGroup::failed_elsewhere() {

@@ -142,6 +142,9 @@ class ProcessGroup {
     const GroupOptions& options() const { return options_; }
     bool failed() const { return failed_.has_value(); }
 
+    // A backend that knows says which rank's connection was the first to close.
+    void lose(int rank) { lost_ = rank; }
+
     // Whether another rank has said in the store that its group failed.
     bool failed_elsewhere();
 
@@ -151,6 +154,7 @@ class ProcessGroup {
     Error fail(const Operation& operation, const Error& reason);
     std::optional<Error> first_failure(const Error& mine);
     std::string others_at(const Operation& operation, bool refused);
+    bool has_died(int other);
 
     const Context context_;
     const GroupOptions options_;
@@ -159,6 +163,7 @@ class ProcessGroup {
     std::uint64_t pairwise_ = 0;  // of those between two
     std::uint64_t splits_ = 0;
     std::optional<Error> failed_;
+    int lost_ = -1;  // lose()
     WorkQueue queue_;
 };
 

@@ -78,6 +78,7 @@ class GlooGroup final : public ProcessGroup {
         const int lost = mesh_->first_lost(store());
         if (lost < 0) return Error(error.code(), seen);
         if (lost == rank()) return Error(ErrorCode::closed, "this rank's group was aborted");
+        lose(lost);
         return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
                                             " was closed: that rank has died or given up");
     }

@@ -317,6 +317,60 @@ TEST(ProcessGroup, NamesWhoIsAbsentFromAMonitoredBarrier) {
     EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
 }
 
+// A store that notes for which keys somebody waits.
+class Eavesdropper : public Store {
+  public:
+    Eavesdropper(std::unique_ptr<Store> store, std::vector<std::string>& waited)
+        : store_(std::move(store)), waited_(waited) {}
+    Result<void> set(const std::string& key, const std::string& value) override {
+        return store_->set(key, value);
+    }
+    Result<std::string> get(const std::string& key, milliseconds timeout) override {
+        waited_.push_back(key);
+        return store_->get(key, timeout);
+    }
+    Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
+        return store_->add(key, delta);
+    }
+    Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
+        auto store = store_->another(folder);
+        if (!store) return store.error();
+        return std::unique_ptr<Store>(new Eavesdropper(std::move(*store), waited_));
+    }
+
+  private:
+    const std::unique_ptr<Store> store_;
+    std::vector<std::string>& waited_;
+};
+
+// Who is dead is named as missing, and not waited for: that would delay every restart.
+TEST(ProcessGroup, DoesNotWaitForTheWordOfADeadRank) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            std::vector<std::string> waited;  // by one thread at a time
+            Eavesdropper store(connect_store(context, seconds(10)).value(), waited);
+            auto group = make_process_group(context, store, {Backend::gloo, seconds(60), {}});
+            std::vector<float> values(1000);
+            if (!group || !(*group)->all_reduce(buffer_of(std::span(values)))) return 1;
+            if (context.rank.value == 2) {
+                for (const char* word : {"through0", "through1"})
+                    if (!store.get(word, seconds(20))) return 2;
+                raise(SIGKILL);
+            }
+            const std::string mine = std::to_string(context.rank.value);
+            if (!store.set("through" + mine, "1") || !store.add("said", 1)) return 3;
+            const auto done = (*group)->all_reduce(buffer_of(std::span(values)));
+            const auto was_asked = [&](const std::string& key) {
+                return std::count(waited.begin(), waited.end(), "group/at/" + key) > 0;
+            };
+            if (was_asked("2") || !was_asked("0") || !was_asked("1")) return 4;
+            return test::expects_error(done, "missing: rank 2");
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, 0, -SIGKILL}));
+}
+
 // Rank 2 waits for rank 1, which computes for ever; rank 0 dies, or gives up. Rank 2 learns it at
 // once, although nothing came from rank 1 and its own time-out is far.
 TEST(ProcessGroup, NoticesAnAbortBehindAHungRank) {
