@@ -213,7 +213,11 @@ void GlooMesh::leave(Store& store) const {
 }
 
 Result<void> GlooMesh::watch(const Store& store) {
-    store_ = &store;
+    // Now, not when it is needed: who is lost may have taken the store along, and then a new
+    // connection would be tried for half a minute, the process's own end meanwhile waiting.
+    auto made = store.another("");
+    if (!made) return made.error();
+    goodbyes_ = std::move(*made);
     wake_ = eventfd(0, EFD_CLOEXEC);
     if (wake_ < 0) return Error(ErrorCode::unavailable, "no eventfd for the group's watcher");
     watcher_ = std::thread([this] { serve(); });
@@ -241,11 +245,6 @@ void GlooMesh::serve() {
 
 // A store that cannot be reached proves nothing: then only those notice who wait for that rank.
 bool GlooMesh::said_goodbye(int rank) {
-    if (!goodbyes_) {
-        auto made = store_->another("");
-        if (!made) return true;
-        goodbyes_ = std::move(*made);
-    }
     auto count = goodbyes_->add(kGoodbye + std::to_string(rank), 0);
     return !count || *count > 0;
 }
@@ -253,7 +252,6 @@ bool GlooMesh::said_goodbye(int rank) {
 // Before the cut: each rank that cuts its group looks lost to the others, and only the first tells
 // who really was.
 void GlooMesh::say_lost(int rank) {
-    if (!goodbyes_) return;
     auto count = goodbyes_->add(kLosses, 1);
     if (!count || *count != 1) return;
     (void)goodbyes_->set(kFirstLost, std::to_string(rank));

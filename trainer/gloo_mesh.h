@@ -71,8 +71,7 @@ class GlooMesh {
     std::unique_ptr<GlooCalls> calls_;
     std::vector<Link> links_;          // with duplicates as descriptors; fixed after connect()
     int wake_ = -1;                    // eventfd: the watcher shall end
-    const Store* store_ = nullptr;     // to make goodbyes_ from
-    std::unique_ptr<Store> goodbyes_;  // the watcher's own connection, made when first needed
+    std::unique_ptr<Store> goodbyes_;  // the watcher's own connection
     std::atomic<bool> cut_{false};
     std::thread watcher_;
     std::map<std::string, int> names_;  // far end → rank; outlives a cut

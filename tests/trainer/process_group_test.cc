@@ -8,6 +8,7 @@
 #include <cmath>
 #include <thread>
 
+#include "rendezvous/store/store_thread.h"
 #include "tests/trainer/group_rank.h"
 #include "trainer/snapshot_manifest.h"
 
@@ -369,6 +370,35 @@ TEST(ProcessGroup, DoesNotWaitForTheWordOfADeadRank) {
         },
         seconds(30));
     EXPECT_EQ(ends, Ends({0, 0, -SIGKILL}));
+}
+
+// The leader's node is lost, and the store with rank 0: the others fail, and are gone long before
+// they would give up looking for a store.
+TEST(ProcessGroup, EndsAtOnceWhenTheStoreDiesWithRankZero) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& given) {
+            auto meeting = connect_store(given, seconds(10)).value();
+            Context mine = given;
+            if (given.rank.value == 0) {
+                const test::Listener listener = test::listen_on_loopback();
+                static auto server = store::StoreThread::start(listener.fd, {});
+                if (!meeting->set("port", std::to_string(listener.port))) return 1;
+            }
+            mine.master_port =
+                static_cast<std::uint16_t>(std::stoi(meeting->get("port", seconds(20)).value()));
+            Rank me(mine, seconds(60));
+            std::vector<float> values(1000);
+            if (!me.group->all_reduce(buffer_of(std::span(values)))) return 2;
+            const std::string name = "rank" + std::to_string(given.rank.value);
+            if (!meeting->set(name, "through") || !meeting->add("through", 1)) return 3;
+            for (int r = 1; r < 3 && given.rank.value == 0; ++r)
+                if (!meeting->get("rank" + std::to_string(r), seconds(20))) return 4;
+            if (given.rank.value == 0) raise(SIGKILL);
+            return me.group->all_reduce(buffer_of(std::span(values))) ? 5 : 0;
+        },
+        seconds(20));
+    EXPECT_EQ(ends, Ends({-SIGKILL, 0, 0}));
 }
 
 // Rank 2 waits for rank 1, which computes for ever; rank 0 dies, or gives up. Rank 2 learns it at

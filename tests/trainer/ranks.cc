@@ -16,12 +16,6 @@
 #include "rendezvous/store/store_thread.h"
 
 namespace ddprun::trainer::test {
-namespace {
-
-struct Listener {
-    int fd;
-    std::uint16_t port;
-};
 
 Listener listen_on_loopback() {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -35,6 +29,8 @@ Listener listen_on_loopback() {
     }
     return {fd, ntohs(address.sin_port)};
 }
+
+namespace {
 
 // Forks before the store's thread starts, so that the children have no other threads; they queue at
 // the socket till then.

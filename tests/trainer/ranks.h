@@ -16,6 +16,13 @@
 
 namespace ddprun::trainer::test {
 
+// A socket that listens on loopback, for a store.
+struct Listener {
+    int fd;
+    std::uint16_t port;
+};
+Listener listen_on_loopback();
+
 // How a rank ended: its exit code, or minus the signal.
 using Ends = std::vector<int>;
 
