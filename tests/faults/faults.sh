@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Real faults on real processes: jobs of several hosts (namespaces) meet what the simulator's jobs meet, and train to the
+# bits of an undisturbed run.
+#
+#   faults.sh               the cells of the normal run; with DDPRUN_LONG=1 all
+#   faults.sh NAME...       these cells; a pattern (leader-*) names several
+#   faults.sh --list        all cells, each with its acts
+#   faults.sh --times N ... each N times, for the medians that it prints at the end
+#
+# cells.txt lists the cells, acts.sh knows the words in it, rendezvous/FAULTS.md says what a user sees of each.
+if [[ -z ${FAULTS_INSIDE:-} ]] && unshare --net --mount --time true 2>/dev/null; then
+    FAULTS_INSIDE=1 exec unshare --net --mount bash "$0" "$@"
+fi
+here=$(dirname "${BASH_SOURCE[0]}")
+source "$here/../e2e/common.sh"
+source "$here/hosts.sh"
+source "$here/job.sh"
+source "$here/acts.sh"
+
+cells() { grep -vE '^(#|$)' "$here/cells.txt"; }
+chosen() { # patterns…; none: by the kind of run
+    local name run rest pattern found
+    while IFS='| ' read -r name run rest; do
+        [[ $# -gt 0 || $run == now || -n ${DDPRUN_LONG:-} ]] || continue
+        found=$(($# == 0))
+        # shellcheck disable=SC2053
+        for pattern in "$@"; do [[ $name != $pattern ]] || found=1; done
+        ((!found)) || echo "$name"
+    done < <(cells)
+}
+
+# What a story has where its line says nothing else.
+set_defaults() {
+    nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused=""
+    pace=40 last_pace=1 # milliseconds a step, while faults are to come and after the last
+    last=0 struck=0 stalled=no took=()
+}
+
+# Tells one story: name. Sets took: seconds of each wait that is measured.
+tell() {
+    local name run job acts word
+    IFS='|' read -r name run job acts < <(cells | grep -E "^$1 +\|")
+    set_defaults
+    for word in $job; do declare -g "${word%%=*}=${word#*=}"; done
+    last=$(grep -o 'generation [0-9]*' <<<"$acts" | tail -n 1 | tr -dc 0-9 || true)
+    last=${last:-0}
+    say "$1"
+    need_calm "$nodes"
+    start_job
+    IFS=, read -ra acts <<<"$acts"
+    for word in "${acts[@]}"; do
+        # shellcheck disable=SC2086
+        act_${word# }
+    done
+    end_job
+    clear_story
+}
+# Lines of a name and its seconds → a line a name, each column's median.
+medians() {
+    awk '{ n[$1]++; if (NF > columns[$1]) columns[$1] = NF; for (i = 2; i <= NF; i++) v[$1, i, n[$1]] = $i; if (n[$1] == 1) order[++names] = $1 }
+        END { for (j = 1; j <= names; j++) { name = order[j]; line = name ":"
+            for (i = 2; i <= columns[name]; i++) {
+                for (k = 1; k <= n[name]; k++) { x = v[name, i, k]; for (m = k - 1; m >= 1 && s[m] > x; m--) s[m + 1] = s[m]; s[m + 1] = x }
+                line = line " " s[int((n[name] + 1) / 2)] }
+            print line } }' "$1"
+}
+clean_up() { clear_story >/dev/null 2>&1; }
+
+if [[ ${1:-} == --list ]]; then cells; exit; fi
+times=1
+if [[ ${1:-} == --times ]]; then times=$2; shift 2; fi
+set_defaults
+need_built ddprun
+[[ -x $train ]] || skip "train is not built"
+need_hosts
+mapfile -t stories < <(chosen "$@")
+((${#stories[@]})) || { echo "no cell has this name: $*; see $0 --list" >&2; exit 2; }
+for name in "${stories[@]}"; do
+    for ((turn = 0; turn < times; turn++)); do
+        tell "$name"
+        echo "$name ${took[*]+${took[*]}}" >>"$work/times"
+    done
+done
+echo "name: seconds from the fault to each wait's end, the median of $times"
+medians "$work/times"
