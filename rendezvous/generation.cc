@@ -1,6 +1,8 @@
 // When a generation ends, and who may propose what follows it: the part of the rendezvous machine
 // that holds the rules of lease and evidence.
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "rendezvous/machine_state.h"
 
@@ -28,7 +30,7 @@ void Machine::State::on_read(Time now, const LedgerRead& read) {
     read_at = now;
     if (phase == Phase::reading) {
         phase = Phase::gathering;
-        gathering_since = now;
+        gather_anew(now);
     }
     if (!read.entries.empty() && (!top || read.entries.back().number > top->number))
         adopt(now, read.entries.back());
@@ -155,11 +157,16 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     note(level, cause + "; generation " + text(held->assignment.generation) + " ends");
     phase = Phase::gathering;
     next_scan = kLongAgo;
-    gathering_since = now;
     since_min = kNever;
+    gather_anew(now);
     regrouping.reset();
     next_word = now + kFirstWord;
     ack_all(now);
+}
+
+void Machine::State::gather_anew(Time now) {
+    gathering_since = now;
+    all_back_at = enough_at = 0;
 }
 
 // Every node whose workers have all exited says so; when all have, the job has succeeded (or a
@@ -180,21 +187,28 @@ void Machine::State::all_complete(Time now) {
                    Note::Level::debug);
 }
 
+// Rule 7 (a).
+bool Machine::State::all_back() {
+    if (news < all_back_at) return false;
+    std::int64_t absent = 0;
+    for (const Member& member : top->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if (!roster.gone(member.node) && !(node && is_back(*node))) ++absent;
+    }
+    all_back_at = news + absent;
+    return absent == 0;
+}
+
 // Rule 7: who may create the entry that follows the newest generation. `by_lease` says that only
 // case (b) gives the right.
-bool Machine::State::may_follow(Time now, bool& by_lease) const {
+bool Machine::State::may_follow(Time now, bool& by_lease) {
     by_lease = false;
     if (!top) return true;
     if (top->requeue < config.requeue)
         return true;  // Slurm ended that allocation before it started this one
     const Generation g = newest();
     if (over < g) return false;
-    bool all_back = true;
-    for (const Member& member : top->assignment.members) {
-        const NodeState* node = roster.find(member.node);
-        all_back &= roster.gone(member.node) || (node && node->beat.floor >= g && node->idle());
-    }
-    if (all_back) return true;
+    if (all_back()) return true;
     const bool mine = held && held->assignment.generation == g;
     if (mine && (!held->over || now <= held->lease.safe_after())) return false;
     if (mine && held->lease.granted()) return by_lease = true;
@@ -224,6 +238,12 @@ bool Machine::State::candidate(Time now, const NodeState& node) const {
     return node.beat.floor >= newest() && ready(now, node);
 }
 
+int Machine::State::count_candidates(Time now) const {
+    const auto& nodes = roster.nodes();
+    return static_cast<int>(std::count_if(
+        nodes.begin(), nodes.end(), [&](const auto& each) { return candidate(now, each.second); }));
+}
+
 std::vector<Candidate> Machine::State::candidates(Time now) const {
     std::vector<Candidate> here;
     for (const auto& [id, node] : roster.nodes())
@@ -233,10 +253,9 @@ std::vector<Candidate> Machine::State::candidates(Time now) const {
 
 std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& here) const {
     std::vector<std::string> names;
-    const auto absent = [&](const std::string& name) {
-        return std::none_of(here.begin(), here.end(),
-                            [&](const Candidate& c) { return c.node.name == name; });
-    };
+    std::set<std::string_view> known;
+    for (const Candidate& candidate : here) known.insert(candidate.node.name);
+    const auto absent = [&](const std::string& name) { return !known.contains(name); };
     if (!config.limits.order.empty()) {
         for (const std::string& name : config.limits.order)
             if (absent(name)) names.push_back(name);
@@ -250,14 +269,12 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
 // Rule 8: absent members of the last generation are waited for, unless they are gone; after the
 // lease alone has given the right, only those that are connected. So is who waits to be taken in:
 // its vow is on its way, and without it the world would close without the node it was stopped for.
-Time Machine::State::members_awaited_until(Time now, const std::vector<Candidate>& here,
-                                           bool by_lease) const {
+Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
     if (!top || top->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top->assignment.members) {
-        const bool back = std::any_of(here.begin(), here.end(),
-                                      [&](const Candidate& c) { return c.node == member.node; });
         const NodeState* node = roster.find(member.node);
-        if (back || roster.gone(member.node) || (by_lease && (!node || !node->connected())))
+        if ((node && candidate(now, *node)) || roster.gone(member.node) ||
+            (by_lease && (!node || !node->connected())))
             continue;
         return gathering_since + share(lease(), kMembersAwaited);
     }

@@ -142,8 +142,8 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     if (!stop) ending.reset();
     phase = Phase::gathering;
     next_scan = kLongAgo;
-    gathering_since = now;
     since_min = kNever;
+    gather_anew(now);
     history.restarts = top->assignment.restarts;
     history.progressed |= top->progressed;
     history.in_a_row = top->in_a_row;
@@ -197,8 +197,8 @@ void Machine::State::declare_over(Time now, const std::string& cause) {
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
     history.progressed |= progressed;
     next_scan = kLongAgo;
-    gathering_since = now;
     since_min = kNever;
+    gather_anew(now);
     next_word = now + kFirstWord;
     ack_all(now);
 }

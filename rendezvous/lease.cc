@@ -6,14 +6,19 @@ namespace ddprun::rendezvous {
 
 Lease::Lease(const std::vector<Member>& members, Duration lease, bool unlimited, bool taken_over)
     : lease_(lease), unlimited_(unlimited), push_first_(taken_over) {
-    for (const Member& member : members) confirmed_.emplace(member.node, kLongAgo);
+    for (const Member& member : members) {
+        confirmed_.emplace(member.node, kLongAgo);
+        by_time_.emplace(kLongAgo, member.node);
+    }
     if (unlimited_) held_until_ = kNever;
 }
 
 bool Lease::confirm(const NodeId& node, Time sent, Time now) {
     const auto it = confirmed_.find(node);
     if (unlimited_ || it == confirmed_.end() || sent <= it->second) return false;
-    it->second = sent;
+    auto by_time = by_time_.extract({it->second, node});
+    by_time.value().first = it->second = sent;
+    by_time_.insert(std::move(by_time));
     const Time oldest = slowest().second;
     if (oldest == kLongAgo) return false;
     const Time before = held_until_;
@@ -28,10 +33,9 @@ Time Lease::safe_after() const {
 }
 
 std::pair<NodeId, Time> Lease::slowest() const {
-    const auto it =
-        std::min_element(confirmed_.begin(), confirmed_.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    return it == confirmed_.end() ? std::pair<NodeId, Time>{} : std::pair<NodeId, Time>{*it};
+    if (by_time_.empty()) return {};
+    const auto& [at, node] = *by_time_.begin();
+    return {node, at};
 }
 
 }  // namespace ddprun::rendezvous

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "rendezvous/model.h"
@@ -45,6 +46,8 @@ class Lease {
 
   private:
     std::map<NodeId, Time> confirmed_;
+    // The same by time: the least of ten thousand is asked for at each Beat.
+    std::set<std::pair<Time, NodeId>> by_time_;
     Duration lease_{};
     bool unlimited_ = false, push_first_ = false;
     Time held_until_ = kLongAgo;

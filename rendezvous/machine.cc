@@ -135,6 +135,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     NodeState* node = roster.of(session);
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
+    ++news;
     node->offer = join.offer;
     judge_ledger(*node, join.ledger_mark);
     if (!std::exchange(node->arrived, true)) {
@@ -161,6 +162,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     NodeState* node = roster.of(session);
     if (!node || !node->joined) return;
+    const bool was_back = is_back(*node), was_candidate = candidate(now, *node);
     const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
     node->beat = beat;
     node->beat.floor = floor;
@@ -170,6 +172,7 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
         confirmed = it->second;
         node->confirmed = std::max(node->confirmed.value_or(kLongAgo), it->second);
     }
+    if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
     if (phase == Phase::closed) return;
     if (top && beat.seen > top->number && ledger_asked == kNever && phase == Phase::gathering)
         ask_ledger(now, ReadLedger{EntryNumber{top->number.value + 1}});  // ours is out of date
@@ -251,6 +254,7 @@ void Machine::State::stop_all(int signal, const std::string& reason) {
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why) {
     if (!roster.set_gone(id)) return;
+    all_back_at = 0;  // one event may prove several
     if (holding() && held->lease.has(id))
         end_generation(now, "node " + id.name + " " + why, Note::Level::warn);
     else if (phase != Phase::closed)

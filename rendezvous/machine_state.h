@@ -76,9 +76,14 @@ struct Machine::State {
     std::int64_t snapshot = -1;       // newest that one of its workers has reported
     Time gathering_since;
     Time since_min = kNever;
-    Time ledger_asked = kNever;   // since when an answer of the ledger is awaited
-    Time read_at = kLongAgo;      // when it was read last
-    Time retry_at = kLongAgo;     // after a create that failed
+    // Beats by which a node came back or became fit for a place: before so many more of them as are
+    // missing nobody needs to be counted, which with ten thousand nodes would cost as much each
+    // time.
+    std::int64_t news = 0;
+    std::int64_t all_back_at = 0, enough_at = 0;  // of `news`
+    Time ledger_asked = kNever;                   // since when an answer of the ledger is awaited
+    Time read_at = kLongAgo;                      // when it was read last
+    Time retry_at = kLongAgo;                     // after a create that failed
     Time failing_since = kNever;  // since when no create has been answered but by "failed"
     std::string failing;          // the sentence that was said last
     Time next_inquiry = kNever;
@@ -155,13 +160,17 @@ struct Machine::State {
     void expire(Time now);
     void end_generation(Time now, const std::string& cause, Note::Level level);
     void all_complete(Time now);
-    bool may_follow(Time now, bool& by_lease) const;
+    bool may_follow(Time now, bool& by_lease);
+    bool is_back(const NodeState& node) const { return node.beat.floor >= newest() && node.idle(); }
+    bool all_back();
+    void gather_anew(Time now);
     Time may_follow_at() const;
     bool ready(Time now, const NodeState& node) const;
     bool candidate(Time now, const NodeState& node) const;
+    int count_candidates(Time now) const;
     std::vector<Candidate> candidates(Time now) const;
     std::vector<std::string> missing(const std::vector<Candidate>& here) const;
-    Time members_awaited_until(Time now, const std::vector<Candidate>& here, bool by_lease) const;
+    Time members_awaited_until(Time now, bool by_lease) const;
     void lead(Time now);
     void follow(Time now);
 

@@ -31,19 +31,24 @@ void Machine::State::decide_failure() {
 }
 
 void Machine::State::gather(Time now, bool by_lease) {
-    const std::vector<Candidate> here = candidates(now);
-    const int count = static_cast<int>(here.size());
+    if (next_word == kNever) next_word = gathering_since + kFirstWord;
+    const Time again = std::min(next_word, gathering_since + config.limits.times.join_timeout);
+    if (news < enough_at && now < again) return wake_at(again);
+    const int count = count_candidates(now);
+    enough_at = news + config.limits.min_nodes - count;
     if (count < config.limits.min_nodes)
         since_min = kNever;
     else if (since_min == kNever)
         since_min = now;
+    if (news < enough_at && now < again) return wake_at(again);
+    const std::vector<Candidate> here = candidates(now);
     const QuorumVerdict verdict =
         decide_quorum({.here = count,
                        .missing = missing(here),
                        .first = !top,
                        .since_gathering = gathering_since,
                        .since_min = since_min,
-                       .wait_for_members = members_awaited_until(now, here, by_lease)},
+                       .wait_for_members = members_awaited_until(now, by_lease)},
                       config.limits, now);
     switch (verdict.what) {
         case QuorumVerdict::What::closes:
@@ -58,7 +63,6 @@ void Machine::State::gather(Time now, bool by_lease) {
 }
 
 void Machine::State::say_waiting(Time now, const std::string& sentence) {
-    if (next_word == kNever) next_word = gathering_since + kFirstWord;
     if (now >= next_word) {
         note(Note::Level::info, sentence);
         next_word = now + kNextWord;
