@@ -182,6 +182,23 @@ TEST(Sim, AFailedWorkerOnTheThirdNodeRestartsAllOnce) {
         });
 }
 
+// Besides beats and the handshake: four at most in a generation, whatever the size of the job.
+TEST(Sim, ANodeSendsAFewMessagesAGenerationHoweverManyNodesThereAre) {
+    for (const int nodes : {4, 64}) {
+        WorldConfig config = calm(nodes, 1);
+        config.limits.max_restarts = 5;
+        config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 2),
+                         fault(Fault::Kind::worker_fails, 3500ms, 3)};
+        World world(config);
+        world.run();
+        const auto made = static_cast<int>(generations(world).size());
+        ASSERT_GE(made, 2);
+        ASSERT_EQ(world.said().size(), static_cast<std::size_t>(nodes));
+        for (const auto& [name, count] : world.said()) EXPECT_LE(count, 4 * made) << name;
+        expect_all_exit(world, Verdict::succeeded, 0);
+    }
+}
+
 TEST(Sim, AUsedUpBudgetGivesTheWorkersCodeEverywhere) {
     for_seeds(
         [](auto seed) {

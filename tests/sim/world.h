@@ -78,6 +78,8 @@ class World {
     std::string tail(std::size_t lines) const;
     Time started(Generation generation) const;  // when its last worker did; kNever: not all have
     std::size_t steps() const { return steps_; }
+    // By a node's name, how many messages it has sent to leaders, beats and openings left out.
+    const std::map<std::string, int>& said() const { return said_; }
 
     // ---- for the parts of the world
     const WorldConfig& config() const { return config_; }
@@ -174,6 +176,7 @@ class World {
     std::int64_t pids_ = 1000;
     Time bound_{};
     std::size_t steps_ = 0;
+    std::map<std::string, int> said_;
     std::vector<std::string> violations_;
     std::string trace_;
     std::uint64_t trace_hash_ = 14695981039346656037ULL;

@@ -109,6 +109,9 @@ void World::call(Process& process, int attempt, Process& leader) {
 
 void World::say(int connection, rendezvous::ToLeader message) {
     note_beat(connection, message);
+    if (!std::holds_alternative<rendezvous::Beat>(message) &&
+        !rendezvous::caller_of(message))  // nor what opens a connection
+        ++said_[ends_[connection].first->id.name];
     network_.send(connection, kNode, [this, connection, message = std::move(message)] {
         Process& leader = *leader_of(connection);
         deliver(leader, false, [this, &leader, connection, message] {
