@@ -61,15 +61,16 @@ act_remove() { rm -rf "${ledger:?}"/*; }
 # ---- time, and what is to be seen
 
 act_hold() { sleep "$(awk "BEGIN { print $1 * $lease }")"; } # the length of a fault, in leases
-act_load() { # for so many leases: busy loops on all processors, the job at nice 19 beside them
-    local end=$((SECONDS + ${SLOW_SECONDS:-30})) id loops=()
+act_load() { # busy loops on all processors, the job at nice 19 beside them; SLOW_SECONDS says how long (30)
+    local id loops=()
     for id in $(marked); do renice -n 19 -p "$id" >/dev/null 2>&1 || true; done
     for ((id = 0; id < $(nproc); id++)); do
-        timeout $((end - SECONDS + 5)) sh -c 'while :; do :; done' &
+        timeout $((slow_seconds + 5)) sh -c 'while :; do :; done' &
         loops+=($!)
     done
-    wait_until $((end - SECONDS)) false || true
+    sleep "$slow_seconds"
     kill "${loops[@]}" 2>/dev/null || true
+    ! ended "${pid[n1]}" || fail "the job ended before the load"
 }
 # Waits until the generation's workers have all begun, and notes how long after the last fault.
 act_generation() { # number

@@ -31,7 +31,8 @@ chosen() { # patterns…; none: by the kind of run
 
 # What a story has where its line says nothing else.
 set_defaults() {
-    nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused=""
+    nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused="" slow=""
+    slow_seconds=${SLOW_SECONDS:-30}
     pace=40 last_pace=1 # milliseconds a step, while faults are to come and after the last
     last=0 struck=0 stalled=no took=()
 }
@@ -42,6 +43,7 @@ tell() {
     IFS='|' read -r name run job acts < <(cells | grep -E "^$1 +\|")
     set_defaults
     for word in $job; do declare -g "${word%%=*}=${word#*=}"; done
+    [[ -z $slow ]] || pace=$((slow_seconds * 10)) # 150 steps are half as long again
     last=$(grep -o 'generation [0-9]*' <<<"$acts" | tail -n 1 | tr -dc 0-9 || true)
     last=${last:-0}
     say "$1"

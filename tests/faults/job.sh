@@ -89,7 +89,7 @@ end_job() {
     local name
     for name in "${!pid[@]}"; do
         [[ -z ${lost[$name]:-} ]] || continue
-        join "$name" 60
+        join "$name" $((60 + slow_seconds))
         ((code == expected)) || fail "$name ends with $code, not $expected"
     done
     wait_until 10 nothing_is_left || fail "left: $(left)"

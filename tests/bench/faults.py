@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""What the loss of a part costs ddprun, and what it costs its leader to lead many, each beside its goal.
+
+Losses: nodes of one worker each with the default lease of 10 s and a ledger in a folder, so that the times are those that a user
+meets; ../faults tells the same stories with short leases. "Without a word" stops agent, keeper and workers of a node with SIGSTOP:
+to the others that is a host whose power is gone. Many nodes are link_nodes (build the target): the product's own machine,
+connection and identity for each, in one process that shares the processors with the leader. Where others load the machine, so
+they do here: trust minima and medians, and the processor times of the last rows."""
+import os
+import queue
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+from report import options as common_options
+from report import show
+from subjects import DDPRUN, HERE, note, notes
+from workplace import compiled, descendants, folder, free_port, isolate, kill, listening, memory_kib, start, stop, times, wait_until
+
+LEASE = 10
+LINK_NODES = os.environ.get("LINK_NODES", str(HERE.parent.parent / "build" / "tests" / "link_nodes"))
+found = {}  # measure: [goal, unit, samples]
+
+
+def sample(measure, goal, unit, value):
+    found.setdefault(measure, [goal, unit, []])[2].append(value)
+
+
+# ---- the loss of a part
+
+
+class Job:
+    """So many nodes, of which one less may go on; node 0 leads."""
+
+    def __init__(self, nodes):
+        self.where, port = folder(), free_port()
+        worker = [compiled("stoppable.c"), self.where]
+        self.nodes = nodes
+        self.agents = []
+        for rank in range(nodes):
+            self.agents.append(start([DDPRUN, f"--nnodes={nodes - 1}:{nodes}", f"--node-rank={rank}", f"--rdzv-id=faults{port}",
+                                      f"--rdzv-endpoint=127.0.0.1:{port}", f"--ledger=directory:{self.where}/ledger",
+                                      "--nproc-per-node=1", f"--lease={LEASE}", *worker]))
+            wait_until(lambda: listening(port), 30)  # node 0 first, so that nobody calls in vain
+
+    def runs(self):
+        return len(times(self.where, "begun.0.*")) == self.nodes
+
+    def parts(self, rank):
+        agent = self.agents[rank].pid
+        return [agent, *descendants(agent)]
+
+    def strike(self, rank, number, pids):
+        self.at = time.monotonic_ns()
+        for pid in pids:
+            os.kill(pid, number)
+
+    def again(self):
+        return len(times(self.where, "begun.1.*")) == self.nodes - 1
+
+    def seconds(self, pattern):
+        return [(t - self.at) / 1e9 for t in times(self.where, pattern)]
+
+    def end(self):
+        for pid in (p for rank in range(self.nodes) for p in self.parts(rank)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        stop(*self.agents)
+
+
+def losses():
+    """(measure, goal in s, nodes, who, signal, all its parts?)"""
+    yield "agent killed: next generation", 1, 4, 2, signal.SIGKILL, False
+    yield "leader's agent killed: next generation", 1, 4, 0, signal.SIGKILL, False
+    yield "agent, keeper and worker killed at once: next generation", 0.2 * LEASE, 4, 2, signal.SIGKILL, True
+    yield "a host gone without a word: next generation", 1.1 * LEASE, 4, 2, signal.SIGSTOP, True
+    yield "the leader's host gone: next generation", 1.75 * LEASE, 4, 0, signal.SIGSTOP, True
+    yield "the leader's host gone, of two: next generation", 1.75 * LEASE, 2, 0, signal.SIGSTOP, True
+
+
+def lose_all_once():
+    """Every loss in a job of its own, all at the same time: most of it is waiting."""
+    trials = [(Job(loss[2]), loss) for loss in losses()]
+    try:
+        if not wait_until(lambda: all(job.runs() for job, _ in trials), 60, 0.05):
+            raise TimeoutError("not all jobs run")
+        time.sleep(1 + os.urandom(1)[0] / 256)  # echoes for the lease, and no step kept with a beat
+        for job, (_, _, _, who, number, whole) in trials:
+            job.strike(who, number, job.parts(who) if whole else job.parts(who)[:1])
+            if number == signal.SIGKILL:
+                wait_until(job.again, 30)
+        wait_until(lambda: all(job.again() for job, _ in trials), 3 * LEASE, 0.05)
+        for job, (measure, goal, nodes, who, _, _) in trials:
+            begun, told = job.seconds("begun.1.*"), job.seconds("told.0.*")
+            sample(measure, goal, "s", max(begun) if len(begun) == nodes - 1 else float("inf"))
+            if measure.startswith("agent killed"):
+                sample("agent killed: every other worker told", 0.02, "s", max(told))
+    finally:
+        for job, _ in trials:
+            job.end()
+
+
+# ---- many nodes
+
+
+def cpu_seconds(pid):
+    tasks = (HERE / f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+class Crowd:
+    """A leader that is a real ddprun, and so many others of link_nodes; `absent` more never come."""
+
+    def __init__(self, nodes, failures=0, absent=0, silent=False):
+        where, port = folder(), free_port()
+        secret = where / "secret"
+        with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write("a secret of the benchmark's nodes")
+        self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", "--ledger=memory",
+                             f"--rdzv-endpoint=127.0.0.1:{port}", f"--secret-file={secret}", "--max-restarts=100", "--crash-loop=0",
+                             "--nproc-per-node=1", f"--lease={LEASE}", "sleep", 1000])
+        wait_until(lambda: listening(port), 30)
+        words = [LINK_NODES, port, nodes, secret, "crowd", failures] + (["SILENT"] if silent else [])
+        self.others = start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.lines = queue.Queue()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.others.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+    def hear(self, word):
+        line = self.lines.get(timeout=60).split()
+        if not line or line[0] != word:
+            raise RuntimeError(f"link_nodes says {line}, not {word}")
+        return float(line[1])
+
+    def peak(self):
+        text = (HERE / f"/proc/{self.leader.pid}/status").read_text()
+        return int(text.partition("VmHWM:")[2].split()[0]) / 1024
+
+    def cpu_while_beating(self, seconds):
+        before = cpu_seconds(self.leader.pid)
+        time.sleep(seconds)
+        return (cpu_seconds(self.leader.pid) - before) / seconds
+
+    def end(self):
+        stop(self.leader, self.others)
+
+
+def meet(nodes, goal, goal_told):
+    """Each member is told of all members, so the bytes grow with the square; here one process reads them for all nodes."""
+    crowd = Crowd(nodes, failures=3)
+    try:
+        sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
+        sample(f"{nodes} nodes: all run the first generation", goal, "s", crowd.hear("met"))
+        for _ in range(3):
+            sample(f"{nodes} nodes: a failure to all told", goal_told, "s", crowd.hear("told"))
+            sample(f"{nodes} nodes: a failure to all run again", None, "s", crowd.hear("again"))
+        sample(f"{nodes} nodes: peak memory of the leader", None, "MiB", crowd.peak())
+        used = crowd.cpu_while_beating(5)
+        beats = nodes / (0.05 * LEASE)
+        sample(f"{nodes} nodes: leader, at 10,000 beats/s (of {beats:.0f} measured)", 10, "% of a core", 100 * used * 10000 / beats)
+    finally:
+        crowd.end()
+
+
+def gather(nodes, goal):
+    """They come, and one more is awaited: what there is before a generation of so many, whose size counts twice in it."""
+    crowd = Crowd(nodes, absent=1, silent=True)
+    try:
+        sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
+        time.sleep(5)
+        sample(f"{nodes} nodes that gather: memory of the leader", 100, "MiB", crowd.peak())
+        used = crowd.cpu_while_beating(5)
+        beats = nodes / max(0.05 * LEASE, nodes / 10000 if nodes > 5000 else 0)
+        sample(f"{nodes} nodes that gather: leader, at 10,000 beats/s", 10, "% of a core", 100 * used * 10000 / beats)
+    finally:
+        crowd.end()
+
+
+def idle_agent(seconds):
+    job = Job(4)
+    try:
+        wait_until(job.runs, 30)
+        time.sleep(1)
+        mine = [pid for pid in job.parts(2) if "stoppable" not in open(f"/proc/{pid}/comm").read()]
+        before = sum(map(cpu_seconds, mine))
+        time.sleep(seconds)
+        sample("an idle agent and its keeper", 0.1, "% of a core", 100 * (sum(map(cpu_seconds, mine)) - before) / seconds)
+        sample("an idle agent and its keeper, memory", None, "MiB", sum(memory_kib(pid)[1] for pid in mine) / 1024)
+    finally:
+        job.end()
+
+
+def table():
+    lines = ["| what | min | median | goal | reached |", "|---|---|---|---|---|"]
+    for measure, (goal, unit, samples) in found.items():
+        middle = statistics.median(samples)
+        reached = "" if goal is None else "yes" if middle <= goal else "by the minimum" if min(samples) <= goal else "NO"
+        asked = "" if goal is None else f"{show(goal)} {unit}"
+        lines.append(f"| {measure} | {show(min(samples))} | {show(middle)} {unit} | {asked} | {reached} |")
+    return "\n".join(lines)
+
+
+def attempt(measure, *arguments):
+    try:
+        measure(*arguments)
+    except Exception as problem:  # one that fails must not cost the others
+        note(f"{measure.__name__}{arguments}: {problem}")
+
+
+def measure(options):
+    for _ in range(options.repeats):
+        attempt(lose_all_once)
+        attempt(meet, 64, None, None)
+        attempt(meet, 256, None, None)
+        attempt(meet, 1024, 0.12, 0.12)
+        attempt(gather, 9000 if options.quick else 10000, 1.2)
+    attempt(idle_agent, 10 if options.quick else 30)
+
+
+if __name__ == "__main__":
+    isolate()
+    subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"], check=False)
+    load = os.getloadavg()[0]
+    measure(common_options())
+    print(table())
+    print(f"\nLease {LEASE} s; {os.cpu_count()} processors, load {load:.1f} before and {os.getloadavg()[0]:.1f} after.")
+    for text in notes:
+        print("\nNote:", text)
