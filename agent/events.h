@@ -55,6 +55,12 @@ struct WorkerProgress {
     Generation generation;
     std::int64_t step = -1;
     std::int64_t snapshot = -1;
+    int local_rank = 0;
+};
+// The answer to ExamineWorkers: each with what it prints last and where it is.
+struct WorkersExamined {
+    Generation generation;
+    std::vector<rendezvous::WorkerOutcome> outcomes;
 };
 struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0
                        // node)
@@ -71,7 +77,7 @@ struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                            WorkerExited, Swept, KeeperDied, KeeperBack, WorkerProgress,
-                           StoreContact, LedgerChecked, SignalCame, Tick>;
+                           WorkersExamined, StoreContact, LedgerChecked, SignalCame, Tick>;
 
 // ---- effects
 
@@ -92,8 +98,8 @@ struct Lead {
     rendezvous::Peer self;
     bool operator==(const Lead&) const = default;
 };
-// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers. An empty
-// one: it is lost.
+// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers. An
+// empty one: it is lost.
 struct LeaderHeard {
     rendezvous::Peer leader;
     bool operator==(const LeaderHeard&) const = default;
@@ -130,6 +136,13 @@ struct SignalWorkers {  // to the process groups of all workers that live
     int signal = 0;
     bool operator==(const SignalWorkers&) const = default;
 };
+// Nothing moves any more: find out where these workers are, while they live. Answered by
+// WorkersExamined, unless the generation ends before.
+struct ExamineWorkers {
+    Generation generation;
+    std::vector<int> local_ranks;
+    bool operator==(const ExamineWorkers&) const = default;
+};
 // Kill whatever is left of this generation, descendants too; answered by Swept.
 struct Sweep {
     Generation generation;
@@ -146,8 +159,9 @@ struct Exit {
     bool operator==(const Exit&) const = default;
 };
 
-using Effect = std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline,
-                            OpenStore, Spawn, SignalWorkers, Sweep, CloseStore, Exit, Note>;
+using Effect =
+    std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline, OpenStore,
+                 Spawn, SignalWorkers, ExamineWorkers, Sweep, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

@@ -60,6 +60,7 @@ Effects Machine::step(Time now, const Event& event) {
                  [&](const KeeperDied&) { s.on_keeper_died(now); },
                  [&](const KeeperBack&) { s.keeper_alive = true; },
                  [&](const WorkerProgress& e) { s.on_progress(now, e); },
+                 [&](const WorkersExamined& e) { s.on_examined(e); },
                  [&](const StoreContact& e) { s.on_contact(now, e); },
                  [&](const LedgerChecked& e) { s.on_ledger_checked(now, e.shared); },
                  [&](const SignalCame& e) { s.on_signal(now, e.signal); }, [&](const Tick&) {}},
@@ -90,6 +91,7 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
                         },
                         [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
                         [&](const rendezvous::Stop& m) { on_stop(now, m); },
+                        [&](const rendezvous::Examine& m) { on_examine(m); },
                         [&](const rendezvous::Finished& m) { leave(now, m.ending); },
                         [&](const rendezvous::Refused& m) { on_refused(now, m); },
                         [](const rendezvous::Standing&) {}},  // of a call of the service's
@@ -217,12 +219,13 @@ void Machine::State::on_tick(Time now) {
     if (phase == Phase::finished) return;
     check_link(now);
     if (now >= call_at) place_call(now);
-    if (welcomed && now >= lease.next_beat()) beat(now);
+    if (welcomed && now >= std::min(lease.next_beat(), tell_at)) beat(now);
 }
 
 Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
     Time next = std::min(signal_answer_by, call_at);
+    if (welcomed) next = std::min(next, tell_at);
     if (welcomed && lease.next_beat() != kNever) {
         next = std::min(
             {next, lease.next_beat(),
@@ -239,10 +242,14 @@ Time Machine::State::next_deadline() const {
 
 rendezvous::Beat Machine::State::next_beat(Time now) {
     rendezvous::Beat beat = lease.beat(now);
+    tell_at = kNever;
     if (running) {
         beat.progressed = running->progressed;
         beat.step = running->step;
         beat.snapshot = running->snapshot;
+        beat.reports = running->reports;
+        if (running->reports > 0) beat.reported = now - running->reported_at;
+        beat.slowest = slowest();
     }
     return beat;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/machine.h"
 #include "agent/stop_ladder.h"
+#include "proto/error.h"
 #include "rendezvous/lease_member.h"
 #include "rendezvous/succession.h"
 
@@ -16,14 +17,20 @@ namespace ddprun::agent {
 
 constexpr int kInterrupt = 2;  // SIGINT
 constexpr int kKill = 9;       // SIGKILL
+// What is known of a worker beside how it ended.
+struct WorkerState {
+    std::int64_t step = -1;  // newest reported
+    bool ended = false;
+};
 
 // What is running, or being stopped, on this node.
 struct Running {
     rendezvous::Assignment assignment;
     int slots = 0;
-    int exited = 0;             // workers that have ended, or could not be started
-    bool sweeping = false;      // the keeper was asked to clear all away
-    bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
+    std::vector<WorkerState> workers;  // by local rank
+    int exited = 0;                    // of them that have ended, or could not be started
+    bool sweeping = false;             // the keeper was asked to clear all away
+    bool planned_stop = false;         // by Stop: this node stays a member until all have stopped
     bool reported_complete = false;
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
@@ -31,7 +38,9 @@ struct Running {
         failures;  // before the stop began; with the time of the exit
     bool progressed = false;
     std::int64_t step = -1, snapshot = -1;
-    int contacts = 0;  // connections to the store, on the node with rank 0
+    std::int64_t reports = 0;  // of progress
+    Time reported_at{};        // the newest
+    int contacts = 0;          // connections to the store, on the node with rank 0
     Time all_in_contact = kNever;
 };
 
@@ -64,6 +73,7 @@ struct Machine::State {
     std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
     std::optional<int> signal;                 // a user's signal that the leader was told of
     Time signal_answer_by = kNever;
+    Time tell_at = kNever;  // in a job of one node, which has no regular beats: when to send one
     Effects effects;
 
     // calls.cc: finding a leader, and leading
@@ -111,6 +121,11 @@ struct Machine::State {
     void on_progress(Time now, const WorkerProgress& event);
     void on_contact(Time now, const StoreContact& event);
     void made_progress(Time now);
+    void tell_soon(Time now);
+    WorkerState& worker(int local_rank);
+    void on_examine(const rendezvous::Examine& examine);
+    void on_examined(const WorkersExamined& event);
+    std::vector<rendezvous::RankStep> slowest() const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 
     bool is_running(Generation generation) const {

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "agent/output.h"
+#include "agent/process_stack.h"
 #include "proto/boot_clock.h"
 #include "proto/overload.h"
 #include "rendezvous/wire.h"
@@ -123,6 +124,7 @@ void Runner::perform(Effect& effect) {
                  [&](const SignalWorkers& e) {
                      if (workers_) workers_->signal(e.signal);
                  },
+                 [&](const ExamineWorkers& e) { examine(e); },
                  [&](const Sweep& e) { sweep(e.generation); }, [&](const Note& e) { log_(e); },
                  [&](const Exit& e) {
                      finished_ = true;
@@ -214,6 +216,21 @@ void Runner::check_ledger(const CheckLedger& check) {
                           [this, alive = std::weak_ptr(alive_)](bool is) {
                               if (alive.lock()) post(LedgerChecked{is});
                           });
+}
+
+void Runner::examine(const ExamineWorkers& asked) {
+    if (!workers_) return;
+    std::vector<rendezvous::WorkerOutcome> outcomes = workers_->living(asked.local_ranks);
+    std::vector<std::int64_t> pids;
+    for (const rendezvous::WorkerOutcome& outcome : outcomes) pids.push_back(outcome.pid);
+    stacks_of(loop_, pids,
+              [this, alive = std::weak_ptr(alive_), generation = asked.generation,
+               outcomes = std::move(outcomes)](std::vector<StackLines> stacks) mutable {
+                  if (!alive.lock()) return;
+                  for (std::size_t i = 0; i < stacks.size(); ++i)
+                      outcomes[i].stack = std::move(stacks[i]);
+                  post(WorkersExamined{generation, std::move(outcomes)});
+              });
 }
 
 void Runner::sweep(Generation generation) {

@@ -58,6 +58,7 @@ class Runner {
     void serve_timers(Generation generation);
     void timer_expired(const TimerRequest& request);
     void check_ledger(const CheckLedger& check);
+    void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
     void heed_terminal(int wait_status);
     void keeper_died();

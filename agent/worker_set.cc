@@ -184,7 +184,7 @@ bool WorkerSet::take_progress(Worker& worker) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
             on_event_(WorkerProgress{assignment_.generation, field(line, "step"),
-                                     field(line, "snapshot")});
+                                     field(line, "snapshot"), worker.local_rank});
         }
         if (worker.progress_line.size() > kProgressLineLimit) return false;
     }
@@ -204,6 +204,22 @@ bool WorkerSet::signal_one(std::int64_t pid, int number) {
         if (!worker->ended && worker->pid > 0 && (worker->pid == session || worker->pid == group))
             return ::kill(id, number) == 0;
     return false;
+}
+
+std::vector<rendezvous::WorkerOutcome> WorkerSet::living(
+    const std::vector<int>& local_ranks) const {
+    std::vector<rendezvous::WorkerOutcome> found;
+    for (const int local_rank : local_ranks) {
+        const Worker& worker = *workers_.at(static_cast<std::size_t>(local_rank));
+        if (worker.ended || worker.pid == 0) continue;
+        rendezvous::WorkerOutcome outcome;
+        outcome.rank = worker.rank;
+        outcome.local_rank = local_rank;
+        outcome.pid = worker.pid;
+        outcome.tail = worker.output->tail();
+        found.push_back(std::move(outcome));
+    }
+    return found;
 }
 
 void WorkerSet::send_signal(const Worker& worker, int number) {

@@ -58,6 +58,8 @@ class WorkerSet {
     void signal(int number);  // to the process group of each that lives
     // To one process of a worker's session or group. False: it is of none.
     bool signal_one(std::int64_t pid, int number);
+    // Of those of these local ranks that live: their process and what they printed last.
+    std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& local_ranks) const;
     // The keeper has reaped a process. False: it is none of ours.
     bool exited(std::int64_t pid, int wait_status, Time at);
 

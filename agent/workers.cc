@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/machine_state.h"
+#include "rendezvous/hang.h"
 
 namespace ddprun::agent {
 namespace {
@@ -19,6 +20,7 @@ void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time de
     running = Running{};
     running->assignment = assignment;
     running->slots = assignment.find(config.node)->offer.slots;
+    running->workers.resize(static_cast<std::size_t>(running->slots));
     lease.run(assignment.generation, assigned.entry, deadline);
     phase = Phase::running;
     effects.push_back(SetDeadline{deadline});
@@ -47,6 +49,7 @@ void Machine::State::on_exited(Time now, const WorkerExited& event) {
 
 void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     ++running->exited;
+    worker(outcome.local_rank).ended = true;
     // Who ends after the stop began does so because of it.
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
@@ -138,7 +141,56 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
     running->step = std::max(running->step, event.step);
     running->snapshot = std::max(running->snapshot, event.snapshot);
+    std::int64_t& step = worker(event.local_rank).step;
+    step = std::max(step, event.step);
+    ++running->reports;
+    running->reported_at = now;
     made_progress(now);
+    if (config.limits.hang_timeout > Duration{}) tell_soon(now);
+}
+
+WorkerState& Machine::State::worker(int local_rank) {
+    DDPRUN_CHECK(local_rank >= 0 && local_rank < running->slots, "no worker of this node");
+    return running->workers[static_cast<std::size_t>(local_rank)];
+}
+
+// Where the regular beats tell it, they do.
+void Machine::State::tell_soon(Time now) {
+    if (lease.next_beat() == kNever && tell_at == kNever)
+        tell_at = now + share(lease.lease(), rendezvous::LeaseMember::kBeatPeriod);
+}
+
+std::vector<rendezvous::RankStep> Machine::State::slowest() const {
+    std::vector<rendezvous::RankStep> living;
+    const int first = running->assignment.find(config.node)->rank_offset;
+    for (int i = 0; i < running->slots; ++i) {
+        const WorkerState& worker = running->workers[static_cast<std::size_t>(i)];
+        if (!worker.ended) living.push_back({first + i, worker.step});
+    }
+    std::sort(living.begin(), living.end(), rendezvous::slower);
+    if (living.size() > rendezvous::kSlowest) living.resize(rendezvous::kSlowest);
+    return living;
+}
+
+void Machine::State::on_examine(const rendezvous::Examine& examine) {
+    if (!is_running(examine.generation) || phase != Phase::running) return;
+    ExamineWorkers effect{examine.generation, {}};
+    const int first = running->assignment.find(config.node)->rank_offset;
+    for (const int rank : examine.ranks)
+        if (rank >= first && rank < first + running->slots)
+            effect.local_ranks.push_back(rank - first);
+    effects.push_back(std::move(effect));
+}
+
+void Machine::State::on_examined(const WorkersExamined& event) {
+    if (!is_running(event.generation)) return;
+    rendezvous::Report report{
+        .generation = event.generation, .complete = false, .outcomes = event.outcomes};
+    for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
+        outcome.rank = running->assignment.find(config.node)->rank_offset + outcome.local_rank;
+        outcome.hung = true;
+    }
+    send(std::move(report));
 }
 
 void Machine::State::on_contact(Time now, const StoreContact& event) {

@@ -20,6 +20,8 @@ rendezvous::Limits limits_of(const Plan& plan) {
     limits.max_restarts =
         plan.max_restarts.automatic ? rendezvous::kAutoRestarts : plan.max_restarts.count;
     limits.crash_loop = plan.crash_loop;
+    limits.hang_timeout = plan.hang_timeout;
+    limits.blame = plan.blame;
     limits.on_join = plan.on_join;
     limits.join_interval = plan.join_interval;
     limits.order = plan.expected_nodes;

@@ -86,6 +86,15 @@ constexpr OptionRow kTable[] = {
      "0, and its restarts are counted by each node for itself", "auto"},
     {"crash-loop", 0, "N", value, Group::failure, false, "3",
      "Give up after N deaths in a row of the same cause without progress; 0: never"},
+    {"hang-timeout", 0, "SECONDS", value, Group::failure, false, "0, which is off",
+     "A generation in which no rank reports progress (a line on DDPRUN_PROGRESS_FD) for so long "
+     "and "
+     "half a lease, counted from its first report, is taken for hung: it ends as by a worker's "
+     "failure, and it is said where the slowest ranks are. Longer than saving and evaluating take"},
+    {"blame", 0, "on|off", value, Group::failure, false, "on",
+     "Whether a node that was the first cause of a generation's end twice within five is replaced "
+     "by a spare, where there is one, and named for sbatch --exclude",
+     "", "on off"},
     {"shutdown-timeout", 0, "SECONDS", value, Group::failure, true,
      "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30; 5 at a restart; 25 under srun when a signal came",
      "Time between SIGTERM and SIGKILL for the workers, in every stop",

@@ -120,6 +120,19 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) {
          return store(o.crash_loop, read_int(v, 0, 1'000'000));
      }},
+    {"hang-timeout",
+     [](Options& o, const std::string& v) -> MaybeError {
+         if (auto error = store(o.hang_timeout, read_seconds(v))) return error;
+         if (*o.hang_timeout > milliseconds(0) && *o.hang_timeout < milliseconds(1000))
+             return usage("too short; give 1 second or more, or 0 for off");
+         return std::nullopt;
+     }},
+    {"blame",
+     [](Options& o, const std::string& v) -> MaybeError {
+         if (auto error = check_choice("blame", v)) return error;
+         o.blame = v == "on";
+         return std::nullopt;
+     }},
     {"signals-to-handle",
      [](Options& o, const std::string& v) {
          o.signal_names = v;

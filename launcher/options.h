@@ -52,6 +52,8 @@ struct Options {
     // When it fails, and how long things may take.
     std::optional<RestartLimit> max_restarts;
     std::optional<int> crash_loop;
+    std::optional<std::chrono::milliseconds> hang_timeout;  // 0: off
+    std::optional<bool> blame;
     std::optional<rendezvous::OnJoin> on_join;
     std::optional<std::chrono::milliseconds> join_interval;
     std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;

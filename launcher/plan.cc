@@ -115,6 +115,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.max_restarts = options.max_restarts.value_or(
         host.called_as_torchrun ? RestartLimit{false, 0} : RestartLimit{});
     plan.crash_loop = options.crash_loop.value_or(plan.crash_loop);
+    plan.hang_timeout = options.hang_timeout.value_or(plan.hang_timeout);
+    plan.blame = options.blame.value_or(plan.blame);
     plan.on_join = options.on_join.value_or(plan.on_join);
     plan.join_interval = options.join_interval.value_or(plan.join_interval);
     plan_times(plan, options, allocation.has_value());

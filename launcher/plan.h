@@ -100,7 +100,9 @@ struct Plan {
     Ledger ledger;
     Identity identity;
     RestartLimit max_restarts;
-    int crash_loop = 3;  // 0: off
+    int crash_loop = 3;                         // 0: off
+    std::chrono::milliseconds hang_timeout{0};  // 0: off
+    bool blame = true;
     rendezvous::OnJoin on_join = rendezvous::OnJoin::restart;
     std::chrono::milliseconds join_interval{600'000};
     Times times;

@@ -79,10 +79,8 @@ void Machine::State::on_won(Time now) {
     phase = Phase::running;
     late_since = kNever;
     if (taken_over) return take_over(now);
-    complete.clear();
-    progressed = false;
-    snapshot = -1;
-    failure.reset();
+    say_blamed();
+    forget_generation();
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
         const NodeState* node = roster.find(member.node);
@@ -102,6 +100,18 @@ void Machine::State::on_won(Time now) {
                                 count(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop) return end_generation(now, "a stop was asked for", Note::Level::info);
     announce(now);
+}
+
+// What was known of the one before.
+void Machine::State::forget_generation() {
+    complete.clear();
+    failure.reset();
+    progressed = false;
+    snapshot = -1;
+    reports.clear();
+    reported_at = kLongAgo;
+    hang.reset();
+    culprit.clear();
 }
 
 void Machine::State::announce(Time now) {
@@ -145,11 +155,14 @@ void Machine::State::expire(Time now) {
     end_generation(now,
                    "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
                        " (lease " + to_text(lease()) + ")",
-                   Note::Level::warn);
+                   Note::Level::warn, node.name);
 }
 
-void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level) {
+void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level,
+                                    const std::string& because_of) {
     if (!holding()) return;
+    hang.reset();
+    culprit = because_of;
     held->over = true;
     over = std::max(over, held->assignment.generation);
     history.progressed |= progressed;
@@ -292,6 +305,7 @@ void Machine::State::lead(Time now) {
         wake_at(held->since + share(lease(), kEchoes) + Duration{1});
     scan(now);
     chase(now);
+    if (phase == Phase::running) watch_for_hang(now);
     if (phase == Phase::running) return consider_late_joiners(now);
     if (ledger_is_silent(now)) return;
     if (phase == Phase::ending && ledger_asked != kNever) {  // everyone waits for it with us

@@ -132,12 +132,8 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     own_safe_after = held && same ? held->lease.safe_after() : same ? own_safe_after : kLongAgo;
     held.reset();
     top = entry;
-    if (!same) {
-        complete.clear();
-        failure.reset();
-        progressed = false;
-        snapshot = -1;
-    }
+    if (!same) forget_generation();
+    blame = top->blame;
     regrouping.reset();
     if (!stop) ending.reset();
     phase = Phase::gathering;
@@ -167,8 +163,10 @@ void Machine::State::settle(Time now) {
     if (!top || over >= g || held) return;
     bool any = false, all = true;
     for (const Member& member : top->assignment.members) {
-        if (roster.gone(member.node))
+        if (roster.gone(member.node)) {
+            culprit = member.node.name;
             return declare_over(now, "node " + member.node.name + " is lost");
+        }
         const NodeState* node = roster.find(member.node);
         if (!node || !node->connected()) {
             all = false;

@@ -81,15 +81,24 @@ Json write(const Assignment& assignment) {
 }
 
 Json write(const WorkerOutcome& outcome) {
-    return {{"rank", outcome.rank},
-            {"local_rank", outcome.local_rank},
-            {"pid", outcome.pid},
-            {"exit_code", outcome.exit_code},
-            {"signal", outcome.signal},
-            {"age_ns", outcome.age.count()},
-            {"sentence", text_json(outcome.sentence)},
-            {"error", text_json(outcome.error)},
-            {"tail", texts_json(outcome.tail)}};
+    Json json{{"rank", outcome.rank},
+              {"local_rank", outcome.local_rank},
+              {"pid", outcome.pid},
+              {"exit_code", outcome.exit_code},
+              {"signal", outcome.signal},
+              {"age_ns", outcome.age.count()},
+              {"sentence", text_json(outcome.sentence)},
+              {"error", text_json(outcome.error)},
+              {"tail", texts_json(outcome.tail)}};
+    if (outcome.hung) json["stack"] = texts_json(outcome.stack);
+    return json;
+}
+
+Json write(const Blame& blame) {
+    Json causes = Json::array();
+    for (const FirstCause& cause : blame.causes)
+        causes.push_back({{"generation", cause.generation.value}, {"node", text_json(cause.node)}});
+    return {{"causes", causes}, {"nodes", texts_json(blame.nodes)}};
 }
 
 Json write(const Ending& ending) {
@@ -197,6 +206,8 @@ WorkerOutcome read_outcome(const Place& place, const Json& json) {
     outcome.sentence = text(place, json, "sentence");
     outcome.error = text(place, json, "error");
     outcome.tail = texts(place, json, "tail", kMaxTail);
+    outcome.hung = json.contains("stack");
+    if (outcome.hung) outcome.stack = texts(place, json, "stack", kMaxTail);
     return outcome;
 }
 
@@ -211,6 +222,19 @@ Ending read_ending(const Place& place, const Json& json) {
     ending.first_failure_node = text(place, json, "first_failure_node", kMaxName);
     ending.consequences = number(place, json, "consequences", 0, kMaxWorld);
     return ending;
+}
+
+Blame read_blame(const Place& place, const Json& json) {
+    Blame blame;
+    int index = 0;
+    if (place.count("causes", json.at("causes").size(), kMaxTail))
+        for (const Json& cause : json.at("causes")) {
+            const Place here = place.at("causes", index++);
+            blame.causes.push_back({Generation{long_number(here, cause, "generation", 0)},
+                                    text(here, cause, "node", kMaxName)});
+        }
+    blame.nodes = texts(place, json, "nodes", kMaxNodes);
+    return blame;
 }
 
 LedgerEntry::Kind read_kind(const Place& place, const Json& json) {
@@ -239,6 +263,7 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
     if (json.contains("assignment"))
         entry.assignment = read_assignment(place.at("assignment"), json.at("assignment"));
     if (json.contains("ending")) entry.ending = read_ending(place.at("ending"), json.at("ending"));
+    if (json.contains("blame")) entry.blame = read_blame(place.at("blame"), json.at("blame"));
     if (entry.kind != LedgerEntry::Kind::end && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
     return entry;
@@ -263,6 +288,7 @@ std::string to_json(const LedgerEntry& entry, JsonStyle style) {
     if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
     if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
         json["ending"] = write(entry.ending);
+    if (entry.blame != Blame{}) json["blame"] = write(entry.blame);
     const Json whole{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}};
     return style == JsonStyle::compact ? whole.dump() : whole.dump(1) + "\n";
 }

@@ -177,6 +177,7 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if (top && beat.seen > top->number && ledger_asked == kNever && phase == Phase::gathering)
         ask_ledger(now, ReadLedger{EntryNumber{top->number.value + 1}});  // ours is out of date
     if (beat.running != kNoGeneration && beat.running == newest()) {
+        heard_progress(now, *node);
         progressed |= beat.progressed;
         snapshot = std::max(snapshot, beat.snapshot);
     }
@@ -194,7 +195,7 @@ void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time>
     if (node.beat.floor >= g)
         return end_generation(
             now, "node " + node.id.name + " does not run generation " + std::to_string(g.value),
-            Note::Level::warn);
+            Note::Level::warn, node.id.name);
     if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, now);
     if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
         ack_all(now);
@@ -205,6 +206,9 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
     if (!node || !is_member(node->id) || report.generation != newest() || phase == Phase::closed ||
         phase == Phase::ending)
         return;
+    if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
+                    [](const WorkerOutcome& outcome) { return outcome.hung; }))
+        return on_examined(node->id, report);
     // After another cause has ended the generation, its workers' failures are consequences of that.
     const bool goes_on = over < report.generation;
     const bool counts = !stop && !regrouping && (goes_on || failure);
@@ -256,7 +260,8 @@ void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why)
     if (!roster.set_gone(id)) return;
     all_back_at = 0;  // one event may prove several
     if (holding() && held->lease.has(id))
-        end_generation(now, "node " + id.name + " " + why, Note::Level::warn);
+        end_generation(now, "node " + id.name + " " + why, Note::Level::warn,
+                       why.starts_with("left") ? std::string() : id.name);
     else if (phase != Phase::closed)
         note(Note::Level::info, "node " + id.name + " " + why);
 }

@@ -1,11 +1,14 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
-// pursuit.cc (nodes that are not heard), generation.cc (when a generation ends and who may propose
-// what follows) and proposal.cc (what that is).
+// pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
+// and again), generation.cc (when a generation ends and who may propose what follows) and
+// proposal.cc (what that is).
 #pragma once
 
 #include <random>
 
+#include "rendezvous/blame.h"
+#include "rendezvous/hang.h"
 #include "rendezvous/late_joiner.h"
 #include "rendezvous/lease.h"
 #include "rendezvous/machine.h"
@@ -38,6 +41,15 @@ struct Failure {
     std::string node;
     Time at = kNever;
     int others = 0;  // failed after it, as a consequence
+};
+
+// No rank makes progress: the slowest are being looked at.
+struct Hang {
+    Time reported{};  // the newest progress
+    Time until{};     // when it ends, whoever has not answered
+    Slowest slowest;
+    std::set<NodeId> asked;  // those that have not
+    std::map<int, WorkerOutcome> seen;
 };
 
 // A node that is not heard, and whose own port is called until it says something (rule 13).
@@ -74,6 +86,11 @@ struct Machine::State {
     std::set<NodeId> complete;        // members of the newest all of whose workers have exited
     bool progressed = false;          // the newest
     std::int64_t snapshot = -1;       // newest that one of its workers has reported
+    std::map<NodeId, std::int64_t> reports;  // of progress, by each of its nodes
+    Time reported_at = kLongAgo;             // the newest of them
+    std::optional<Hang> hang;
+    Blame blame;          // as the newest entry has it
+    std::string culprit;  // the node because of which the newest has ended; empty: none
     Time gathering_since;
     Time since_min = kNever;
     // Beats by which a node came back or became fit for a place: before so many more of them as are
@@ -150,15 +167,26 @@ struct Machine::State {
     void on_called(Time now, const Called& called);
     bool may_refuse(const NodeId& node) const;
 
+    // hanging.cc: jobs that stand still, nodes that fail again and again
+    void heard_progress(Time now, const NodeState& node);
+    void watch_for_hang(Time now);
+    void examine(Time now);
+    void on_examined(const NodeId& node, const Report& report);
+    void end_hung(Time now);
+    Blame judged() const;
+    void say_blamed();
+
     // generation.cc: what is decided
     void on_read(Time now, const LedgerRead& read);
     void on_created(Time now, const LedgerCreated& created);
     void ledger_failed(Time now, const std::string& sentence);
     void on_won(Time now);
+    void forget_generation();
     void take_over(Time now);
     void announce(Time now);
     void expire(Time now);
-    void end_generation(Time now, const std::string& cause, Note::Level level);
+    void end_generation(Time now, const std::string& cause, Note::Level level,
+                        const std::string& because_of = {});
     void all_complete(Time now);
     bool may_follow(Time now, bool& by_lease);
     bool is_back(const NodeState& node) const { return node.beat.floor >= newest() && node.idle(); }

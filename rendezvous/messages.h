@@ -12,6 +12,8 @@
 
 namespace ddprun::rendezvous {
 
+inline constexpr std::size_t kSlowest = 3;  // ranks that are looked at when a job hangs
+
 // ---- node → rendezvous
 
 struct Hello {
@@ -25,6 +27,13 @@ struct Hello {
     bool operator==(const Hello&) const = default;
 };
 
+// A worker and the newest step it has reported; -1: none.
+struct RankStep {
+    int rank = 0;
+    std::int64_t step = -1;
+    bool operator==(const RankStep&) const = default;
+};
+
 // A node's word on itself, every heartbeat period and at once when floor, seen or running changes
 // (design 4.3, rule 1).
 struct Beat {
@@ -36,8 +45,11 @@ struct Beat {
     Duration silent{};  // how long no *other* leader has sent it an Ack; Duration::max(): never
     bool progressed =
         false;  // a worker of `running` has reported progress (or lived 60 s after first contact)
-    std::int64_t step = -1;      // newest progress reported, -1: none
-    std::int64_t snapshot = -1;  // newest snapshot reported, -1: none
+    std::int64_t step = -1;              // newest progress reported, -1: none
+    std::int64_t snapshot = -1;          // newest snapshot reported, -1: none
+    std::int64_t reports = 0;            // of progress by the workers of `running`
+    Duration reported{};                 // how long ago the newest of them came
+    std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
     bool operator==(const Beat&) const = default;
 };
 
@@ -49,7 +61,8 @@ struct Join {
 };
 
 // Workers of a generation have ended on this node. A failure is reported at once, with `complete`
-// false while other workers still run; all exited 0 is reported once, with `complete` true.
+// false while other workers still run; all exited 0 is reported once, with `complete` true. The
+// answer to Examine is one too: its outcomes are of workers that live, `hung`.
 struct Report {
     Generation generation = kNoGeneration;
     bool complete = false;
@@ -149,6 +162,13 @@ struct Stop {
     bool operator==(const Stop&) const = default;
 };
 
+// No rank has made progress for long: look where these workers are. Answered by a Report.
+struct Examine {
+    Generation generation = kNoGeneration;
+    std::vector<int> ranks;
+    bool operator==(const Examine&) const = default;
+};
+
 struct Finished {
     Ending ending;
     bool operator==(const Finished&) const = default;
@@ -169,7 +189,7 @@ struct Standing {
     bool operator==(const Standing&) const = default;
 };
 
-using ToNode =
-    std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused, Standing>;
+using ToNode = std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused,
+                            Standing, Examine>;
 
 }  // namespace ddprun::rendezvous

@@ -54,6 +54,8 @@ struct Limits {
     int crash_loop = 3;  // same cause so often in a row without progress ends the job; 0 = off
     OnJoin on_join = OnJoin::restart;
     Duration join_interval = std::chrono::minutes{10};  // restart: at the latest after this
+    Duration hang_timeout{};  // no rank's progress for so long ends the generation; 0 = off
+    bool blame = true;        // a node that fails again and again is replaced by a spare
     std::vector<std::string>
         order;  // names of the nodes in the order of ranks; empty: by node rank, then name
     Times times;
@@ -102,7 +104,9 @@ struct Assignment {
     bool operator==(const Assignment&) const = default;
 };
 
-// How a worker ended, as its own node saw it.
+inline constexpr int kHungCode = 124;  // what a hang ends the job with, as timeout(1) does
+
+// How a worker ended, as its own node saw it; or where it is, of one that hangs.
 struct WorkerOutcome {
     int rank = 0;
     int local_rank = 0;
@@ -113,8 +117,11 @@ struct WorkerOutcome {
         age{};  // between its end and the sending of the report: places causes in time across nodes
     std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
     std::string error;     // last line of its error file's message, or empty
-    std::vector<std::string> tail;  // its last lines of output
-    bool failed() const { return exit_code != 0 || signal != 0; }
+    std::vector<std::string> tail;   // its last lines of output
+    bool hung = false;               // it lives, and is taken for the one that all wait for
+    std::vector<std::string> stack;  // of a hung one: where it and the next slowest are
+    bool failed() const { return exit_code != 0 || signal != 0 || hung; }
+    int code() const { return hung ? kHungCode : signal ? 128 + signal : exit_code; }
     bool operator==(const WorkerOutcome&) const = default;
 };
 
@@ -138,6 +145,20 @@ struct Ending {
     bool operator==(const Ending&) const = default;
 };
 
+// Which node was the first cause of a generation's end.
+struct FirstCause {
+    Generation generation = kNoGeneration;
+    std::string node;
+    bool operator==(const FirstCause&) const = default;
+};
+
+// Who fails again and again (blame.h).
+struct Blame {
+    std::vector<FirstCause> causes;  // of the newest generations, oldest first
+    std::vector<std::string> nodes;  // that are blamed, for the rest of the job
+    bool operator==(const Blame&) const = default;
+};
+
 // One entry of the ledger, written once. `random` tells its writer that a repeated create was its
 // own.
 struct LedgerEntry {
@@ -154,6 +175,7 @@ struct LedgerEntry {
     bool progressed = false;     // whether any generation before had made progress
     int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
     std::string last_cause;
+    Blame blame;
     bool operator==(const LedgerEntry&) const = default;
 };
 

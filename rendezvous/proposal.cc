@@ -12,18 +12,21 @@ constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about
 }  // namespace
 
 void Machine::State::decide_failure() {
+    if (!failure->outcome.hung) culprit = failure->node;
     const RestartDecision decision =
         decide_restart(history, failure->outcome, progressed, config.limits);
     if (decision.restart) {
         note(Note::Level::warn,
              decision.sentence);  // the failure itself was said when the generation ended
+        for (const std::string& line : failure->outcome.stack)  // else the report has it
+            note(Note::Level::warn, line);
         next_cause = failure->outcome.sentence;
         failure.reset();
         return;
     }
     const WorkerOutcome& first = failure->outcome;
     ending = Ending{.verdict = Verdict::worker_failed,
-                    .code = first.signal ? 128 + first.signal : first.exit_code,
+                    .code = first.code(),
                     .sentence = decision.sentence,
                     .first_failure = first,
                     .first_failure_node = failure->node,
@@ -80,6 +83,7 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.progressed = history.progressed;
     entry.in_a_row = history.in_a_row;
     entry.last_cause = history.last_cause;
+    entry.blame = judged();
     phase = entry.kind == LedgerEntry::Kind::end ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
@@ -89,7 +93,8 @@ void Machine::State::propose_generation(Time now, const std::vector<Candidate>& 
     entry.kind = LedgerEntry::Kind::generation;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
-    a.members = assign_ranks(here, top ? top->assignment.members : std::vector<Member>{},
+    a.members = assign_ranks(without_blamed(here, judged(), most_nodes()),
+                             top ? top->assignment.members : std::vector<Member>{},
                              config.limits.order, most_nodes());
     // The leader's own port is the one at which all others have come.
     for (Member& member : a.members)
@@ -151,6 +156,9 @@ void Machine::State::close(Time now) {
     phase = Phase::closed;
     close_by = now + lease();
     note(Note::Level::debug, "the job has ended: " + ending->sentence);
+    if (top && !top->blame.nodes.empty())
+        note(Note::Level::warn,
+             "first cause of a failure again and again; " + exclude_option(top->blame));
     for (auto& [id, node] : roster.nodes()) tell_end(node);
 }
 

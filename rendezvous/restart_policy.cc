@@ -4,7 +4,7 @@ namespace ddprun::rendezvous {
 
 std::string cause_key(const WorkerOutcome& failure) {
     return std::to_string(failure.rank) + "/" + std::to_string(failure.exit_code) + "/" +
-           std::to_string(failure.signal) + "/" + failure.error;
+           std::to_string(failure.signal) + "/" + (failure.hung ? "hang" : failure.error);
 }
 
 int restart_budget(int max_restarts) { return max_restarts == kAutoRestarts ? 3 : max_restarts; }

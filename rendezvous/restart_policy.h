@@ -21,7 +21,8 @@ struct RestartDecision {
     std::string sentence;
 };
 
-// What makes two failures the same: rank, exit code or signal, last line of the error.
+// What makes two failures the same: rank, exit code or signal, last line of the error; or that it
+// hangs.
 std::string cause_key(const WorkerOutcome& failure);
 
 // The budget in numbers: what workers are told as TORCHELASTIC_MAX_RESTARTS.

@@ -59,6 +59,8 @@ void write(const Limits& from, link::Limits& to) {
     to.set_max_restarts(from.max_restarts);
     to.set_crash_loop(from.crash_loop);
     write(from.times, *to.mutable_times());
+    to.set_hang_timeout(from.hang_timeout.count());
+    to.set_no_blame(!from.blame);
 }
 
 Limits read(const Place& place, const link::Limits& from) {
@@ -70,6 +72,8 @@ Limits read(const Place& place, const link::Limits& from) {
         place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
     limits.crash_loop = place.small("crash_loop", from.crash_loop(), 0, kMaxWorld);
     limits.times = read(place.at("times"), from.times());
+    limits.hang_timeout = place.duration("hang_timeout", from.hang_timeout(), Duration{0}, kYear);
+    limits.blame = !from.no_blame();
     return limits;
 }
 
@@ -172,6 +176,9 @@ void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budge
     const std::size_t skip = from.tail.size() - std::min(from.tail.size(), kMaxTail);
     for (std::size_t i = skip; i < from.tail.size() && !budget.empty(); ++i)
         to.add_tail(budget.take(from.tail[i]));
+    to.set_hung(from.hung);
+    for (std::size_t i = 0; i < std::min(from.stack.size(), kMaxTail) && !budget.empty(); ++i)
+        to.add_stack(budget.take(from.stack[i]));
 }
 
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
@@ -187,6 +194,10 @@ WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
     if (place.count("tail", from.tail().size(), kMaxTail))
         for (const std::string& line : from.tail())
             outcome.tail.push_back(place.text("tail", line, 0, kMaxText));
+    outcome.hung = from.hung();
+    if (place.count("stack", from.stack().size(), kMaxTail))
+        for (const std::string& line : from.stack())
+            outcome.stack.push_back(place.text("stack", line, 0, kMaxText));
     return outcome;
 }
 

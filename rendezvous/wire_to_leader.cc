@@ -34,6 +34,13 @@ void write(const Beat& from, link::Beat& to) {
     to.set_progressed(from.progressed);
     to.set_step(from.step);
     to.set_snapshot(from.snapshot);
+    to.set_reports(from.reports);
+    to.set_reported(from.reported.count());
+    for (const RankStep& each : from.slowest) {
+        link::RankStep& one = *to.add_slowest();
+        one.set_rank(each.rank);
+        one.set_step(each.step);
+    }
 }
 
 struct Writer {
@@ -94,6 +101,14 @@ Beat read(const Place& place, const link::Beat& from) {
     beat.progressed = from.progressed();
     beat.step = place.integer("step", from.step(), -1, kMaxNumber);
     beat.snapshot = place.integer("snapshot", from.snapshot(), -1, kMaxNumber);
+    beat.reports = place.integer("reports", from.reports(), 0, kMaxNumber);
+    beat.reported = place.duration("reported", from.reported(), Duration{0}, Duration{kMaxNumber});
+    if (place.count("slowest", from.slowest().size(), kSlowest))
+        for (int i = 0; i < from.slowest_size(); ++i) {
+            const Place here = place.at("slowest", i);
+            beat.slowest.push_back({here.small("rank", from.slowest(i).rank(), 0, kMaxWorld),
+                                    here.integer("step", from.slowest(i).step(), -1, kMaxNumber)});
+        }
     return beat;
 }
 

@@ -54,6 +54,10 @@ struct Writer {
         to.mutable_stop()->set_signal(stop.signal);
         to.mutable_stop()->set_reason(clipped(stop.reason));
     }
+    void operator()(const Examine& examine) const {
+        to.mutable_examine()->set_generation(examine.generation.value);
+        for (const int rank : examine.ranks) to.mutable_examine()->add_ranks(rank);
+    }
     void operator()(const Finished& finished) const {
         write(finished.ending, *to.mutable_finished()->mutable_ending());
     }
@@ -132,6 +136,14 @@ Stop read(const Place& place, const link::Stop& from) {
             place.text("reason", from.reason(), 0, kMaxText)};
 }
 
+Examine read(const Place& place, const link::Examine& from) {
+    Examine examine{read_generation(place, "generation", from.generation()), {}};
+    if (place.count("ranks", static_cast<std::size_t>(from.ranks_size()), kSlowest))
+        for (const int rank : from.ranks())
+            examine.ranks.push_back(place.small("ranks", rank, 0, kMaxWorld));
+    return examine;
+}
+
 Finished read(const Place& place, const link::Finished& from) {
     return {rendezvous::read(place.at("ending"), from.ending())};
 }
@@ -163,6 +175,8 @@ ToNode read(Fault& fault, const link::ToNode& from) {
             return Parked{};
         case link::ToNode::kStanding:
             return read(Place(fault, "Standing"), from.standing());
+        case link::ToNode::kExamine:
+            return read(Place(fault, "Examine"), from.examine());
         case link::ToNode::MESSAGE_NOT_SET:
             break;
     }

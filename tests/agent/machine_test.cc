@@ -19,16 +19,27 @@ constexpr Generation g0{0};
 
 std::string text(Time time) { return time == kNever ? "never" : to_text(time.time_since_epoch()); }
 
+// What a Beat says of progress: how many reports, how long ago, and who is how far.
+std::string reports(const rendezvous::Beat& beat) {
+    if (beat.reports == 0) return {};
+    std::string text =
+        " reports " + std::to_string(beat.reports) + " " + to_text(beat.reported) + " ago";
+    for (const auto& [rank, step] : beat.slowest)
+        text += " " + std::to_string(rank) + "@" + std::to_string(step);
+    return text;
+}
+
 std::string describe(const rendezvous::ToLeader& message) {
     if (const auto* m = std::get_if<rendezvous::Join>(&message))
         return "Join: " + describe(rendezvous::ToLeader(m->beat));
     if (const auto* m = std::get_if<rendezvous::Beat>(&message))
         return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
                " running " + std::to_string(m->running.value) +
-               (m->progressed ? " progressed" : "");
+               (m->progressed ? " progressed" : "") + reports(*m);
     if (const auto* m = std::get_if<rendezvous::Report>(&message)) {
         std::string all = m->complete ? "Report complete" : "Report";
-        for (const auto& outcome : m->outcomes) all += ": " + outcome.sentence;
+        for (const auto& outcome : m->outcomes)
+            all += outcome.hung ? " hung " + std::to_string(outcome.rank) : ": " + outcome.sentence;
         return all;
     }
     if (const auto* m = std::get_if<rendezvous::StopAsked>(&message))
@@ -54,6 +65,11 @@ std::string describe(const Effect& effect) {
         return "spawn " + std::to_string(e->assignment.generation.value);
     if (const auto* e = std::get_if<SignalWorkers>(&effect))
         return "signal " + std::to_string(e->signal);
+    if (const auto* e = std::get_if<ExamineWorkers>(&effect)) {
+        std::string all = "examine";
+        for (const int local_rank : e->local_ranks) all += " " + std::to_string(local_rank);
+        return all;
+    }
     if (const auto* e = std::get_if<Sweep>(&effect))
         return "sweep " + std::to_string(e->generation.value);
     if (std::get_if<CloseStore>(&effect)) return "close store";
@@ -353,8 +369,66 @@ TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
     Script s;
     s.run();
     EXPECT_THAT(s.step(0.3, WorkerProgress{g0, 5, -1}),
-                ElementsAre("Beat echo 1 floor -1 running 0 progressed"));
+                ElementsAre(HasSubstr("Beat echo 1 floor -1 running 0 progressed")));
     EXPECT_THAT(s.step(0.31, WorkerProgress{g0, 6, -1}), IsEmpty());
+}
+
+// Each beat says how many reports there were, how long ago the newest came, and who is how far;
+// who has ended is not waited for.
+TEST(AgentMachine, BeatsSayWhoIsTheSlowest) {
+    Script s;
+    s.run();
+    s.step(0.3, WorkerProgress{g0, 5, -1, 1});
+    EXPECT_THAT(s.tick(0.8), ElementsAre("Beat echo 1 floor -1 running 0 progressed reports 1 "
+                                         "0.5 s ago 1@5 0@-1"));
+    s.step(0.9, WorkerProgress{g0, 4, -1, 0});
+    EXPECT_THAT(s.tick(1.3), ElementsAre("Beat echo 1 floor -1 running 0 progressed reports 2 "
+                                         "0.4 s ago 0@4 1@5"));
+    s.exits(1.4, exited(0, 0));
+    EXPECT_THAT(s.tick(1.8), ElementsAre(HasSubstr("reports 2 0.9 s ago 1@5")));
+}
+
+// The leader asks where its slowest are; the answer goes out as a report, whoever else is named is
+// not ours, and after the stop has begun there is nothing to look at.
+TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.told(0.3, rendezvous::Examine{g0, {1, 3}}), ElementsAre("examine 1"));
+    rendezvous::WorkerOutcome seen;
+    seen.local_rank = 1;
+    EXPECT_THAT(s.step(0.4, WorkersExamined{g0, {seen}}), ElementsAre("Report hung 1"));
+    EXPECT_THAT(s.told(0.4, rendezvous::Examine{Generation{1}, {1}}), IsEmpty());
+    s.ack(0.5, 0);
+    EXPECT_THAT(s.told(0.6, rendezvous::Examine{g0, {1}}), IsEmpty());
+}
+
+// A job of one node has no regular beats: with a hang timeout its progress is told all the same,
+// but not every report by itself.
+TEST(AgentMachine, AloneItTellsProgressWhereAHangCounts) {
+    for (const bool hangs : {true, false}) {
+        MachineConfig config{
+            .run_id = "job", .node = node("a"), .offer = offer(1), .requeue = 0, .version = "1"};
+        if (hangs) config.limits.hang_timeout = sec(30);
+        Machine machine(config, at(0));
+        const auto step = [&](double now, const Event& event) {
+            Lines all;
+            for (const Effect& effect : machine.step(at(now), event))
+                all.push_back(describe(effect));
+            return all;
+        };
+        step(0, Started{});
+        step(0, MessageCame{rendezvous::Welcome{node("a"), {}, {}, 1, {}}});
+        step(0.2, MessageCame{rendezvous::Assigned{EntryNumber{0}, assignment(0, {node("a")}), 1,
+                                                   Duration::max()}});
+        EXPECT_THAT(step(1, WorkerProgress{g0, 1, -1}),
+                    ElementsAre(HasSubstr("progressed reports 1 0 ms ago 0@1")));
+        step(1.2, WorkerProgress{g0, 2, -1});
+        step(1.4, WorkerProgress{g0, 3, -1});
+        EXPECT_EQ(machine.next_deadline(), hangs ? at(1.5) : kNever);
+        if (!hangs) continue;
+        EXPECT_THAT(step(1.5, Tick{}), ElementsAre(HasSubstr("reports 3 0.1 s ago 0@3")));
+        EXPECT_EQ(machine.next_deadline(), kNever);
+    }
 }
 
 // ---- succession: node b; a leads, c stands behind b

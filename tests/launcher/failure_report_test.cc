@@ -48,6 +48,20 @@ TEST(FailureReport, IsOneLineOnTheOtherNodes) {
                 ElementsAre("first failure: rank 13 exited with 1; restart 3 of 3 used up"));
 }
 
+// Of a job that hung: where the slowest are.
+TEST(FailureReport, TellsWhereAHungJobStands) {
+    Ending end = ending(Verdict::worker_failed, rendezvous::kHungCode, "restart 1 of 1 used up");
+    end.first_failure = exited(3, 0);
+    end.first_failure->sentence = "no rank has made progress for 35.0 s";
+    end.first_failure->hung = true;
+    end.first_failure->stack = {"rank 3 (local 1 on gpu02), at step 7:", "    thread 812 sleeps"};
+    EXPECT_THAT(failure_report(end, true),
+                ElementsAre("first failure: no rank has made progress for 35.0 s; restart 1 of 1 "
+                            "used up",
+                            "where the slowest are:", "    rank 3 (local 1 on gpu02), at step 7:",
+                            "        thread 812 sleeps"));
+}
+
 // A worker that said nothing and stood alone leaves no empty headings.
 TEST(FailureReport, LeavesOutWhatIsNotKnown) {
     Ending end = ending(Verdict::worker_failed, 137, "no restart: --max-restarts is 0");

@@ -69,7 +69,8 @@ TEST(Options, FieldsAreFilled) {
         "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
         "require --lease 20 --join-timeout=60 "
         "--last-call 5 "
-        "--shutdown-timeout 8 --crash-loop 0 --python /p --no-label -q p");
+        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label "
+        "-q p");
     EXPECT_EQ(options.node_rank, 1);
     EXPECT_EQ(options.rdzv_backend, "c10d");
     EXPECT_EQ(options.rdzv_endpoint, (HostPort{"h", 29400}));
@@ -93,6 +94,8 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.last_call, milliseconds(5000));
     EXPECT_EQ(options.shutdown_timeout, milliseconds(8000));
     EXPECT_EQ(options.crash_loop, 0);
+    EXPECT_EQ(options.hang_timeout, milliseconds(90'000));
+    EXPECT_EQ(options.blame, false);
     EXPECT_EQ(options.python, "/p");
     EXPECT_EQ(options.label, false);
     EXPECT_EQ(options.verbosity, -1);

@@ -143,6 +143,10 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(plan({}, step(1))->times.grace_signal, milliseconds(25'000));
     EXPECT_TRUE(defaults->max_restarts.automatic);
     EXPECT_EQ(defaults->crash_loop, 3);
+    EXPECT_EQ(defaults->hang_timeout, milliseconds(0));
+    EXPECT_TRUE(defaults->blame);
+    EXPECT_EQ(plan({"--hang-timeout=90"})->hang_timeout, milliseconds(90'000));
+    EXPECT_FALSE(plan({"--blame=off"})->blame);
     auto torchrun = host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->max_restarts, (RestartLimit{false, 0}));

@@ -44,13 +44,25 @@ inline WorkerOutcome example_outcome() {
     return outcome;
 }
 
+inline WorkerOutcome example_hang() {
+    WorkerOutcome outcome = example_outcome();
+    outcome.signal = 0;
+    outcome.hung = true;
+    outcome.stack = {"rank 13, at step 7:", "not UTF-8: \xff"};
+    return outcome;
+}
+
 inline Ending example_ending() {
     return {Verdict::worker_failed, 137, "rank 13 failed", example_outcome(), "gpu01", 7};
 }
 
 inline Beat example_beat() {
-    return {9,    8,  Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true,
-            1000, 900};
+    Beat beat{9,    8,  Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true,
+              1000, 900};
+    beat.reports = 12;
+    beat.reported = std::chrono::milliseconds{40};
+    beat.slowest = {{3, 990}, {2, 995}, {5, -1}};
+    return beat;
 }
 
 inline Limits example_limits() {
@@ -60,6 +72,8 @@ inline Limits example_limits() {
     limits.max_restarts = 7;
     limits.crash_loop = 0;
     limits.times = {std::chrono::seconds{2}, std::chrono::seconds{60}, std::chrono::seconds{1}};
+    limits.hang_timeout = std::chrono::seconds{90};
+    limits.blame = false;
     return limits;
 }
 
@@ -71,6 +85,7 @@ inline std::vector<ToLeader> examples_to_leader() {
             example_beat(),
             never,
             Report{Generation{5}, true, {example_outcome(), example_outcome()}},
+            Report{Generation{5}, false, {example_hang()}},
             StopAsked{15, "scancel"},
             Leave{"done"},
             Gone{{"gpu01", Incarnation{7}}},
@@ -92,6 +107,7 @@ inline std::vector<ToNode> examples_to_node() {
         Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
         Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},
         Stop{Generation{5}, 15, "drain"},
+        Examine{Generation{5}, {13, 0}},
         Finished{example_ending()},
         Refused{"this is run 8812"}};
 }
@@ -108,6 +124,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.at = {{"gpu01", Incarnation{7}}, "10.0.0.7", 29400};
     entry.in_a_row = 2;
     entry.last_cause = "3/1/0/out of memory";
+    entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}};
     return entry;
 }
 

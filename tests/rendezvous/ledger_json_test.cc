@@ -16,7 +16,9 @@ TEST(LedgerJson, CarriesEntriesUnchanged) {
     takeover.assignment.cause = "bytes \xc3\x28";
     LedgerEntry plain_end = example_end(3);
     plain_end.ending = {};
-    for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end}) {
+    LedgerEntry hang = example_end(8);
+    hang.ending.first_failure = example_hang();
+    for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end, hang}) {
         const auto back = from_json(to_json(entry));
         ASSERT_TRUE(back) << back.error();
         EXPECT_EQ(*back, entry);

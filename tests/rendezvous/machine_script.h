@@ -38,6 +38,11 @@ inline std::string describe(const ToNode& message) {
         return "Assigned " + names(m->assignment) + left(m->remaining);
     if (const auto* m = std::get_if<Stop>(&message))
         return "Stop by signal " + std::to_string(m->signal);
+    if (const auto* m = std::get_if<Examine>(&message)) {
+        std::string text = "Examine";
+        for (const int rank : m->ranks) text += " " + std::to_string(rank);
+        return text;
+    }
     if (const auto* m = std::get_if<Finished>(&message))
         return "Finished " + std::to_string(m->ending.code);
     if (const auto* m = std::get_if<Refused>(&message)) return "Refused: " + m->sentence;
@@ -126,6 +131,13 @@ class Script {
     }
     Lines snapshots(double now, int session, std::int64_t step) {
         beats_[session].snapshot = step;
+        return beat(now, session);
+    }
+    // A report of progress, `ago` before this beat.
+    Lines progresses(double now, int session, std::vector<RankStep> slowest, double ago = 0) {
+        ++beats_[session].reports;
+        beats_[session].reported = sec(ago);
+        beats_[session].slowest = std::move(slowest);
         return beat(now, session);
     }
     Lines vows(double now, int session, int floor) {

@@ -29,7 +29,8 @@ std::string text(const rendezvous::NodeId& node) {
 std::string text(const rendezvous::Beat& beat) {
     return "n" + text(beat.number) + " e" + text(beat.echo) + " floor" + text(beat.floor) +
            " seen" + text(beat.seen) + " run" + text(beat.running) + " silent " +
-           text(beat.silent) + (beat.progressed ? " progressed" : "");
+           text(beat.silent) + (beat.progressed ? " progressed" : "") +
+           (beat.reports > 0 ? " reports" + text(beat.reports) : std::string());
 }
 
 std::string text(const rendezvous::WorkerOutcome& outcome) {
@@ -97,6 +98,11 @@ std::string describe(const rendezvous::ToNode& message) {
                  [](const Stop& m) { return "Stop g" + text(m.generation) + " " + m.reason; },
                  [](const Finished& m) { return "Finished " + describe(m.ending); },
                  [](const Refused& m) { return "Refused " + m.sentence; },
+                 [](const Examine& m) {
+                     std::string line = "Examine g" + text(m.generation);
+                     for (const int rank : m.ranks) line += " " + text(rank);
+                     return line;
+                 },
                  [](const Standing& m) {
                      return "Standing " + text(m.node) + (m.leads ? " leads" : " dormant") +
                             " held" + text(m.held) + " entry" + text(m.entry);
@@ -147,50 +153,56 @@ std::string describe(const rendezvous::Effect& effect) {
 std::string describe(const agent::Event& event) {
     using namespace agent;
     return std::visit(
-        Overload{[](const Started&) { return std::string("Started"); },
-                 [](const LinkUp&) { return std::string("LinkUp"); },
-                 [](const LinkLost& e) { return "LinkLost " + e.sentence; },
-                 [](const MessageCame& e) { return describe(e.message); },
-                 [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
-                 [](const WorkerNotStarted& e) {
-                     return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
-                 },
-                 [](const WorkerExited& e) {
-                     return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
-                 },
-                 [](const Swept& e) { return "Swept g" + text(e.generation); },
-                 [](const KeeperDied&) { return std::string("KeeperDied"); },
-                 [](const KeeperBack&) { return std::string("KeeperBack"); },
-                 [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
-                 [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
-                 [](const LedgerChecked& e) {
-                     return std::string(e.shared ? "LedgerChecked shared"
-                                                 : "LedgerChecked not shared");
-                 },
-                 [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
-                 [](const Tick&) { return std::string("Tick"); }},
+        Overload{
+            [](const Started&) { return std::string("Started"); },
+            [](const LinkUp&) { return std::string("LinkUp"); },
+            [](const LinkLost& e) { return "LinkLost " + e.sentence; },
+            [](const MessageCame& e) { return describe(e.message); },
+            [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
+            [](const WorkerNotStarted& e) {
+                return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
+            },
+            [](const WorkerExited& e) {
+                return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
+            },
+            [](const Swept& e) { return "Swept g" + text(e.generation); },
+            [](const KeeperDied&) { return std::string("KeeperDied"); },
+            [](const KeeperBack&) { return std::string("KeeperBack"); },
+            [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
+            [](const WorkersExamined& e) {
+                return "WorkersExamined g" + text(e.generation) + " " + text(e.outcomes.size());
+            },
+            [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
+            [](const LedgerChecked& e) {
+                return std::string(e.shared ? "LedgerChecked shared" : "LedgerChecked not shared");
+            },
+            [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
+            [](const Tick&) { return std::string("Tick"); }},
         event);
 }
 
 std::string describe(const agent::Effect& effect) {
     using namespace agent;
     return std::visit(
-        Overload{[](const Connect& e) {
-                     return "Connect " + (e.self ? "self" : e.address) + " until " +
-                            text(e.deadline);
-                 },
-                 [](const Lead&) { return std::string("Lead"); },
-                 [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
-                 [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
-                 [](const SendMessage& e) { return "send " + describe(e.message); },
-                 [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
-                 [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },
-                 [](const Spawn& e) { return "Spawn " + describe(e.assignment); },
-                 [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
-                 [](const Sweep& e) { return "Sweep g" + text(e.generation); },
-                 [](const CloseStore&) { return std::string("CloseStore"); },
-                 [](const Exit& e) { return "Exit " + describe(e.ending); },
-                 [](const Note& e) { return "note: " + e.sentence; }},
+        Overload{
+            [](const Connect& e) {
+                return "Connect " + (e.self ? "self" : e.address) + " until " + text(e.deadline);
+            },
+            [](const Lead&) { return std::string("Lead"); },
+            [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
+            [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
+            [](const SendMessage& e) { return "send " + describe(e.message); },
+            [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
+            [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },
+            [](const Spawn& e) { return "Spawn " + describe(e.assignment); },
+            [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
+            [](const ExamineWorkers& e) {
+                return "ExamineWorkers g" + text(e.generation) + " " + text(e.local_ranks.size());
+            },
+            [](const Sweep& e) { return "Sweep g" + text(e.generation); },
+            [](const CloseStore&) { return std::string("CloseStore"); },
+            [](const Exit& e) { return "Exit " + describe(e.ending); },
+            [](const Note& e) { return "note: " + e.sentence; }},
         effect);
 }
 

@@ -17,9 +17,10 @@ namespace ddprun::sim {
 
 // How a worker lives when nobody disturbs it.
 struct Behaviour {
-    Duration life{};        // until it ends by itself
-    int exit_code = 0;      // with this
-    bool stubborn = false;  // does not end at SIGTERM
+    Duration life{};              // until it ends by itself
+    int exit_code = 0;            // with this
+    bool stubborn = false;        // does not end at SIGTERM
+    std::int64_t stands_at = -1;  // reports this step, and then nobody moves any more; -1: never
 };
 
 struct Worker {

@@ -56,6 +56,7 @@ void Invariants::check_members(const Assignment& assignment) {
 }
 
 void Invariants::appended(const LedgerEntry& entry) {
+    check_blame(entry);
     if (entry.kind == LedgerEntry::Kind::end) {
         ended_at_ = world_.now();
         check_ending(entry.ending);
@@ -81,9 +82,10 @@ void Invariants::appended(const LedgerEntry& entry) {
     check_members(assignment);
     const int asked = world_.config().limits.max_restarts;
     const int budget = asked == rendezvous::kAutoRestarts ? 3 : asked;
+    std::set<Generation> ended_so = still_;
+    for (const auto& [generation, outcomes] : failures_) ended_so.insert(generation);
     int failed = 0;
-    for (const auto& [generation, outcomes] : failures_)
-        failed += generation < assignment.generation;
+    for (const Generation generation : ended_so) failed += generation < assignment.generation;
     if (assignment.restarts > budget)
         world_.violation(name(assignment.generation) + " is beyond the budget of restarts");
     if (assignment.restarts > failed)
@@ -111,14 +113,37 @@ void Invariants::check_ending(const Ending& ending) {
         world_.violation("a worker's failure ended the job, and it is not named");
         return;
     }
-    bool real = false;
+    bool real = ending.first_failure->hung && !still_.empty();
     for (const auto& [generation, outcomes] : failures_)
         for (const auto& outcome : outcomes) real |= outcome.pid == ending.first_failure->pid;
     if (!real)
         world_.violation("the failure that ended the job is not a worker's own: " +
                          describe(ending));
-    if (ending.code == 0 || ending.code != ending.first_failure->exit_code)
+    if (ending.code == 0 || ending.code != ending.first_failure->code())
         world_.violation("the job's code is not that of the first failure: " + describe(ending));
+}
+
+// Who is blamed was the first cause twice within five generations, and stays blamed.
+void Invariants::check_blame(const LedgerEntry& entry) {
+    const auto& entries = world_.ledger().entries();
+    const rendezvous::Blame before =
+        entries.size() > 1 ? entries[entries.size() - 2].blame : rendezvous::Blame{};
+    std::map<std::string, int> causes;
+    for (const rendezvous::FirstCause& cause : entry.blame.causes) {
+        ++causes[cause.node];
+        const std::int64_t newest = entry.assignment.generation.value;
+        if (cause.generation.value > newest) world_.violation("a cause of what is to come");
+    }
+    for (const std::string& node : before.nodes)
+        if (std::count(entry.blame.nodes.begin(), entry.blame.nodes.end(), node) != 1)
+            world_.violation(node + " is not blamed any more");
+    for (const std::string& node : entry.blame.nodes)
+        if (std::count(before.nodes.begin(), before.nodes.end(), node) == 0 && causes[node] < 2)
+            world_.violation(node + " is blamed for " + std::to_string(causes[node]) + " failures");
+    const auto& causes_now = entry.blame.causes;
+    if (!causes_now.empty() &&
+        causes_now.back().generation.value - causes_now.front().generation.value >= 5)
+        world_.violation("a cause of long ago still counts");
 }
 
 void Invariants::worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome,

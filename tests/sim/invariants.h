@@ -26,6 +26,9 @@ class Invariants {
     // contiguous, within limits, restarts within budget and never more than there were failures; an
     // end has its reason.
     void appended(const rendezvous::LedgerEntry& entry);
+    // From here on nobody of this generation need make progress: only such a one may be taken for
+    // hung.
+    void stood_still(Generation generation) { still_.insert(generation); }
     void worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome, bool natural);
     // Nobody leaves workers behind, and nobody claims another end than the one recorded.
     void exited(const Process& process, const rendezvous::Ending& ending);
@@ -41,6 +44,7 @@ class Invariants {
     void at_end();
 
   private:
+    void check_blame(const rendezvous::LedgerEntry& entry);
     void check_members(const rendezvous::Assignment& assignment);
     void check_ending(const rendezvous::Ending& ending);
     void check_host(const Host& host);
@@ -50,8 +54,9 @@ class Invariants {
     World& world_;
     std::map<Generation, std::vector<rendezvous::WorkerOutcome>> failures_;  // of their own
     std::map<Generation, std::set<int>> successes_;                          // ranks that exited 0
-    std::set<std::pair<Generation, int>> spawned_;                           // on that host
-    Time ended_at_ = kNever;  // when the end was recorded
+    std::set<Generation> still_;
+    std::set<std::pair<Generation, int>> spawned_;  // on that host
+    Time ended_at_ = kNever;                        // when the end was recorded
 };
 
 }  // namespace ddprun::sim

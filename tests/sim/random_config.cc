@@ -50,6 +50,18 @@ WorldConfig random_config(std::uint64_t seed) {
     limits.on_join = random.chance(0.8) ? rendezvous::OnJoin::restart : rendezvous::OnJoin::spare;
     limits.join_interval = random.span(seconds{1}, seconds{4});
     config.faults = plan_faults(random, config.hosts, limits.times.lease, seconds{10});
+    limits.blame = random.chance(0.8);
+    if (config.progress && random.chance(0.5)) {
+        limits.hang_timeout = random.span(seconds{1}, seconds{2});
+        const int rank = random.below(config.hosts), step = random.between(1, 4);
+        const int generations = random.between(0, 2);
+        const Duration work = config.work;
+        if (!config.script)
+            config.script = [=](Generation generation, int, int each) {
+                const bool stands = each == rank && generation.value < generations;
+                return Behaviour{work, 0, false, stands ? step : -1};
+            };
+    }
     return config;
 }
 

@@ -320,6 +320,73 @@ TEST(Sim, AReplacedProcessComesBackAsAnother) {
         });
 }
 
+// Rank 2 stands still after its second step, in the first generation: found, looked at, restarted.
+TEST(Sim, AWorkerThatStandsStillIsFoundAndAllStartAgain) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.progress = true;
+            config.limits.hang_timeout = 2s;
+            config.script = [](Generation generation, int, int rank) {
+                return Behaviour{3s, 0, false, rank == 2 && generation.value == 0 ? 2 : -1};
+            };
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_EQ(made[1].assignment.restarts, 1);
+            EXPECT_NE(made[1].assignment.cause.find("no rank has made progress"),
+                      std::string::npos);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, AWorkerThatAlwaysStandsStillEndsTheJobWithItsOwnCode) {
+    for (const int nodes : {1, 4})
+        for_seeds(
+            [nodes](auto seed) {
+                WorldConfig config = calm(nodes, seed);
+                config.progress = true;
+                config.limits.max_restarts = 1;
+                config.limits.hang_timeout = 2s;
+                config.script = [](Generation, int, int rank) {
+                    return Behaviour{3s, 0, false, rank == 0 ? 2 : -1};
+                };
+                return config;
+            },
+            [](const World& world) {
+                EXPECT_EQ(generations(world).size(), 2u);
+                expect_all_exit(world, Verdict::worker_failed, rendezvous::kHungCode);
+            });
+}
+
+// Whatever runs on host 1 fails: after the second time the spare has its place, and the job ends
+// well.
+TEST(Sim, ANodeThatFailsTwiceMakesRoomForASpare) {
+    for (const bool blame : {true, false})
+        for_seeds(
+            [blame](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.limits.min_nodes = config.limits.max_nodes = 3;
+                config.limits.crash_loop = 0;
+                config.limits.blame = blame;
+                config.starts = {0ms, 10ms, 20ms, 700ms};
+                config.script = [](Generation, int host, int) {
+                    return host == 1 ? Behaviour{1s, 3, false} : Behaviour{3s, 0, false};
+                };
+                return config;
+            },
+            [blame](const World& world) {
+                const auto made = generations(world);
+                EXPECT_EQ(made.size(), blame ? 3u : 4u);
+                expect_all_exit(world, blame ? Verdict::succeeded : Verdict::worker_failed,
+                                blame ? 0 : 3);
+                const LedgerEntry& last = world.ledger().entries().back();
+                EXPECT_EQ(last.blame.nodes.size(), blame ? 1u : 0u);
+            });
+}
+
 // Without a shared ledger the leader's node is the job's.
 TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
     for (const auto kind : {Fault::Kind::host_lost, Fault::Kind::process_killed})

@@ -93,6 +93,7 @@ void World::start_process(Host& host) {
     config.offer.service_port = 29400;
     config.offer.store_port = 29500;
     config.version = "0.1.0";
+    config.limits = config_.limits;
     config.join_timeout = times.join_timeout;
     config.grace_final = lease(1);
     config.grace_restart = lease(0.3);
@@ -205,6 +206,8 @@ void World::perform(Process& process, const agent::Effects& effects) {
             process.keeper->spawn(spawn->assignment);
         } else if (const auto* signal = std::get_if<agent::SignalWorkers>(&effect)) {
             process.keeper->signal(signal->signal);
+        } else if (const auto* asked = std::get_if<agent::ExamineWorkers>(&effect)) {
+            examine(process, *asked);
         } else if (const auto* sweep = std::get_if<agent::Sweep>(&effect)) {
             process.keeper->sweep(sweep->generation);
         } else if (std::holds_alternative<agent::CloseStore>(effect)) {

@@ -102,6 +102,8 @@ class World {
     void keeper_says_gone(Process& process, int connection);
     void kill_process(Host& host);
     void break_collectives(Generation generation);
+    void stand_still(Generation generation);
+    void examine(Process& process, const agent::ExamineWorkers& asked);
     Behaviour behaviour(Generation generation, int host, int rank);
     bool complete(Generation generation) const;  // all its workers have started
     void worker_started(Host& host, const Worker& worker);
@@ -169,6 +171,7 @@ class World {
     std::map<Generation, std::set<int>> started_;  // ranks
     std::map<Generation, Time> all_started_;
     std::set<Generation> broken_;
+    std::set<Generation> stuck_;  // a worker stands, and all wait for it
     std::map<std::pair<int, std::int64_t>, Time> beats_sent_;  // connection and number
     std::map<int, rendezvous::Beat> last_beat_;                // of a connection
     int pending_ = 0;                                          // faults and starts to come

@@ -66,11 +66,16 @@ void World::worker_started(Host& host, const Worker& worker) {
 }
 
 void World::progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step) {
-    const bool lives = std::any_of(host.workers.begin(), host.workers.end(),
-                                   [pid](const Worker& worker) { return worker.pid == pid; });
-    if (!lives || !host.up || broken_.contains(generation)) return;
-    if (complete(generation) && !paused(host))
-        post_agent(*host.process, agent::WorkerProgress{generation, step, step - 1});
+    const auto worker = std::find_if(host.workers.begin(), host.workers.end(),
+                                     [pid](const Worker& each) { return each.pid == pid; });
+    if (worker == host.workers.end() || !host.up || broken_.contains(generation) ||
+        stuck_.contains(generation))
+        return;
+    if (complete(generation) && !paused(host)) {
+        post_agent(*host.process,
+                   agent::WorkerProgress{generation, step, step - 1, worker->local_rank});
+        if (step == worker->behaviour.stands_at) return stand_still(generation);
+    }
     clock_.after(lease(0.4), [=, this, &host] { progress(host, generation, pid, step + 1); });
 }
 
@@ -82,10 +87,36 @@ void World::worker_ended(Host& host, const Worker& worker, const rendezvous::Wor
     if (!natural || outcome.failed()) break_collectives(worker.generation);
 }
 
+// One stands, the others wait for it in a collective, and nobody ends by itself.
+void World::stand_still(Generation generation) {
+    stuck_.insert(generation);
+    invariants_.stood_still(generation);
+    for (Host& host : hosts_)
+        for (Worker& worker : host.workers)
+            if (worker.generation == generation && !worker.dying)
+                worker.behaviour.life = Duration::max();
+}
+
+// A look at a worker takes its time, and some are never seen.
+void World::examine(Process& process, const agent::ExamineWorkers& asked) {
+    agent::WorkersExamined seen{asked.generation, {}};
+    for (const Worker& worker : host_of(process).workers)
+        if (worker.owner == process.id.incarnation && worker.generation == asked.generation &&
+            std::count(asked.local_ranks.begin(), asked.local_ranks.end(), worker.local_rank) > 0) {
+            seen.outcomes.emplace_back().local_rank = worker.local_rank;
+            seen.outcomes.back().pid = worker.pid;
+            seen.outcomes.back().stack = {"stands"};
+        }
+    if (random_.chance(0.05)) return;
+    clock_.after(random_.span({}, lease(0.3)),
+                 [this, &process, seen] { post_agent(process, seen); });
+}
+
 // A worker that is gone before its time leaves the others in a collective: some fail soon, some
 // hang.
 void World::break_collectives(Generation generation) {
     if (!broken_.insert(generation).second) return;
+    invariants_.stood_still(generation);  // nobody makes progress from now on
     for (Host& host : hosts_)
         for (Worker& worker : host.workers) {
             if (worker.generation != generation || worker.dying) continue;
@@ -195,6 +226,7 @@ void World::stall(Host& host, Time& until, Duration lasts) {
     const bool pauses = &until == &host.paused_until;
     until = std::max(until, now() + lasts);
     host.disturbed_until = std::max(host.disturbed_until, until);
+    for (const Worker& worker : host.workers) invariants_.stood_still(worker.generation);
     clock_.at(until, [this, &host, pauses] {
         if (!host.up || paused(host)) return;
         if (pauses) {

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Workers that report progress and then stand still: found out, looked at, restarted. A node that fails twice makes room
+# for a spare.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+# Reports a step each 50 ms until it is told otherwise by $stop (step at which the rank in $slow stands still), in the
+# first generation only.
+cat >"$work/worker.sh" <<'WORKER'
+report() { echo "step=$1" >&"$DDPRUN_PROGRESS_FD"; }
+[[ $TORCHELASTIC_RESTART_COUNT == "${good:-1}" ]] && { report 1; exit 0; }
+for step in 1 2 3 4 5 6; do
+    report $step
+    ((RANK == slow && step == 4)) && exec sleep 331
+    sleep 0.05
+done
+exec sleep 332
+WORKER
+
+say "nobody moves: the slowest rank is named with what it is doing, and all start again"
+slow=1 run 60 --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --max-restarts=1 bash "$work/worker.sh"
+expect_code 0
+expect_in "$work/run.err" 'no rank has made progress for [0-9.]+ s .--hang-timeout 1.0 s.; the slowest is rank 1 .local 1 on .*, at step 4; generation 0 ends'
+expect_in "$work/run.err" 'rank 1 .local 1 on .*, at step 4:$'
+expect_in "$work/run.err" 'rank 0 .local 0 on .*, at step 6:$'
+expect_in "$work/run.err" 'thread [0-9]+ .sleep. sleeps in clock_nanosleep'
+expect_in "$work/run.err" 'restart 1 of 1'
+expect_nothing_left
+
+say "the report has it too, where the budget is used up, and the code is that of a hang"
+slow=2 start job --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --max-restarts=0 bash "$work/worker.sh"
+join job 60
+expect_code 124
+expect_in "$work/job.err" 'first failure: no rank has made progress .*the slowest is rank 2'
+expect_in "$work/job.err" 'where the slowest are:$'
+expect_nothing_left
+
+say "a worker that goes on reporting, or never reports, is left alone"
+run 60 --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 bash -c '
+    ((RANK == 0)) && { sleep 4; exit 0; }
+    for step in {1..40}; do echo "step=$step" >&"$DDPRUN_PROGRESS_FD"; sleep 0.1; done'
+expect_code 0
+run 60 --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 sleep 3
+expect_code 0
+expect_not_in "$work/run.err" 'no rank has made progress'
+expect_nothing_left
+
+# The nodes' names tell them apart, so each has a name space of its own.
+((EUID == 0)) && unshare --uts true 2>/dev/null || skip "the rest needs root and name spaces"
+node() { # name, options and worker
+    local name=$1; shift
+    DDPRUN_TEST_MARK=$mark unshare --uts bash -c 'echo "$1" >/proc/sys/kernel/hostname; shift; exec "$@"' _ "$name" \
+        "$ddprun" --nnodes=2 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --last-call=1 \
+        --nproc-per-node=1 --max-restarts=3 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
+    pid[$name]=$!
+}
+all_run() { # generation, names
+    local generation=$1 name; shift
+    for name in "$@"; do [[ -e $work/ran.$generation.$name ]] || return 1; done
+}
+# The node named bad fails in each generation that it is in; the others wait for the end.
+worker=(bash -c 'touch "$0/ran.$TORCHELASTIC_RESTART_COUNT.$(</proc/sys/kernel/hostname)"
+    until [[ -e $0/go.$TORCHELASTIC_RESTART_COUNT ]]; do sleep 0.02; done
+    [[ $(</proc/sys/kernel/hostname) != bad ]] || exit 3
+    [[ $TORCHELASTIC_RESTART_COUNT != 2 ]] && exec sleep 333
+    exit 0' "$work")
+
+say "on two nodes the one that all wait for is found; its stack comes over the network"
+at=$(free_port)
+export slow=1
+node one --node-rank=0 --hang-timeout=1 bash "$work/worker.sh"
+node two --node-rank=1 --hang-timeout=1 bash "$work/worker.sh"
+for name in one two; do join $name 60; expect_code 0; done
+expect_in "$work/one.err" 'the slowest is rank 1 .local 0 on two., at step 4; generation 0 ends'
+expect_in "$work/one.err" 'rank 1 .local 0 on two., at step 4:$'
+expect_in "$work/one.err" 'thread [0-9]+ .sleep. sleeps in clock_nanosleep'
+expect_nothing_left
+
+for blame in on off; do
+    say "a node that fails twice makes room for a spare, and is named; with --blame=off it stays: $blame"
+    rm -f "$work"/{ran,go}.*
+    at=$(free_port)
+    last=spare
+    [[ $blame == on ]] || last=bad
+    node good --node-rank=0 --blame=$blame "${worker[@]}"
+    node bad --node-rank=1 --blame=$blame "${worker[@]}"
+    wait_until 20 all_run 0 good bad || fail "the workers do not run"
+    node spare --verbose --blame=$blame "${worker[@]}"
+    wait_until 20 has "$work/spare.err" 'this node is a spare' || fail "the third node does not wait"
+    for generation in 0 1; do
+        touch "$work/go.$generation"
+        [[ $generation == 1 ]] && next=$last || next=bad
+        wait_until 20 all_run $((generation + 1)) good $next || fail "generation $((generation + 1)) does not run on good and $next"
+    done
+    touch "$work/go.2"
+    [[ $blame == on ]] || touch "$work/go.3"
+    for name in good bad spare; do join $name 60; done
+    if [[ $blame == on ]]; then
+        expect_code 0
+        expect_in "$work/good.err" 'bad was the first cause of the end of generations 0 and 1; a spare takes its place'
+        expect_in "$work/good.err" 'for the next submission: sbatch --exclude=bad$'
+    else
+        expect_not_in "$work/good.err" 'exclude'
+    fi
+    expect_nothing_left
+done
