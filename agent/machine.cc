@@ -53,7 +53,7 @@ Effects Machine::step(Time now, const Event& event) {
         Overload{[&](const Started&) { s.connect(now); }, [&](const LinkUp& e) { s.link_up(e); },
                  [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
                  [&](const MessageCame& e) { s.on_message(now, e.message); },
-                 [&](const WorkerStarted&) {},
+                 [&](const WorkerStarted& e) { s.on_started(now, e); },
                  [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
                  [&](const WorkerExited& e) { s.on_exited(now, e); },
                  [&](const Swept& e) { s.on_swept(now, e); },
@@ -243,6 +243,7 @@ Time Machine::State::next_deadline() const {
 rendezvous::Beat Machine::State::next_beat(Time now) {
     rendezvous::Beat beat = lease.beat(now);
     tell_at = kNever;
+    beat.marks = marks(now);
     if (running) {
         beat.progressed = running->progressed;
         beat.step = running->step;

@@ -17,6 +17,7 @@ namespace ddprun::agent {
 
 constexpr int kInterrupt = 2;  // SIGINT
 constexpr int kKill = 9;       // SIGKILL
+
 // What is known of a worker beside how it ended.
 struct WorkerState {
     std::int64_t step = -1;  // newest reported
@@ -40,7 +41,9 @@ struct Running {
     std::int64_t step = -1, snapshot = -1;
     std::int64_t reports = 0;  // of progress
     Time reported_at{};        // the newest
-    int contacts = 0;          // connections to the store, on the node with rank 0
+    int started = 0;           // workers
+    Time all_started = kNever, first_contact = kNever, first_report = kNever, all_ended = kNever;
+    int contacts = 0;  // connections to the store, on the node with rank 0
     Time all_in_contact = kNever;
 };
 
@@ -52,6 +55,13 @@ inline rendezvous::Ending unavailable(std::string sentence) {
             .first_failure_node = {},
             .consequences = 0};
 }
+
+// The generation that was run here last: when this node knew of its end, when its last worker had
+// ended, and when the keeper had verified it.
+struct Past {
+    Generation generation = kNoGeneration;
+    Time told{}, stopped{}, gone{};
+};
 
 struct Machine::State {
     State(MachineConfig c, Time now)
@@ -70,6 +80,7 @@ struct Machine::State {
     bool checking = false, said_not_shared = false;
     Time check_at = kLongAgo;  // when to look at the ledger again
     std::optional<Running> running;
+    Past past;
     std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
     std::optional<int> signal;                 // a user's signal that the leader was told of
     Time signal_answer_by = kNever;
@@ -108,6 +119,7 @@ struct Machine::State {
     // workers.cc: the workers of this node
     void start_workers(const rendezvous::Assigned& assigned, Time deadline);
     void on_exited(Time now, const WorkerExited& event);
+    void on_started(Time now, const WorkerStarted& event);
     void on_not_started(Time now, const WorkerNotStarted& event);
     void worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at);
     void report_failures(Time now);
@@ -126,6 +138,7 @@ struct Machine::State {
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(const WorkersExamined& event);
     std::vector<rendezvous::RankStep> slowest() const;
+    rendezvous::Marks marks(Time now) const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 
     bool is_running(Generation generation) const {

@@ -39,6 +39,12 @@ rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& eve
     return outcome;
 }
 
+void Machine::State::on_started(Time now, const WorkerStarted& event) {
+    if (!is_running(event.generation) || ++running->started < running->slots) return;
+    running->all_started = now;
+    tell_soon(now);
+}
+
 void Machine::State::on_not_started(Time now, const WorkerNotStarted& event) {
     if (is_running(event.generation)) worker_ended(now, outcome_of(event), now);
 }
@@ -58,7 +64,9 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
         report_failures(now);
         if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
     }
-    if (running->exited == running->slots) sweep();
+    if (running->exited < running->slots) return;
+    running->all_ended = now;
+    sweep();
 }
 
 void Machine::State::report_failures(Time now) {
@@ -121,6 +129,9 @@ void Machine::State::on_swept(Time now, const Swept& event) {
 // The generation has ended on this node for good, its workers are gone: the vow is kept, and said,
 // with a new offer, for the next generation's store has a port of its own.
 void Machine::State::cleared(Time now) {
+    past = {running->assignment.generation, running->stopping_since.value_or(now),
+            std::min(running->all_ended, now), now};
+    past.stopped = std::max(past.stopped, past.told);
     lease.stopped();
     running.reset();
     phase = Phase::joining;
@@ -143,7 +154,7 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
     running->snapshot = std::max(running->snapshot, event.snapshot);
     std::int64_t& step = worker(event.local_rank).step;
     step = std::max(step, event.step);
-    ++running->reports;
+    if (++running->reports == 1) running->first_report = now;
     running->reported_at = now;
     made_progress(now);
     if (config.limits.hang_timeout > Duration{}) tell_soon(now);
@@ -172,6 +183,24 @@ std::vector<rendezvous::RankStep> Machine::State::slowest() const {
     return living;
 }
 
+rendezvous::Marks Machine::State::marks(Time now) const {
+    using enum rendezvous::RestartPhase;
+    rendezvous::Marks marks{running ? running->assignment.generation : past.generation, {}};
+    const auto add = [&](rendezvous::RestartPhase phase, Time at) {
+        if (at <= now) marks.passed.push_back({phase, now - at});
+    };
+    if (running) {
+        add(started, running->all_started);
+        add(contact, running->first_contact);
+        add(progress, running->first_report);
+    } else if (past.generation != kNoGeneration) {
+        add(told, past.told);
+        add(stopped, past.stopped);
+        add(gone, past.gone);
+    }
+    return marks;
+}
+
 void Machine::State::on_examine(const rendezvous::Examine& examine) {
     if (!is_running(examine.generation) || phase != Phase::running) return;
     ExamineWorkers effect{examine.generation, {}};
@@ -195,6 +224,10 @@ void Machine::State::on_examined(const WorkersExamined& event) {
 
 void Machine::State::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
+    if (running->contacts == 0) {
+        running->first_contact = now;
+        tell_soon(now);
+    }
     if (++running->contacts >= running->assignment.world_size &&
         running->all_in_contact == kNever && !running->progressed)
         running->all_in_contact = now + kLifeAfterContact;

@@ -81,6 +81,8 @@ void Machine::State::on_won(Time now) {
     if (taken_over) return take_over(now);
     say_blamed();
     forget_generation();
+    restart_watch.began(assignment.generation, made.first == top->random ? made.second : kNever,
+                        top->restart.totals);
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
         const NodeState* node = roster.find(member.node);
@@ -152,6 +154,7 @@ void Machine::State::expire(Time now) {
                               Note::Level::warn);
     if (!held->lease.expired(now)) return;
     const auto [node, at] = held->lease.slowest();
+    restart_watch.ended(at, now);
     end_generation(now,
                    "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
                        " (lease " + to_text(lease()) + ")",
@@ -163,6 +166,7 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     if (!holding()) return;
     hang.reset();
     culprit = because_of;
+    restart_watch.ended(failure ? failure->at : now, now);
     held->over = true;
     over = std::max(over, held->assignment.generation);
     history.progressed |= progressed;

@@ -132,7 +132,10 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     own_safe_after = held && same ? held->lease.safe_after() : same ? own_safe_after : kLongAgo;
     held.reset();
     top = entry;
-    if (!same) forget_generation();
+    if (!same) {
+        forget_generation();
+        restart_watch.began(newest(), kNever, top->restart.totals);
+    }
     blame = top->blame;
     regrouping.reset();
     if (!stop) ending.reset();
@@ -153,6 +156,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     if (top->requeue < config.requeue) {
         over = std::max(over, newest());
         next_cause = "the job was requeued";
+        restart_watch.ended(now, now);
     }
     ack_all(now);
 }
@@ -192,6 +196,7 @@ void Machine::State::settle(Time now) {
 void Machine::State::declare_over(Time now, const std::string& cause) {
     over = std::max(over, newest());
     next_cause = cause;
+    restart_watch.ended(failure ? failure->at : now, now);
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
     history.progressed |= progressed;
     next_scan = kLongAgo;

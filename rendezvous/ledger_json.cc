@@ -94,6 +94,25 @@ Json write(const WorkerOutcome& outcome) {
     return json;
 }
 
+Json write(const PhaseTime& time) {
+    return {{"ns", time.took.count()}, {"node", text_json(time.node)}};
+}
+
+Json write(const RestartRecord& record) {
+    const RestartTotals& totals = record.totals;
+    Json times, sums;
+    for (std::size_t i = 0; i < kRestartPhases; ++i) {
+        times[kRestartPhaseNames[i]] = write(record.times[i]);
+        sums[kRestartPhaseNames[i]] = totals.took[i].count();
+    }
+    return {{"times", times},
+            {"sums_ns", sums},
+            {"restarts", totals.restarts},
+            {"longest", write(totals.longest)},
+            {"longest_phase", static_cast<int>(totals.longest_phase)},
+            {"longest_of", totals.longest_of.value}};
+}
+
 Json write(const Blame& blame) {
     Json causes = Json::array();
     for (const FirstCause& cause : blame.causes)
@@ -224,6 +243,26 @@ Ending read_ending(const Place& place, const Json& json) {
     return ending;
 }
 
+PhaseTime read_time(const Place& place, const Json& json) {
+    return {Duration{long_number(place, json, "ns", 0)}, text(place, json, "node", kMaxName)};
+}
+
+RestartRecord read_restart(const Place& place, const Json& json) {
+    RestartRecord record;
+    RestartTotals& totals = record.totals;
+    for (std::size_t i = 0; i < kRestartPhases; ++i) {
+        const char* name = kRestartPhaseNames[i];
+        record.times[i] = read_time(place.at(name), json.at("times").at(name));
+        totals.took[i] = Duration{long_number(place.at("sums_ns"), json.at("sums_ns"), name, 0)};
+    }
+    totals.restarts = number(place, json, "restarts", 0, kMaxWorld);
+    totals.longest = read_time(place.at("longest"), json.at("longest"));
+    totals.longest_phase = static_cast<RestartPhase>(
+        number(place, json, "longest_phase", 0, static_cast<int>(kRestartPhases) - 1));
+    totals.longest_of = Generation{long_number(place, json, "longest_of", kNoGeneration.value)};
+    return record;
+}
+
 Blame read_blame(const Place& place, const Json& json) {
     Blame blame;
     int index = 0;
@@ -264,6 +303,8 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
         entry.assignment = read_assignment(place.at("assignment"), json.at("assignment"));
     if (json.contains("ending")) entry.ending = read_ending(place.at("ending"), json.at("ending"));
     if (json.contains("blame")) entry.blame = read_blame(place.at("blame"), json.at("blame"));
+    if (json.contains("restart"))
+        entry.restart = read_restart(place.at("restart"), json.at("restart"));
     if (entry.kind != LedgerEntry::Kind::end && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
     return entry;
@@ -288,6 +329,7 @@ std::string to_json(const LedgerEntry& entry, JsonStyle style) {
     if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
     if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
         json["ending"] = write(entry.ending);
+    if (entry.restart != RestartRecord{}) json["restart"] = write(entry.restart);
     if (entry.blame != Blame{}) json["blame"] = write(entry.blame);
     const Json whole{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}};
     return style == JsonStyle::compact ? whole.dump() : whole.dump(1) + "\n";

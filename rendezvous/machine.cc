@@ -176,6 +176,7 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if (phase == Phase::closed) return;
     if (top && beat.seen > top->number && ledger_asked == kNever && phase == Phase::gathering)
         ask_ledger(now, ReadLedger{EntryNumber{top->number.value + 1}});  // ours is out of date
+    restart_watch.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
         heard_progress(now, *node);
         progressed |= beat.progressed;

@@ -15,6 +15,7 @@
 #include "rendezvous/quorum.h"
 #include "rendezvous/rank_assignment.h"
 #include "rendezvous/restart_policy.h"
+#include "rendezvous/restart_times.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/succession.h"
 
@@ -89,7 +90,9 @@ struct Machine::State {
     std::map<NodeId, std::int64_t> reports;  // of progress, by each of its nodes
     Time reported_at = kLongAgo;             // the newest of them
     std::optional<Hang> hang;
-    Blame blame;          // as the newest entry has it
+    RestartWatch restart_watch;
+    std::pair<std::uint64_t, Time> made;  // the newest proposal of a generation: its random, when
+    Blame blame;                          // as the newest entry has it
     std::string culprit;  // the node because of which the newest has ended; empty: none
     Time gathering_since;
     Time since_min = kNever;

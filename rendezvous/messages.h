@@ -34,6 +34,19 @@ struct RankStep {
     bool operator==(const RankStep&) const = default;
 };
 
+// Which phases of a restart are past on this node, and for how long: of the making of the
+// generation that it runs, or of the end of the one that it has run.
+struct Mark {
+    RestartPhase phase = RestartPhase::told;
+    Duration ago{};
+    bool operator==(const Mark&) const = default;
+};
+struct Marks {
+    Generation generation = kNoGeneration;
+    std::vector<Mark> passed;
+    bool operator==(const Marks&) const = default;
+};
+
 // A node's word on itself, every heartbeat period and at once when floor, seen or running changes
 // (design 4.3, rule 1).
 struct Beat {
@@ -45,10 +58,11 @@ struct Beat {
     Duration silent{};  // how long no *other* leader has sent it an Ack; Duration::max(): never
     bool progressed =
         false;  // a worker of `running` has reported progress (or lived 60 s after first contact)
-    std::int64_t step = -1;              // newest progress reported, -1: none
-    std::int64_t snapshot = -1;          // newest snapshot reported, -1: none
-    std::int64_t reports = 0;            // of progress by the workers of `running`
-    Duration reported{};                 // how long ago the newest of them came
+    std::int64_t step = -1;      // newest progress reported, -1: none
+    std::int64_t snapshot = -1;  // newest snapshot reported, -1: none
+    std::int64_t reports = 0;    // of progress by the workers of `running`
+    Duration reported{};         // how long ago the newest of them came
+    Marks marks{};
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
     bool operator==(const Beat&) const = default;
 };

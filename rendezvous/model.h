@@ -2,6 +2,7 @@
 // limited and how it ends. No behaviour, no thread; owned by whoever holds them.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -159,6 +160,51 @@ struct Blame {
     bool operator==(const Blame&) const = default;
 };
 
+// What a restart consists of, one after the other: each phase lasts until …
+enum class RestartPhase : int {
+    detected,  // the leader knew that the generation had failed
+    told,      // its last node knew
+    stopped,   // its last worker had ended
+    gone,      // the last keeper had verified that nothing is left
+    met,       // the next generation could be made
+    started,   // the last worker of that was started
+    contact,   // the first of them called the store
+    progress,  // the first of them reported progress
+};
+inline constexpr std::size_t kRestartPhases = 8;
+inline constexpr std::array<const char*, kRestartPhases> kRestartPhaseNames = {
+    "detected", "told", "stopped", "gone", "met", "started", "store contact", "progress"};
+inline const char* to_string(RestartPhase phase) {
+    return kRestartPhaseNames[static_cast<std::size_t>(phase)];
+}
+
+struct PhaseTime {
+    Duration took{};
+    std::string node;  // the last one that was waited for; empty: none
+    bool operator==(const PhaseTime&) const = default;
+};
+using RestartTimes = std::array<PhaseTime, kRestartPhases>;
+
+// Of all restarts of a job so far.
+struct RestartTotals {
+    int restarts = 0;
+    std::array<Duration, kRestartPhases> took{};
+    // The longest phase of all, and which generation was waited for in it.
+    PhaseTime longest;
+    RestartPhase longest_phase = RestartPhase::detected;
+    Generation longest_of = kNoGeneration;
+    bool operator==(const RestartTotals&) const = default;
+};
+
+// What a ledger entry says of restarts (restart_times.h).
+struct RestartRecord {
+    // Up to `met` of the restart that this entry makes; from `started` on of the making of the
+    // generation before, whose entry was written too early to know them.
+    RestartTimes times;
+    RestartTotals totals;  // with these
+    bool operator==(const RestartRecord&) const = default;
+};
+
 // One entry of the ledger, written once. `random` tells its writer that a repeated create was its
 // own.
 struct LedgerEntry {
@@ -176,6 +222,7 @@ struct LedgerEntry {
     int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
     std::string last_cause;
     Blame blame;
+    RestartRecord restart;
     bool operator==(const LedgerEntry&) const = default;
 };
 

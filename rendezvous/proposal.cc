@@ -84,6 +84,8 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.in_a_row = history.in_a_row;
     entry.last_cause = history.last_cause;
     entry.blame = judged();
+    entry.restart = restart_watch.record(now, top && entry.kind == LedgerEntry::Kind::generation);
+    if (entry.kind == LedgerEntry::Kind::generation) made = {entry.random, now};
     phase = entry.kind == LedgerEntry::Kind::end ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
@@ -148,6 +150,7 @@ void Machine::State::consider_late_joiners(Time now) {
     wake_at(verdict.until);
     if (!verdict.regroup) return;
     regrouping = verdict.sentence;
+    restart_watch.ended(now, now);
     note(Note::Level::info, verdict.sentence);
     stop_all(kTerminate, verdict.sentence);
 }
@@ -156,6 +159,9 @@ void Machine::State::close(Time now) {
     phase = Phase::closed;
     close_by = now + lease();
     note(Note::Level::debug, "the job has ended: " + ending->sentence);
+    if (top)
+        for (const std::string& line : summary_of(top->restart.totals))
+            note(Note::Level::info, line);
     if (top && !top->blame.nodes.empty())
         note(Note::Level::warn,
              "first cause of a failure again and again; " + exclude_option(top->blame));

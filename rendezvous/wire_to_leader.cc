@@ -36,6 +36,12 @@ void write(const Beat& from, link::Beat& to) {
     to.set_snapshot(from.snapshot);
     to.set_reports(from.reports);
     to.set_reported(from.reported.count());
+    to.set_marked(from.marks.generation.value);
+    for (const Mark& mark : from.marks.passed) {
+        link::Mark& one = *to.add_marks();
+        one.set_phase(static_cast<int>(mark.phase));
+        one.set_ago(mark.ago.count());
+    }
     for (const RankStep& each : from.slowest) {
         link::RankStep& one = *to.add_slowest();
         one.set_rank(each.rank);
@@ -88,6 +94,19 @@ Hello read(const Place& place, const link::Hello& from) {
     return hello;
 }
 
+Marks read_marks(const Place& place, const link::Beat& from) {
+    Marks marks{read_generation(place, "marked", from.marked()), {}};
+    if (place.count("marks", static_cast<std::size_t>(from.marks_size()), kRestartPhases))
+        for (int i = 0; i < from.marks_size(); ++i) {
+            const Place here = place.at("marks", i);
+            marks.passed.push_back(
+                {static_cast<RestartPhase>(
+                     here.small("phase", from.marks(i).phase(), 0, kRestartPhases - 1)),
+                 here.duration("ago", from.marks(i).ago(), Duration{0}, Duration{kMaxNumber})});
+        }
+    return marks;
+}
+
 Beat read(const Place& place, const link::Beat& from) {
     Beat beat;
     beat.number = place.integer("number", from.number(), 1, kMaxNumber);
@@ -103,6 +122,7 @@ Beat read(const Place& place, const link::Beat& from) {
     beat.snapshot = place.integer("snapshot", from.snapshot(), -1, kMaxNumber);
     beat.reports = place.integer("reports", from.reports(), 0, kMaxNumber);
     beat.reported = place.duration("reported", from.reported(), Duration{0}, Duration{kMaxNumber});
+    beat.marks = read_marks(place, from);
     if (place.count("slowest", from.slowest().size(), kSlowest))
         for (int i = 0; i < from.slowest_size(); ++i) {
             const Place here = place.at("slowest", i);

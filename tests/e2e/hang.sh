@@ -86,7 +86,7 @@ for blame in on off; do
     node bad --node-rank=1 --blame=$blame "${worker[@]}"
     wait_until 20 all_run 0 good bad || fail "the workers do not run"
     node spare --verbose --blame=$blame "${worker[@]}"
-    wait_until 20 has "$work/spare.err" 'this node is a spare' || fail "the third node does not wait"
+    wait_until 20 has "$work/spare.err" 'it is a spare' || fail "the third node does not wait"
     for generation in 0 1; do
         touch "$work/go.$generation"
         [[ $generation == 1 ]] && next=$last || next=bad

@@ -61,6 +61,9 @@ inline Beat example_beat() {
               1000, 900};
     beat.reports = 12;
     beat.reported = std::chrono::milliseconds{40};
+    beat.marks = {Generation{5},
+                  {{RestartPhase::started, std::chrono::seconds{9}},
+                   {RestartPhase::contact, std::chrono::seconds{8}}}};
     beat.slowest = {{3, 990}, {2, 995}, {5, -1}};
     return beat;
 }
@@ -124,6 +127,12 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.at = {{"gpu01", Incarnation{7}}, "10.0.0.7", 29400};
     entry.in_a_row = 2;
     entry.last_cause = "3/1/0/out of memory";
+    entry.restart.times[2] = {std::chrono::milliseconds{12}, "gpu02"};
+    entry.restart.totals.restarts = 3;
+    entry.restart.totals.took[2] = std::chrono::seconds{2};
+    entry.restart.totals.longest = {std::chrono::seconds{1}, "gpu02"};
+    entry.restart.totals.longest_phase = RestartPhase::stopped;
+    entry.restart.totals.longest_of = Generation{4};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}};
     return entry;
 }
