@@ -126,6 +126,19 @@ class Script {
         join();
         assigned(0.2, 8);
     }
+    // Those of the beat that is due at that time.
+    Lines marks(double now) {
+        Lines all;
+        for (const Effect& effect : machine_.step(at(now), Tick{})) {
+            const auto* sent = std::get_if<SendMessage>(&effect);
+            const auto* beat = sent ? std::get_if<rendezvous::Beat>(&sent->message) : nullptr;
+            if (!beat) continue;
+            EXPECT_EQ(beat->marks.generation, g0);
+            for (const rendezvous::Mark& mark : beat->marks.passed)
+                all.push_back(to_text(mark.ago) + " " + to_string(mark.phase));
+        }
+        return all;
+    }
     Snapshot snapshot() const { return machine_.snapshot(); }
     Time next() const { return machine_.next_deadline(); }
 
@@ -386,6 +399,26 @@ TEST(AgentMachine, BeatsSayWhoIsTheSlowest) {
                                          "0.4 s ago 0@4 1@5"));
     s.exits(1.4, exited(0, 0));
     EXPECT_THAT(s.tick(1.8), ElementsAre(HasSubstr("reports 2 0.9 s ago 1@5")));
+}
+
+// What a restart consists of on this node, and for how long it is past: of the generation that
+// runs, and after that of its end.
+TEST(AgentMachine, BeatsSayWhichPhasesArePast) {
+    Script s;
+    s.run();
+    s.step(0.3, WorkerStarted{g0, 0, 1});
+    EXPECT_THAT(s.marks(0.6), IsEmpty()) << "not all have started";
+    s.step(0.7, WorkerStarted{g0, 1, 2});
+    s.step(0.8, StoreContact{g0});
+    s.step(0.9, StoreContact{g0});
+    s.step(1.0, WorkerProgress{g0, 1, -1});
+    EXPECT_THAT(s.marks(1.5),
+                ElementsAre("0.8 s started", "0.7 s store contact", "0.5 s progress"));
+    s.ack(2, 0);
+    s.exits(2.2, killed(0, 15));
+    s.exits(2.4, killed(1, 15));
+    s.step(2.5, Swept{g0});
+    EXPECT_THAT(s.marks(3), ElementsAre("1.0 s told", "0.6 s stopped", "0.5 s gone"));
 }
 
 // The leader asks where its slowest are; the answer goes out as a report, whoever else is named is

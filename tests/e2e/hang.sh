@@ -25,6 +25,8 @@ expect_in "$work/run.err" 'rank 1 .local 1 on .*, at step 4:$'
 expect_in "$work/run.err" 'rank 0 .local 0 on .*, at step 6:$'
 expect_in "$work/run.err" 'thread [0-9]+ .sleep. sleeps in clock_nanosleep'
 expect_in "$work/run.err" 'restart 1 of 1'
+expect_in "$work/run.err" ' 1 restart, [0-9.]+ s lost: [0-9.]+ s detected, .* stopped, .* gone, .* met, .* started, .* store contact, .* progress$'
+expect_in "$work/run.err" ' longest: generation 1, [0-9.]+ s in detected$'
 expect_nothing_left
 
 say "the report has it too, where the budget is used up, and the code is that of a hang"

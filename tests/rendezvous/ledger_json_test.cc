@@ -47,6 +47,27 @@ TEST(LedgerJson, ChecksRanges) {
     entry.assignment.members[1].offer.slots = 0;
     EXPECT_EQ(from_json(to_json(entry)).error().sentence(),
               "entry.assignment.members[1].offer.slots: 0 is not 1..4096");
+    entry = example_entry();
+    entry.restart.times[3].took = Duration{-1};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.restart.gone.ns: -1 is not 0.."));
+    entry = example_entry();
+    entry.restart.totals.took[4] = Duration{-1};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.restart.sums_ns.met: -1 is not 0.."));
+    entry = example_entry();
+    entry.blame.causes[1].generation = Generation{-2};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.blame.causes[1].generation: -2 is not 0.."));
+}
+
+// An entry of before there were these is read as one without.
+TEST(LedgerJson, NeedsNoRestartAndNoBlame) {
+    LedgerEntry entry = example_entry();
+    entry.restart = {};
+    entry.blame = {};
+    EXPECT_EQ(to_json(entry).find("restart\""), std::string::npos);
+    EXPECT_EQ(*from_json(to_json(entry)), entry);
 }
 
 }  // namespace

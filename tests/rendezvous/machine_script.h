@@ -140,6 +140,14 @@ class Script {
         beats_[session].slowest = std::move(slowest);
         return beat(now, session);
     }
+    // Says of that generation which phases are past, and since when.
+    Lines marks(double now, int session, int generation,
+                const std::vector<std::pair<RestartPhase, double>>& passed) {
+        Marks& marks = beats_[session].marks;
+        marks = {Generation{generation}, {}};
+        for (const auto& [phase, when] : passed) marks.passed.push_back({phase, sec(now - when)});
+        return beat(now, session);
+    }
     Lines vows(double now, int session, int floor) {
         beats_[session].floor = Generation{floor};
         beats_[session].running = kNoGeneration;

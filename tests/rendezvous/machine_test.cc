@@ -9,6 +9,7 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 using namespace ddprun::test;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -109,6 +110,47 @@ TEST(Machine, PassedLeaseEndsTheGeneration) {
         ElementsAre(
             "note: node b has confirmed nothing for 8.0 s (lease 10.0 s); generation 0 ends",
             "1: Ack over 0", "2: Ack over 0", "2: closed"));
+}
+
+// Entry 1 says what of the restart is past when it is written, the end the rest; the sum is the
+// time between the failure and the first progress, and is said when the job has ended.
+TEST(Machine, EntriesSayWhatARestartCost) {
+    using enum RestartPhase;
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    WorkerOutcome failure = exited(1, 3);
+    failure.age = sec(0.1);
+    s.fails(2, 2, 0, failure);
+    s.vows(2.2, 1, 0);
+    s.marks(2.2, 1, 0, {{told, 2}, {stopped, 2.1}, {gone, 2.2}});
+    s.marks(2.4, 2, 0, {{told, 1.9}, {stopped, 2.3}, {gone, 2.4}});
+    s.vows(2.5, 2, 0);
+    const auto took = [&](RestartPhase phase) {
+        return s.creating().restart.times[static_cast<std::size_t>(phase)].took;
+    };
+    EXPECT_EQ(took(detected), sec(0.1));
+    EXPECT_EQ(took(told), sec(0));
+    EXPECT_EQ(took(stopped), sec(0.3));
+    EXPECT_EQ(took(gone), sec(0.1));
+    EXPECT_EQ(took(met), sec(0.1));
+    s.created(2.6);
+    s.runs(2.7, 1, 1);
+    s.marks(2.9, 1, 1, {{started, 2.8}});
+    s.runs(3, 2, 1);
+    s.marks(3.6, 2, 1, {{started, 3}, {contact, 3.2}, {progress, 3.5}});
+    s.completes(8, 1, 1);
+    s.completes(8, 2, 1);
+    s.vows(8.1, 1, 1);
+    s.vows(8.1, 2, 1);
+    EXPECT_EQ(took(started), sec(0.5));
+    EXPECT_EQ(took(contact), sec(0.2));
+    EXPECT_EQ(took(progress), sec(0.3));
+    Duration lost{};
+    for (const Duration each : s.creating().restart.totals.took) lost += each;
+    EXPECT_EQ(lost, sec(3.5 - 1.9));
+    EXPECT_THAT(s.created(8.2),
+                AllOf(Contains(HasSubstr("note: 1 restart, 1.6 s lost: 0.1 s detected")),
+                      Contains("note: longest: generation 1, 0.5 s in started (b)")));
 }
 
 // No budget: the end is recorded only after the floors, then everyone is told the first worker's

@@ -57,6 +57,7 @@ void Invariants::check_members(const Assignment& assignment) {
 
 void Invariants::appended(const LedgerEntry& entry) {
     check_blame(entry);
+    check_times(entry);
     if (entry.kind == LedgerEntry::Kind::end) {
         ended_at_ = world_.now();
         check_ending(entry.ending);
@@ -121,6 +122,37 @@ void Invariants::check_ending(const Ending& ending) {
                          describe(ending));
     if (ending.code == 0 || ending.code != ending.first_failure->code())
         world_.violation("the job's code is not that of the first failure: " + describe(ending));
+}
+
+// The phases of restarts add up, entry by entry: to the sums, and to no more than all the time that
+// there was; a clock that drifts, and the way to the leader, may add a little.
+void Invariants::check_times(const LedgerEntry& entry) {
+    const auto& entries = world_.ledger().entries();
+    const rendezvous::RestartTotals before = entries.size() > 1
+                                                 ? entries[entries.size() - 2].restart.totals
+                                                 : rendezvous::RestartTotals{};
+    const rendezvous::RestartTotals& totals = entry.restart.totals;
+    const Generation generation = entry.assignment.generation;
+    const bool restart = entry.kind == LedgerEntry::Kind::generation && generation > Generation{0};
+    // What stands from `started` on is of the generation before a restart, or of the end's own.
+    const bool start_counts =
+        generation.value - (restart ? 1 : 0) > 0 && entry.kind != LedgerEntry::Kind::takeover;
+    constexpr auto kStart = static_cast<std::size_t>(rendezvous::RestartPhase::started);
+    Duration lost{};
+    for (std::size_t i = 0; i < rendezvous::kRestartPhases; ++i) {
+        const Duration took = entry.restart.times[i].took;
+        if (took < Duration{}) world_.violation("a phase of a restart took less than no time");
+        const bool counts = i < kStart || start_counts;
+        if (entry.kind != LedgerEntry::Kind::takeover &&
+            totals.took[i] != before.took[i] + (counts ? took : Duration{}))
+            world_.violation(std::string("the time in ") + rendezvous::kRestartPhaseNames[i] +
+                             " does not add up");
+        lost += totals.took[i];
+    }
+    if (lost > world_.now() - Time{} + world_.lease(1))
+        world_.violation("more time was lost than there was: " + ddprun::to_text(lost));
+    if (totals.restarts != before.restarts + (restart ? 1 : 0))
+        world_.violation("a restart was not counted");
 }
 
 // Who is blamed was the first cause twice within five generations, and stays blamed.

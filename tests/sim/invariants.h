@@ -44,6 +44,7 @@ class Invariants {
     void at_end();
 
   private:
+    void check_times(const rendezvous::LedgerEntry& entry);
     void check_blame(const rendezvous::LedgerEntry& entry);
     void check_members(const rendezvous::Assignment& assignment);
     void check_ending(const rendezvous::Ending& ending);

@@ -199,6 +199,34 @@ TEST(Sim, ANodeSendsAFewMessagesAGenerationHoweverManyNodesThereAre) {
     }
 }
 
+// A worker fails at 1.5 s. On true time, what entry 1 says of the restart is the time from then to
+// the entry, and with the end's it reaches to the first progress: within a way through the network.
+TEST(Sim, ThePhasesOfARestartAreTheTimeThatItTook) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.progress = true;
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            const LedgerEntry& end = world.ledger().entries().back();
+            ASSERT_EQ(end.restart.totals.restarts, 1);
+            Duration lost{};
+            for (const Duration took : end.restart.totals.took) lost += took;
+            // Workers report for the first time 0.4 lease after their start, and again each 0.4.
+            const Duration start = world.started(Generation{1}) - Time{1500ms};
+            EXPECT_GE(lost, start - 20ms);
+            EXPECT_LE(lost, start + 420ms);
+            const auto& times = made[1].restart.times;
+            const auto stopped = static_cast<std::size_t>(rendezvous::RestartPhase::stopped);
+            EXPECT_GT(times[stopped].took, Duration{}) << "a worker takes up to 0.2 lease to end";
+            EXPECT_FALSE(times[stopped].node.empty());
+        });
+}
+
 TEST(Sim, AUsedUpBudgetGivesTheWorkersCodeEverywhere) {
     for_seeds(
         [](auto seed) {
