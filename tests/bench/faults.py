@@ -31,6 +31,14 @@ def sample(measure, goal, unit, value):
 # ---- the loss of a part
 
 
+def send(number, pids):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:  # a helper that has ended meanwhile
+            pass
+
+
 class Job:
     """So many nodes, of which one less may go on; node 0 leads."""
 
@@ -54,8 +62,7 @@ class Job:
 
     def strike(self, rank, number, pids):
         self.at = time.monotonic_ns()
-        for pid in pids:
-            os.kill(pid, number)
+        send(number, pids)
 
     def again(self):
         return len(times(self.where, "begun.1.*")) == self.nodes - 1
@@ -64,11 +71,7 @@ class Job:
         return [(t - self.at) / 1e9 for t in times(self.where, pattern)]
 
     def end(self):
-        for pid in (p for rank in range(self.nodes) for p in self.parts(rank)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        send(signal.SIGKILL, [pid for rank in range(self.nodes) for pid in self.parts(rank)])
         stop(*self.agents)
 
 
@@ -158,7 +161,9 @@ def meet(nodes, goal, goal_told):
     crowd = Crowd(nodes, failures=3)
     try:
         sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
+        sample(f"{nodes} nodes: of which the leader's processor", goal, "s", cpu_seconds(crowd.leader.pid))
         sample(f"{nodes} nodes: all run the first generation", goal, "s", crowd.hear("met"))
+        sample(f"{nodes} nodes: the leader's processor until then", goal, "s", cpu_seconds(crowd.leader.pid))
         for _ in range(3):
             sample(f"{nodes} nodes: a failure to all told", goal_told, "s", crowd.hear("told"))
             sample(f"{nodes} nodes: a failure to all run again", None, "s", crowd.hear("again"))
@@ -175,6 +180,7 @@ def gather(nodes, goal):
     crowd = Crowd(nodes, absent=1, silent=True)
     try:
         sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
+        sample(f"{nodes} nodes: of which the leader's processor", goal, "s", cpu_seconds(crowd.leader.pid))
         time.sleep(5)
         sample(f"{nodes} nodes that gather: memory of the leader", 100, "MiB", crowd.peak())
         used = crowd.cpu_while_beating(5)
