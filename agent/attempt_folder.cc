@@ -1,11 +1,17 @@
 #include "agent/attempt_folder.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "rendezvous/random_bytes.h"
 
 namespace ddprun::agent {
 namespace {
@@ -16,6 +22,19 @@ std::string file_name(std::string run_id) {
     for (char& c : run_id)
         if (c == '/' || c == '\0') c = '_';
     return run_id;
+}
+
+// Eight characters, as Python's tempfile makes them.
+std::string random_name() {
+    constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    std::string name = rendezvous::random_bytes(8);
+    for (char& c : name) c = kCharacters[static_cast<unsigned char>(c) % kCharacters.size()];
+    return name;
+}
+
+std::string temporary_parent() {
+    const char* tmp = std::getenv("TMPDIR");
+    return tmp && *tmp ? tmp : "/tmp";
 }
 
 // torchrun writes {"message": {"message": TEXT, …}}; older ones {"message": TEXT}.
@@ -35,37 +54,115 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-AttemptFolder::AttemptFolder(std::string log_dir, std::string run_id)
-    : log_dir_(std::move(log_dir)), run_id_(std::move(run_id)) {}
-
-AttemptFolder::~AttemptFolder() {
-    std::error_code ignored;  // a temporary folder that cannot be removed harms nobody
-    if (log_dir_.empty() && !base_.empty()) fs::remove_all(base_, ignored);
+bool WantedFiles::any() const {
+    return filtered != 0 || std::ranges::any_of(streams, [](int bits) { return bits != 0; });
 }
 
-Result<> AttemptFolder::make_base() {
+// Lives on the file thread.
+struct AttemptFolder::Maker {
+    std::string log_dir, run_id;
+    std::string base, temporary;  // once they are made
+
+    AttemptFiles make(Generation generation, const WantedFiles& wanted);
+    Result<> make_base();
+    Result<> make_temporary();
+    void fill(AttemptFiles& made, const std::string& base, Generation generation,
+              const WantedFiles& wanted);
+};
+
+Result<> AttemptFolder::Maker::make_base() {
+    if (!base.empty()) return {};
     std::error_code error;
-    const char* tmp = std::getenv("TMPDIR");
-    const std::string parent = !log_dir_.empty() ? log_dir_ : tmp && *tmp ? tmp : "/tmp";
-    if (!log_dir_.empty()) fs::create_directories(parent, error);
-    std::string name =
-        parent + "/" + (log_dir_.empty() ? "ddprun" : file_name(run_id_)) + "_XXXXXX";
+    fs::create_directories(log_dir, error);
+    for (int tries = 0; !error && tries < 100; ++tries) {
+        const std::string name =
+            fs::absolute(log_dir).string() + "/" + file_name(run_id) + "_" + random_name();
+        if (::mkdir(name.c_str(), 0700) == 0) {
+            base = name;
+            return {};
+        }
+        if (errno != EEXIST) error.assign(errno, std::system_category());
+    }
+    return Error(ErrorCode::unavailable, "folder " + log_dir + " (--log-dir): " + error.message());
+}
+
+Result<> AttemptFolder::Maker::make_temporary() {
+    if (!temporary.empty()) return {};
+    std::string name = temporary_parent() + "/ddprun_XXXXXX";
     if (!::mkdtemp(name.data()))
-        return Error(ErrorCode::unavailable, "folder " + parent + ": " + std::strerror(errno) +
-                                                 (log_dir_.empty() ? " (TMPDIR)" : " (--log-dir)"));
-    base_ = fs::absolute(name, error).string();
+        return Error(ErrorCode::unavailable,
+                     "folder " + temporary_parent() + " (TMPDIR): " + std::strerror(errno));
+    std::error_code ignored;
+    temporary = fs::absolute(name, ignored).string();
     return {};
 }
 
-Result<std::string> AttemptFolder::of(Generation generation, int local_rank) {
-    if (base_.empty())
-        if (auto made = make_base(); !made) return made.error();
-    const std::string path =
-        base_ + "/attempt_" + std::to_string(generation.value) + "/" + std::to_string(local_rank);
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error) return Error(ErrorCode::unavailable, "folder " + path + ": " + error.message());
-    return path;
+AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted) {
+    AttemptFiles made;
+    made.workers.resize(wanted.streams.size());
+    if (!log_dir.empty()) {
+        if (const auto done = make_base(); !done)
+            made.problem = done.error();
+        else
+            fill(made, base, generation, wanted);
+    }
+    if (log_dir.empty() || made.folder.empty()) {
+        const WantedFiles none{std::vector<int>(wanted.streams.size()), 0};
+        if (const auto done = make_temporary(); done)
+            fill(made, temporary, generation, none);
+        else if (!made.problem)
+            made.problem = done.error();
+    }
+    made.temporary = temporary;
+    return made;
+}
+
+void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Generation generation,
+                                const WantedFiles& wanted) {
+    constexpr const char* kNames[] = {"stdout.log", "stderr.log"};
+    const auto note = [&made](const std::string& path, const std::string& why) {
+        if (!made.problem) made.problem = Error(ErrorCode::unavailable, path + ": " + why);
+    };
+    const auto open = [&note](const std::string& path) {
+        UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+        if (!file) note("file " + path, std::strerror(errno));
+        return file;
+    };
+    const std::string attempt = in + "/attempt_" + std::to_string(generation.value);
+    for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
+        const std::string folder = attempt + "/" + std::to_string(i);
+        std::error_code error;
+        fs::create_directories(folder, error);
+        if (error) return note("folder " + folder, error.message());
+        made.workers[i].folder = folder;
+        made.folder = attempt;
+        for (int stream : {0, 1})
+            if (wanted.streams[i] & (1 << stream))
+                made.workers[i].streams[stream] = open(folder + "/" + kNames[stream]);
+    }
+    for (int stream : {0, 1})
+        if (wanted.filtered & (1 << stream))
+            made.filtered[stream] = open(attempt + "/filtered_" + kNames[stream]);
+}
+
+AttemptFolder::AttemptFolder(rendezvous::FileThread& files, std::string log_dir, std::string run_id)
+    : files_(files), maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}}) {}
+
+AttemptFolder::~AttemptFolder() {
+    files_.post([maker = std::move(maker_)] {
+        std::error_code ignored;  // a temporary folder that cannot be removed harms nobody
+        if (!maker->temporary.empty()) fs::remove_all(maker->temporary, ignored);
+    });
+}
+
+void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
+    auto made = std::make_shared<AttemptFiles>();
+    files_.post([made, maker = maker_, generation,
+                 wanted = std::move(wanted)] { *made = maker->make(generation, wanted); },
+                [made, temporary = temporary_, done = std::move(done)] {
+                    *temporary = made->temporary;
+                    done(std::move(*made));
+                });
 }
 
 std::string read_error_file(const std::string& path) {

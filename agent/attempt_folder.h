@@ -1,35 +1,67 @@
-// Where the files of one generation's workers lie: BASE/attempt_<generation>/<local
-// rank>/{error.json,stdout.log,stderr.log}, torchrun's layout. With a log folder BASE is made in it
-// and stays; without one it is a temporary folder, which goes with this object. Nothing is made
-// before the first worker needs it. Thread: the loop's.
+// Where the files of one generation's workers lie, as torchrun lays them out:
+//
+//   LOG_DIR/<run id>_<8 characters>/attempt_<generation>/<local
+//   rank>/{stdout.log,stderr.log,error.json}
+//                                                       /filtered_{stdout,stderr}.log
+//
+// Each ddprun has a folder of its own in the log folder, each generation one in that: nothing is
+// ever written over. Without a log folder, and where it cannot be used, a temporary folder has the
+// error files; it goes with this object. All work is done on the file thread, for a log folder may
+// lie on a file system that hangs. Thread: the loop's.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "agent/unique_fd.h"
 #include "proto/error.h"
 #include "proto/ids.h"
+#include "rendezvous/file_thread.h"
 
 namespace ddprun::agent {
 
+// Which files are asked for; bits: 1 stdout, 2 stderr.
+struct WantedFiles {
+    std::vector<int> streams;  // by local rank
+    int filtered = 0;
+    bool any() const;
+};
+
+struct AttemptFiles {
+    struct Worker {
+        std::string folder;   // empty: there is none
+        UniqueFd streams[2];  // of those asked for; none where it could not be made
+    };
+    std::vector<Worker> workers;
+    UniqueFd filtered[2];
+    std::string folder;            // of the generation
+    std::string temporary;         // what goes with the AttemptFolder, if that was needed
+    std::optional<Error> problem;  // the first: unavailable, naming the path
+};
+
 class AttemptFolder {
   public:
-    // `log_dir` may be empty: a temporary folder. `run_id` becomes part of BASE's name in a log
-    // folder.
-    AttemptFolder(std::string log_dir, std::string run_id);
+    using Done = std::function<void(AttemptFiles)>;
+
+    // `log_dir` may be empty.
+    AttemptFolder(rendezvous::FileThread& files, std::string log_dir, std::string run_id);
     ~AttemptFolder();
     AttemptFolder(const AttemptFolder&) = delete;
     AttemptFolder& operator=(const AttemptFolder&) = delete;
 
-    // Makes and names the folder of one worker. Possible errors: unavailable, naming the path.
-    Result<std::string> of(Generation generation, int local_rank);
-    // The temporary folder; empty before it is made, and with a log folder.
-    std::string temporary() const { return log_dir_.empty() ? base_ : std::string(); }
+    // Makes the folders and opens the files of a generation.
+    void make(Generation generation, WantedFiles wanted, Done done);
+    // The temporary folder, once it is made.
+    const std::string& temporary() const { return *temporary_; }
 
   private:
-    Result<> make_base();
-
-    std::string log_dir_, run_id_;
-    std::string base_;
+    struct Maker;
+    rendezvous::FileThread& files_;
+    std::shared_ptr<Maker> maker_;  // the file thread's alone
+    std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();
 };
 
 // The last line of what a worker wrote into its error file (as torchrun's @record does); empty if

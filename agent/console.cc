@@ -1,23 +1,17 @@
 #include "agent/console.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
 #include <cstring>
-#include <deque>
+#include <future>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "agent/unique_fd.h"
+#include "agent/byte_queue.h"
 #include "proto/boot_clock.h"
 
 namespace ddprun::agent {
@@ -26,201 +20,241 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{64} << 10;  // small writes are gathered up to this
-
-// How bytes can be written without ever waiting.
-enum class Kind {
-    file,    // write(2) at once; also /dev/null
-    own,     // a description of our own, with O_NONBLOCK
-    socket,  // MSG_DONTWAIT
-    shared,  // poll, then no more than PIPE_BUF
-};
-
-UniqueFd reopen(int fd) {
-    char path[40];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return UniqueFd(::open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_APPEND | O_CLOEXEC));
-}
-
-Kind open_for_writing(int fd, UniqueFd& out) {
-    out.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    struct stat what {};
-    if (::fstat(fd, &what) != 0) return Kind::shared;
-    if (S_ISSOCK(what.st_mode)) return Kind::socket;
-    if (!S_ISFIFO(what.st_mode) && ::isatty(fd) == 0) return Kind::file;
-    UniqueFd own = reopen(fd);
-    if (!own) return Kind::shared;
-    out = std::move(own);
-    return Kind::own;
-}
-
 // Whether writing may succeed again later: the disk may be emptied, a reader never comes back.
 bool may_recover(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
+std::string in_words(std::size_t bytes) {
+    return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB"
+                            : std::to_string(bytes) + " bytes";
+}
 
 }  // namespace
 
 struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
+    Impl(asio::io_context& io, rendezvous::FileThread& files, OutputTarget to, std::string name,
+         Tell tell, Options options)
+        : io(io),
+          files(files),
+          target(std::make_shared<OutputTarget>(std::move(to))),
+          name(std::move(name)),
+          tell(std::move(tell)),
+          options(options),
+          impatience(io) {
+        if (target->is_file())
+            this->options.overflow = Overflow::block;
+        else if (target->number() >= 0)
+            ready.emplace(io, target->number());
+    }
+
     asio::io_context& io;
+    rendezvous::FileThread& files;
+    std::shared_ptr<OutputTarget> target;  // of a file, with the work on the file thread
     std::string name;
-    std::function<void(Error)> broken;
-    std::size_t limit;
-    UniqueFd fd;  // of a file; otherwise in `stream`
-    Kind kind;
-    std::unique_ptr<asio::posix::stream_descriptor> stream;
-    std::deque<std::string> queue;
-    std::size_t written = 0;  // of the first chunk
-    std::size_t waiting = 0;
+    Tell tell;
+    Options options;
+    std::optional<asio::posix::stream_descriptor> ready;  // none for a file
+    asio::steady_timer impatience;
+    ByteQueue queue;
+    std::size_t at_the_file = 0;  // bytes that the file thread has
+    std::size_t dropped = 0;      // lines, since that was told last
     bool armed = false;
     bool dead = false;  // the reader has gone
-    std::vector<std::function<void()>> on_room, on_empty;
+    bool said_broken = false, said_slow = false;
+    std::vector<std::function<void()>> on_room;
 
-    Impl(asio::io_context& io, int shared_fd, std::string name, std::function<void(Error)> broken,
-         std::size_t limit)
-        : io(io),
-          name(std::move(name)),
-          broken(std::move(broken)),
-          limit(limit),
-          kind(open_for_writing(shared_fd, fd)) {
-        if (kind != Kind::file && fd)
-            stream = std::make_unique<asio::posix::stream_descriptor>(io, fd.release());
-    }
-
-    int number() const { return stream ? stream->native_handle() : fd.get(); }
-    bool full() const { return waiting >= limit; }
-    void append(std::string_view bytes);
-    bool room_now() const;
-    ssize_t write_some(const char* bytes, std::size_t size);
-    bool write_on();
+    std::size_t waiting() const { return queue.size() + at_the_file; }
+    bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
+    void write_on();
+    bool write_ready();
+    void hand_over();
+    void handed_over(int error);
     void fail(int error);
     void arm();
-    void tell();
+    void heed_overflow();
+    void say_slow();
+    void heed_room();
+    std::optional<Error> take_dropped();
+    void say(const Error& error);
+    std::size_t flush_file(Duration patience);
+    std::size_t flush_ready(Duration patience);
 };
 
-void Console::Impl::append(std::string_view bytes) {
-    waiting += bytes.size();
-    if (!queue.empty() && queue.back().size() + bytes.size() <= kChunk)
-        queue.back() += bytes;
-    else
-        queue.emplace_back(bytes);
+// From the loop: the caller of write() is amid its own work.
+void Console::Impl::say(const Error& error) {
+    if (tell) asio::post(io, [tell = tell, error] { tell(error); });
 }
 
-bool Console::Impl::room_now() const {
-    pollfd room{number(), POLLOUT, 0};
-    return ::poll(&room, 1, 0) > 0;
-}
-
-ssize_t Console::Impl::write_some(const char* bytes, std::size_t size) {
-    switch (kind) {
-        case Kind::socket:
-            return ::send(number(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        case Kind::shared:
-            if (!room_now()) {
-                errno = EAGAIN;
-                return -1;
-            }
-            return ::write(number(), bytes, std::min<std::size_t>(size, PIPE_BUF));
-        case Kind::own:
-        case Kind::file:
-            break;
-    }
-    return ::write(number(), bytes, size);
+void Console::Impl::write_on() {
+    if (target->is_file()) return hand_over();
+    if (armed) return;  // the loop is already waiting for room
+    write_ready();
+    arm();
 }
 
 // Writes while there is room. True: nothing waits any more.
-bool Console::Impl::write_on() {
-    while (!queue.empty()) {
-        const std::string& chunk = queue.front();
-        const ssize_t n = write_some(chunk.data() + written, chunk.size() - written);
-        if (n < 0) {
-            if (errno == EINTR) continue;
-            if (errno == EAGAIN) return false;
+bool Console::Impl::write_ready() {
+    while (queue.size() > 0) {
+        const std::string_view bytes = queue.front();
+        const ssize_t n = target->write_some(bytes.data(), bytes.size());
+        if (n >= 0) {
+            queue.consume(static_cast<std::size_t>(n));
+        } else if (errno == EAGAIN) {
+            return false;
+        } else if (errno != EINTR) {
             fail(errno);
             return true;
         }
-        written += static_cast<std::size_t>(n);
-        waiting -= static_cast<std::size_t>(n);
-        if (written < chunk.size()) continue;
-        queue.pop_front();
-        written = 0;
     }
     return true;
+}
+
+void Console::Impl::arm() {
+    if (queue.size() == 0 || !ready) return;
+    armed = true;
+    // async_wait, other than async_write_some, does not touch O_NONBLOCK.
+    ready->async_wait(asio::posix::stream_descriptor::wait_write,
+                      [self = shared_from_this()](const boost::system::error_code& error) {
+                          self->armed = false;
+                          if (error) return;
+                          self->write_on();
+                          self->heed_room();
+                      });
+}
+
+// One piece of work at a time; what comes meanwhile is the next.
+void Console::Impl::hand_over() {
+    if (at_the_file > 0 || queue.size() == 0) return;
+    at_the_file = queue.size();
+    struct Work {
+        std::vector<std::string> pieces;
+        std::shared_ptr<OutputTarget> target;
+        int error = 0;
+    };
+    auto work = std::make_shared<Work>(Work{queue.take_all(), target, 0});
+    files.post(
+        [work] {
+            work->error = work->target->write_all(work->pieces);
+            work->pieces.clear();
+            work->target.reset();
+        },
+        [self = shared_from_this(), work] { self->handed_over(work->error); });
+}
+
+void Console::Impl::handed_over(int error) {
+    at_the_file = 0;
+    if (!target) return;  // the console has gone
+    if (error != 0) fail(error);
+    impatience.cancel();
+    hand_over();
+    heed_room();
 }
 
 void Console::Impl::fail(int error) {
     dead = !may_recover(error);
-    queue.clear();
-    written = waiting = 0;
-    if (!broken) return;
-    std::string sentence = "cannot write to " + name + ": " + std::strerror(error);
-    sentence += dead ? "; nothing more is written there" : "; what does not fit is dropped";
-    // From the loop: the caller of write() is amid its own work.
-    asio::post(
-        io, [report = std::exchange(broken, nullptr), sentence = std::move(sentence), dead = dead] {
-            report(Error{dead ? ErrorCode::closed : ErrorCode::unavailable, sentence});
-        });
+    if (dead || !target->is_file()) queue.take_all();
+    if (std::exchange(said_broken, true)) return;
+    say({dead ? ErrorCode::closed : ErrorCode::unavailable,
+         "cannot write to " + name + ": " + std::strerror(error) +
+             (dead ? "; nothing more is written there" : "; what does not fit is dropped")});
 }
 
-void Console::Impl::arm() {
-    if (armed || queue.empty() || !stream) return;
-    armed = true;
-    // async_wait, other than async_write_some, does not touch O_NONBLOCK.
-    stream->async_wait(asio::posix::stream_descriptor::wait_write,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                           self->armed = false;
-                           if (error) return;
-                           self->write_on();
-                           self->tell();
-                           self->arm();
-                       });
+void Console::Impl::heed_overflow() {
+    if (waiting() < options.limit) return;
+    if (options.overflow == Overflow::drop) dropped += queue.drop_oldest(options.limit);
+    if (said_slow) return;
+    if (options.patience == Duration::zero()) return say_slow();
+    impatience.expires_after(options.patience);
+    impatience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+        if (!error && self->full()) self->say_slow();
+    });
 }
 
-void Console::Impl::tell() {
-    if (waiting <= limit / 2)
-        for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
-    if (waiting == 0)
-        for (auto& callback : std::exchange(on_empty, {})) asio::post(io, std::move(callback));
+void Console::Impl::say_slow() {
+    if (std::exchange(said_slow, true)) return;
+    say({ErrorCode::timed_out,
+         in_words(options.limit) + " wait for " + name + ", which does not take them; " +
+             (options.overflow == Overflow::drop ? "the oldest lines are dropped until it does"
+                                                 : "workers that print wait until it does")});
 }
 
-Console::Console(asio::io_context& io, int fd, std::string name, std::function<void(Error)> broken,
-                 std::size_t limit)
-    : impl_(std::make_shared<Impl>(io, fd, std::move(name), std::move(broken), limit)) {}
+void Console::Impl::heed_room() {
+    if (waiting() > options.limit / 2) return;
+    if (const auto told = take_dropped()) say(*told);
+    for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
+}
+
+std::optional<Error> Console::Impl::take_dropped() {
+    const std::size_t lines = std::exchange(dropped, 0);
+    if (lines == 0) return std::nullopt;
+    return Error(ErrorCode::timed_out,
+                 std::to_string(lines) + (lines == 1 ? " line" : " lines") + " for " + name +
+                     " dropped, the oldest, since it did not keep up (--console-overflow=drop)");
+}
+
+// What the file thread has been given is written in order: when a last piece of work has been done,
+// all has.
+std::size_t Console::Impl::flush_file(Duration patience) {
+    auto written = std::make_shared<std::promise<void>>();
+    const std::size_t size = waiting();
+    files.post([pieces = queue.take_all(), target = target, written] {
+        target->write_all(pieces);
+        written->set_value();
+    });
+    return written->get_future().wait_for(patience) == std::future_status::ready ? 0 : size;
+}
+
+std::size_t Console::Impl::flush_ready(Duration patience) {
+    Time give_up = boot_now() + patience;
+    while (true) {
+        const std::size_t before = queue.size();
+        if (write_ready()) return 0;
+        if (queue.size() < before) give_up = boot_now() + patience;
+        const Duration left = give_up - boot_now();
+        if (left <= Duration::zero()) return queue.size();
+        target->wait_for_room(left + std::chrono::milliseconds{1});
+    }
+}
+
+Console::Console(asio::io_context& io, rendezvous::FileThread& files, int fd, std::string name,
+                 Tell tell, Options options)
+    : impl_(std::make_shared<Impl>(io, files, OutputTarget(fd), std::move(name), std::move(tell),
+                                   options)) {}
+
+Console::Console(asio::io_context& io, rendezvous::FileThread& files, UniqueFd file,
+                 std::string name, Tell tell, Options options)
+    : impl_(std::make_shared<Impl>(io, files, OutputTarget(std::move(file)), std::move(name),
+                                   std::move(tell), options)) {}
 
 Console::~Console() {
-    impl_->broken = nullptr;
-    impl_->stream.reset();
+    impl_->tell = nullptr;
+    impl_->impatience.cancel();
+    if (impl_->ready) impl_->ready->release();  // the target closes it
+    impl_->ready.reset();
+    const auto target = std::exchange(impl_->target, nullptr);
+    if (!target->is_file()) return;
+    // Closing may wait for the file system, too.
+    impl_->files.post([pieces = impl_->queue.take_all(), target] { target->write_all(pieces); });
 }
 
-void Console::write(std::string_view bytes) {
+void Console::write(std::string bytes) {
     if (bytes.empty() || impl_->dead) return;
-    const bool idle = impl_->queue.empty();
-    impl_->append(bytes);
-    if (idle) impl_->write_on();  // otherwise the loop is already waiting for room
-    impl_->arm();
+    impl_->queue.append(std::move(bytes));
+    impl_->write_on();
+    impl_->heed_overflow();
 }
 
-std::size_t Console::waiting() const { return impl_->waiting; }
+std::size_t Console::waiting() const { return impl_->waiting(); }
 bool Console::full() const { return impl_->full(); }
 
 void Console::when_room(std::function<void()> callback) {
     impl_->on_room.push_back(std::move(callback));
-    impl_->tell();
+    impl_->heed_room();
 }
 
-void Console::when_empty(std::function<void()> callback) {
-    impl_->on_empty.push_back(std::move(callback));
-    impl_->tell();
-}
-
-bool Console::flush(Duration limit) {
-    const Time give_up = boot_now() + limit;
-    while (!impl_->write_on()) {
-        const Duration left = give_up - boot_now();
-        if (left <= Duration::zero()) return false;
-        pollfd room{impl_->number(), POLLOUT, 0};
-        ::poll(&room, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
-    }
-    impl_->tell();
-    return true;
+std::size_t Console::flush(Duration patience) {
+    if (impl_->dead) return 0;
+    if (const auto told = impl_->take_dropped(); told && impl_->tell) impl_->tell(*told);
+    return impl_->target->is_file() ? impl_->flush_file(patience) : impl_->flush_ready(patience);
 }
 
 }  // namespace ddprun::agent

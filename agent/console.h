@@ -1,13 +1,13 @@
-// The queue of bytes to one descriptor that may be slow: our stdout, stderr, or a worker's file.
+// The queue of bytes to one place that may be slow: our stdout, stderr, or a worker's file.
 //
-// write() never blocks and never fails. The descriptor may be shared with other processes, so its
-// O_NONBLOCK is left alone: a pipe or terminal is opened anew through /proc (an open file
-// description of our own), a socket is written with MSG_DONTWAIT; where neither can be done, no
-// more than PIPE_BUF is written after poll has said that there is room. A regular file is written
-// at once. What one write() got stands together in the output.
+// write() never blocks and never fails. What one write() got stands together in the output. Up to
+// the limit waits in memory. Then full() says so, and whoever writes should wait for room; or, with
+// Overflow::drop, whole lines are dropped, the oldest first, and counted. A regular file is written
+// on the file thread, so that a file system that hangs holds up nothing but those who write to it.
 //
-// A reader that has gone, or a full disk, is reported once; what cannot be written is dropped, and
-// nobody is killed (main ignores SIGPIPE). Thread: the loop's.
+// What an operator should know is told in one line each: a reader that has gone or a full disk
+// (once; what cannot be written is dropped, and nobody is killed: main ignores SIGPIPE), a reader
+// that does not keep up (once), and how many lines were dropped. Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,32 +17,45 @@
 #include <string>
 #include <string_view>
 
+#include "agent/output_plan.h"
+#include "agent/output_target.h"
 #include "proto/error.h"
 #include "proto/time.h"
+#include "rendezvous/file_thread.h"
 
 namespace ddprun::agent {
 
 class Console {
   public:
-    static constexpr std::size_t kDefaultLimit = std::size_t{64} << 20;
+    static constexpr std::size_t kLimit = std::size_t{64} << 20;
+    struct Options {
+        std::size_t limit = kLimit;
+        Overflow overflow = Overflow::block;
+        // How long it has to be full without taking a byte before that is told.
+        Duration patience{0};
+    };
+    // Always later, from the loop; never from within write().
+    using Tell = std::function<void(const Error&)>;
 
-    // `fd` is borrowed and duplicated. `name` is for the sentence: "stdout". `broken` comes at most
-    // once.
-    Console(boost::asio::io_context& io, int fd, std::string name,
-            std::function<void(Error)> broken, std::size_t limit = kDefaultLimit);
+    // `fd` is borrowed and duplicated. `name` is for the sentences: "stdout".
+    Console(boost::asio::io_context& io, rendezvous::FileThread& files, int fd, std::string name,
+            Tell tell, Options options);
+    // A file of ours.
+    Console(boost::asio::io_context& io, rendezvous::FileThread& files, UniqueFd file,
+            std::string name, Tell tell, Options options);
+    // A file gets what waits for it; what waits for anything else is lost.
     ~Console();
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;
 
-    void write(std::string_view bytes);
+    void write(std::string bytes);
     std::size_t waiting() const;  // bytes not yet written
     bool full() const;            // as much waits as should: stop reading for it
     // Called once, when half of the limit is free again (later, from the loop). Only while full().
     void when_room(std::function<void()> callback);
-    // Called once, from the loop, when nothing waits.
-    void when_empty(std::function<void()> callback);
-    // For the very end: writes on, without the loop, until nothing waits or `limit` has passed.
-    bool flush(Duration limit);
+    // For the very end: writes on, without the loop, until nothing waits or nothing has been taken
+    // for `patience`. Returns how many bytes are lost.
+    std::size_t flush(Duration patience);
 
   private:
     struct Impl;

@@ -5,7 +5,23 @@
 
 namespace ddprun::agent {
 
+// Of many lines at once only the last can stay: those from which on kCount are surely lines, being
+// neither empty nor a progress bar's, with the end of the one before them.
+std::string_view LastLines::that_may_stay(std::string_view bytes) {
+    std::size_t end = bytes.rfind('\n'), sure = 0;
+    while (end != bytes.npos && end > 0) {
+        const std::size_t before = bytes.rfind('\n', end - 1);
+        const std::size_t begin = before == bytes.npos ? 0 : before + 1;
+        const std::string_view line = bytes.substr(begin, end - begin);
+        if (!line.empty() && line.find('\r') == line.npos && ++sure == kCount)
+            return before == bytes.npos ? bytes : bytes.substr(before);
+        end = before;
+    }
+    return bytes;
+}
+
 void LastLines::take(Stream& stream, std::string_view bytes) {
+    bytes = that_may_stay(bytes);
     while (!bytes.empty()) {
         const std::size_t end = bytes.find('\n');
         std::string_view part = bytes.substr(0, end);

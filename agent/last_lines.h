@@ -27,6 +27,8 @@ class LastLines {
     std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
 
   private:
+    static std::string_view that_may_stay(std::string_view bytes);
+
     std::deque<std::string> lines_;
 };
 

@@ -1,43 +1,65 @@
 #include "agent/line_splitter.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace ddprun::agent {
+namespace {
+
+const char* find(const char* from, const char* to, char what) {
+    return static_cast<const char*>(std::memchr(from, what, static_cast<std::size_t>(to - from)));
+}
+
+// Behind the end of the line that begins here, null if it is not among these bytes. `returns` is
+// the next \r, kept between calls, so that bytes without any are searched for it once.
+const char* line_end(const char* at, const char* end, const char*& returns) {
+    const char* newline = find(at, end, '\n');
+    if (returns && returns < at) returns = find(at, end, '\r');
+    if (!returns || (newline && newline < returns)) return newline ? newline + 1 : nullptr;
+    if (returns + 1 == end) return nullptr;  // a \n may follow
+    return returns[1] == '\n' ? returns + 2 : returns + 1;
+}
+
+}  // namespace
 
 std::string LineSplitter::take(std::string_view bytes) {
-    if (prefix_.empty()) return std::string(bytes);
+    if (passes_as_is() || bytes.empty()) return std::string(bytes);
     std::string out;
+    out.reserve(bytes.size() + bytes.size() / 4);
     // A \r came last: whether it ends the line or belongs to a \r\n is only known now.
-    if (!held_.empty() && held_.back() == '\r' && !bytes.empty() && bytes.front() != '\n')
-        close_line(out, {});
-    while (!bytes.empty()) {
-        std::size_t end = bytes.find_first_of("\r\n");
-        if (end != bytes.npos && bytes[end] == '\r') {
-            if (end + 1 == bytes.size())
-                end = bytes.npos;
-            else if (bytes[end + 1] == '\n')
-                ++end;
-        }
-        if (end == bytes.npos) {
-            held_ += bytes;
-            if (held_.size() >= longest_) close_line(out, "\n");
-            break;
-        }
-        held_ += bytes.substr(0, end + 1);
-        close_line(out, {});
-        bytes.remove_prefix(end + 1);
+    if (!held_.empty() && held_.back() == '\r' && bytes.front() != '\n') end_line(out, {});
+    const char* at = bytes.data();
+    const char* const end = at + bytes.size();
+    const char* returns = find(at, end, '\r');
+    while (const char* next = line_end(at, end, returns)) {
+        end_line(out, {at, static_cast<std::size_t>(next - at)});
+        at = next;
+        if (at == end) return out;
     }
+    held_.append(at, end);
+    if (held_.size() >= longest_) end_line(out, "\n");
     return out;
 }
 
 std::string LineSplitter::finish() {
     std::string out;
-    if (!held_.empty()) close_line(out, "\n");
+    if (!held_.empty()) end_line(out, "\n");
     return out;
 }
 
-void LineSplitter::close_line(std::string& out, std::string_view end) {
-    out += prefix_;
-    out += held_;
-    out += end;
+bool LineSplitter::wanted(std::string_view line) const {
+    return needles_.empty() || std::ranges::any_of(needles_, [&](const std::string& needle) {
+               return line.find(needle) != line.npos;
+           });
+}
+
+void LineSplitter::end_line(std::string& out, std::string_view rest) {
+    if (held_.empty()) {
+        if (wanted(rest)) (out += prefix_) += rest;
+        return;
+    }
+    held_ += rest;
+    if (wanted(held_)) (out += prefix_) += held_;
     held_.clear();
     // A line of 10 MB must not stay in memory for the rest of the job.
     if (held_.capacity() > (std::size_t{1} << 20)) held_.shrink_to_fit();

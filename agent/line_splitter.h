@@ -1,13 +1,16 @@
 // Bytes as they come from a pipe → whole lines, each with its prefix. Pure.
 //
 // A line ends with \n, or with a \r that is not followed by \n (a progress bar's update): both are
-// kept as they are. With an empty prefix nothing is held back: bytes pass as they come. Any bytes
-// may occur. A line longer than kLongest is cut, for memory is finite.
+// kept as they are. Any bytes may occur, and how they were cut into pieces makes no difference.
+// With an empty prefix and no needles nothing is held back: bytes pass as they come. With needles
+// only lines that contain one of them pass. A line longer than kLongest is cut, for memory is
+// finite.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun::agent {
 
@@ -15,8 +18,9 @@ class LineSplitter {
   public:
     static constexpr std::size_t kLongest = std::size_t{32} << 20;
 
-    explicit LineSplitter(std::string prefix, std::size_t longest = kLongest)
-        : prefix_(std::move(prefix)), longest_(longest) {}
+    explicit LineSplitter(std::string prefix, std::vector<std::string> needles = {},
+                          std::size_t longest = kLongest)
+        : prefix_(std::move(prefix)), needles_(std::move(needles)), longest_(longest) {}
 
     // The lines that these bytes complete, ready to be written in one piece.
     std::string take(std::string_view bytes);
@@ -25,9 +29,12 @@ class LineSplitter {
     std::string finish();
 
   private:
-    void close_line(std::string& out, std::string_view end);
+    bool passes_as_is() const { return prefix_.empty() && needles_.empty(); }
+    bool wanted(std::string_view line) const;
+    void end_line(std::string& out, std::string_view rest);
 
     std::string prefix_;
+    std::vector<std::string> needles_;
     std::size_t longest_;
     std::string held_;  // the unfinished line
 };

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "agent/last_lines.h"
@@ -24,84 +25,119 @@ namespace {
 constexpr std::size_t kRead = std::size_t{64} << 10;
 // Reads in a row from one pipe, so that a worker that prints all the time does not keep the loop
 // from the others.
-constexpr int kReadsInARow = 4;
+constexpr int kReadsInARow = 8;
+// A line may wait that long for those behind it.
+constexpr auto kPause = std::chrono::microseconds{500};
+// Fewer changes between the worker and us. Not to be had when the user has many pipes; then it is
+// as large as it is.
+constexpr int kPipe = 1 << 20;
 
 // One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads
 // under way.
 struct Pump : std::enable_shared_from_this<Pump> {
-    Pump(asio::io_context& io, const std::string& prefix, LastLines& tail)
-        : pipe(io), splitter(prefix), tail(&tail) {}
+    Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail)
+        : io(io),
+          pipe(std::move(pipe)),
+          pipe_size(
+              static_cast<std::size_t>(std::max(::fcntl(this->pipe.get(), F_GETPIPE_SZ), 1 << 16))),
+          readable(io),
+          pause(io),
+          route(std::move(to)),
+          splitter(route.prefix),
+          filter(route.filtered_prefix, route.needles),
+          tail(&tail) {}
 
-    stream_descriptor pipe;
-    Console* console = nullptr;
-    std::unique_ptr<Console> file;
-    LineSplitter splitter;
-    LastLines* tail;  // null when the worker's output is no longer ours
+    asio::io_context& io;
+    UniqueFd pipe;  // none when its end has come, or the worker's output is no longer ours
+    std::size_t pipe_size;
+    stream_descriptor readable;  // has the pipe only while it is waited for
+    asio::steady_timer pause;
+    StreamRoute route;
+    LineSplitter splitter, filter;
+    LastLines* tail;
     LastLines::Stream line;
 
     void pass(std::string_view bytes) {
-        if (file) file->write(bytes);
-        if (console != nullptr) console->write(splitter.take(bytes));
+        if (route.file) route.file->write(std::string(bytes));
+        if (route.filtered != nullptr) route.filtered->write(filter.take(bytes));
+        if (route.console != nullptr) route.console->write(splitter.take(bytes));
         tail->take(line, bytes);
     }
 
     enum class Left { nothing, maybe_more, ended };
-    Left read_once() {
+    Left read_once(std::size_t& total) {
         char buffer[kRead];
-        const ssize_t n = ::read(pipe.native_handle(), buffer, sizeof buffer);
+        const ssize_t n = ::read(pipe.get(), buffer, sizeof buffer);
         if (n > 0) {
             pass({buffer, static_cast<std::size_t>(n)});
+            total += static_cast<std::size_t>(n);
             return Left::maybe_more;
         }
         if (n < 0 && errno == EINTR) return Left::maybe_more;
         return n < 0 && errno == EAGAIN ? Left::nothing : Left::ended;
     }
 
-    void wait_for_bytes() {
-        if (tail == nullptr || !pipe.is_open()) return;
-        if (console != nullptr && console->full()) {
-            console->when_room([self = shared_from_this()] { self->wait_for_bytes(); });
-            return;
-        }
-        pipe.async_wait(stream_descriptor::wait_read,
-                        [self = shared_from_this()](const boost::system::error_code& error) {
-                            if (!error) self->read_some();
-                        });
+    Console* full_one() const {
+        for (Console* to : {route.console, route.file.get(), route.filtered})
+            if (to != nullptr && to->full()) return to;
+        return nullptr;
     }
 
     void read_some() {
-        if (tail == nullptr || !pipe.is_open()) return;
-        for (int i = 0; i < kReadsInARow && !(console != nullptr && console->full()); ++i) {
-            const Left left = read_once();
+        if (!pipe) return;
+        if (Console* full = full_one())
+            return full->when_room([self = shared_from_this()] { self->read_some(); });
+        std::size_t total = 0;
+        for (int i = 0; i < kReadsInARow && full_one() == nullptr; ++i) {
+            const Left left = read_once(total);
             if (left == Left::ended) return end();
-            if (left == Left::nothing) break;
+            if (left == Left::nothing) return total == 0 ? wait_for_bytes() : wait_a_moment(total);
         }
-        wait_for_bytes();
+        asio::post(io, [self = shared_from_this()] { self->read_some(); });
+    }
+
+    void wait_for_bytes() {
+        readable.assign(pipe.get());
+        readable.async_wait(stream_descriptor::wait_read,
+                            [self = shared_from_this()](const boost::system::error_code& error) {
+                                if (self->readable.is_open()) self->readable.release();
+                                if (!error) self->read_some();
+                            });
+    }
+
+    // Nobody waits for the pipe meanwhile, so the worker's writes wake nobody. Not where it might
+    // fill up before we look again.
+    void wait_a_moment(std::size_t last) {
+        if (last > pipe_size / 4) return wait_for_bytes();
+        pause.expires_after(kPause);
+        pause.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+            if (!error) self->read_some();
+        });
     }
 
     // What the pipe holds now, but no more than it can hold: a process that the worker left may
     // write on for ever.
     void drain() {
-        if (!pipe.is_open()) return;
-        const long size = ::fcntl(pipe.native_handle(), F_GETPIPE_SZ);
-        const long reads = 1 + std::max(size, 65536L) / 4096;  // a read takes a page at least
-        for (long i = 0; i < reads && read_once() == Left::maybe_more; ++i) {
+        if (!pipe) return;
+        const std::size_t reads = 1 + pipe_size / 4096;  // a read takes a page at least
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < reads && read_once(total) == Left::maybe_more; ++i) {
         }
         end();
     }
 
     void end() {
-        if (console != nullptr) console->write(splitter.finish());
+        if (route.filtered != nullptr) route.filtered->write(filter.finish());
+        if (route.console != nullptr) route.console->write(splitter.finish());
         tail->finish(line);
-        boost::system::error_code ignored;
-        pipe.close(ignored);
+        abandon();
     }
 
     void abandon() {
-        tail = nullptr;
-        console = nullptr;
-        boost::system::error_code ignored;
-        pipe.close(ignored);
+        if (readable.is_open()) readable.release();
+        pause.cancel();
+        pipe.reset();
+        route = StreamRoute();
     }
 };
 
@@ -109,49 +145,29 @@ struct Pump : std::enable_shared_from_this<Pump> {
 
 struct WorkerOutput::Impl {
     asio::io_context& io;
-    OutputConfig config;
-    std::function<void(Error)> warn;
+    std::array<StreamRoute, 2> routes;
     LastLines tail;
     std::array<std::shared_ptr<Pump>, 2> pumps;
 
-    Result<UniqueFd> open_stream(std::shared_ptr<Pump>& pump, const StreamRoute& route);
-    void open_file(Pump& pump, const std::string& path);
+    Result<UniqueFd> open_stream(std::size_t stream);
 };
 
-Result<UniqueFd> WorkerOutput::Impl::open_stream(std::shared_ptr<Pump>& pump,
-                                                 const StreamRoute& route) {
+Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         return Error{ErrorCode::internal,
                      std::string("no pipe for a worker's output: ") + std::strerror(errno)};
+    UniqueFd ours(ends[0]), workers(ends[1]);
     // Our end only: what a worker has as its stdout must block as usual.
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pump = std::make_shared<Pump>(io, config.prefix, tail);
-    pump->pipe.assign(ends[0]);
-    pump->console = route.console;
-    if (!route.file.empty()) open_file(*pump, route.file);
-    pump->wait_for_bytes();
-    return UniqueFd(ends[1]);
+    ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(ours.get(), F_SETPIPE_SZ, kPipe);
+    pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail);
+    pumps[stream]->wait_for_bytes();
+    return workers;
 }
 
-void WorkerOutput::Impl::open_file(Pump& pump, const std::string& path) {
-    const UniqueFd file(
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-    if (file) {
-        pump.file = std::make_unique<Console>(io, file.get(), path, warn);
-    } else if (warn) {
-        warn(Error{ErrorCode::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
-                                               "; the worker's output is not kept there"});
-    }
-}
-
-std::string console_prefix(const std::string& role, int local_rank) {
-    return "[" + role + std::to_string(local_rank) + "]:";
-}
-
-WorkerOutput::WorkerOutput(asio::io_context& io, OutputConfig config,
-                           std::function<void(Error)> warn)
-    : impl_(new Impl{io, std::move(config), std::move(warn), {}, {}}) {}
+WorkerOutput::WorkerOutput(asio::io_context& io, StreamRoute out, StreamRoute err)
+    : impl_(new Impl{io, {std::move(out), std::move(err)}, {}, {}}) {}
 WorkerOutput::WorkerOutput(WorkerOutput&&) noexcept = default;
 WorkerOutput& WorkerOutput::operator=(WorkerOutput&& other) noexcept {
     std::swap(impl_, other.impl_);
@@ -166,9 +182,9 @@ WorkerOutput::~WorkerOutput() {
 
 Result<WorkerOutput::ChildEnds> WorkerOutput::open() {
     ChildEnds ends;
-    Result<UniqueFd> out = impl_->open_stream(impl_->pumps[0], impl_->config.out);
+    Result<UniqueFd> out = impl_->open_stream(0);
     if (!out) return out.error();
-    Result<UniqueFd> err = impl_->open_stream(impl_->pumps[1], impl_->config.err);
+    Result<UniqueFd> err = impl_->open_stream(1);
     if (!err) return err.error();
     ends.out = std::move(*out);
     ends.err = std::move(*err);

@@ -2,16 +2,19 @@
 // its last lines kept.
 //
 // On the console, lines carry the worker's prefix and are never torn, however long; with an empty
-// prefix (one worker) bytes pass as they come. Files get every byte, without prefix. When a console
-// has as much waiting as it may hold, the pipes that go to it are not read until it has room: then,
-// and only then, a worker waits in its write.
+// prefix (one worker) bytes pass as they come. Files get every byte, without prefix; the file of
+// the filters, which all ranks share, gets whole lines. When one of these has as much waiting as it
+// may hold, the pipes that go to it are not read until it has room: then, and only then, a worker
+// waits in its write.
 //
-// Thread: the loop's. Owner: the runner, one for each worker and generation; the consoles must
+// A pipe is read as soon as something comes, and then not for half a millisecond, so that a worker
+// that prints all the time wakes nobody with each line.
+//
+// Thread: the loop's. Owner: the worker set, one for each worker and generation; the consoles must
 // outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,19 +25,15 @@
 
 namespace ddprun::agent {
 
-// Where one of the two streams goes. Both, one or none may be given.
+// Where one of the two streams goes: any of these, or none.
 struct StreamRoute {
     Console* console = nullptr;
-    std::string file;  // path; truncated when opened; its directory must exist
+    std::string prefix;             // of each line there; empty: none
+    std::unique_ptr<Console> file;  // the worker's own
+    Console* filtered = nullptr;    // lines with one of `needles` in them
+    std::vector<std::string> needles;
+    std::string filtered_prefix;
 };
-
-struct OutputConfig {
-    std::string prefix;  // "[default0]:"; empty: none
-    StreamRoute out, err;
-};
-
-// torchrun's prefix of a line: "[default0]:".
-std::string console_prefix(const std::string& role, int local_rank);
 
 class WorkerOutput {
   public:
@@ -43,9 +42,7 @@ class WorkerOutput {
         UniqueFd out, err;
     };
 
-    // A file that cannot be opened or written is reported once through `warn`, and the worker runs
-    // on without it.
-    WorkerOutput(boost::asio::io_context& io, OutputConfig config, std::function<void(Error)> warn);
+    WorkerOutput(boost::asio::io_context& io, StreamRoute out, StreamRoute err);
     WorkerOutput(WorkerOutput&&) noexcept;
     WorkerOutput& operator=(WorkerOutput&&) noexcept;
     ~WorkerOutput();  // stops reading

@@ -30,18 +30,17 @@ std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignmen
 }  // namespace
 
 Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
-               rendezvous::Service& service, Console& out, Console& err, rendezvous::Log log,
+               rendezvous::Service& service, const Consoles& consoles, rendezvous::Log log,
                const MakeLink& make_link, OnExit on_exit)
     : loop_(loop),
       config_(std::move(config)),
       keeper_(keeper),
       service_(service),
-      out_(out),
-      err_(err),
+      consoles_(consoles),
       log_(std::move(log)),
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
-      folder_(config_.log_dir, config_.machine.run_id),
+      folder_(consoles_.files, config_.log_dir, config_.machine.run_id),
       master_port_(config_.one_node),
       link_(make_link([this](Event event) {
           const bool up = std::holds_alternative<LinkUp>(event);
@@ -173,26 +172,24 @@ void Runner::open_store(const rendezvous::Assignment& assignment) {
 }
 
 void Runner::spawn(const rendezvous::Assignment& assignment) {
-    if (config_.serve_timers) serve_timers(assignment.generation);
     workers_ = std::make_unique<WorkerSet>(
-        loop_, config_.workers, keeper_, out_, err_, folder_,
+        loop_, config_.workers, keeper_, consoles_, folder_,
         [this](Event event) { post(std::move(event)); },
         [this](const Error& error) { warn(error.sentence()); });
-    workers_->start(assignment);
-    bequeath_folder();
+    workers_->start(assignment, [this](const std::string& folder) {
+        if (config_.serve_timers) serve_timers(folder);
+        bequeath_folder();
+    });
 }
 
 // A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
 // named, or among the files of the generation.
-void Runner::serve_timers(Generation generation) {
+void Runner::serve_timers(const std::string& folder) {
     constexpr const char* kVariable = "TORCHELASTIC_TIMER_FILE";
     timers_.reset();
-    std::string path = config_.timer_file;
-    if (path.empty()) {
-        const auto folder = folder_.of(generation, 0);
-        if (!folder) return warn(folder.error().sentence());
-        path = *folder + "/timer";
-    }
+    if (config_.timer_file.empty() && folder.empty())
+        return warn("no folder for the workers' timers; name a file in TORCHELASTIC_TIMER_FILE");
+    const std::string path = config_.timer_file.empty() ? folder + "/timer" : config_.timer_file;
     auto opened = TimerFifo::open(
         loop_, path, [this](const TimerRequest& request) { timer_expired(request); },
         [this](const std::string& sentence) { warn(sentence); });
@@ -234,6 +231,7 @@ void Runner::examine(const ExamineWorkers& asked) {
 }
 
 void Runner::sweep(Generation generation) {
+    if (workers_) workers_->forgo();
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
         if (alive.lock() && keeper_.alive()) post(Swept{generation});

@@ -40,7 +40,7 @@ class Runner {
     using OnExit = std::function<void(const rendezvous::Ending&)>;
 
     Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
-           rendezvous::Service& service, Console& out, Console& err, rendezvous::Log log,
+           rendezvous::Service& service, const Consoles& consoles, rendezvous::Log log,
            const MakeLink& make_link, OnExit on_exit);
     ~Runner();
 
@@ -55,7 +55,7 @@ class Runner {
     void send(rendezvous::ToLeader& message);
     void open_store(const rendezvous::Assignment& assignment);
     void spawn(const rendezvous::Assignment& assignment);
-    void serve_timers(Generation generation);
+    void serve_timers(const std::string& folder);
     void timer_expired(const TimerRequest& request);
     void check_ledger(const CheckLedger& check);
     void examine(const ExamineWorkers& asked);
@@ -70,7 +70,7 @@ class Runner {
     Config config_;
     Keeper& keeper_;
     rendezvous::Service& service_;
-    Console &out_, &err_;
+    Consoles consoles_;
     rendezvous::Log log_;
     OnExit on_exit_;
     Machine machine_;

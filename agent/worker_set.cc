@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kProgressFd = 3;  // its number in the worker
 constexpr std::size_t kProgressLineLimit = 4096;
-constexpr int kStdout = 1, kStderr = 2;  // bits of --redirects and --tee
 
 // "step=12 snapshot=10" → the number behind a name, or -1.
 std::int64_t field(const std::string& line, const std::string& name) {
@@ -49,35 +48,49 @@ struct WorkerSet::Worker {
 };
 
 WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
-                     Console& out, Console& err, AttemptFolder& folder, OnEvent on_event, Warn warn)
+                     const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn)
     : loop_(loop),
       plan_(plan),
       keeper_(keeper),
-      out_(out),
-      err_(err),
+      consoles_(consoles),
       folder_(folder),
       on_event_(std::move(on_event)),
       warn_(std::move(warn)) {}
 
 WorkerSet::~WorkerSet() = default;
 
-void WorkerSet::start(const rendezvous::Assignment& assignment) {
+void WorkerSet::start(const rendezvous::Assignment& assignment, Ready ready) {
     assignment_ = assignment;
     const rendezvous::Member& self = *assignment_.find(plan_.node);
+    WantedFiles wanted;
     for (int i = 0; i < self.offer.slots; ++i) {
         auto worker = std::make_unique<Worker>(loop_);
         worker->local_rank = i;
         worker->rank = self.rank_offset + i;
         workers_.push_back(std::move(worker));
+        wanted.streams.push_back(plan_.output.to_files(i));
     }
-    for (auto& worker : workers_) {
-        const auto folder = folder_.of(assignment_.generation, worker->local_rank);
-        if (!folder)
-            warn_(folder.error());
-        else
-            worker->error_file = *folder + "/error.json";
-        start_one(*worker, environment_of(*worker));
-    }
+    wanted.filtered = plan_.output.to_filtered();
+    folder_.make(
+        assignment_.generation, std::move(wanted),
+        [this, ready = std::move(ready), alive = std::weak_ptr(alive_)](AttemptFiles files) {
+            if (!alive.lock() || forgone_) return;
+            start_all(std::move(files), ready);
+        });
+}
+
+void WorkerSet::forgo() { forgone_ = true; }
+
+void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
+    if (files.problem)
+        warn_(Error(files.problem->code(),
+                    files.problem->sentence() + "; what has no file goes to the console"));
+    output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
+    for (auto& worker : workers_)
+        if (const std::string folder = output_->folder(worker->local_rank); !folder.empty())
+            worker->error_file = folder + "/error.json";
+    ready(output_->folder(0));
+    for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
@@ -111,21 +124,9 @@ std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
 }
 
 void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& environment) {
-    const int file = plan_.redirected(worker.local_rank) | plan_.teed(worker.local_rank);
-    const int hidden = plan_.redirected(worker.local_rank) & ~plan_.teed(worker.local_rank);
-    const bool shown = plan_.on_console(worker.local_rank);
-    const std::string folder = worker.error_file.substr(0, worker.error_file.rfind('/') + 1);
-    const auto route = [&](int stream, Console& console, const char* name) {
-        return StreamRoute{shown && !(hidden & stream) ? &console : nullptr,
-                           (file & stream) && !folder.empty() ? folder + name : std::string()};
-    };
-    OutputConfig config{
-        .prefix = plan_.label && (workers_.size() > 1 || plan_.teed(worker.local_rank) != 0)
-                      ? console_prefix(plan_.role, worker.local_rank)
-                      : "",
-        .out = route(kStdout, out_, "stdout.log"),
-        .err = route(kStderr, err_, "stderr.log")};
-    worker.output = std::make_unique<WorkerOutput>(loop_, std::move(config), warn_);
+    worker.output = std::make_unique<WorkerOutput>(
+        loop_, output_->route(worker.local_rank, worker.rank, kStdout),
+        output_->route(worker.local_rank, worker.rank, kStderr));
     auto ends = worker.output->open();
     int progress[2];
     if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
@@ -193,6 +194,8 @@ bool WorkerSet::take_progress(Worker& worker) {
 
 void WorkerSet::signal(int number) {
     signalled_ = number;
+    if (!output_ && !std::exchange(forgone_, true))  // their folders are still being made
+        for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
 }

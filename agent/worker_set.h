@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/attempt_folder.h"
-#include "agent/console.h"
 #include "agent/events.h"
+#include "agent/generation_output.h"
 #include "agent/keeper.h"
 #include "agent/worker_env.h"
 
@@ -35,26 +35,26 @@ struct WorkerPlan {
     Environment environment;        // ddprun's own, to which each worker's place is added
     std::optional<int> omp_num_threads;
     std::optional<std::uint64_t> nofile_soft;
-    bool label = true;        // prefixes on the console where more than one worker shares it
     bool foreground = false;  // a lone worker at a terminal
     std::string slurm_job_id;
-    // Which streams of a local rank go where: 1 = stdout, 2 = stderr, 3 = both (torchrun's
-    // --redirects and --tee).
-    std::function<int(int local_rank)> redirected, teed;
-    std::function<bool(int local_rank)> on_console;
+    OutputPlan output;
 };
 
 class WorkerSet {
   public:
     using OnEvent = std::function<void(Event)>;
     using Warn = std::function<void(const Error&)>;
+    // Told the folder of local rank 0; empty if there is none.
+    using Ready = std::function<void(const std::string& folder)>;
 
-    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper, Console& out,
-              Console& err, AttemptFolder& folder, OnEvent on_event, Warn warn);
+    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
+              const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn);
     ~WorkerSet();
 
-    // Requests all workers at once. Each is answered by WorkerStarted or WorkerNotStarted.
-    void start(const rendezvous::Assignment& assignment);
+    // Requests all workers at once, when their folders are there (`ready` is called then). Each is
+    // answered by WorkerStarted or WorkerNotStarted, unless it is to be stopped before.
+    void start(const rendezvous::Assignment& assignment, Ready ready);
+    void forgo();             // none that has not been requested yet is to start any more
     void signal(int number);  // to the process group of each that lives
     // To one process of a worker's session or group. False: it is of none.
     bool signal_one(std::int64_t pid, int number);
@@ -65,6 +65,7 @@ class WorkerSet {
 
   private:
     struct Worker;
+    void start_all(AttemptFiles files, const Ready& ready);
     void start_one(Worker& worker, const std::vector<std::string>& environment);
     std::vector<std::string> environment_of(const Worker& worker) const;
     void fail(Worker& worker, const std::string& sentence, int exit_code);
@@ -75,12 +76,14 @@ class WorkerSet {
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;
     Keeper& keeper_;
-    Console &out_, &err_;
+    const Consoles& consoles_;
     AttemptFolder& folder_;
     OnEvent on_event_;
     Warn warn_;
     rendezvous::Assignment assignment_;
+    std::optional<GenerationOutput> output_;  // once the folders are there
     int signalled_ = 0;
+    bool forgone_ = false;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <functional>
+#include <future>
 
 #include "agent/runner.h"
 #include "launcher/failure_report.h"
@@ -25,6 +26,7 @@ namespace {
 using rendezvous::Ending;
 using rendezvous::Note;
 
+// How long to wait, at the end, for a reader or a file system that takes nothing.
 constexpr auto kFlushLimit = std::chrono::seconds{5};
 constexpr auto kLookLimit = std::chrono::seconds{10};  // for the leader's ledger, before joining
 
@@ -55,7 +57,12 @@ class Job {
         : input_(std::move(input)),
           plan_(input_.plan),
           keeper_(std::move(keeper)),
-          node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {}
+          node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {
+        if (!one_console_)
+            own_err_.emplace(
+                loop_, log_files_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); },
+                console_options());
+    }
 
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
@@ -171,8 +178,9 @@ class Job {
             return agent::make_link(loop_, std::move(candidates), *service_, secrets(), log,
                                     std::move(on_event), std::bind_front(&Job::find_ledger, this));
         };
-        agent::Runner runner(loop_, std::move(config), keeper_, *service_, out_, err_, log,
-                             make_link, [this](const Ending& ending) {
+        agent::Runner runner(loop_, std::move(config), keeper_, *service_,
+                             agent::Consoles{log_files_, out_, err()}, log, make_link,
+                             [this](const Ending& ending) {
                                  ending_ = ending;
                                  stop_when_done();
                              });
@@ -185,7 +193,6 @@ class Job {
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
-        out_.flush(kFlushLimit);
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
@@ -215,13 +222,36 @@ class Job {
             say(Note::Level::error, ended.error().sentence());
         const bool whole = plan_.max_nodes == 1 || (service_ && service_->leads());
         for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
-        err_.flush(kFlushLimit);
+        flush();
         return ending;
     }
 
+    // The runner has gone by now, and has left to the file thread what the workers' files lack.
+    void flush() {
+        if (!files_written(kFlushLimit))
+            say(Note::Level::warn,
+                "the last of what the workers printed may not be in their files: "
+                "the file system does not answer");
+        if (const std::size_t lost = out_.flush(kFlushLimit))
+            say(Note::Level::warn,
+                "the last " + std::to_string(lost) + " bytes for stdout are lost: nobody reads it");
+        err().flush(kFlushLimit);
+    }
+
+    bool files_written(std::chrono::seconds limit) {
+        auto written = std::make_shared<std::promise<void>>();
+        log_files_.post([written] { written->set_value(); });
+        return written->get_future().wait_for(limit) == std::future_status::ready;
+    }
+
+    // Where stdout and stderr are one pipe, its lines are torn unless one queue has them all.
+    agent::Console& err() { return own_err_ ? *own_err_ : out_; }
+
+    agent::Console::Options console_options() const { return {.overflow = plan_.output.overflow}; }
+
     // Between the lines of the workers, and as they without waiting for a reader.
     void open_log(const std::string& name, Note::Level least) {
-        log_.emplace(name, least, [this](const std::string& line) { err_.write(line); });
+        log_.emplace(name, least, [this](const std::string& line) { err().write(line); });
     }
 
     void say_what_was_planned(bool leads) {
@@ -244,8 +274,16 @@ class Job {
     boost::asio::io_context loop_{1};
     rendezvous::FileThread files_{loop_};
     std::optional<Log> log_;
-    agent::Console out_{loop_, STDOUT_FILENO, "stdout", [this](const Error& e) { broken(e); }};
-    agent::Console err_{loop_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); }};
+    // Apart from the ledger's: it waits for nobody's output.
+    rendezvous::FileThread log_files_{loop_};
+    const bool one_console_ = agent::same_target(STDOUT_FILENO, STDERR_FILENO);
+    agent::Console out_{loop_,
+                        log_files_,
+                        STDOUT_FILENO,
+                        one_console_ ? "stdout and stderr" : "stdout",
+                        [this](const Error& e) { broken(e); },
+                        console_options()};
+    std::optional<agent::Console> own_err_;
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
     rendezvous::LedgerFollowed ledger_{loop_,
                                        [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {

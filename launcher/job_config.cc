@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -10,8 +9,6 @@
 
 namespace ddprun::launcher {
 namespace {
-
-int bits(const Streams& streams) { return (streams.out ? 1 : 0) | (streams.err ? 2 : 0); }
 
 rendezvous::Limits limits_of(const Plan& plan) {
     rendezvous::Limits limits;
@@ -67,15 +64,14 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.environment = input.environment;
     workers.omp_num_threads = plan.omp_num_threads;
     workers.nofile_soft = input.nofile_soft;
-    workers.label = plan.output.label;
     workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     workers.slurm_job_id = input.slurm_job_id;
-    const Output output = plan.output;
-    workers.redirected = [output](int rank) { return bits(output.redirects.of(rank)); };
-    workers.teed = [output](int rank) { return bits(output.tee.of(rank)); };
-    workers.on_console = [filter = output.local_ranks_filter](int rank) {
-        return filter.empty() || std::find(filter.begin(), filter.end(), rank) != filter.end();
-    };
+    workers.output.ranks = plan.output.ranks;
+    workers.output.label = plan.output.label;
+    workers.output.prefix_template = plan.output.prefix_template;
+    workers.output.role = plan.role;
+    workers.output.hostname = input.host.hostname;
+    workers.output.filters = {plan.output.stdout_filters, plan.output.stderr_filters};
     return workers;
 }
 
@@ -135,7 +131,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = variable(input, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
     config.timer_file = variable(input, "TORCHELASTIC_TIMER_FILE");
-    config.log_dir = plan.output.log_dir.value_or("");
+    config.log_dir = plan.output.log_dir;
     config.lease = plan.times.lease;
     config.store_allow = plan.store_allow;
     config.store_limits = plan.store_limits;

@@ -79,6 +79,8 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.cuda_visible_devices = optional_value(environment, "CUDA_VISIBLE_DEVICES");
     host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
     host.local_addresses = agent::interface_addresses();
+    if (const auto folder = optional_value(environment, "TMPDIR"); folder && !folder->empty())
+        host.temporary_directory = *folder;
     host.working_directory = std::filesystem::current_path(ignored).string();
     char random[24];
     std::random_device device;

@@ -105,17 +105,34 @@ constexpr OptionRow kTable[] = {
      "do; SIGUSR1 and SIGUSR2, where not named, are passed on and stop nothing",
      "the same; its workers are orphans when one comes that the list leaves out"},
 
-    {"log-dir", 0, "PATH", value, Group::output, true, "",
-     "Folder for the files of --redirects and --tee"},
+    {"log-dir", 0, "PATH", value, Group::output, true,
+     "a new folder in TMPDIR, where files are asked for",
+     "Folder for the files of --redirects and --tee: RUN_XXXXXXXX/attempt_GENERATION/LOCAL_RANK/ "
+     "with "
+     "stdout.log and stderr.log, which nothing writes over. /dev/null: no files"},
     {"redirects", 'r', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
      "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both", "", "0 1 2 3"},
     {"tee", 't', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
      "The same, and to the console too", "", "0 1 2 3"},
+    {"duplicate-stdout-filters", 0, "TEXT,...", value, Group::output, true, "",
+     "Lines of stdout of --tee with one of these texts in them also go to filtered_stdout.log of "
+     "the "
+     "generation, one file for all ranks; two commas stand for one in a text"},
+    {"duplicate-stderr-filters", 0, "TEXT,...", value, Group::output, true, "",
+     "The same for stderr: filtered_stderr.log"},
     {"local-ranks-filter", 0, "RANK,...", value, Group::output, true, "",
      "Local ranks that may write to the console"},
-    {"label", 0, "", flag, Group::output, false, "with more than one worker",
+    {"label", 0, "", flag, Group::output, false, "with more than one worker, and for --tee",
      "Put the rank in front of each line on the console"},
     {"no-label", 0, "", flag, Group::output, false, "", "Do not"},
+    {"log-line-prefix-template", 0, "TEXT", value, Group::output, true,
+     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:",
+     "What stands in front of such a line; there are ${role_name}, ${local_rank}, ${rank} and "
+     "${hostname}"},
+    {"console-overflow", 0, "block|drop", value, Group::output, false, "block",
+     "When 64 MiB wait for a console that does not take them: block, and workers that print wait; "
+     "drop, and the oldest lines are dropped and counted. Files get all lines",
+     "", "block drop"},
     {"verbose", 'v', "", flag, Group::output, false, "", "Say more"},
     {"quiet", 'q', "", flag, Group::output, false, "", "Say warnings and errors only"},
 
@@ -156,9 +173,6 @@ constexpr OptionRow kTable[] = {
      "ddprun writes its own events", "", "null console dynamic_rendezvous"},
     {"logs-specs", 0, "NAME", ignored, Group::other, true, "default", "it names a class in Python",
      "", "default", false},
-    {"log-line-prefix-template", 0, "TEXT", ignored, Group::other, true, "", "see --label"},
-    {"duplicate-stdout-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
-    {"duplicate-stderr-filters", 0, "TEXT,...", ignored, Group::other, true, "", "see --redirects"},
     {"exit-barrier-timeout", 0, "SECONDS", ignored, Group::other, true, "",
      "all nodes end together"},
     {"use-env", 0, "", ignored, Group::other, false, "",

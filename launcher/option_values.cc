@@ -179,6 +179,21 @@ Result<std::vector<int>> read_rank_list(std::string_view text) {
     return ranks;
 }
 
+std::vector<std::string> read_filters(std::string_view text) {
+    std::vector<std::string> filters(1);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != ',') {
+            filters.back() += text[i];
+        } else if (text.substr(i).starts_with(",,")) {
+            filters.back() += ',';
+            ++i;
+        } else {
+            filters.emplace_back();
+        }
+    }
+    return filters;
+}
+
 Result<std::vector<store::Network>> read_networks(std::string_view text) {
     if (text == "any") return std::vector{store::Network{{}, 0}};
     std::vector<store::Network> networks;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/cpu_share.h"
+#include "agent/output_plan.h"
 #include "proto/error.h"
 #include "rendezvous/identity_mode.h"
 #include "rendezvous/model.h"
@@ -84,6 +85,9 @@ Result<rendezvous::OnJoin> read_on_join(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);
+// --duplicate-stdout-filters: a comma between two, two commas for one within; an empty one is in
+// every line.
+std::vector<std::string> read_filters(std::string_view text);
 Result<agent::CpuBinding> read_numa_binding(std::string_view text);
 // --store-allow: any is a network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);

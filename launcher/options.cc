@@ -178,6 +178,24 @@ constexpr SetterRow kSetters[] = {
     {"local-ranks-filter",
      [](Options& o,
         const std::string& v) { return store(o.local_ranks_filter, read_rank_list(v)); }},
+    {"duplicate-stdout-filters",
+     [](Options& o, const std::string& v) -> MaybeError {
+         o.stdout_filters = read_filters(v);
+         return std::nullopt;
+     }},
+    {"duplicate-stderr-filters",
+     [](Options& o, const std::string& v) -> MaybeError {
+         o.stderr_filters = read_filters(v);
+         return std::nullopt;
+     }},
+    {"log-line-prefix-template",
+     [](Options& o,
+        const std::string& v) { return store(o.prefix_template, Result<std::string>(v)); }},
+    {"console-overflow",
+     [](Options& o, const std::string& v) {
+         o.console_overflow = v == "drop" ? agent::Overflow::drop : agent::Overflow::block;
+         return check_choice("console-overflow", v);
+     }},
     {"python",
      [](Options& o, const std::string& v) { return store(o.python, Result<std::string>(v)); }},
     {"role",
@@ -270,6 +288,9 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
         if (auto error = store_time(options.shutdown_timeout, patience->second, 0))
             return usage("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=" + patience->second + ": " +
                          error->sentence());
+    auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
+        options.prefix_template = prefix->second;
     return std::nullopt;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/output_plan.h"
 #include "launcher/option_values.h"
 #include "launcher/rdzv_conf.h"
 #include "proto/error.h"
@@ -65,7 +66,10 @@ struct Options {
     StreamsPerRank redirects, tee;
     std::vector<int> local_ranks_filter;  // empty: all
     std::optional<bool> label;            // --label / --no-label
-    int verbosity = 0;                    // -1 quiet, 0, 1 verbose
+    std::optional<std::string> prefix_template;
+    std::vector<std::string> stdout_filters, stderr_filters;
+    std::optional<agent::Overflow> console_overflow;
+    int verbosity = 0;  // -1 quiet, 0, 1 verbose
 
     // The worker.
     std::optional<std::string> role;

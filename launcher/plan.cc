@@ -5,6 +5,7 @@
 
 #include "launcher/option_table.h"
 #include "launcher/plan_meeting.h"
+#include "launcher/plan_output.h"
 #include "launcher/plan_workers.h"
 #include "launcher/signal_names.h"
 
@@ -72,18 +73,6 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
         times.grace_final = times.grace_signal = times.grace_restart = *options.shutdown_timeout;
 }
 
-void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
-    plan.output.log_dir = options.log_dir;
-    plan.output.redirects = options.redirects;
-    plan.output.tee = options.tee;
-    plan.output.local_ranks_filter = options.local_ranks_filter;
-    // torchrun puts a prefix before the lines of --tee alone.
-    const bool labelled = options.tee != StreamsPerRank() ||
-                          (!host.called_as_torchrun && (plan.slots > 1 || plan.max_nodes > 1));
-    plan.output.label = options.label.value_or(labelled);
-    plan.output.verbosity = options.verbosity;
-}
-
 void plan_signals(Plan& plan, const Options& options) {
     plan.signals = always_handled();
     for (int number : options.signals)
@@ -121,8 +110,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.join_interval = options.join_interval.value_or(plan.join_interval);
     plan_times(plan, options, allocation.has_value());
     plan_command(plan, options, host);
-    plan_output(plan, options, host);
     plan.role = options.role.value_or(plan.role);
+    plan_output(plan, options, host);
     plan_signals(plan, options);
     plan.store_allow = options.store_allow;
     plan.store_limits = options.store_limits;

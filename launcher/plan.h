@@ -29,6 +29,7 @@ struct HostFacts {
     std::optional<std::string> hip_visible_devices;
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
     std::string working_directory;
+    std::string temporary_directory = "/tmp";
     std::string random_id;                   // for a run that nobody named
     bool called_as_torchrun = false;         // argv[0]: other defaults, see make_plan
     std::optional<std::string> python_exec;  // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
@@ -78,10 +79,12 @@ struct WorkerCommand {
 };
 
 struct Output {
-    std::optional<std::string> log_dir;
-    StreamsPerRank redirects, tee;
-    std::vector<int> local_ranks_filter;
-    bool label = true;  // a prefix in front of each line of a worker on the console
+    std::string log_dir;                   // empty: there are no files
+    std::vector<agent::RankOutput> ranks;  // by local rank
+    agent::Label label = agent::Label::all;
+    std::string prefix_template;  // empty: torchrun's
+    std::vector<std::string> stdout_filters, stderr_filters;
+    agent::Overflow overflow = agent::Overflow::block;
     int verbosity = 0;
 };
 

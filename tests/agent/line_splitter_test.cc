@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "agent/last_lines.h"
 
 using namespace ddprun::agent;
@@ -45,9 +47,79 @@ TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
 }
 
 TEST(LineSplitter, AnEndlessLineIsCut) {
-    LineSplitter splitter("p:", 8);
+    LineSplitter splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("12345"), "");
     EXPECT_EQ(splitter.take("67890"), "p:1234567890\n");
+}
+
+TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {
+    LineSplitter splitter("p:", {"loss", "err"});
+    EXPECT_EQ(splitter.take("lo"), "");
+    EXPECT_EQ(splitter.take("ss 1\nstep 2\n"), "p:loss 1\n");
+    EXPECT_EQ(splitter.take("none\nan error"), "");
+    EXPECT_EQ(splitter.finish(), "p:an error\n");
+    LineSplitter all("", {""});
+    EXPECT_EQ(all.take("a\nb"), "a\n");
+    EXPECT_EQ(all.finish(), "b\n");
+}
+
+namespace {
+
+std::string any_bytes(std::mt19937& random, std::size_t size) {
+    constexpr std::string_view kOften = "\n\r\r\nab";
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i)
+        bytes += random() % 2 ? kOften[random() % kOften.size()] : static_cast<char>(random());
+    return bytes;
+}
+
+// Hands the bytes on in random pieces.
+template <class Take>
+void in_pieces(std::mt19937& random, std::string_view bytes, Take take) {
+    while (!bytes.empty()) {
+        const std::size_t piece = std::min<std::size_t>(random() % 20, bytes.size());
+        take(bytes.substr(0, piece));
+        bytes.remove_prefix(piece);
+    }
+}
+
+}  // namespace
+
+// However the bytes are cut, the same lines come; without their prefixes they are the bytes.
+TEST(LineSplitter, PiecesMakeNoDifference) {
+    for (unsigned seed = 0; seed < 500; ++seed) {
+        std::mt19937 random(seed);
+        const std::string bytes = any_bytes(random, 1 + random() % 300);
+        LineSplitter whole("<p>");
+        std::string expected = whole.take(bytes);
+        expected += whole.finish();
+        LineSplitter splitter("<p>");
+        std::string got;
+        in_pieces(random, bytes, [&](std::string_view piece) { got += splitter.take(piece); });
+        got += splitter.finish();
+        ASSERT_EQ(got, expected) << "seed " << seed;
+        std::string bare = got;
+        for (std::size_t at; (at = bare.find("<p>")) != bare.npos;) bare.erase(at, 3);
+        ASSERT_EQ(bare.substr(0, bytes.size()), bytes) << "seed " << seed;
+        ASSERT_TRUE(bare.size() == bytes.size() || bare == bytes + "\n") << "seed " << seed;
+    }
+}
+
+// As if every byte had come alone, whatever is skipped of many lines.
+TEST(LastLines, PiecesMakeNoDifference) {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        std::mt19937 random(seed);
+        std::string bytes;
+        for (int i = 0; i < 40; ++i)
+            bytes += any_bytes(random, random() % 8) + std::to_string(i) + "\n";
+        LastLines alone, pieces, once;
+        LastLines::Stream a, b, c;
+        for (const char& byte : bytes) alone.take(a, {&byte, 1});
+        in_pieces(random, bytes, [&](std::string_view piece) { pieces.take(b, piece); });
+        once.take(c, bytes);
+        ASSERT_EQ(pieces.lines(), alone.lines()) << "seed " << seed;
+        ASSERT_EQ(once.lines(), alone.lines()) << "seed " << seed;
+    }
 }
 
 TEST(LastLines, KeepsTheLastTwentyOfBothStreams) {

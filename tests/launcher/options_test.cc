@@ -69,8 +69,9 @@ TEST(Options, FieldsAreFilled) {
         "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
         "require --lease 20 --join-timeout=60 "
         "--last-call 5 "
-        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label "
-        "-q p");
+        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label -q "
+        "--log-line-prefix-template=${rank}: --duplicate-stdout-filters=a,,b,c "
+        "--duplicate_stderr_filters d --console-overflow=drop p");
     EXPECT_EQ(options.node_rank, 1);
     EXPECT_EQ(options.rdzv_backend, "c10d");
     EXPECT_EQ(options.rdzv_endpoint, (HostPort{"h", 29400}));
@@ -98,8 +99,18 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.blame, false);
     EXPECT_EQ(options.python, "/p");
     EXPECT_EQ(options.label, false);
+    EXPECT_EQ(options.prefix_template, "${rank}:");
+    EXPECT_THAT(options.stdout_filters, ElementsAre("a,b", "c"));
+    EXPECT_THAT(options.stderr_filters, ElementsAre("d"));
+    EXPECT_EQ(options.console_overflow, agent::Overflow::drop);
     EXPECT_EQ(options.verbosity, -1);
     EXPECT_THAT(options.warnings, IsEmpty());
+}
+
+TEST(Options, TorchrunsVariableOfThePrefixStandsInForTheOption) {
+    const Environment environment{{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${rank} "}};
+    EXPECT_EQ(parsed("p", environment).prefix_template, "${rank} ");
+    EXPECT_EQ(parsed("--log-line-prefix-template=x p", environment).prefix_template, "x");
 }
 
 // A PET_ variable stands in for what the command line does not say; flags are numbers.

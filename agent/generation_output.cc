@@ -1,0 +1,59 @@
+#include "agent/generation_output.h"
+
+#include <utility>
+
+namespace ddprun::agent {
+namespace {
+
+// Of each file: what waits for a file system that hangs must not take the workers' memory.
+constexpr std::size_t kFileLimit = std::size_t{8} << 20;
+constexpr auto kFilePatience = std::chrono::seconds{5};
+constexpr const char* kNames[] = {"stdout.log", "stderr.log"};
+
+int index_of(int stream) { return stream == kStdout ? 0 : 1; }
+
+}  // namespace
+
+GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
+                                   const Consoles& consoles, AttemptFiles files, Console::Tell tell)
+    : loop_(loop), plan_(plan), consoles_(consoles), files_(std::move(files)) {
+    tell_ = [tell = std::move(tell),
+             told = std::make_shared<std::set<ErrorCode>>()](const Error& error) {
+        if (told->insert(error.code()).second) tell(error);
+    };
+    for (int i : {0, 1})
+        if (files_.filtered[i])
+            filtered_[i] =
+                file(std::move(files_.filtered[i]), files_.folder + "/filtered_" + kNames[i]);
+}
+
+std::unique_ptr<Console> GenerationOutput::file(UniqueFd fd, const std::string& name) {
+    return std::make_unique<Console>(
+        loop_, consoles_.files, std::move(fd), name, tell_,
+        Console::Options{.limit = kFileLimit, .patience = kFilePatience});
+}
+
+std::string GenerationOutput::folder(int local_rank) const {
+    const auto index = static_cast<std::size_t>(local_rank);
+    return index < files_.workers.size() ? files_.workers[index].folder : std::string();
+}
+
+StreamRoute GenerationOutput::route(int local_rank, int rank, int stream) {
+    const int i = index_of(stream);
+    StreamRoute route;
+    if (!folder(local_rank).empty()) {
+        UniqueFd& fd = files_.workers[static_cast<std::size_t>(local_rank)].streams[i];
+        if (fd) route.file = file(std::move(fd), folder(local_rank) + "/" + kNames[i]);
+    }
+    const StreamPlan plan = plan_stream(plan_, local_rank, stream, route.file != nullptr);
+    if (plan.console) route.console = stream == kStdout ? &consoles_.out : &consoles_.err;
+    if (plan.prefix) route.prefix = plan_.prefix(local_rank, rank);
+    if (plan.filtered && filtered_[i]) {
+        route.filtered = filtered_[i].get();
+        route.needles = plan_.filters[static_cast<std::size_t>(i)];
+        route.filtered_prefix = plan_.prefix(local_rank, rank);
+    }
+    return route;
+}
+
+}  // namespace ddprun::agent
