@@ -42,8 +42,9 @@ Ending failed(const Error& error) {
 
 Note::Level least_level(const Plan& plan, bool leads) {
     if (plan.output.verbosity > 0) return Note::Level::debug;
-    if (plan.output.verbosity < 0) return Note::Level::error;
-    return leads ? Note::Level::info : Note::Level::warn;  // one node tells the story of the job
+    return leads && plan.output.verbosity == 0
+               ? Note::Level::info
+               : Note::Level::warn;  // one node tells the story of the job
 }
 
 bool is_ignored(int signal) {

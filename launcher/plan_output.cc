@@ -82,7 +82,7 @@ void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
                 "--log-dir=/dev/null: there are no files, all goes to the console");
         plan.output.stdout_filters.clear();
         plan.output.stderr_filters.clear();
-        for (RankOutput& rank : plan.output.ranks) rank.redirected = 0;
+        for (RankOutput& rank : plan.output.ranks) rank.redirected = rank.teed = 0;
     } else if (files && plan.output.log_dir.empty()) {
         plan.output.log_dir =
             host.temporary_directory + "/torchelastic_" + host.random_id.substr(0, 8);

@@ -86,6 +86,23 @@ CASES = [
     case("tee of some ranks", "--nproc-per-node=2 --log-dir=OUT/logs --tee=3 --local-ranks-filter=1 WORKER"),
     case("prefix template", "--nproc-per-node=2 --log-dir=OUT/logs --tee=1 --log-line-prefix-template=<${rank}> WORKER"),
     case("filters", "--log-dir=OUT/logs --tee=3 --duplicate-stdout-filters=rank --duplicate-stderr-filters=rank WORKER"),
+    case("tee and redirects by rank", "--nproc-per-node=2 --log-dir=OUT/logs --tee=0:3,1:1 --redirects=0:1,1:2 WORKER"),
+    case("tee and files of every attempt", "--nproc-per-node=2 --max-restarts=1 --monitor-interval=0.1 --log-dir=OUT/logs --tee=1 "
+         "-r3 WORKER", CASE_DO="once 3"),
+    case("redirects, filtered", "--nproc-per-node=2 --log-dir=OUT/logs --redirects=1 --local-ranks-filter=0 WORKER"),
+    case("filters of all ranks", "--nproc-per-node=2 --log-dir=OUT/logs --tee=3 --duplicate-stdout-filters=xyz,rank WORKER"),
+    case("filters of the ranks that are shown", "--nproc-per-node=2 --log-dir=OUT/logs --tee=3 --local-ranks-filter=1 "
+         "--duplicate-stdout-filters=rank --duplicate-stderr-filters=err,,of WORKER"),
+    case("filters with an empty one", "--nproc-per-node=2 --log-dir=OUT/logs --tee=2 --duplicate-stderr-filters=a, "
+         "--duplicate-stdout-filters=a, WORKER"),
+    case("filters, without --tee", "--log-dir=OUT/logs --redirects=3 --duplicate-stdout-filters=rank WORKER"),
+    case("filters with a template", "--nproc-per-node=2 --log-dir=OUT/logs --tee=3 --duplicate-stdout-filters=rank "
+         "--log-line-prefix-template=${role_name}/$rank/${x}$$: WORKER"),
+    case("prefix template by variable", "--nproc-per-node=2 --log-dir=OUT/logs --tee=2 WORKER",
+         TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE="$local_rank|"),
+    case("prefix template, option and variable", "--log-dir=OUT/logs --tee=3 --log-line-prefix-template=a: WORKER",
+         TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE="b:"),
+    case("no files by the null device", "--nproc-per-node=2 --log-dir=/dev/null --tee=1 --redirects=2 WORKER"),
     case("event handler", "--event-log-handler=null WORKER"),
     case("logs specs", "--logs-specs=default WORKER"),
     # Devices

@@ -60,9 +60,9 @@ TEST(PlanOutput, FilesThatNobodyNamedAPlaceForAreKept) {
 }
 
 TEST(PlanOutput, TheNullDeviceMeansNoFiles) {
-    const Plan plan = planned({"-r3", "--log-dir=/dev/null", "--duplicate-stdout-filters=a"});
+    const Plan plan = planned({"-r1", "-t2", "--log-dir=/dev/null", "--duplicate-stdout-filters=a"});
     EXPECT_EQ(plan.output.log_dir, "");
-    EXPECT_EQ(plan.output.ranks[0].redirected, 0);
+    EXPECT_EQ(plan.output.ranks[0].redirected | plan.output.ranks[0].teed, 0);
     EXPECT_THAT(plan.output.stdout_filters, IsEmpty());
     EXPECT_EQ(plan.warnings.size(), 2u);
     EXPECT_THAT(planned({"--log-dir=/dev/null"}).warnings, IsEmpty());

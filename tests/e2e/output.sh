@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# What workers print: where it goes, that nothing is lost or torn, and that neither a slow reader nor a full disk ends a job.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+need_program python3
+clean_up() { umount "$work/small" 2>/dev/null; }
+
+# The only folder of that name below another, however the run's own part of the name came out: parent, rest.
+only() { local found=("$1"/*_????????/$2); ((${#found[@]} == 1)) && [[ -e ${found[0]} ]] || fail "not one $2 in $1: ${found[*]}"; echo "${found[0]}"; }
+lines_of() { sed 's/^/| /' "$@"; }
+is() { [[ $(sort "$1") == "$(sort <<<"$2")" ]] || fail "${1##*/} is: $(lines_of "$1")"; } # file, lines in any order
+worker='echo "out of $RANK"; echo "err of $RANK" >&2'
+
+say "without options: a prefix where there are several workers, none with one, and no file"
+run 30 --standalone --nproc-per-node=2 -q bash -c "$worker"
+expect_code 0
+is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
+is "$work/run.err" $'[default0]:err of 0\n[default1]:err of 1'
+run 30 --standalone -q bash -c "$worker; printf end"
+is "$work/run.out" $'out of 0\nend'
+[[ -z $(ls -A "$TMPDIR") ]] || fail "files: $(ls -A "$TMPDIR")"
+
+say "--tee and --redirects for each rank, in torchrun's folders"
+run 30 --standalone --nproc-per-node=3 -q --rdzv-id=job --log-dir="$work/logs" --tee=0:3,1:1 --redirects=1:2,2:3 bash -c "$worker"
+expect_code 0
+is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
+is "$work/run.err" '[default0]:err of 0'
+attempt=$(only "$work/logs" attempt_0)
+for rank in 0 1 2; do
+    [[ $(<"$attempt/$rank/stdout.log") == "out of $rank" && $(<"$attempt/$rank/stderr.log") == "err of $rank" ]] || fail "rank $rank"
+done
+
+say "--local-ranks-filter keeps the others from the console, not from their files"
+run 30 --standalone --nproc-per-node=2 -q --log-dir="$work/logs2" --tee=1 --local-ranks-filter=1 bash -c "$worker"
+is "$work/run.out" '[default1]:out of 1'
+is "$work/run.err" '[default1]:err of 1'
+[[ $(<"$(only "$work/logs2" attempt_0/0/stdout.log)") == "out of 0" ]] || fail "no file of rank 0"
+
+say "filters and a prefix of the user's own"
+run 30 --standalone --nproc-per-node=2 -q --role=actor --log-dir="$work/logs3" --tee=3 --log-line-prefix-template='<${role_name} ${rank}/${local_rank} ${other}> ' \
+    --duplicate-stdout-filters='of 1,a,,b' bash -c "$worker; echo 'a,b'; echo 'a b'"
+expect_code 0
+is "$work/run.err" $'ddprun: --log-line-prefix-template: other: not known and left as it stands; there are role_name, local_rank, rank and hostname
+<actor 0/0 ${other}> err of 0\n<actor 1/1 ${other}> err of 1'
+is "$(only "$work/logs3" attempt_0/filtered_stdout.log)" $'<actor 0/0 ${other}> a,b\n<actor 1/1 ${other}> a,b\n<actor 1/1 ${other}> out of 1'
+[[ ! -e $(dirname "$(only "$work/logs3" attempt_0/filtered_stdout.log)")/filtered_stderr.log ]] || fail "a file that nobody asked for"
+
+say "each generation has a folder of its own, and every run"
+for _ in 1 2; do
+    rm -f "$work"/said.*
+    run 30 --standalone --nproc-per-node=2 -q --max-restarts=1 --log-dir="$work/logs4" -r3 bash -c '
+        echo "generation $TORCHELASTIC_RESTART_COUNT"; touch "$0/said.$RANK"
+        until [[ -e $0/said.0 && -e $0/said.1 ]]; do sleep 0.02; done; exit $((1 - TORCHELASTIC_RESTART_COUNT))' "$work"
+    expect_code 0
+done
+for generation in 0 1; do
+    (($(grep -lx "generation $generation" "$work"/logs4/*/attempt_$generation/[01]/stdout.log | wc -l) == 4)) || fail "generation $generation"
+done
+
+say "files that nobody named a place for stay in TMPDIR"
+run 30 --standalone -r1 bash -c "$worker"
+expect_in "$work/run.err" "the files of the workers' output are in $TMPDIR/torchelastic_"
+[[ $(<"$(only "$TMPDIR"/torchelastic_* attempt_0/0/stdout.log)") == "out of 0" ]] || fail "no file"
+rm -r "$TMPDIR"/torchelastic_*
+
+# What a worker of these writes, and who looks whether all of it came: lines that say whose they are, how many and how long.
+cat >"$work/lines.py" <<'END'
+import os, sys
+def line(rank, stream, number, size):
+    return b"%d.%d line %d " % (rank, stream, number) + b"x" * (size - 1) + b"\n"
+def sizes(rank, stream, count):
+    return [1 + (number * 7919 + rank * 31 + stream) % 200 if number != count // 2 else 3_000_000 for number in range(count)]
+if sys.argv[1] == "write":  # count: on both streams, in pieces that end anywhere
+    rank, count = int(os.environ["RANK"]), int(sys.argv[2])
+    streams = [b"".join(line(rank, s, n, size) for n, size in enumerate(sizes(rank, s, count))) for s in (1, 2)]
+    at = 0
+    while any(at < len(text) for text in streams):
+        piece = 1 + at * 40503 % 70_000
+        for fd, text in enumerate(streams, 1):
+            rest = memoryview(text)[at:at + piece]
+            while rest:
+                rest = rest[os.write(fd, rest):]
+        at += piece
+else:  # check FILE WORKERS COUNT STREAMS: whole lines only, each once, each stream's in order
+    found = {}
+    for text in open(sys.argv[2], "rb"):
+        if text.startswith(b"ddprun:"):
+            continue
+        prefix, _, rest = text.partition(b"]:")
+        rank, stream = map(int, rest.split()[0].split(b"."))
+        assert prefix == b"[default%d" % rank, text[:80]
+        found.setdefault((rank, stream), []).append(rest)
+    streams = [int(s) for s in sys.argv[5].split(",")]
+    for rank in range(int(sys.argv[3])):
+        for s in streams:
+            expected = [line(rank, s, n, size) for n, size in enumerate(sizes(rank, s, int(sys.argv[4])))]
+            assert found.pop((rank, s)) == expected, (rank, s)
+    assert not found, found.keys()
+END
+whole() { python3 "$work/lines.py" check "$@" 2>"$work/check.err" || fail "$(tail -n 1 "$work/check.err")"; }
+
+say "four ranks, long lines in pieces: none is torn, lost or out of order"
+run 60 --standalone --nproc-per-node=4 -q --log-dir="$work/logs5" --tee=3 python3 "$work/lines.py" write 2000
+expect_code 0
+whole "$work/run.out" 4 2000 1
+whole "$work/run.err" 4 2000 2
+cat "$(only "$work/logs5" attempt_0/2/stdout.log)" | sed 's/^/[default2]:/' >"$work/one"
+grep '^\[default2\]:' "$work/run.out" | cmp - "$work/one" || fail "a file lacks what the console has"
+
+say "nor where stdout and stderr are one pipe"
+DDPRUN_TEST_MARK=$mark timeout 60 "$ddprun" --standalone --nproc-per-node=4 -q python3 "$work/lines.py" write 2000 2>&1 </dev/null | cat >"$work/both"
+whole "$work/both" 4 2000 1,2
+
+say "any bytes, and no end of a line, pass through one worker as they are"
+head -c 5000000 /dev/urandom >"$work/bytes"
+run 30 --standalone -q --log-dir="$work/logs6" --redirects=2 bash -c 'cat "$0"; cat "$0" >&2' "$work/bytes"
+expect_code 0
+cmp "$work/bytes" "$work/run.out" || fail "not the same on the console"
+cmp "$work/bytes" "$(only "$work/logs6" attempt_0/0/stderr.log)" || fail "not the same in the file"
+
+say "nothing is lost when a worker dies amid its output"
+for how in 'os.kill(os.getpid(), 9)' 'os._exit(3)' 'ctypes.string_at(0)'; do
+    rm -rf "$work/logs7"
+    run 30 --standalone --nproc-per-node=2 -q --max-restarts=0 --log-dir="$work/logs7" --tee=1 python3 -c '
+import ctypes, os, time
+if os.environ["RANK"] == "1":
+    time.sleep(60)
+text = b"".join(b"line %d\n" % n for n in range(100000)) + b"half a li"
+while text:
+    text = text[os.write(1, text):]
+'"$how"
+    ((code != 0 && code != 124)) || fail "exit code $code"
+    { seq -f 'line %.0f' 0 99999; printf 'half a li'; } >"$work/expected"
+    cmp "$work/expected" "$(only "$work/logs7" attempt_0/0/stdout.log)" || fail "the file"
+    { sed 's/^/[default0]:/' "$work/expected"; echo; } | cmp - "$work/run.out" || fail "the console"
+done
+
+say "a console that closes ends nothing"
+{ code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone --log-dir="$work/logs8" --tee=1 bash -c '
+    for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 5' 2>"$work/run.err" </dev/null || code=$?; echo $code >"$work/code"; } | head -n 1 >"$work/first"
+[[ $(<"$work/code") == 5 ]] || fail "exit code $(<"$work/code")"
+[[ $(<"$work/first") == "[default0]:line 0" ]] || fail "$(<"$work/first")"
+(($(grep -c 'cannot write to stdout: Broken pipe; nothing more is written there' "$work/run.err") == 1)) || fail "not told once"
+(($(wc -l <"$(only "$work/logs8" attempt_0/0/stdout.log)") == 20000)) || fail "the file is not whole"
+
+say "what nobody reads waits, then the workers wait; all comes when it is read"
+mkfifo "$work/fifo"
+exec 6<>"$work/fifo"
+start_into_fifo() { # name, words…
+    local name=$1; shift
+    DDPRUN_TEST_MARK=$mark "$ddprun" --standalone "$@" >"$work/fifo" 2>"$work/$name.err" </dev/null 6>&- &
+    pid[$name]=$!
+}
+flood='
+import os, sys
+line = b"%08d " + b"x" * 990 + b"\n"
+for n in range(100000):
+    text = line % n
+    while text:
+        text = text[os.write(1, text):]
+    if n % 1000 == 0:
+        open(sys.argv[1], "w").write(str(n))
+open(sys.argv[1], "w").write("done")'
+start_into_fifo job --log-dir="$work/logs9" --tee=1 --no-label python3 -c "$flood" "$work/progress"
+wait_until 30 has "$work/job.err" '64 MiB wait for stdout, which does not take them; workers that print wait until it does' || fail "not told"
+stands() { local was=$(<"$work/progress"); sleep 0.3; [[ $(<"$work/progress") == "$was" ]]; }
+wait_until 30 stands || fail "the worker goes on"
+[[ $(<"$work/progress") != done ]] || fail "100 MB were taken"
+(($(<"$work/progress") > 60000)) || fail "the worker stands after $(<"$work/progress") lines"
+head -c 100000000 <&6 >"$work/read"
+join job 30
+expect_code 0
+(($(grep -c 'MiB wait for' "$work/job.err") == 1)) || fail "told more than once"
+sed 's/ .*//' "$work/read" | cmp - <(seq -f '%08.0f' 0 99999) || fail "lines are missing"
+cmp "$work/read" "$(only "$work/logs9" attempt_0/0/stdout.log)" || fail "the file is not the same"
+
+say "--console-overflow=drop: the workers go on, the oldest lines are dropped and counted"
+rm "$work/progress"
+start_into_fifo job --console-overflow=drop --log-dir="$work/logs10" --tee=1 --no-label python3 -c "$flood" "$work/progress"
+done_with_it() { [[ -e $work/progress && $(<"$work/progress") == done ]]; }
+wait_until 60 done_with_it || fail "the worker does not go on"
+timeout 30 cat <"$work/fifo" 6>&- >"$work/read" & reader=$!
+join job 30
+expect_code 0
+exec 6>&-
+wait "$reader" || fail "the reader's end did not come"
+lost=$(sed -n 's/^ddprun: \([0-9]*\) lines for stdout dropped, the oldest, since it did not keep up.*/\1/p' "$work/job.err")
+((lost > 30000 && lost + $(wc -l <"$work/read") == 100000)) || fail "$lost lines dropped, $(wc -l <"$work/read") came"
+! grep -qvxE '[0-9]{8} x{990}' "$work/read" || fail "a line is torn"
+sed 's/ .*//' "$work/read" | sort -c || fail "out of order"
+[[ $(tail -n 1 "$work/read") == 00099999* ]] || fail "the newest line is not there"
+(($(wc -l <"$(only "$work/logs10" attempt_0/0/stdout.log)") == 100000)) || fail "the file is not whole"
+
+say "log folders that cannot be used: one line, and what has no file comes to the console"
+touch "$work/plain"
+run 30 --standalone --nproc-per-node=2 --log-dir="$work/plain" --redirects=3 bash -c "$worker; [[ -d \${TORCHELASTIC_ERROR_FILE%/*} ]]"
+expect_code 0
+expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a directory; what has no file goes to the console\$"
+(($(grep -c "log-dir" "$work/run.err") == 1)) || fail "not one line"
+is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
+expect_nothing_left
+
+if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work/small" 2>/dev/null; then
+    say "a full disk is told once and ends nothing"
+    run 30 --standalone --nproc-per-node=2 --log-dir="$work/small" --tee=3 bash -c '
+        head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99; head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99 >&2'
+    expect_code 0
+    (($(grep -c 'No space left on device; what does not fit is dropped' "$work/run.err") == 1)) || fail "not told once"
+    (($(wc -l <"$work/run.out") == 60608)) || fail "the console has $(wc -l <"$work/run.out") lines"
+    say "and so is one that is full before the first worker"
+    run 30 --standalone --nproc-per-node=2 --max-restarts=0 --log-dir="$work/small" --tee=3 bash -c "$worker; exit 4"
+    expect_code 4
+    expect_in "$work/run.out" 'out of 1$'
+fi
+expect_nothing_left
