@@ -61,8 +61,8 @@ class Job {
           node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {
         if (!one_console_)
             own_err_.emplace(
-                loop_, log_files_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); },
-                console_options());
+                loop_, console_files_, STDERR_FILENO, "stderr",
+                [this](const Error& e) { broken(e); }, console_options());
     }
 
     Ending run() {
@@ -275,11 +275,11 @@ class Job {
     boost::asio::io_context loop_{1};
     rendezvous::FileThread files_{loop_};
     std::optional<Log> log_;
-    // Apart from the ledger's: it waits for nobody's output.
-    rendezvous::FileThread log_files_{loop_};
+    // Each apart from the ledger's and from the other: none waits for what hangs another.
+    rendezvous::FileThread log_files_{loop_}, console_files_{loop_};
     const bool one_console_ = agent::same_target(STDOUT_FILENO, STDERR_FILENO);
     agent::Console out_{loop_,
-                        log_files_,
+                        console_files_,
                         STDOUT_FILENO,
                         one_console_ ? "stdout and stderr" : "stdout",
                         [this](const Error& e) { broken(e); },

@@ -3,7 +3,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
-clean_up() { umount "$work/small" 2>/dev/null; }
+clean_up() {
+    fsfreeze -u "$work/hangs" 2>/dev/null
+    umount -l "$work/small" "$work/hangs" 2>/dev/null
+}
 
 # The only folder of that name below another, however the run's own part of the name came out: parent, rest.
 only() { local found=("$1"/*_????????/$2); ((${#found[@]} == 1)) && [[ -e ${found[0]} ]] || fail "not one $2 in $1: ${found[*]}"; echo "${found[0]}"; }
@@ -199,6 +202,49 @@ expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a dire
 (($(grep -c "log-dir" "$work/run.err") == 1)) || fail "not one line"
 is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
 expect_nothing_left
+
+mount_that_can_hang() {
+    truncate -s 64M "$work/image" && mkfs.ext4 -q "$work/image" && mkdir "$work/hangs" && mount -o loop "$work/image" "$work/hangs"
+}
+if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
+    say "a file system that hangs longer than the lease ends nothing, and its files are whole in the end"
+    at=$(free_port)
+    for rank in 0 1; do
+        start "node$rank" --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --max-restarts=0 \
+            --log-dir="$work/hangs/$rank" --tee=1 --no-label bash -c '
+            touch "$0/runs.$RANK"
+            until [[ -e $0/go ]]; do sleep 0.05; done
+            head -c 20000000 /dev/zero | tr "\0" "x" | fold -w 99; until [[ -e $0/end ]]; do sleep 0.05; done' "$work"
+    done
+    both_run() { [[ -e $work/runs.0 && -e $work/runs.1 ]]; }
+    wait_until 20 both_run || fail "the workers do not run"
+    fsfreeze -f "$work/hangs"
+    touch "$work/go"
+    for rank in 0 1; do
+        wait_until 30 has "$work/node$rank.err" '8 MiB wait for .*/stdout.log, which does not take them' || fail "node $rank does not tell"
+    done
+    sleep 2 # the lease once more
+    ! has "$work/node0.err" 'generation 0 ends' || fail "the generation has ended"
+    fsfreeze -u "$work/hangs"
+    touch "$work/end"
+    for rank in 0 1; do
+        join "node$rank" 30
+        expect_code 0
+        (($(wc -c <"$(only "$work/hangs/$rank" attempt_0/0/stdout.log)") == 20202020)) || fail "the file of node $rank is not whole"
+        (($(tr -d '\n' <"$work/node$rank.out" | wc -c) == 20000000)) || fail "the console of node $rank"
+    done
+
+    say "and a job whose folders cannot be made yet can be stopped"
+    fsfreeze -f "$work/hangs"
+    start job --standalone --log-dir="$work/hangs/job" --tee=1 sleep 341
+    wait_until 10 has "$work/job.err" 'generation 0: 1 node' || fail "it does not begin"
+    kill -TERM "${pid[job]}"
+    wait_until 10 has "$work/job.err" 'signal 15' || fail "the signal is not heeded"
+    fsfreeze -u "$work/hangs"
+    join job 20
+    expect_code 143
+    expect_nothing_left
+fi
 
 if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work/small" 2>/dev/null; then
     say "a full disk is told once and ends nothing"
