@@ -6,7 +6,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
-#include <future>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -76,6 +75,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     std::optional<Error> take_dropped();
     void say(const Error& error);
     std::size_t flush_file(Duration patience);
+    void post_rest(std::shared_ptr<OutputTarget> to);
     std::size_t flush_ready(Duration patience);
 };
 
@@ -128,12 +128,13 @@ void Console::Impl::hand_over() {
     struct Work {
         std::vector<std::string> pieces;
         std::shared_ptr<OutputTarget> target;
+        rendezvous::FileThread::Progress progress;
         int error = 0;
     };
-    auto work = std::make_shared<Work>(Work{queue.take_all(), target, 0});
+    auto work = std::make_shared<Work>(Work{queue.take_all(), target, files.progress(), 0});
     files.post(
         [work] {
-            work->error = work->target->write_all(work->pieces);
+            work->error = work->target->write_all(work->pieces, work->progress);
             work->pieces.clear();
             work->target.reset();
         },
@@ -191,16 +192,16 @@ std::optional<Error> Console::Impl::take_dropped() {
                      " dropped, the oldest, since it did not keep up (--console-overflow=drop)");
 }
 
-// What the file thread has been given is written in order: when a last piece of work has been done,
-// all has.
 std::size_t Console::Impl::flush_file(Duration patience) {
-    auto written = std::make_shared<std::promise<void>>();
     const std::size_t size = waiting();
-    files.post([pieces = queue.take_all(), target = target, written] {
-        target->write_all(pieces);
-        written->set_value();
+    post_rest(target);
+    return files.drain(patience) ? 0 : size;
+}
+
+void Console::Impl::post_rest(std::shared_ptr<OutputTarget> to) {
+    files.post([pieces = queue.take_all(), to = std::move(to), progress = files.progress()] {
+        to->write_all(pieces, progress);
     });
-    return written->get_future().wait_for(patience) == std::future_status::ready ? 0 : size;
 }
 
 std::size_t Console::Impl::flush_ready(Duration patience) {
@@ -231,9 +232,8 @@ Console::~Console() {
     if (impl_->ready) impl_->ready->release();  // the target closes it
     impl_->ready.reset();
     const auto target = std::exchange(impl_->target, nullptr);
-    if (!target->is_file()) return;
     // Closing may wait for the file system, too.
-    impl_->files.post([pieces = impl_->queue.take_all(), target] { target->write_all(pieces); });
+    if (target->is_file()) impl_->post_rest(target);
 }
 
 void Console::write(std::string bytes) {

@@ -53,16 +53,19 @@ ssize_t OutputTarget::write_some(const char* bytes, std::size_t size) {
     return ::write(number(), bytes, size);
 }
 
-int OutputTarget::write_all(const std::vector<std::string>& pieces) {
+int OutputTarget::write_all(const std::vector<std::string>& pieces,
+                            const rendezvous::FileThread::Progress& progress) {
     for (const std::string& piece : pieces)
         for (std::size_t written = 0; written < piece.size();) {
             const ssize_t n = ::write(number(), piece.data() + written, piece.size() - written);
-            if (n >= 0)
+            if (n >= 0) {
                 written += static_cast<std::size_t>(n);
-            else if (errno == EAGAIN)  // a device that others made non-blocking
+                ++*progress;
+            } else if (errno == EAGAIN) {  // a device that others made non-blocking
                 wait_for_room(std::chrono::seconds{1});
-            else if (errno != EINTR)
+            } else if (errno != EINTR) {
                 return errno;
+            }
         }
     return 0;
 }

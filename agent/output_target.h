@@ -13,6 +13,7 @@
 
 #include "agent/unique_fd.h"
 #include "proto/time.h"
+#include "rendezvous/file_thread.h"
 
 namespace ddprun::agent {
 
@@ -25,9 +26,10 @@ class OutputTarget {
     int number() const { return fd_.get(); }
     // As write(2); EAGAIN when there is no room. Not for files.
     ssize_t write_some(const char* bytes, std::size_t size);
-    // For files: writes all, waiting as long as that takes. Returns errno, or 0. What did not fit
-    // is dropped.
-    int write_all(const std::vector<std::string>& pieces);
+    // For files: writes all, waiting as long as that takes; each write counts as progress. Returns
+    // errno, or 0. What did not fit is dropped.
+    int write_all(const std::vector<std::string>& pieces,
+                  const rendezvous::FileThread::Progress& progress);
     bool wait_for_room(Duration limit) const;
 
   private:

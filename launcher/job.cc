@@ -7,7 +7,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <functional>
-#include <future>
 
 #include "agent/runner.h"
 #include "launcher/failure_report.h"
@@ -229,7 +228,7 @@ class Job {
 
     // The runner has gone by now, and has left to the file thread what the workers' files lack.
     void flush() {
-        if (!files_written(kFlushLimit))
+        if (!log_files_.drain(kFlushLimit))
             say(Note::Level::warn,
                 "the last of what the workers printed may not be in their files: "
                 "the file system does not answer");
@@ -237,12 +236,6 @@ class Job {
             say(Note::Level::warn,
                 "the last " + std::to_string(lost) + " bytes for stdout are lost: nobody reads it");
         err().flush(kFlushLimit);
-    }
-
-    bool files_written(std::chrono::seconds limit) {
-        auto written = std::make_shared<std::promise<void>>();
-        log_files_.post([written] { written->set_value(); });
-        return written->get_future().wait_for(limit) == std::future_status::ready;
     }
 
     // Where stdout and stderr are one pipe, its lines are torn unless one queue has them all.

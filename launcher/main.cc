@@ -1,6 +1,7 @@
 // ddprun: from the command line to a running job. Reads as the order of things: the keeper is
 // forked before anything else lives, options and Slurm's variables become one plan, the program is
 // looked at, and the job runs.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -104,6 +105,15 @@ int fail_once(const Error& error, const Environment& environment) {
                                        : launcher::exit_code(launcher::verdict_of(error));
 }
 
+// The number of a standard stream that is closed would go to the next descriptor that is opened,
+// and what is meant for the stream would end there.
+void fill_standard_streams() {
+    int fd;
+    while ((fd = ::open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) {
+    }
+    if (fd >= 0) ::close(fd);
+}
+
 int print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
     return 0;
@@ -140,6 +150,7 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
 int main(int argc, char** argv) {
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
+    fill_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
     Environment environment = read_environment();
     const std::vector<std::string> words(argv + 1, argv + argc);

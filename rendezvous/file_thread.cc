@@ -14,7 +14,7 @@ namespace ddprun::rendezvous {
 
 namespace asio = boost::asio;
 
-// One of the two posting points of the program: the lock guards the queue and the way to the loop,
+// A posting point of the program: the lock guards the queue and the way to the loop,
 // never work or results.
 struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     struct Job {
@@ -32,6 +32,7 @@ struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     std::optional<Guard> guard;        // while a result is owed
     std::size_t owed = 0;
     std::thread thread;
+    const Progress progress = std::make_shared<std::atomic<std::uint64_t>>(0);
 
     void run();
     void deliver(std::function<void()> done);
@@ -50,6 +51,7 @@ void FileThread::Shared::run() {
         job.work = nullptr;  // what it holds goes on this thread, before anyone is told
         held.lock();
         working = false;
+        ++*progress;
         deliver(std::move(job.done));
         changed.notify_all();
     }
@@ -78,6 +80,24 @@ void FileThread::post(std::function<void()> work, std::function<void()> done) {
     if (!shared_->thread.joinable())
         shared_->thread = std::thread([shared = shared_] { shared->run(); });
     shared_->changed.notify_all();
+}
+
+FileThread::Progress FileThread::progress() const { return shared_->progress; }
+
+bool FileThread::drain(Duration patience) {
+    constexpr auto kLook = std::chrono::milliseconds{50};
+    std::unique_lock held(shared_->lock);
+    std::uint64_t last = *shared_->progress;
+    for (Duration stood{0}; stood < patience; stood += kLook) {
+        if (shared_->changed.wait_for(
+                held, kLook, [this] { return shared_->jobs.empty() && !shared_->working; }))
+            return true;
+        if (const std::uint64_t now = *shared_->progress; now != last) {
+            last = now;
+            stood = -kLook;
+        }
+    }
+    return false;
 }
 
 void FileThread::abandon() {

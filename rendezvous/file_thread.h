@@ -1,5 +1,6 @@
-// The one thread for all that may hang on a file system (ledger, log and error files, report):
-// works off what is posted in the order of posting; results come to the loop. While it hangs, the
+// A thread for what may hang on a file system; one for the ledger, one for the files of the
+// workers' output, one for a console that is a file, so that none waits for what hangs another.
+// Works off what is posted in the order of posting; results come to the loop. While it hangs, the
 // loop goes on.
 //
 // The thread starts with the first post. `work` runs there and must touch nothing of the loop's;
@@ -10,9 +11,13 @@
 // values.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
+
+#include "proto/time.h"
 
 namespace ddprun::rendezvous {
 
@@ -25,6 +30,14 @@ class FileThread {
 
     // Loop thread only. Never blocks.
     void post(std::function<void()> work, std::function<void()> done = {});
+
+    // Work that takes long counts up here as it gets on.
+    using Progress = std::shared_ptr<std::atomic<std::uint64_t>>;
+    Progress progress() const;
+
+    // For the very end: waits, without the loop, until all that was posted has been done. False:
+    // nothing has got on for `patience`.
+    bool drain(Duration patience);
 
     // No `done` is called from now on, and the loop may end; work that is pending is still done.
     void abandon();

@@ -146,6 +146,18 @@ say "a console that closes ends nothing"
 (($(grep -c 'cannot write to stdout: Broken pipe; nothing more is written there' "$work/run.err") == 1)) || fail "not told once"
 (($(wc -l <"$(only "$work/logs8" attempt_0/0/stdout.log)") == 20000)) || fail "the file is not whole"
 
+say "nor do standard streams that are closed from the start"
+run_closed() { code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone -q bash -c "cat; $worker; exit 6" || code=$?; }
+run_closed <&- >"$work/run.out" 2>"$work/run.err"
+expect_code 6
+is "$work/run.out" 'out of 0'
+run_closed </dev/null >&- 2>"$work/run.err"
+expect_code 6
+expect_in "$work/run.err" '^err of 0$'
+run_closed </dev/null >"$work/run.out" 2>&-
+expect_code 6
+is "$work/run.out" 'out of 0'
+
 say "what nobody reads waits, then the workers wait; all comes when it is read"
 mkfifo "$work/fifo"
 exec 6<>"$work/fifo"
@@ -236,12 +248,12 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
 
     say "and a job whose folders cannot be made yet can be stopped"
     fsfreeze -f "$work/hangs"
-    start job --standalone --log-dir="$work/hangs/job" --tee=1 sleep 341
-    wait_until 10 has "$work/job.err" 'generation 0: 1 node' || fail "it does not begin"
-    kill -TERM "${pid[job]}"
-    wait_until 10 has "$work/job.err" 'signal 15' || fail "the signal is not heeded"
+    start early --standalone --log-dir="$work/hangs/early" --tee=1 sleep 341
+    wait_until 10 has "$work/early.err" 'generation 0: 1 node' || fail "it does not begin"
+    kill -TERM "${pid[early]}"
+    wait_until 10 has "$work/early.err" 'signal 15' || fail "the signal is not heeded"
     fsfreeze -u "$work/hangs"
-    join job 20
+    join early 20
     expect_code 143
     expect_nothing_left
 fi
@@ -256,6 +268,6 @@ if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work
     say "and so is one that is full before the first worker"
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 --log-dir="$work/small" --tee=3 bash -c "$worker; exit 4"
     expect_code 4
-    expect_in "$work/run.out" 'out of 1$'
+    expect_in "$work/run.out" 'out of [01]$'
 fi
 expect_nothing_left

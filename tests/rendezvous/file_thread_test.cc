@@ -71,5 +71,27 @@ TEST(FileThread, LeavesHangingWorkBehind) {
     EXPECT_FALSE(told);
 }
 
+// Who waits for the end goes on waiting while work gets on, and not for ever where it does not.
+TEST(FileThread, DrainWaitsWhileWorkGetsOn) {
+    asio::io_context loop;
+    FileThread files(loop);
+    EXPECT_TRUE(files.drain(std::chrono::seconds{10}));
+    bool done = false;
+    files.post([progress = files.progress(), &done] {
+        for (int i = 0; i < 30; ++i) {
+            ++*progress;
+            std::this_thread::sleep_for(std::chrono::milliseconds{10});
+        }
+        done = true;
+    });
+    EXPECT_TRUE(files.drain(std::chrono::seconds{10}));
+    EXPECT_TRUE(done);
+    std::promise<void> gate;
+    files.post([waits = gate.get_future().share()] { waits.wait(); });
+    EXPECT_FALSE(files.drain(std::chrono::milliseconds{100}));
+    gate.set_value();
+    EXPECT_TRUE(files.drain(std::chrono::seconds{10}));
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous
