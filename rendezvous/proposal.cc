@@ -84,8 +84,11 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.in_a_row = history.in_a_row;
     entry.last_cause = history.last_cause;
     entry.blame = judged();
-    entry.restart = restart_watch.record(now, top && entry.kind == LedgerEntry::Kind::generation);
-    if (entry.kind == LedgerEntry::Kind::generation) made = {entry.random, now};
+    const bool generation = entry.kind == LedgerEntry::Kind::generation;
+    entry.restart = entry.kind == LedgerEntry::Kind::takeover
+                        ? RestartRecord{{}, restart_watch.totals()}
+                        : restart_watch.record(now, top && generation);
+    if (generation) made = {entry.random, now};
     phase = entry.kind == LedgerEntry::Kind::end ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
 }

@@ -29,8 +29,9 @@ class RestartWatch {
     void heard(const NodeId& node, const Marks& marks, Time now);
 
     // What the entry that is proposed now says. `restart`: it makes a generation that follows
-    // another.
+    // another; else it is the end. A takeover repeats the sums, for its generation goes on.
     RestartRecord record(Time now, bool restart) const;
+    const RestartTotals& totals() const { return totals_; }
 
   private:
     struct Moment {

@@ -29,6 +29,8 @@ LedgerEntry of_another() {
         member.offer.service_port = 1;
         member.answered = true;
     }
+    entry.restart.totals.restarts = 4;
+    entry.restart.totals.took[0] = sec(2);
     return entry;
 }
 
@@ -77,6 +79,7 @@ class Successor {
     Machine machine_;
     LedgerEntry creating_;
     Lines read_;
+    Marks marks_;  // of each beat
 
   private:
     Beat beat(int session, int running, int floor, Duration silent) {
@@ -87,6 +90,7 @@ class Successor {
         b.floor = Generation{floor};
         b.seen = EntryNumber{7};
         b.silent = silent;
+        b.marks = marks_;
         return b;
     }
     std::int64_t number_ = 0;
@@ -131,6 +135,18 @@ TEST(Takeover, OfAGenerationThatAllItsMembersRun) {
                 ElementsAre("1: Ack holds 4, 7.9 s left", "2: Ack holds 4, 7.8 s left",
                             "2: Ack holds 4, 7.8 s left"));
     EXPECT_EQ(s.machine_.snapshot().held_until, at(8.3));
+}
+
+// A takeover repeats the sums of restarts and adds nothing: its generation goes on, and what its
+// start took stands in the entry that follows.
+TEST(Takeover, RepeatsTheSumsOfRestarts) {
+    Successor s;
+    s.marks_ = {Generation{4}, {{RestartPhase::started, sec(9)}, {RestartPhase::contact, sec(7)}}};
+    s.join(0.1, 1, "a", 4);
+    s.join(0.2, 2, "b", 4);
+    EXPECT_EQ(s.creating_.kind, LedgerEntry::Kind::takeover);
+    EXPECT_EQ(s.creating_.restart, (RestartRecord{{}, of_another().restart.totals}));
+    EXPECT_EQ(s.creating_.restart.totals.restarts, 4);
 }
 
 TEST(Takeover, EndsWhenTheEchoesTakeTooLong) {

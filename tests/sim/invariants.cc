@@ -143,8 +143,7 @@ void Invariants::check_times(const LedgerEntry& entry) {
         const Duration took = entry.restart.times[i].took;
         if (took < Duration{}) world_.violation("a phase of a restart took less than no time");
         const bool counts = i < kStart || start_counts;
-        if (entry.kind != LedgerEntry::Kind::takeover &&
-            totals.took[i] != before.took[i] + (counts ? took : Duration{}))
+        if (totals.took[i] != before.took[i] + (counts ? took : Duration{}))
             world_.violation(std::string("the time in ") + rendezvous::kRestartPhaseNames[i] +
                              " does not add up");
         lost += totals.took[i];
