@@ -30,6 +30,7 @@ chosen() { # patterns…; none: by the kind of run
 }
 
 # What a story has where its line says nothing else.
+# shellcheck disable=SC2034 # they are for hosts.sh, job.sh, acts.sh and the table
 set_defaults() {
     nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused="" slow=""
     slow_seconds=${SLOW_SECONDS:-30}
