@@ -199,14 +199,15 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::swept:
             if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
             return;
-        case ReplyKind::expired: {
+        case ReplyKind::passed: {
             // That we read this is the proof that we are not frozen.
             Request request;
             request.kind = RequestKind::noticed;
-            this->request(request, {}, {});
+            return this->request(request, {}, {});
+        }
+        case ReplyKind::expired:
             if (events.expired) events.expired();
             return;
-        }
     }
 }
 

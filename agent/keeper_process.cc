@@ -262,6 +262,11 @@ void Process::on_timer() {
         expired_ = true;
         tell_expired_ = true;
         if (frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
+        // At once: what hangs in the kernel may take for ever to be killed, and ddprun is not
+        // frozen for that.
+        Reply reply{};
+        reply.kind = ReplyKind::passed;
+        say(reply);
         begin_killing();
     }
     if (now >= frozen_at_) {

@@ -48,7 +48,8 @@ enum class ReplyKind : std::uint32_t {
     failed,   // id, error (errno), stage
     exited,   // pid, wait_status, time_ns
     swept,    // id
-    expired,  // the deadline passed; everything is killed
+    passed,   // the deadline did; to be answered by noticed
+    expired,  // … and everything is killed
 };
 
 // How far a worker came that could not be started.
