@@ -61,6 +61,7 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
 
     void adopt_socket();
     void request(Request request, const std::string& payload, const std::vector<int>& fds);
+    void noticed();
     void flush();
     void read();
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
@@ -151,6 +152,13 @@ void Keeper::Impl::request(Request request, const std::string& payload,
     flush();
 }
 
+void Keeper::Impl::noticed() {
+    Request request;
+    request.kind = RequestKind::noticed;
+    request.time_ns = boot_now().time_since_epoch().count();
+    this->request(request, {}, {});
+}
+
 void Keeper::Impl::flush() {
     while (!outgoing.empty() && fd() >= 0) {
         std::vector<int> fds;
@@ -199,12 +207,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::swept:
             if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
             return;
-        case ReplyKind::passed: {
-            // That we read this is the proof that we are not frozen.
-            Request request;
-            request.kind = RequestKind::noticed;
-            return this->request(request, {}, {});
-        }
+        case ReplyKind::passed:
+            return noticed();  // that we read this is the proof that we are not frozen
         case ReplyKind::expired:
             if (events.expired) events.expired();
             return;
@@ -321,9 +325,7 @@ void Keeper::set_deadline(Time deadline, Duration lease) {
 }
 
 void Keeper::noticed() {
-    Request request;
-    request.kind = RequestKind::noticed;
-    if (alive()) impl_->request(request, {}, {});
+    if (alive()) impl_->noticed();
 }
 
 void Keeper::sweep(std::function<void()> done) {

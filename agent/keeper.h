@@ -9,8 +9,8 @@
 // Requests are carried out in the order they were made, so a deadline set before a spawn guards it.
 // All requests may be made at once: nothing here waits, but shutdown(). The keeper works on its own
 // in two cases: when the deadline passes it kills all workers and their descendants, and 0.1 lease
-// later a ddprun that has not said that it noticed; when ddprun is gone (or this object is
-// destroyed without shutdown()) it kills all that is left, then writes the Gone frame.
+// later a ddprun that has not said since the deadline that it noticed; when ddprun is gone (or this
+// object is destroyed without shutdown()) it kills all that is left, then writes the Gone frame.
 //
 // When the keeper dies, ddprun as subreaper has adopted what it left: this object kills it, calls
 // back all open spawns and sweeps (spawns with `closed`), then Events::died. After restart() it
@@ -103,7 +103,8 @@ class Keeper {
     // Until when workers may run; kNever: no deadline. `lease` gives the time after which a frozen
     // ddprun is killed.
     void set_deadline(Time deadline, Duration lease);
-    // ddprun knows that its deadline passed. Harmless at any time.
+    // ddprun knows that its deadline passed; says nothing of one that is still to come. Harmless at
+    // any time.
     void noticed();
     // Kills and reaps all workers and whatever they started; calls back when nothing is left.
     void sweep(std::function<void()> done);

@@ -74,6 +74,7 @@ class Process {
     bool expired_ = false;       // deadline_ has passed, and was acted upon
     bool tell_expired_ = false;  // once all is killed
     Time frozen_at_ = kNever;    // when ddprun is killed unless it says that it noticed
+    Time noticed_{};             // when it last said so, by its own word
 
     bool killing_ = false;
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
@@ -152,6 +153,7 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
             expired_ = false;
             return arm_timer();
         case RequestKind::noticed:
+            noticed_ = Time{Duration{request.time_ns}};
             frozen_at_ = kNever;
             return arm_timer();
         case RequestKind::shutdown:
@@ -261,7 +263,8 @@ void Process::on_timer() {
     if (!expired_ && now >= deadline_) {
         expired_ = true;
         tell_expired_ = true;
-        if (frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
+        // It may have noticed before us, when we were not scheduled.
+        if (noticed_ < deadline_ && frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
         // At once: what hangs in the kernel may take for ever to be killed, and ddprun is not
         // frozen for that.
         Reply reply{};

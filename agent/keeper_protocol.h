@@ -22,7 +22,7 @@ enum class RequestKind : std::uint32_t {
     fork,      // start a worker; payload: see WorkerPayload; fds: payload, stdin, stdout, stderr,
                // extra…
     deadline,  // time_ns (kNever: none), lease_ns
-    noticed,   // ddprun knows that the deadline passed
+    noticed,   // time_ns: when ddprun said so. It knows of the deadlines before that moment
     sweep,     // kill all that is left; answered by swept
     prepare,   // payload: the Gone frame; fds: payload, then link and listener as `present` says
     folder,    // payload: path of a folder that goes when ddprun is gone

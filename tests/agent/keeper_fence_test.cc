@@ -56,6 +56,28 @@ int wait_for(pid_t pid) {
     return status;
 }
 
+// How a ddprun without workers ends that does `then`.
+int end_of_agent(const std::function<void(Bench&)>& then) {
+    const pid_t agent = ::fork();
+    if (agent == 0) {
+        Bench bench;
+        then(bench);
+        ::_exit(1);
+    }
+    const int status = wait_for(agent);
+    EXPECT_GT(wait_for(-1), -1);  // its keeper
+    return status;
+}
+
+// The keeper is not scheduled from here to let_keeper_go().
+void hold_keeper(const Bench& bench) {
+    const auto keeper = static_cast<pid_t>(bench.keeper.pid());
+    ::kill(keeper, SIGSTOP);
+    ::waitpid(keeper, nullptr, WUNTRACED);
+}
+
+void let_keeper_go(const Bench& bench) { ::kill(static_cast<pid_t>(bench.keeper.pid()), SIGCONT); }
+
 }  // namespace
 
 TEST(KeeperFence, ASweepLeavesNothing) {
@@ -184,6 +206,41 @@ TEST(KeeperFence, AnAgentThatNoticesLives) {
     bench.keeper.set_deadline(kNever, seconds{1});
     bench.spawn(shell("sleep 0.4"));  // longer than the 0.1 lease; we are still here after it
     EXPECT_TRUE(bench.exited(1));
+}
+
+// The keeper was not scheduled when the deadline passed, and finds the word that ddprun noticed it
+// before its own timer. The lease is so short that another answer would come too late.
+TEST(KeeperFence, AnAgentThatNoticesBeforeTheKeeperLives) {
+    const int end = end_of_agent([](Bench& bench) {
+        hold_keeper(bench);
+        const Time deadline = boot_now() + milliseconds{50};
+        bench.keeper.set_deadline(deadline, Duration{});
+        bench.run_until([deadline] { return boot_now() >= deadline; });
+        bench.keeper.noticed();
+        let_keeper_go(bench);
+        // It says so after the moment at which it would have killed us.
+        ::_exit(bench.run_until([&] { return bench.expired == 1; }) ? 0 : 1);
+    });
+    EXPECT_EQ(end, W_EXITCODE(0, 0));
+}
+
+// What was said before a deadline passed is no word about it, though the keeper reads it only later;
+// whether it was about an older deadline, or said when this one was set already.
+TEST(KeeperFence, AnAgentThatFreezesAfterAnEarlierWordIsKilled) {
+    for (const bool set_before : {false, true}) {
+        const int end = end_of_agent([set_before](Bench& bench) {
+            hold_keeper(bench);
+            bench.keeper.set_deadline(boot_now(), milliseconds{500});
+            if (!set_before) bench.keeper.noticed();
+            const Time deadline = boot_now() + milliseconds{500};
+            bench.keeper.set_deadline(deadline, milliseconds{500});
+            if (set_before) bench.keeper.noticed();
+            bench.run_until([deadline] { return boot_now() >= deadline; });
+            let_keeper_go(bench);
+            ::raise(SIGSTOP);
+        });
+        EXPECT_EQ(end, W_EXITCODE(0, SIGKILL)) << set_before;
+    }
 }
 
 // The keeper is killed: ddprun adopts and kills what it left, open spawns are answered, and a new
