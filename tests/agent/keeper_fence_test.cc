@@ -100,10 +100,10 @@ TEST(KeeperFence, ASweepLeavesNothing) {
 TEST(KeeperFence, TheDeadlineKillsAndForbids) {
     Bench bench;
     Pipe alive;
-    const Time deadline = boot_now() + milliseconds{400};
-    bench.keeper.set_deadline(deadline, seconds{10});
     bench.spawn(family(alive));
     ASSERT_TRUE(all_stand(alive));
+    const Time deadline = boot_now() + milliseconds{100};
+    bench.keeper.set_deadline(deadline, seconds{10});
     ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
     EXPECT_GE(boot_now(), deadline);
     EXPECT_TRUE(alive.ended());
@@ -122,7 +122,7 @@ TEST(KeeperFence, AMovedDeadlineDoesNotFire) {
     bench.keeper.set_deadline(boot_now() + milliseconds{150}, seconds{10});
     bench.keeper.set_deadline(boot_now() + seconds{1000}, seconds{10});
     const Time begin = boot_now();
-    bench.spawn(shell("sleep 0.4"));
+    bench.spawn(shell("sleep 0.8"));
     ASSERT_TRUE(bench.exited(1));
     EXPECT_GE(boot_now() - begin, milliseconds{400});
     EXPECT_EQ(bench.expired, 0);
@@ -186,12 +186,14 @@ TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
 
 // A ddprun that hangs cannot say that it noticed its deadline: it goes too, 0.1 lease later.
 TEST(KeeperFence, AFrozenAgentIsKilled) {
-    Pipe alive, listener;
-    const pid_t agent = start_agent(alive, -1, listener.in.get(), [](Bench& bench) {
-        bench.keeper.set_deadline(boot_now() + milliseconds{300}, seconds{1});
+    Pipe alive, listener, go;
+    const pid_t agent = start_agent(alive, -1, listener.in.get(), [&go](Bench& bench) {
+        if (!go.read_byte()) return;
+        bench.keeper.set_deadline(boot_now() + milliseconds{100}, seconds{1});
         ::raise(SIGSTOP);
     });
     ASSERT_TRUE(all_stand(alive));
+    ASSERT_EQ(::write(go.in.get(), "x", 1), 1);
     EXPECT_EQ(wait_for(agent), W_EXITCODE(0, SIGKILL));
     EXPECT_EQ(listener.in.get() >= 0 ? listener.read_all() : "", "");
     EXPECT_TRUE(alive.ended());
@@ -201,10 +203,10 @@ TEST(KeeperFence, AFrozenAgentIsKilled) {
 
 TEST(KeeperFence, AnAgentThatNoticesLives) {
     Bench bench;
-    bench.keeper.set_deadline(boot_now() + milliseconds{50}, milliseconds{1000});
+    bench.keeper.set_deadline(boot_now() + milliseconds{50}, seconds{5});
     ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
     bench.keeper.set_deadline(kNever, seconds{1});
-    bench.spawn(shell("sleep 0.4"));  // longer than the 0.1 lease; we are still here after it
+    bench.spawn(shell("sleep 0.4"));  // longer than 0.1 lease; we are still here after it
     EXPECT_TRUE(bench.exited(1));
 }
 

@@ -42,8 +42,8 @@ inline void settle(asio::io_context& loop) {
 
 class Folder {
   public:
-    Folder() {
-        std::string name = testing::TempDir() + "ddprun-test-XXXXXX";
+    explicit Folder(const std::string& parent = testing::TempDir()) {
+        std::string name = parent + "ddprun-test-XXXXXX";
         EXPECT_NE(::mkdtemp(name.data()), nullptr);
         path_ = name;
     }
