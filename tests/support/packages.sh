@@ -6,7 +6,7 @@
 BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
     libgrpc++-dev protobuf-compiler-grpc libc-ares-dev libre2-dev zlib1g-dev libgloo-dev libssl-dev libxxhash-dev)
 # For the tests.
-TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux binutils iproute2 nftables slurm-wlm munge
+TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge
     groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
     libclang-rt-14-dev)
 
