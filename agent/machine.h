@@ -21,11 +21,11 @@ enum class Phase { joining, running, waiting, stopping, finished };
 const char* to_string(Phase phase);
 
 struct MachineConfig {
-    std::string run_id;
-    rendezvous::NodeId node;
-    rendezvous::Offer offer;
+    std::string run_id{};
+    rendezvous::NodeId node{};
+    rendezvous::Offer offer{};
     int requeue = 0;
-    std::string version;
+    std::string version{};
     rendezvous::Limits limits{};  // for a rendezvous outside the job
     bool leads = false;           // this node's service leads at the start
     bool may_lead = false;  // later too, if the leader is lost and the ledger proves to be shared

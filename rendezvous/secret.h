@@ -32,8 +32,8 @@ namespace ddprun::rendezvous {
 
 struct IdentityConfig {
     IdentityMode mode = IdentityMode::automatic;
-    std::string secret;    // of --secret-file; empty: not given
-    std::string folder;    // where the job's ledger is to lie; empty: not in a folder
+    std::string secret{};  // of --secret-file; empty: not given
+    std::string folder{};  // where the job's ledger is to lie; empty: not in a folder
     bool outside = false;  // of a rendezvous outside the jobs, whose ledger no node has to read
 };
 
