@@ -450,7 +450,7 @@ TEST(AgentMachine, AloneItTellsProgressWhereAHangCounts) {
             return all;
         };
         step(0, Started{});
-        step(0, MessageCame{rendezvous::Welcome{node("a"), {}, {}, 1, {}}});
+        step(0, MessageCame{rendezvous::Welcome{node("a"), {}, {}, 1, {}, {}}});
         step(0.2, MessageCame{rendezvous::Assigned{EntryNumber{0}, assignment(0, {node("a")}), 1,
                                                    Duration::max()}});
         EXPECT_THAT(step(1, WorkerProgress{g0, 1, -1}),
@@ -482,7 +482,7 @@ class Follower {
                    at(0)) {
         step(0, Started{});
         told(0, rendezvous::Welcome{
-                    node("a", 77), {}, {peer("a"), peer("b"), peer("c")}, 3, peer("a")});
+                    node("a", 77), {}, {peer("a"), peer("b"), peer("c")}, 3, peer("a"), {}});
     }
     Lines step(double now, const Event& event) {
         Lines all;
