@@ -86,7 +86,7 @@ void Machine::State::came(Time now, const Came& event) {
                         [&](const StopAsked& m) { on_stop_asked(session, m); },
                         [&](const Leave& m) {
                             if (const NodeState* node = roster.of(session))
-                                on_gone(now, NodeId(node->id), "left: " + m.reason);
+                                on_gone(now, NodeId(node->id), "left: " + m.reason, false);
                         },
                         [&](const Gone& m) { on_said_gone(now, session, m.node); },
                         [&](const Inquire&) { send(session, standing()); }},
@@ -257,12 +257,12 @@ void Machine::State::stop_all(int signal, const std::string& reason) {
             send(*node.session, Stop{held->assignment.generation, signal, reason});
 }
 
-void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why) {
+void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
     if (!roster.set_gone(id)) return;
     all_back_at = 0;  // one event may prove several
     if (holding() && held->lease.has(id))
         end_generation(now, "node " + id.name + " " + why, Note::Level::warn,
-                       why.starts_with("left") ? std::string() : id.name);
+                       to_blame ? id.name : std::string());
     else if (phase != Phase::closed)
         note(Note::Level::info, "node " + id.name + " " + why);
 }

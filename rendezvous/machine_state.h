@@ -136,7 +136,8 @@ struct Machine::State {
     void stop_all(int signal, const std::string& reason);
     void on_stop_asked(Session session, const StopAsked& asked);
     void on_said_gone(Time now, Session session, const NodeId& node);
-    void on_gone(Time now, const NodeId& node, const std::string& why);
+    // Who left in good order is not to blame.
+    void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
     void note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome);
     void send_assigned(NodeState& node, Time now);
