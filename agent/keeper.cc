@@ -50,11 +50,14 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     std::deque<Packet> outgoing;
     bool waiting_to_write = false;
     std::uint32_t next_id = 0;
-    std::map<std::uint32_t, SpawnCallback> spawns;
-    std::map<std::uint32_t, std::string> programs;  // of spawns, for the sentence
+    struct Spawn {
+        SpawnCallback done;
+        std::string program;      // for the sentence
+        bool foreground = false;  // it is to hold the terminal
+    };
+    std::map<std::uint32_t, Spawn> spawns;
     std::map<std::uint32_t, std::function<void()>> sweeps;
     std::vector<std::int64_t> foreground;  // workers that hold the terminal
-    std::vector<std::uint32_t> foreground_ids;
 
     int fd() const { return stream ? stream->native_handle() : socket.get(); }
     bool alive() const { return pid > 0 && fd() >= 0; }
@@ -216,18 +219,16 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
 }
 
 void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
-    auto spawn = spawns.extract(reply.id);
-    const auto program = programs.extract(reply.id);
-    const bool wants_terminal = std::erase(foreground_ids, reply.id) != 0;
-    if (!spawn) return;
+    const auto found = spawns.extract(reply.id);
+    if (!found) return;
+    const Spawn& spawn = found.mapped();
     if (reply.kind == ReplyKind::failed)
-        return spawn.mapped()(
-            keeper::start_error(reply.stage, reply.error, program ? program.mapped() : ""));
-    if (wants_terminal) foreground.push_back(reply.pid);
+        return spawn.done(keeper::start_error(reply.stage, reply.error, spawn.program));
+    if (spawn.foreground) foreground.push_back(reply.pid);
     Spawned spawned;
     spawned.pid = reply.pid;
     if (!fds.empty()) spawned.pidfd = std::move(fds.front());
-    spawn.mapped()(std::move(spawned));
+    spawn.done(std::move(spawned));
 }
 
 // The terminal's foreground group has died with its worker: Ctrl-C is for ddprun again.
@@ -266,11 +267,9 @@ void Keeper::Impl::kill_what_is_left() {
 }
 
 void Keeper::Impl::call_back_died() {
-    programs.clear();
     foreground.clear();
-    foreground_ids.clear();
     const Error closed{ErrorCode::closed, "the keeper has died, and its workers with it"};
-    for (auto& [id, done] : std::exchange(spawns, {})) done(closed);
+    for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
     for (auto& [id, done] : std::exchange(sweeps, {})) done();
     if (events.died) events.died();
 }
@@ -310,9 +309,9 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     const keeper::ForkRequest fork = keeper::make_fork_request(start);
     Request request = fork.request;
     request.id = impl.next_id++;
-    impl.spawns.emplace(request.id, std::move(done));
-    impl.programs.emplace(request.id, start.argv.empty() ? "" : start.argv.front());
-    if (start.foreground) impl.foreground_ids.push_back(request.id);
+    impl.spawns.emplace(request.id,
+                        Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),
+                                    start.foreground});
     impl.request(request, fork.payload, fork.fds);
 }
 
