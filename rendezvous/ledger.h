@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/error.h"
@@ -49,6 +50,13 @@ class Ledger {
     // Where it really lies, which may not be where it was asked for; empty: in no folder.
     virtual std::string folder() const { return ""; }
 };
+
+// What a create is told when `stands` is what it wrote, or found.
+inline LedgerCreated created(const LedgerEntry& wanted, LedgerEntry stands) {
+    const bool ours = stands.random == wanted.random && stands.leader == wanted.leader;
+    return {
+        ours ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, std::move(stands), {}};
+}
 
 // Who opens a ledger.
 struct LedgerOwner {

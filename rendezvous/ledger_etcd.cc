@@ -11,6 +11,7 @@
 #include "rendezvous/etcd_client.h"
 #include "rendezvous/ledger_claim.h"
 #include "rendezvous/ledger_json.h"
+#include "rendezvous/random_bytes.h"
 
 namespace ddprun::rendezvous {
 
@@ -77,12 +78,6 @@ LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
 
-LedgerCreated found(const LedgerEntry& wanted, LedgerEntry stands) {
-    const bool ours = stands.random == wanted.random && stands.leader == wanted.leader;
-    return {
-        ours ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, std::move(stands), {}};
-}
-
 asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const std::string& series,
                                             const LedgerEntry& entry) {
     const std::string key = entry_key(series, entry.number);
@@ -91,7 +86,7 @@ asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const std::strin
     if (!text) co_return failed(entry, text.error().sentence());
     auto stands = parse_entry(key, *text);
     if (!stands) co_return failed(entry, stands.error().sentence());
-    co_return found(entry, std::move(*stands));
+    co_return created(entry, std::move(*stands));
 }
 
 Result<LedgerClaim> parse_claim(const std::string& series, std::string_view text) {
@@ -99,11 +94,6 @@ Result<LedgerClaim> parse_claim(const std::string& series, std::string_view text
     if (claim) return claim;
     return Error(claim.error().code(),
                  "ledger key " + series + kClaim + " in etcd " + claim.error().sentence());
-}
-
-std::uint64_t random_mark() {
-    std::random_device random;
-    return (std::uint64_t{random()} << 32 | random()) | 1;  // never 0
 }
 
 struct Series {

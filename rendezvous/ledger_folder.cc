@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "rendezvous/ledger_json.h"
+#include "rendezvous/random_bytes.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -147,11 +148,6 @@ std::optional<std::string> lost_folder(const std::string& folder, std::uint64_t 
     return "ledger folder " + folder + " is no longer that of this job: it was deleted or replaced";
 }
 
-std::uint64_t random_mark() {
-    std::random_device random;
-    return (std::uint64_t{random()} << 32 | random()) | 1;  // never 0
-}
-
 }  // namespace
 
 FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from) {
@@ -192,9 +188,7 @@ LedgerCreated create_entry(const std::string& folder, std::uint64_t mark,
                                  ? folder_error(folder, " (making a hard link)", *code).sentence()
                                  : stands.error().sentence());
     }
-    const bool ours = stands->random == entry.random && stands->leader == entry.leader;
-    return {
-        ours ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, std::move(*stands), {}};
+    return created(entry, std::move(*stands));
 }
 
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& digest) {

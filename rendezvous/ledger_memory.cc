@@ -14,10 +14,8 @@ void LedgerMemory::read(EntryNumber from, ReadDone done) {
 }
 
 void LedgerMemory::create(LedgerEntry entry, CreateDone done) {
-    const auto [stands, created] = entries_.try_emplace(entry.number, entry);
-    const bool ours = created || stands->second.random == entry.random;
-    LedgerCreated result{
-        ours ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, stands->second, {}};
+    const auto& stands = entries_.try_emplace(entry.number, entry).first->second;
+    LedgerCreated result = created(entry, stands);
     boost::asio::post(loop_, [alive = std::weak_ptr(alive_), result = std::move(result), done] {
         if (!alive.expired()) done(result);
     });

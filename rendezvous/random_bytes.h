@@ -25,4 +25,7 @@ inline std::uint64_t random_number() {
     return number;
 }
 
+// By which a ledger is known: never 0.
+inline std::uint64_t random_mark() { return random_number() | 1; }
+
 }  // namespace ddprun::rendezvous
