@@ -14,13 +14,13 @@ namespace ddprun::rendezvous {
 struct NodeState {
     NodeId id;
     std::optional<Session> session;  // none: its connection is gone
-    bool joined = false;             // on this session
+    bool joined = false;             // on this connection
     Offer offer;
-    Beat beat;  // newest on this session
+    Beat beat;  // newest on this connection
     Time beat_came = kLongAgo;
-    std::map<std::int64_t, Time> acks;   // sent on this session: number → when
+    std::map<std::int64_t, Time> acks;   // sent on this connection: number → when
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
-    std::optional<Generation> assigned;  // what it was sent on this session
+    std::optional<Generation> assigned;  // what it was sent on this connection
     bool answered = false;               // its own service has answered our call
     bool arrived = false;                // it has joined at some time
     bool told_end = false;               // it was sent Finished

@@ -4,25 +4,20 @@ import signal
 import time
 
 from report import collect, main
-from subjects import command, present
-from workplace import alive, folder, kill, start, stop, tool, wait_until
+from subjects import holding, present
+from workplace import alive, kill
 
 WORKERS = 8
 
 
 def one_stop(name):
-    where = folder()
-    launcher = start(command(name, WORKERS, tool("hold", where)))
-    pids = wait_until(lambda: len(found := list(where.glob("pid.*"))) == WORKERS and found, 60)
-    if not pids:
-        stop(launcher)
-        raise TimeoutError("workers did not start")
+    launcher, pids = holding(name, WORKERS)
     time.sleep(0.2)
     begin = time.monotonic()
     launcher.send_signal(signal.SIGTERM)
     launcher.wait(60)
     took = (time.monotonic() - begin) * 1e3
-    left = [pid for path in pids if alive(pid := int(path.name.removeprefix("pid.")))]
+    left = [pid for pid in pids if alive(pid)]
     kill(left)
     if left:
         raise RuntimeError(f"{len(left)} workers live on")

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from workplace import HERE, tool
+from workplace import HERE, folder, start, stop, tool, wait_until
 
 ALL = ["floor", "mpirun", "srun", "torchrun", "ddprun"]
 PYTHON = os.environ.get("PT_PYTHON", "python3")
@@ -84,3 +84,14 @@ def command(name, workers, worker, options=(), timed=None):
     if name == "srun":
         return [SLURMLAB, "run", *watch, "srun", "-N1", "-n", workers, "--overcommit", "--mpi=none", *options, *worker]
     return [*watch, elastic(name), "--standalone", "--nproc-per-node", workers, *options, "--no-python", *worker]
+
+
+def holding(name, workers):
+    """A launcher whose workers do nothing but live: its process, and their process ids once all are in main()."""
+    where = folder()
+    launcher = start(command(name, workers, tool("hold", where)))
+    files = wait_until(lambda: len(found := list(where.glob("pid.*"))) == workers and found, 60)
+    if not files:
+        stop(launcher)
+        raise TimeoutError("workers did not start")
+    return launcher, [int(path.name.removeprefix("pid.")) for path in files]

@@ -48,12 +48,14 @@ say "OMP_NUM_THREADS: the CPUs of the node shared, and the user's own stays"
 unset OMP_NUM_THREADS
 cpus=$(nproc)
 run 20 --standalone --nproc-per-node=1 bash -c "$show" "$work"
-((cpus >= $(value 0 0 OMP_NUM_THREADS) && $(value 0 0 OMP_NUM_THREADS) >= 1)) || fail "$(value 0 0 OMP_NUM_THREADS) of $cpus"
+((cpus >= $(value 0 0 OMP_NUM_THREADS) && $(value 0 0 OMP_NUM_THREADS) >= 1)) ||
+    fail "$(value 0 0 OMP_NUM_THREADS) of $cpus"
 OMP_NUM_THREADS=7 run 20 --standalone --nproc-per-node=2 bash -c "$show" "$work"
 [[ $(value 0 0 OMP_NUM_THREADS) == 7 ]] || fail "the user's number was not kept"
 
 say "--numa-binding binds, and threads follow"
-run 20 --standalone --nproc-per-node=1 --numa-binding=core-complex bash -c "$show"'; env -u OMP_NUM_THREADS nproc >"$0/bound"' "$work"
+run 20 --standalone --nproc-per-node=1 --numa-binding=core-complex \
+    bash -c "$show"'; env -u OMP_NUM_THREADS nproc >"$0/bound"' "$work"
 expect_code 0
 [[ $(value 0 0 OMP_NUM_THREADS) == "$(cat "$work/bound")" ]] ||
     fail "bound to $(cat "$work/bound") CPUs, $(value 0 0 OMP_NUM_THREADS) threads"

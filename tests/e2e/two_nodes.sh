@@ -20,11 +20,13 @@ expect_both() { # code
 }
 
 say "four workers of two nodes share one world"
-both "$(free_port)" bash -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_PORT" >"$0/seen.$RANK"' "$work"
+both "$(free_port)" bash -c '
+    echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_PORT" >"$0/seen.$RANK"' "$work"
 expect_both 0
 for rank in 0 1 2 3; do expect_in "$work/seen.$rank" "^$rank/4 $((rank % 2)) $((rank / 2))/2 "; done
 (($(cut -d' ' -f4 "$work"/seen.* | sort -u | wc -l) == 1)) || fail "more than one MASTER_PORT"
-(($(grep -l "the ledger is in memory" "$work"/{one,two}.err | wc -l) == 1)) || fail "not one node warns of the ledger in memory"
+(($(grep -l "the ledger is in memory" "$work"/{one,two}.err | wc -l) == 1)) ||
+    fail "not one node warns of the ledger in memory"
 
 say "a crash on node 1 restarts all four"
 both "$(free_port)" --max-restarts=1 bash -c '
@@ -95,7 +97,8 @@ clean_up() { kill "$silent" 2>/dev/null; }
 strangers
 
 say "a peer of another job is refused, with a sentence"
-start other --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=another --lease=2 --join-timeout=5 sleep 309
+start other --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=another --lease=2 --join-timeout=5 \
+    sleep 309
 join other 20
 expect_code 69
 expect_in "$work/other.err" 'another'
