@@ -19,16 +19,25 @@ main()
 SHIM
 # torchrun lets the workers write into each other's lines.
 results() { sed 's/RESULT/\n&/g' "$1" | grep '^RESULT' | sort; }
+# PyTorch 2.15 with gloo aborts now and then in a thread of its own while a worker's interpreter ends, whoever started
+# it (pytorch issue 190489, pull request 179291): that attempt says nothing about the launcher.
+aborted_at_exit() { grep -q '^terminate called without an active exception' "$1"; }
 # Both launchers with the same words; ${folder} is each one's own. Arguments: seconds, code of ddprun, words.
 same() {
-    local seconds=$1 expected=$2; shift 2
-    folder=$work/theirs && mkdir -p "$folder"
-    local theirs=0
-    # What the restart of a newer torchrun needs, to not meet the dead attempt's keys.
-    TMPDIR=$work/theirs.tmp TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 PET_MONITOR_INTERVAL=0.1 timeout "$seconds" "$python" "$work/torchrun.py" \
-        --standalone "${@//FOLDER/$folder}" >"$work/theirs.out" 2>"$work/theirs.err" </dev/null || theirs=$?
-    folder=$work/ours && mkdir -p "$folder"
-    run "$seconds" --standalone --no-label "${@//FOLDER/$folder}"
+    local seconds=$1 expected=$2 theirs; shift 2
+    for _ in 1 2 3; do
+        folder=$work/theirs && rm -rf "$folder" && mkdir "$folder"
+        theirs=0
+        # What the restart of a newer torchrun needs, to not meet the dead attempt's keys.
+        TMPDIR=$work/theirs.tmp TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 PET_MONITOR_INTERVAL=0.1 timeout "$seconds" "$python" \
+            "$work/torchrun.py" --standalone "${@//FOLDER/$folder}" >"$work/theirs.out" 2>"$work/theirs.err" </dev/null || theirs=$?
+        aborted_at_exit "$work/theirs.err" || break
+    done
+    for _ in 1 2 3; do
+        folder=$work/ours && rm -rf "$folder" && mkdir "$folder"
+        run "$seconds" --standalone --no-label "${@//FOLDER/$folder}"
+        aborted_at_exit "$work/run.err" || break
+    done
     expect_code "$expected"
     ((theirs == (expected ? 1 : 0))) || fail "torchrun ended with $theirs"
     [[ -n $(results "$work/run.out") ]] || fail "no result"
