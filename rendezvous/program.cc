@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +28,6 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kMaxOutput = 65536;
-constexpr std::size_t kMaxInput = 4096;  // PIPE_BUF: a new pipe takes it whole
-
 class Pipe {
   public:
     Pipe() {
@@ -57,7 +56,7 @@ class Child {
     Child& operator=(const Child&) = delete;
     ~Child() {
         if (pid_ <= 0) return;
-        ::kill(pid_, SIGKILL);
+        ::kill(-pid_, SIGKILL);
         wait();
     }
     int end() const { return static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)); }
@@ -72,13 +71,15 @@ class Child {
     pid_t pid_;
 };
 
-Result<pid_t> spawn(std::vector<std::string>& words, const Pipe& input, const Pipe& output) {
+Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& output,
+                    StandardError errors) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, input.read_end(), 0);
+    ::posix_spawn_file_actions_adddup2(&actions, input, 0);
     ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), 1);
-    ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    if (errors == StandardError::dropped)
+        ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     // Our ignored and blocked signals are not the child's.
     sigset_t none, all;
     ::sigemptyset(&none);
@@ -86,7 +87,9 @@ Result<pid_t> spawn(std::vector<std::string>& words, const Pipe& input, const Pi
     ::posix_spawnattr_init(&attributes);
     ::posix_spawnattr_setsigmask(&attributes, &none);
     ::posix_spawnattr_setsigdefault(&attributes, &all);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+    ::posix_spawnattr_setflags(
+        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -99,14 +102,31 @@ Result<pid_t> spawn(std::vector<std::string>& words, const Pipe& input, const Pi
     return Error(ErrorCode::unavailable, "cannot start " + words[0] + ": " + ::strerror(failed));
 }
 
-Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe& output) {
-    const Pipe input;
-    if (!input.is_open() || !output.is_open())
-        return Error(ErrorCode::unavailable, "no pipe for " + words[0] + ": " + ::strerror(errno));
-    // Before there is a reader: the pipe holds it all, and nobody can break it under our hands.
-    if (::write(input.write_end(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        return Error(ErrorCode::unavailable, "no input for " + words[0] + ": " + ::strerror(errno));
-    auto pid = spawn(words, input, output);
+// A file in memory, at its beginning; -1 where there is none to be had. The child may read it or
+// not.
+int input_file(const std::string& text) {
+    const int file = ::memfd_create("input", MFD_CLOEXEC);
+    if (file < 0) return -1;
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t n = ::write(file, text.data() + done, text.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return ::close(file), -1;
+        done += static_cast<std::size_t>(n);
+    }
+    ::lseek(file, 0, SEEK_SET);
+    return file;
+}
+
+Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe& output,
+                  StandardError errors) {
+    const int input = input_file(text);
+    if (input < 0 || !output.is_open()) {
+        const std::string why = ::strerror(errno);
+        if (input >= 0) ::close(input);
+        return Error(ErrorCode::unavailable, "no pipe for " + words[0] + ": " + why);
+    }
+    auto pid = spawn(words, input, output, errors);
+    ::close(input);
     if (!pid) return pid.error();
     return static_cast<int>(*pid);
 }
@@ -144,14 +164,15 @@ asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output
 }  // namespace
 
 asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> words,
-                                                   std::string input, Duration limit) {
-    DDPRUN_CHECK(!words.empty() && input.size() <= kMaxInput, "a program and a short input");
+                                                   std::string input, Duration limit,
+                                                   StandardError errors) {
+    DDPRUN_CHECK(!words.empty(), "a program");
     const auto executor = co_await asio::this_coro::executor;
     int descriptor = -1;
     Result<int> pid = 0;
     {
         Pipe output;
-        pid = start(words, input, output);
+        pid = start(words, input, output, errors);
         if (!pid) co_return pid.error();
         descriptor = output.release_read_end();
     }
