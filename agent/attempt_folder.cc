@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "rendezvous/random_bytes.h"
 
@@ -35,21 +33,6 @@ std::string random_name() {
 std::string temporary_parent() {
     const char* tmp = std::getenv("TMPDIR");
     return tmp && *tmp ? tmp : "/tmp";
-}
-
-// torchrun writes {"message": {"message": TEXT, …}}; older ones {"message": TEXT}.
-std::string message_of(const nlohmann::json& report) {
-    const auto it = report.is_object() ? report.find("message") : report.end();
-    if (!report.is_object() || it == report.end()) return {};
-    return it->is_string() ? it->get<std::string>() : message_of(*it);
-}
-
-std::string last_line(const std::string& text) {
-    const auto end = text.find_last_not_of("\r\n ");
-    if (end == std::string::npos) return {};
-    const auto begin = text.find_last_of('\n', end);
-    return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                       end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
 }  // namespace
@@ -113,6 +96,7 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
         else if (!made.problem)
             made.problem = done.error();
     }
+    made.base = base;
     made.temporary = temporary;
     return made;
 }
@@ -146,7 +130,9 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
 }
 
 AttemptFolder::AttemptFolder(rendezvous::FileThread& files, std::string log_dir, std::string run_id)
-    : files_(files), maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}}) {}
+    : files_(files),
+      stays_(!log_dir.empty()),
+      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}}) {}
 
 AttemptFolder::~AttemptFolder() {
     files_.post([maker = std::move(maker_)] {
@@ -159,18 +145,11 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
     auto made = std::make_shared<AttemptFiles>();
     files_.post([made, maker = maker_, generation,
                  wanted = std::move(wanted)] { *made = maker->make(generation, wanted); },
-                [made, temporary = temporary_, done = std::move(done)] {
+                [made, base = base_, temporary = temporary_, done = std::move(done)] {
+                    *base = made->base;
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
-}
-
-std::string read_error_file(const std::string& path) {
-    std::ifstream file(path);
-    if (!file) return {};
-    const auto report = nlohmann::json::parse(file, nullptr, false);
-    return report.is_discarded() ? "error file " + path + " is not JSON"
-                                 : last_line(message_of(report));
 }
 
 }  // namespace ddprun::agent

@@ -38,6 +38,7 @@ struct AttemptFiles {
     std::vector<Worker> workers;
     UniqueFd filtered[2];
     std::string folder;            // of the generation
+    std::string base;              // of all generations, where they stay
     std::string temporary;         // what goes with the AttemptFolder, if that was needed
     std::optional<Error> problem;  // the first: unavailable, naming the path
 };
@@ -54,18 +55,20 @@ class AttemptFolder {
 
     // Makes the folders and opens the files of a generation.
     void make(Generation generation, WantedFiles wanted, Done done);
+    // Whether the files outlive the job.
+    bool stays() const { return stays_; }
+    // Where those of all generations lie, if they stay and once there are some; else empty.
+    const std::string& base() const { return *base_; }
     // The temporary folder, once it is made.
     const std::string& temporary() const { return *temporary_; }
 
   private:
     struct Maker;
     rendezvous::FileThread& files_;
+    const bool stays_;
     std::shared_ptr<Maker> maker_;  // the file thread's alone
+    std::shared_ptr<std::string> base_ = std::make_shared<std::string>();
     std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();
 };
-
-// The last line of what a worker wrote into its error file (as torchrun's @record does); empty if
-// there is none.
-std::string read_error_file(const std::string& path);
 
 }  // namespace ddprun::agent

@@ -49,6 +49,11 @@ struct WorkerExited {
 struct Swept {  // the keeper has verified: nothing of that generation is left
     Generation generation;
 };
+// The answer to LookForStuck, if something is left: it hangs in the kernel.
+struct CannotKill {
+    Generation generation;
+    std::string sentence;
+};
 struct KeeperDied {};  // and what it left has been killed; a new one is being started
 struct KeeperBack {};
 struct WorkerProgress {
@@ -76,7 +81,7 @@ struct SignalCame {
 struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
-                           WorkerExited, Swept, KeeperDied, KeeperBack, WorkerProgress,
+                           WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
                            WorkersExamined, StoreContact, LedgerChecked, SignalCame, Tick>;
 
 // ---- effects
@@ -148,6 +153,13 @@ struct Sweep {
     Generation generation;
     bool operator==(const Sweep&) const = default;
 };
+// The sweep of this generation takes longer than killing can take: who is left, and where? Answered
+// by CannotKill; not at all if nothing is left.
+struct LookForStuck {
+    Generation generation;
+    Duration since{};  // the sweep began
+    bool operator==(const LookForStuck&) const = default;
+};
 // The generation's store, if this node has it, is not needed any more. Its own workers' end does
 // not say so: those of other nodes may still use it.
 struct CloseStore {
@@ -161,7 +173,7 @@ struct Exit {
 
 using Effect =
     std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline, OpenStore,
-                 Spawn, SignalWorkers, ExamineWorkers, Sweep, CloseStore, Exit, Note>;
+                 Spawn, SignalWorkers, ExamineWorkers, Sweep, LookForStuck, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

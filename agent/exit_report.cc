@@ -104,6 +104,7 @@ std::string exit_sentence(const ExitStatus& status, const ExitSubject& who) {
     text += " after " + to_text(who.ran);
     if (who.stopped_by_us) text += ", when it was being stopped";
     if (status.core) text += ", core dumped";
+    if (!who.known_cause.empty() && !who.stopped_by_us) hint = who.known_cause;
     if (!hint.empty()) text += "; " + hint;
     return text;
 }

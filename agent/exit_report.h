@@ -33,6 +33,7 @@ struct ExitSubject {
     Duration ran{};
     std::string slurm_job_id;    // empty: not under Slurm
     bool stopped_by_us = false;  // we had sent it a signal: no guess at causes
+    std::string known_cause;     // said in place of a guess
 };
 
 // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) after 42 m 00 s; often out of

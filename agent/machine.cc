@@ -57,6 +57,7 @@ Effects Machine::step(Time now, const Event& event) {
                  [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
                  [&](const WorkerExited& e) { s.on_exited(now, e); },
                  [&](const Swept& e) { s.on_swept(now, e); },
+                 [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
                  [&](const KeeperDied&) { s.on_keeper_died(now); },
                  [&](const KeeperBack&) { s.keeper_alive = true; },
                  [&](const WorkerProgress& e) { s.on_progress(now, e); },
@@ -111,6 +112,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     // What the old connection may have lost; the leader counts it once.
     if (!running->failures.empty()) report_failures(now);
     if (running->reported_complete) report_complete(now);
+    if (!running->stuck.empty()) send(rendezvous::Unusable{running->stuck});
 }
 
 void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
@@ -189,7 +191,10 @@ void Machine::State::kill_now(Time now) {
 void Machine::State::leave(Time now, Ending with) {
     if (!ending) ending = std::move(with);
     signal_answer_by = kNever;
-    if (!running) {
+    if (!running || !running->stuck.empty()) {
+        // What is stuck is being killed in any case; the keeper shall not take us for frozen while we
+        // leave.
+        if (running) effects.push_back(SetDeadline{kNever});
         send(rendezvous::Leave{ending->sentence});
         effects.push_back(Exit{*ending});
         phase = Phase::finished;
@@ -209,11 +214,12 @@ void Machine::State::expire(Time now) {
         running->stopping_since = deadline();  // who ends after it ends because of it
     running->planned_stop = false;
     phase = Phase::stopping;
-    sweep();
+    sweep(now);
 }
 
 void Machine::State::on_tick(Time now) {
     climb(now);
+    look_for_stuck(now);
     if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
     if (now >= signal_answer_by) leave(now, stopped_by(*signal));
     if (phase == Phase::finished) return;
@@ -232,6 +238,7 @@ Time Machine::State::next_deadline() const {
              lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
     }
     if (running) {
+        next = std::min(next, running->look_at);
         if (!running->sweeping) next = std::min(next, deadline());
         if (running->ladder && !running->sweeping)
             next = std::min(next, running->ladder->next_deadline());

@@ -35,6 +35,8 @@ struct MachineConfig {
     std::vector<int> passed_on{};  // signals that are the workers' business: the job goes on
     bool at_terminal =
         false;  // a second SIGINT means it: kill (Slurm repeats signals without meaning it)
+    // How long what was sent SIGKILL may live on, before this node counts as unusable.
+    Duration kill_patience = std::chrono::seconds{60};
 };
 
 struct Snapshot {

@@ -31,7 +31,10 @@ struct Running {
     std::vector<WorkerState> workers;  // by local rank
     int exited = 0;                    // of them that have ended, or could not be started
     bool sweeping = false;             // the keeper was asked to clear all away
-    bool planned_stop = false;         // by Stop: this node stays a member until all have stopped
+    Time sweeping_since{};
+    Time look_at = kNever;      // when to look who lives on nevertheless
+    std::string stuck;          // who does: this node will never run anything again
+    bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
     bool reported_complete = false;
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
@@ -122,11 +125,13 @@ struct Machine::State {
     void on_started(Time now, const WorkerStarted& event);
     void on_not_started(Time now, const WorkerNotStarted& event);
     void worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at);
-    void report_failures(Time now);
+    void report_failures(Time now, std::size_t from = 0);
     void report_complete(Time now);
     void begin_stop(Time now, int signal, Duration grace);
     void climb(Time now);
-    void sweep();
+    void sweep(Time now);
+    void look_for_stuck(Time now);
+    void on_cannot_kill(Time now, const CannotKill& event);
     void on_swept(Time now, const Swept& event);
     void cleared(Time now);
     void on_keeper_died(Time now);

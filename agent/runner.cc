@@ -7,6 +7,7 @@
 
 #include "agent/output.h"
 #include "agent/process_stack.h"
+#include "agent/stuck_processes.h"
 #include "proto/boot_clock.h"
 #include "proto/overload.h"
 #include "rendezvous/wire.h"
@@ -124,7 +125,8 @@ void Runner::perform(Effect& effect) {
                      if (workers_) workers_->signal(e.signal);
                  },
                  [&](const ExamineWorkers& e) { examine(e); },
-                 [&](const Sweep& e) { sweep(e.generation); }, [&](const Note& e) { log_(e); },
+                 [&](const Sweep& e) { sweep(e.generation); },
+                 [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
                  [&](const Exit& e) {
                      finished_ = true;
                      timer_.cancel();
@@ -201,7 +203,8 @@ void Runner::serve_timers(const std::string& folder) {
 // torchrun ends with the worker; here its end is a failure like any other.
 void Runner::timer_expired(const TimerRequest& request) {
     if (request.signal <= 0) return;
-    if (!workers_ || !workers_->signal_one(request.pid, request.signal))
+    if (!workers_ || !workers_->signal_one(request.pid, request.signal,
+                                           "its timer " + request.scope + " has run out"))
         return warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
                     " has expired, but this is no worker of ours");
     warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
@@ -238,6 +241,13 @@ void Runner::sweep(Generation generation) {
     });
 }
 
+void Runner::look_for_stuck(const LookForStuck& look) {
+    if (!workers_) return;
+    const std::string sentence = stuck_sentence(
+        find_stuck(static_cast<pid_t>(keeper_.pid()), workers_->ranks_by_pid()), look.since);
+    if (!sentence.empty()) post(CannotKill{look.generation, sentence});
+}
+
 void Runner::keeper_died() {
     post(KeeperDied{});
     if (const auto again = keeper_.restart(); !again)
@@ -260,6 +270,8 @@ void Runner::bequeath_folder() {
     if (const std::string folder = folder_.temporary(); !folder.empty())
         keeper_.remove_when_gone(folder);
 }
+
+std::string Runner::log_folder() const { return folder_.base(); }
 
 void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
 

@@ -46,6 +46,8 @@ class Runner {
 
     void start();
     void signal(int number) { post(SignalCame{number}); }
+    // Where the workers' files lie, of all generations; empty: none that stays has been made.
+    std::string log_folder() const;
 
   private:
     void post(Event event);
@@ -60,6 +62,7 @@ class Runner {
     void check_ledger(const CheckLedger& check);
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
+    void look_for_stuck(const LookForStuck& look);
     void heed_terminal(int wait_status);
     void keeper_died();
     void prepare_gone();

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 
-#include "agent/exit_report.h"
 #include "agent/output.h"
 #include "agent/worker_arguments.h"
 #include "proto/boot_clock.h"
@@ -42,6 +41,7 @@ struct WorkerSet::Worker {
     Time started{};
     bool ended = false;
     std::string error_file;
+    std::string sent_signal;  // why we sent it one outside a stop
     std::unique_ptr<WorkerOutput> output;
     boost::asio::posix::stream_descriptor progress;
     std::string progress_line;  // what has come of the next one
@@ -55,7 +55,8 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
       consoles_(consoles),
       folder_(folder),
       on_event_(std::move(on_event)),
-      warn_(std::move(warn)) {}
+      warn_(std::move(warn)),
+      witness_(folder.stays()) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -194,18 +195,22 @@ bool WorkerSet::take_progress(Worker& worker) {
 
 void WorkerSet::signal(int number) {
     signalled_ = number;
+    if (!signalled_at_) signalled_at_ = boot_now();
     if (!output_ && !std::exchange(forgone_, true))  // their folders are still being made
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
 }
 
-bool WorkerSet::signal_one(std::int64_t pid, int number) {
+bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
     const auto id = static_cast<pid_t>(pid);
     const std::int64_t session = ::getsid(id), group = ::getpgid(id);
-    for (const auto& worker : workers_)
-        if (!worker->ended && worker->pid > 0 && (worker->pid == session || worker->pid == group))
-            return ::kill(id, number) == 0;
+    for (const auto& worker : workers_) {
+        if (worker->ended || worker->pid <= 0 || (worker->pid != session && worker->pid != group))
+            continue;
+        worker->sent_signal = why;
+        return ::kill(id, number) == 0;
+    }
     return false;
 }
 
@@ -239,27 +244,36 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->ended = true;
         take_progress(*worker);  // its last word on that counts before its end
         worker->output->finish();
-        const ExitStatus status = from_wait_status(wait_status);
-        rendezvous::WorkerOutcome outcome;
-        outcome.rank = worker->rank;
-        outcome.local_rank = worker->local_rank;
-        outcome.pid = pid;
-        outcome.exit_code = status.code;
-        outcome.signal = status.signal;
-        outcome.sentence = exit_sentence(status, {.rank = worker->rank,
-                                                  .local_rank = worker->local_rank,
-                                                  .node = plan_.node.name,
-                                                  .ran = at - worker->started,
-                                                  .slurm_job_id = plan_.slurm_job_id,
-                                                  .stopped_by_us = signalled_ != 0});
-        if (status.failed()) {
-            outcome.error = read_error_file(worker->error_file);
-            outcome.tail = worker->output->tail();
-        }
-        on_event_(WorkerExited{assignment_.generation, std::move(outcome), at});
+        Death death = judge_death(facts_of(*worker, from_wait_status(wait_status), at));
+        on_event_(WorkerExited{assignment_.generation, std::move(death.outcome), death.at});
         return true;
     }
     return false;
+}
+
+std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
+    std::map<std::int64_t, int> ranks;
+    for (const auto& worker : workers_)
+        if (worker->pid > 0 && !worker->ended) ranks[worker->pid] = worker->rank;
+    return ranks;
+}
+
+DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, Time at) {
+    DeathFacts facts;
+    facts.status = status;
+    facts.rank = worker.rank;
+    facts.local_rank = worker.local_rank;
+    facts.pid = worker.pid;
+    facts.node = plan_.node.name;
+    facts.started = worker.started;
+    facts.reaped = at;
+    facts.slurm_job_id = plan_.slurm_job_id;
+    facts.stopped = signalled_at_;
+    facts.sent_signal = worker.sent_signal;
+    if (!status.failed()) return facts;
+    witness_.look(facts, worker.error_file);
+    facts.tail = worker.output->tail();
+    return facts;
 }
 
 }  // namespace ddprun::agent

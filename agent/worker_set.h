@@ -8,12 +8,14 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/attempt_folder.h"
+#include "agent/death_witness.h"
 #include "agent/events.h"
 #include "agent/generation_output.h"
 #include "agent/keeper.h"
@@ -56,12 +58,15 @@ class WorkerSet {
     void start(const rendezvous::Assignment& assignment, Ready ready);
     void forgo();             // none that has not been requested yet is to start any more
     void signal(int number);  // to the process group of each that lives
-    // To one process of a worker's session or group. False: it is of none.
-    bool signal_one(std::int64_t pid, int number);
+    // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
+    // it is of none.
+    bool signal_one(std::int64_t pid, int number, const std::string& why);
     // Of those of these local ranks that live: their process and what they printed last.
     std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& local_ranks) const;
     // The keeper has reaped a process. False: it is none of ours.
     bool exited(std::int64_t pid, int wait_status, Time at);
+
+    std::map<std::int64_t, int> ranks_by_pid() const;
 
   private:
     struct Worker;
@@ -71,6 +76,7 @@ class WorkerSet {
     void fail(Worker& worker, const std::string& sentence, int exit_code);
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
+    DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     static void send_signal(const Worker& worker, int number);
 
     boost::asio::io_context& loop_;
@@ -80,10 +86,12 @@ class WorkerSet {
     AttemptFolder& folder_;
     OnEvent on_event_;
     Warn warn_;
+    DeathWitness witness_;
     rendezvous::Assignment assignment_;
     std::optional<GenerationOutput> output_;  // once the folders are there
     int signalled_ = 0;
     bool forgone_ = false;
+    std::optional<Time> signalled_at_;  // the first time
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -13,6 +13,9 @@ constexpr int kTerminate = 15;  // SIGTERM
 // were in contact.
 constexpr auto kLifeAfterContact = std::chrono::seconds{60};
 
+// Of a node's failures, those whose last lines travel; and those of one that was earlier than all.
+constexpr std::size_t kTailsTold = 4;
+
 }  // namespace
 
 void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time deadline) {
@@ -60,19 +63,23 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
     if (counts) {
+        const bool first = std::ranges::all_of(
+            running->failures, [at](const auto& failure) { return at < failure.second; });
+        if (!first && running->failures.size() >= kTailsTold) outcome.tail.clear();
         running->failures.emplace_back(std::move(outcome), at);
-        report_failures(now);
+        report_failures(now, running->failures.size() - 1);
         if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
     }
     if (running->exited < running->slots) return;
     running->all_ended = now;
-    sweep();
+    sweep(now);
 }
 
-void Machine::State::report_failures(Time now) {
+void Machine::State::report_failures(Time now, std::size_t from) {
     rendezvous::Report report{
         .generation = running->assignment.generation, .complete = false, .outcomes = {}};
-    for (const auto& [outcome, at] : running->failures) {
+    for (; from < running->failures.size(); ++from) {
+        const auto& [outcome, at] = running->failures[from];
         report.outcomes.push_back(outcome);
         report.outcomes.back().age = now - at;
     }
@@ -98,28 +105,47 @@ void Machine::State::climb(Time now) {
     if (!running || !running->ladder || running->sweeping) return;
     const std::optional<int> signal = running->ladder->step(now);
     if (signal == kKill)
-        sweep();
+        sweep(now);
     else if (signal)
         effects.push_back(SignalWorkers{*signal});
 }
 
-void Machine::State::sweep() {
+void Machine::State::sweep(Time now) {
     if (running->sweeping) return;
     running->sweeping = true;
+    running->sweeping_since = now;
+    running->look_at = now + config.kill_patience;
     effects.push_back(Sweep{running->assignment.generation});
+}
+
+void Machine::State::look_for_stuck(Time now) {
+    if (!running || now < running->look_at) return;
+    running->look_at = kNever;
+    effects.push_back(LookForStuck{running->assignment.generation, now - running->sweeping_since});
+}
+
+// It stays to hear how the job ends: an early exit would be a failed task to Slurm. Its vow holds
+// all the same, for what is left runs no instruction any more.
+void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
+    if (!is_running(event.generation) || !running->sweeping || !running->stuck.empty()) return;
+    running->stuck = event.sentence;
+    note(Note::Level::error, "this node is unusable: " + event.sentence);
+    if (ending) return leave(now, *ending);
+    send(rendezvous::Unusable{event.sentence});
 }
 
 // Nothing of the generation is left here. After a success, or a planned stop, the node stays a
 // member, so that its vow does not end the generation under those that still run; `over` lets it
 // go.
 void Machine::State::on_swept(Time now, const Swept& event) {
-    if (!is_running(event.generation)) return;
+    if (!is_running(event.generation) || !running->stuck.empty()) return;
     running->exited = running->slots;
     const bool stays =
         phase == Phase::running || (running->planned_stop && phase == Phase::stopping);
     if (stays && !ending && now < deadline()) {
         phase = Phase::waiting;
         running->sweeping = false;
+        running->look_at = kNever;
         running->ladder.reset();
         return report_complete(now);
     }

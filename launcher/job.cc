@@ -9,10 +9,11 @@
 #include <functional>
 
 #include "agent/runner.h"
-#include "launcher/failure_report.h"
 #include "launcher/job_config.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
+#include "launcher/tell_failure.h"
+#include "proto/boot_clock.h"
 #include "rendezvous/ledger_followed.h"
 #include "rendezvous/ledger_open.h"
 #include "rendezvous/random_bytes.h"
@@ -193,6 +194,7 @@ class Job {
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
+        log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
@@ -220,10 +222,38 @@ class Job {
         if (!log_) open_log("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
-        const bool whole = plan_.max_nodes == 1 || (service_ && service_->leads());
-        for (const std::string& line : failure_report(ending, whole)) log_->raw(line);
+        tell(ending);
         flush();
         return ending;
+    }
+
+    // In a step of Slurm the output of all nodes comes together, so that one says all. Who ends
+    // without a word of a leader has nobody else to call the user's program.
+    void tell(const Ending& ending) {
+        const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
+                                                         .program = plan_.command.display,
+                                                         .slurm_job_id = input_.slurm_job_id,
+                                                         .node = plan_.node_name,
+                                                         .now = day_now()});
+        if (!report) return;
+        const bool leads = plan_.max_nodes == 1 || (service_ && service_->leads());
+        const bool alone = ending.at == Duration{};
+        const bool failure = ending.verdict != rendezvous::Verdict::user_signal &&
+                             ending.verdict != rendezvous::Verdict::work_left;
+        FailureOutlets outlets;
+        outlets.in_full = (leads || plan_.expected_nodes.empty()) &&
+                          (report->first.has_value() || report->lost.has_value());
+        outlets.json_file = log_folder_.empty() ? "" : log_folder_ + "/failure.json";
+        if (const auto found = input_.environment.find("TORCHELASTIC_ERROR_FILE");
+            failure && found != input_.environment.end())
+            outlets.scheduler_file = found->second;
+        if (failure && (leads || alone)) outlets.program = plan_.on_failure;
+        const auto print = [&](const std::string& line) {
+            outlets.in_full ? err().write(line + "\n") : log_->raw(line);
+        };
+        TellFailure(loop_, files_, print, [this](const std::string& sentence) {
+            say(Note::Level::warn, sentence);
+        }).tell(*report, outlets);
     }
 
     // The runner has gone by now, and has left to the file thread what the workers' files lack.
@@ -286,6 +316,7 @@ class Job {
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;
+    std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
     bool service_closed_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "proto/boot_clock.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::launcher {
@@ -107,6 +108,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.version = DDPRUN_VERSION;
     config.seed = rendezvous::random_number();
     config.limits = limits_of(plan);
+    config.to_day = day_now() - boot_now().time_since_epoch();
     return config;
 }
 
@@ -121,6 +123,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.limits = limits_of(plan);
     config.machine.join_timeout = plan.times.join_timeout;
     config.machine.grace_final = plan.times.grace_signal;
+    config.machine.kill_patience = plan.times.unkillable;
     config.machine.grace_restart = plan.times.grace_restart;
     config.machine.offer = offer_of(input, leads);
     config.machine.leads = leads;

@@ -133,6 +133,12 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     if (!plan) return plan.error();
     if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good)
         return good.error();
+    if (!plan->on_failure.empty()) {
+        launcher::WorkerCommand program;
+        program.argv = {plan->on_failure};
+        const auto good = launcher::check_program(program, value_of(environment, "PATH"));
+        if (!good) return Error(good.error().code(), "--on-failure: " + good.error().sentence());
+    }
     input.plan = std::move(*plan);
     if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
         auto secret = rendezvous::read_secret_file(path);

@@ -99,6 +99,12 @@ constexpr OptionRow kTable[] = {
      "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30; 5 at a restart; 25 under srun when a signal came",
      "Time between SIGTERM and SIGKILL for the workers, in every stop",
      "30, also where collectives are broken anyway, and where Slurm kills after 30"},
+    {"unkillable-timeout", 0, "SECONDS", value, Group::failure, false, "60",
+     "How long a worker may outlive SIGKILL, hanging in the kernel; then its node is unusable, and "
+     "the job goes on without it or ends"},
+    {"on-failure", 0, "PROGRAM", value, Group::failure, false, "",
+     "Called once when the job has failed, by the node that leads, with the report as JSON on its "
+     "standard input; killed after 30 s"},
     {"signals-to-handle", 0, "NAME,...", value, Group::failure, true,
      "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      "Signals that stop the job and are passed on to the workers; the four of the default always "

@@ -133,6 +133,10 @@ constexpr SetterRow kSetters[] = {
          o.blame = v == "on";
          return std::nullopt;
      }},
+    {"unkillable-timeout",
+     [](Options& o, const std::string& v) { return store_time(o.unkillable_timeout, v, 1); }},
+    {"on-failure",
+     [](Options& o, const std::string& v) { return store(o.on_failure, Result<std::string>(v)); }},
     {"signals-to-handle",
      [](Options& o, const std::string& v) {
          o.signal_names = v;

@@ -58,6 +58,8 @@ struct Options {
     std::optional<rendezvous::OnJoin> on_join;
     std::optional<std::chrono::milliseconds> join_interval;
     std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
+    std::optional<std::chrono::milliseconds> unkillable_timeout;
+    std::optional<std::string> on_failure;
     std::vector<int> signals;  // beyond those that are always handled
     std::string signal_names;  // as given, for the workers; empty: not given
 

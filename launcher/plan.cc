@@ -109,6 +109,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.on_join = options.on_join.value_or(plan.on_join);
     plan.join_interval = options.join_interval.value_or(plan.join_interval);
     plan_times(plan, options, allocation.has_value());
+    plan.times.unkillable = options.unkillable_timeout.value_or(plan.times.unkillable);
+    plan.on_failure = options.on_failure.value_or("");
     plan_command(plan, options, host);
     plan.role = options.role.value_or(plan.role);
     plan_output(plan, options, host);

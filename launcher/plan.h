@@ -68,6 +68,7 @@ struct Times {
     std::chrono::milliseconds grace_final{30'000};   // last stop, but for that of a signal
     std::chrono::milliseconds grace_signal{30'000};  // that: 25 s under Slurm (KillWait is 30)
     std::chrono::milliseconds grace_restart{5'000};  // stop after a failure
+    std::chrono::milliseconds unkillable{60'000};    // that SIGKILL may go without effect
 };
 
 struct WorkerCommand {
@@ -111,6 +112,7 @@ struct Plan {
     Times times;
     WorkerCommand command;
     Output output;
+    std::string on_failure;                   // a program, looked up in PATH; empty: none
     std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
     store::Limits store_limits;
     std::string role = "default";

@@ -66,6 +66,7 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     failing_since = std::min(failing_since, now);
     if (now - failing_since > patience) {
         if (!ending) ending = unavailable("ledger: " + sentence);
+        complete_ending(now);
         return close(now);
     }
     retry_at = now + share(lease(), 0.1);
@@ -93,8 +94,8 @@ void Machine::State::on_won(Time now) {
             held->lease.confirm(member.node, *node->confirmed, now);
     }
     if (left)
-        return end_generation(now, "node " + *left + " left while the generation was recorded",
-                              Note::Level::info);
+        return end_by_loss(now, *left, "node " + *left + " left while the generation was recorded",
+                           Note::Level::info);
     if (held->lease.expired(now))
         return end_generation(now, "recording it took longer than its lease", Note::Level::warn);
     note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
@@ -108,6 +109,7 @@ void Machine::State::on_won(Time now) {
 void Machine::State::forget_generation() {
     complete.clear();
     failure.reset();
+    loss.reset();
     progressed = false;
     snapshot = -1;
     reports.clear();
@@ -139,8 +141,9 @@ void Machine::State::take_over(Time now) {
     for (const Member& member : top->assignment.members)
         if (const NodeState* node = roster.find(member.node);
             !node || roster.gone(member.node) || node->beat.floor >= newest())
-            return end_generation(now, "node " + member.node.name + " left during the takeover",
-                                  Note::Level::info);
+            return end_by_loss(now, member.node.name,
+                               "node " + member.node.name + " left during the takeover",
+                               Note::Level::info);
     note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
     ack_all(now);
     if (stop) stop_all(stop->signal, ending->sentence);
@@ -155,10 +158,16 @@ void Machine::State::expire(Time now) {
     if (!held->lease.expired(now)) return;
     const auto [node, at] = held->lease.slowest();
     restart_watch.ended(at, now);
-    end_generation(now,
-                   "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
-                       " (lease " + to_text(lease()) + ")",
-                   Note::Level::warn, node.name);
+    end_by_loss(now, node.name,
+                "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
+                    " (lease " + to_text(lease()) + ")",
+                Note::Level::warn);
+}
+
+void Machine::State::end_by_loss(Time now, const std::string& node, const std::string& cause,
+                                 Note::Level level, bool to_blame) {
+    if (holding()) loss = Loss{{node, cause}, now};
+    end_generation(now, cause, level, to_blame ? node : std::string());
 }
 
 void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level,
@@ -166,7 +175,7 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     if (!holding()) return;
     hang.reset();
     culprit = because_of;
-    restart_watch.ended(failure ? failure->at : now, now);
+    restart_watch.ended(failure ? failure.at() : now, now);
     held->over = true;
     over = std::max(over, held->assignment.generation);
     history.progressed |= progressed;
@@ -335,6 +344,7 @@ void Machine::State::follow(Time now) {
         ending = unavailable("no member of generation " + text(newest()) + " came within " +
                              to_text(config.limits.times.join_timeout) +
                              ", so it cannot be known to have ended");
+        complete_ending(now);
         return close(now);
     }
     if (failure && !ending) decide_failure();

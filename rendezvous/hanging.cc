@@ -88,7 +88,8 @@ void Machine::State::end_hung(Time now) {
     outcome.hung = true;
     outcome.sentence = hang_sentence(now - found.reported, config.limits, found.slowest);
     const std::string name = slowest.empty() ? std::string() : slowest.front().node.name;
-    failure = Failure{outcome, name, found.reported, 0};
+    failure.reset();
+    failure.take(name, outcome, found.reported);
     end_generation(now, outcome.sentence, Note::Level::warn,
                    found.slowest.one_node ? name : std::string());
 }

@@ -5,6 +5,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "proto/boot_clock.h"
+#include "rendezvous/daemon_options.h"
 #include "rendezvous/ledger_open.h"
 #include "rendezvous/random_bytes.h"
 
@@ -137,6 +139,7 @@ MachineConfig Jobs::machine_config(const Hello& hello) const {
     config.limits = hello.limits;
     config.seed = random_number();
     config.outside = true;
+    config.to_day = day_now() - boot_now().time_since_epoch();
     // No ledger_mark: no node ever leads this job, so none has to read the ledger.
     return config;
 }

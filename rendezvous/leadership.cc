@@ -169,7 +169,9 @@ void Machine::State::settle(Time now) {
     for (const Member& member : top->assignment.members) {
         if (roster.gone(member.node)) {
             culprit = member.node.name;
-            return declare_over(now, "node " + member.node.name + " is lost");
+            const std::string lost = "node " + member.node.name + " is lost";
+            loss = Loss{{member.node.name, lost}, now};
+            return declare_over(now, lost);
         }
         const NodeState* node = roster.find(member.node);
         if (!node || !node->connected()) {
@@ -196,7 +198,7 @@ void Machine::State::settle(Time now) {
 void Machine::State::declare_over(Time now, const std::string& cause) {
     over = std::max(over, newest());
     next_cause = cause;
-    restart_watch.ended(failure ? failure->at : now, now);
+    restart_watch.ended(failure ? failure.at() : now, now);
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
     history.progressed |= progressed;
     next_scan = kLongAgo;

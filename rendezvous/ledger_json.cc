@@ -89,7 +89,11 @@ Json write(const WorkerOutcome& outcome) {
               {"age_ns", outcome.age.count()},
               {"sentence", text_json(outcome.sentence)},
               {"error", text_json(outcome.error)},
-              {"tail", texts_json(outcome.tail)}};
+              {"tail", texts_json(outcome.tail)},
+              {"error_file", text_json(outcome.error_file)},
+              {"core_dumped", outcome.core_dumped},
+              {"out_of_memory", outcome.out_of_memory},
+              {"remarks", texts_json(outcome.remarks)}};
     if (outcome.hung) json["stack"] = texts_json(outcome.stack);
     return json;
 }
@@ -120,13 +124,28 @@ Json write(const Blame& blame) {
     return {{"causes", causes}, {"nodes", texts_json(blame.nodes)}};
 }
 
+Json write(const std::vector<Consequence>& consequences) {
+    Json list = Json::array();
+    for (const Consequence& one : consequences)
+        list.push_back({{"node", text_json(one.node)},
+                        {"outcome", write(one.outcome)},
+                        {"after_ns", one.after.count()}});
+    return list;
+}
+
 Json write(const Ending& ending) {
     Json json{{"verdict", static_cast<int>(ending.verdict)},
               {"code", ending.code},
               {"sentence", text_json(ending.sentence)},
               {"first_failure_node", text_json(ending.first_failure_node)},
-              {"consequences", ending.consequences}};
+              {"consequences", ending.consequences},
+              {"told_consequences", write(ending.told_consequences)},
+              {"generation", ending.generation.value},
+              {"at_ns", ending.at.count()}};
     if (ending.first_failure) json["first_failure"] = write(*ending.first_failure);
+    if (ending.loss)
+        json["loss"] = {{"node", text_json(ending.loss->node)},
+                        {"sentence", text_json(ending.loss->sentence)}};
     return json;
 }
 
@@ -227,7 +246,21 @@ WorkerOutcome read_outcome(const Place& place, const Json& json) {
     outcome.tail = texts(place, json, "tail", kMaxTail);
     outcome.hung = json.contains("stack");
     if (outcome.hung) outcome.stack = texts(place, json, "stack", kMaxTail);
+    outcome.error_file = text(place, json, "error_file");
+    outcome.core_dumped = json.at("core_dumped").get<bool>();
+    outcome.out_of_memory = json.at("out_of_memory").get<bool>();
+    outcome.remarks = texts(place, json, "remarks", kMaxRemarks);
     return outcome;
+}
+
+std::vector<Consequence> read_consequences(const Place& place, const Json& json) {
+    std::vector<Consequence> list;
+    if (!place.count("told_consequences", json.size(), kConsequencesTold)) return list;
+    for (const Json& one : json)
+        list.push_back({text(place, one, "node", kMaxName),
+                        read_outcome(place.at("told_consequences"), one.at("outcome")),
+                        Duration{long_number(place, one, "after_ns", 0)}});
+    return list;
 }
 
 Ending read_ending(const Place& place, const Json& json) {
@@ -240,6 +273,12 @@ Ending read_ending(const Place& place, const Json& json) {
         ending.first_failure = read_outcome(place.at("first_failure"), json.at("first_failure"));
     ending.first_failure_node = text(place, json, "first_failure_node", kMaxName);
     ending.consequences = number(place, json, "consequences", 0, kMaxWorld);
+    ending.told_consequences = read_consequences(place, json.at("told_consequences"));
+    ending.generation = Generation{long_number(place, json, "generation", kNoGeneration.value)};
+    ending.at = Duration{long_number(place, json, "at_ns", 0)};
+    if (json.contains("loss"))
+        ending.loss = {text(place, json.at("loss"), "node", kMaxName),
+                       text(place, json.at("loss"), "sentence")};
     return ending;
 }
 

@@ -89,6 +89,7 @@ void Machine::State::came(Time now, const Came& event) {
                                 on_gone(now, NodeId(node->id), "left: " + m.reason, false);
                         },
                         [&](const Gone& m) { on_said_gone(now, session, m.node); },
+                        [&](const Unusable& m) { on_unusable(now, session, m.reason); },
                         [&](const Inquire&) { send(session, standing()); }},
                event.message);
 }
@@ -194,9 +195,10 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
 void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
     const Generation g = held->assignment.generation;
     if (node.beat.floor >= g)
-        return end_generation(
-            now, "node " + node.id.name + " does not run generation " + std::to_string(g.value),
-            Note::Level::warn, node.id.name);
+        return end_by_loss(
+            now, node.id.name,
+            "node " + node.id.name + " does not run generation " + std::to_string(g.value),
+            Note::Level::warn);
     if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, now);
     if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
         ack_all(now);
@@ -215,25 +217,14 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
     const bool counts = !stop && !regrouping && (goes_on || failure);
     if (counts)
         for (const WorkerOutcome& outcome : report.outcomes)
-            if (outcome.failed()) note_failure(now, *node, outcome);
+            if (outcome.failed()) failure.take(node->id.name, outcome, now - outcome.age);
     if (report.complete) complete.insert(node->id);
     if (goes_on && failure && holding())
-        end_generation(now, failure->outcome.sentence, Note::Level::warn);
+        end_generation(now, failure.outcome().sentence, Note::Level::warn);
     else if (goes_on && failure)
-        declare_over(now, failure->outcome.sentence);
+        declare_over(now, failure.outcome().sentence);
     else if (holding() && report.complete)
         all_complete(now);
-}
-
-void Machine::State::note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome) {
-    const Time at = now - outcome.age;
-    if (failure && failure->outcome.rank == outcome.rank && failure->node == node.id.name)
-        return;  // said twice
-    const int others = failure ? failure->others + 1 : 0;
-    if (!failure || at < failure->at)
-        failure = Failure{outcome, node.id.name, at, others};
-    else
-        failure->others = others;
 }
 
 void Machine::State::on_stop_asked(Session session, const StopAsked& asked) {
@@ -261,10 +252,21 @@ void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why,
     if (!roster.set_gone(id)) return;
     all_back_at = 0;  // one event may prove several
     if (holding() && held->lease.has(id))
-        end_generation(now, "node " + id.name + " " + why, Note::Level::warn,
-                       to_blame ? id.name : std::string());
+        end_by_loss(now, id.name, "node " + id.name + " " + why, Note::Level::warn, to_blame);
     else if (phase != Phase::closed)
         note(Note::Level::info, "node " + id.name + " " + why);
+}
+
+// It never joins again, so what it did not leave willingly is as good as gone; where nobody else
+// can come, that is the end.
+void Machine::State::on_unusable(Time now, Session session, const std::string& reason) {
+    const NodeState* node = roster.of(session);
+    if (!node || roster.gone(node->id)) return;
+    const std::string why = "is unusable: " + reason;
+    if (!loss && is_member(node->id))
+        loss = Loss{{node->id.name, "node " + node->id.name + " " + why}, now};
+    on_gone(now, NodeId(node->id), why);
+    if (single() && !ending && !failure) ending = unavailable(loss->what.sentence);
 }
 
 void Machine::State::send_assigned(NodeState& node, Time now) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "rendezvous/blame.h"
+#include "rendezvous/first_failure.h"
 #include "rendezvous/hang.h"
 #include "rendezvous/late_joiner.h"
 #include "rendezvous/lease.h"
@@ -36,12 +37,10 @@ struct Held {
     Time since{};  // when the entry was ours
 };
 
-// The first failure of a generation: the earliest in time, whoever reported first.
-struct Failure {
-    WorkerOutcome outcome;
-    std::string node;
-    Time at = kNever;
-    int others = 0;  // failed after it, as a consequence
+// What ended a generation that was no worker's failure.
+struct Loss {
+    NodeLoss what;
+    Time at{};
 };
 
 // No rank makes progress: the slowest are being looked at.
@@ -119,7 +118,8 @@ struct Machine::State {
     std::int64_t ack_number = 0;
     RestartHistory history;
     std::string next_cause = "start";
-    std::optional<Failure> failure;   // of the generation that has ended last, not yet decided
+    FirstFailure failure;             // of the generation that has ended last, not yet decided
+    std::optional<Loss> loss;         // of a node, that ended the last generation
     std::optional<StopAsked> stop;    // a planned stop is under way
     Time late_since = kNever;         // since when somebody waits to be taken into what runs
     std::int64_t late_snapshot = -1;  // the newest snapshot of that time
@@ -138,8 +138,8 @@ struct Machine::State {
     void on_said_gone(Time now, Session session, const NodeId& node);
     // Who left in good order is not to blame.
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
+    void on_unusable(Time now, Session session, const std::string& reason);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
-    void note_failure(Time now, const NodeState& node, const WorkerOutcome& outcome);
     void send_assigned(NodeState& node, Time now);
     void send_ack(Time now, NodeState& node);
     void ack_all(Time now);
@@ -157,6 +157,7 @@ struct Machine::State {
     void adopt(Time now, const LedgerEntry& entry);
     void settle(Time now);
     void declare_over(Time now, const std::string& cause);
+    void complete_ending(Time now);
     void inquire(Time now);
     void answered_inquiry(Time now, const Called& called);
     void look_up_again(Time now);
@@ -191,6 +192,9 @@ struct Machine::State {
     void expire(Time now);
     void end_generation(Time now, const std::string& cause, Note::Level level,
                         const std::string& because_of = {});
+    // A node is lost; one that left on its own is not to blame.
+    void end_by_loss(Time now, const std::string& node, const std::string& cause, Note::Level level,
+                     bool to_blame = true);
     void all_complete(Time now);
     bool may_follow(Time now, bool& by_lease);
     bool is_back(const NodeState& node) const { return node.beat.floor >= newest() && node.idle(); }

@@ -104,13 +104,21 @@ struct Gone {
     bool operator==(const Gone&) const = default;
 };
 
+// The node's workers cannot be killed (they hang in the kernel): it can never run a generation
+// again, but stays connected to hear how the job ends. SIGKILL is pending for what is left, so no
+// instruction of it will run: as good a proof as Gone.
+struct Unusable {
+    std::string reason;
+    bool operator==(const Unusable&) const = default;
+};
+
 // Whether that service leads, and what: asked by other leaders, and to see whether a port answers.
 struct Inquire {
     Hello as;  // who asks, for the proof of identity; the node says no Hello by it
     bool operator==(const Inquire&) const = default;
 };
 
-using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Inquire>;
+using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire>;
 
 // Who opens a connection with this message; null: it is none that may.
 inline const Hello* caller_of(const ToLeader& opening) {

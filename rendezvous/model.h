@@ -118,9 +118,13 @@ struct WorkerOutcome {
         age{};  // between its end and the sending of the report: places causes in time across nodes
     std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
     std::string error;     // last line of its error file's message, or empty
-    std::vector<std::string> tail;   // its last lines of output
-    bool hung = false;               // it lives, and is taken for the one that all wait for
-    std::vector<std::string> stack;  // of a hung one: where it and the next slowest are
+    std::vector<std::string> tail;          // its last lines of output
+    bool hung = false;                      // it lives, and is taken for the one that all wait for
+    std::vector<std::string> stack = {};    // of a hung one: where it and the next slowest are
+    std::string error_file = {};            // where its own account of its death is kept, or empty
+    bool core_dumped = false;               // a remark says where
+    bool out_of_memory = false;             // so the kernel or its control group says
+    std::vector<std::string> remarks = {};  // what else is known of this death, a line each
     bool failed() const { return exit_code != 0 || signal != 0 || hung; }
     int code() const { return hung ? kHungCode : signal ? 128 + signal : exit_code; }
     bool operator==(const WorkerOutcome&) const = default;
@@ -136,6 +140,22 @@ enum class Verdict : int {
     user_signal = 5,    // stopped by a user's signal; 128+n
 };
 
+// A failure that came after the first one of its generation, without its output.
+struct Consequence {
+    std::string node;
+    WorkerOutcome outcome;
+    Duration after{};  // the first failure
+    bool operator==(const Consequence&) const = default;
+};
+inline constexpr std::size_t kConsequencesTold = 8;  // the others are only counted
+
+// What is wrong with a node, as it ended a generation.
+struct NodeLoss {
+    std::string node;
+    std::string sentence;  // "node gpu03 is gone: its ddprun has ended"
+    bool operator==(const NodeLoss&) const = default;
+};
+
 struct Ending {
     Verdict verdict = Verdict::succeeded;
     int code = 0;          // what every node exits with
@@ -143,6 +163,14 @@ struct Ending {
     std::optional<WorkerOutcome> first_failure;
     std::string first_failure_node;
     int consequences = 0;  // other workers that failed after it
+    // The first of these, by time.
+    std::vector<Consequence> told_consequences = {};
+    // Of a node that ended the last generation, or was lost with it.
+    std::optional<NodeLoss> loss = {};
+    Generation generation = kNoGeneration;  // that failed
+    // When the first cause was, or the end where there is none, since 1970 by the clock of the
+    // leader's host; 0: no leader has said it.
+    Duration at{};
     bool operator==(const Ending&) const = default;
 };
 

@@ -12,25 +12,38 @@ constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about
 }  // namespace
 
 void Machine::State::decide_failure() {
-    if (!failure->outcome.hung) culprit = failure->node;
+    if (!failure.outcome().hung) culprit = failure.node();
     const RestartDecision decision =
-        decide_restart(history, failure->outcome, progressed, config.limits);
+        decide_restart(history, failure.outcome(), progressed, config.limits);
     if (decision.restart) {
         note(Note::Level::warn,
              decision.sentence);  // the failure itself was said when the generation ended
-        for (const std::string& line : failure->outcome.stack)  // else the report has it
+        for (const std::string& line : failure.outcome().stack)  // else the report has it
             note(Note::Level::warn, line);
-        next_cause = failure->outcome.sentence;
+        next_cause = failure.outcome().sentence;
         failure.reset();
         return;
     }
-    const WorkerOutcome& first = failure->outcome;
+    const WorkerOutcome& first = failure.outcome();
     ending = Ending{.verdict = Verdict::worker_failed,
                     .code = first.code(),
                     .sentence = decision.sentence,
-                    .first_failure = first,
-                    .first_failure_node = failure->node,
-                    .consequences = failure->others};
+                    .first_failure = {},
+                    .first_failure_node = {}};
+    failure.tell(*ending);
+    ending->at = config.to_day + failure.at().time_since_epoch();
+    ending->generation = newest();
+}
+
+// The loss of a node that ended the last generation is why there is none after it.
+void Machine::State::complete_ending(Time now) {
+    if (ending->at == Duration{}) ending->at = config.to_day + now.time_since_epoch();
+    if (ending->loss || !loss) return;
+    if (ending->verdict == Verdict::worker_failed) ending->loss = loss->what;  // came with it
+    if (ending->verdict != Verdict::unavailable) return;
+    ending->loss = loss->what;
+    ending->at = config.to_day + loss->at.time_since_epoch();
+    ending->generation = newest();
 }
 
 void Machine::State::gather(Time now, bool by_lease) {
@@ -123,6 +136,7 @@ void Machine::State::propose_end(Time now) {
     // The last generation stays named in the end, so that whoever reads only this entry knows the
     // number.
     if (top) entry.assignment = top->assignment;
+    complete_ending(now);
     entry.ending = *ending;
     propose(now, std::move(entry));
 }

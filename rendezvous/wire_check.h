@@ -59,6 +59,7 @@ class Place {
 inline constexpr std::size_t kMaxName = 255;   // of a node: as long as a host name may be
 inline constexpr std::size_t kMaxText = 4096;  // of sentences, reasons, causes, lines
 inline constexpr std::size_t kMaxTail = 1000;  // lines of a worker
+inline constexpr std::size_t kMaxRemarks = 20;
 inline constexpr std::size_t kMaxNodes = 100000;
 inline constexpr std::size_t kMaxAddresses = 256;
 inline constexpr int kMaxSlots = 4096;

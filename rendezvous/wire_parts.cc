@@ -179,6 +179,11 @@ void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budge
     to.set_hung(from.hung);
     for (std::size_t i = 0; i < std::min(from.stack.size(), kMaxTail) && !budget.empty(); ++i)
         to.add_stack(budget.take(from.stack[i]));
+    to.set_error_file(budget.take(from.error_file));
+    to.set_core_dumped(from.core_dumped);
+    to.set_out_of_memory(from.out_of_memory);
+    for (const std::string& remark : from.remarks)
+        if (!budget.empty()) to.add_remarks(budget.take(remark));
 }
 
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
@@ -198,6 +203,12 @@ WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
     if (place.count("stack", from.stack().size(), kMaxTail))
         for (const std::string& line : from.stack())
             outcome.stack.push_back(place.text("stack", line, 0, kMaxText));
+    outcome.error_file = place.text("error_file", from.error_file(), 0, kMaxText);
+    outcome.core_dumped = from.core_dumped();
+    outcome.out_of_memory = from.out_of_memory();
+    if (place.count("remarks", from.remarks().size(), kMaxRemarks))
+        for (const std::string& remark : from.remarks())
+            outcome.remarks.push_back(place.text("remarks", remark, 0, kMaxText));
     return outcome;
 }
 
@@ -209,6 +220,36 @@ void write(const Ending& from, link::Ending& to) {
     if (from.first_failure) write(*from.first_failure, *to.mutable_first_failure(), budget);
     to.set_first_failure_node(from.first_failure_node);
     to.set_consequences(from.consequences);
+    for (const Consequence& consequence : from.told_consequences) {
+        link::Consequence& one = *to.add_told_consequences();
+        one.set_node(consequence.node);
+        write(consequence.outcome, *one.mutable_outcome(), budget);
+        one.set_after(consequence.after.count());
+    }
+    if (from.loss) {
+        to.mutable_loss()->set_node(from.loss->node);
+        to.mutable_loss()->set_sentence(clipped(from.loss->sentence));
+    }
+    if (from.generation != kNoGeneration) to.set_generation(from.generation.value);
+    to.set_at(from.at.count());
+}
+
+static void read_account(const Place& place, const link::Ending& from, Ending& ending) {
+    if (place.count("told_consequences", from.told_consequences().size(), kConsequencesTold))
+        for (int i = 0; i < from.told_consequences_size(); ++i) {
+            const Place here = place.at("told_consequences", i);
+            const link::Consequence& one = from.told_consequences(i);
+            ending.told_consequences.push_back(
+                {here.text("node", one.node(), 0, kMaxName),
+                 read(here.at("outcome"), one.outcome()),
+                 here.duration("after", one.after(), Duration{0}, kYear)});
+        }
+    if (from.has_loss())
+        ending.loss = {place.text("loss", from.loss().node(), 0, kMaxName),
+                       place.text("loss", from.loss().sentence(), 0, kMaxText)};
+    if (from.has_generation())
+        ending.generation = read_generation(place, "generation", from.generation());
+    ending.at = Duration{place.integer("at", from.at(), 0, kMaxNumber)};
 }
 
 Ending read(const Place& place, const link::Ending& from) {
@@ -222,6 +263,7 @@ Ending read(const Place& place, const link::Ending& from) {
     ending.first_failure_node =
         place.text("first_failure_node", from.first_failure_node(), 0, kMaxName);
     ending.consequences = place.small("consequences", from.consequences(), 0, kMaxWorld);
+    read_account(place, from, ending);
     return ending;
 }
 

@@ -74,6 +74,9 @@ struct Writer {
     void operator()(const Leave& leave) const {
         to.mutable_leave()->set_reason(clipped(leave.reason));
     }
+    void operator()(const Unusable& unusable) const {
+        to.mutable_unusable()->set_reason(clipped(unusable.reason));
+    }
     void operator()(const Gone& gone) const {
         rendezvous::write(gone.node, *to.mutable_gone()->mutable_node());
     }
@@ -166,6 +169,9 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             return read(Place(fault, "StopAsked"), from.stop_asked());
         case link::ToLeader::kLeave:
             return Leave{Place(fault, "Leave").text("reason", from.leave().reason(), 0, kMaxText)};
+        case link::ToLeader::kUnusable:
+            return Unusable{
+                Place(fault, "Unusable").text("reason", from.unusable().reason(), 0, kMaxText)};
         case link::ToLeader::kGone: {
             const Place place(fault, "Gone");
             return Gone{rendezvous::read(place.at("node"), from.gone().node())};

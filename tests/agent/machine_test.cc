@@ -8,6 +8,7 @@
 using namespace ddprun;
 using namespace ddprun::agent;
 using namespace ddprun::test;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -44,6 +45,8 @@ std::string describe(const rendezvous::ToLeader& message) {
     }
     if (const auto* m = std::get_if<rendezvous::StopAsked>(&message))
         return "StopAsked " + std::to_string(m->signal);
+    if (const auto* m = std::get_if<rendezvous::Unusable>(&message))
+        return "Unusable: " + m->reason;
     return std::get_if<rendezvous::Leave>(&message) ? "Leave" : "other";
 }
 
@@ -72,6 +75,8 @@ std::string describe(const Effect& effect) {
     }
     if (const auto* e = std::get_if<Sweep>(&effect))
         return "sweep " + std::to_string(e->generation.value);
+    if (const auto* e = std::get_if<LookForStuck>(&effect))
+        return "look for stuck after " + to_text(e->since);
     if (std::get_if<CloseStore>(&effect)) return "close store";
     if (const auto* e = std::get_if<Exit>(&effect)) return "exit " + std::to_string(e->ending.code);
     return "note: " + std::get<Note>(effect).sentence;
@@ -172,6 +177,38 @@ TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
     EXPECT_THAT(s.ack(0.2), IsEmpty());
     EXPECT_EQ(s.next(), at(0.6));
     EXPECT_THAT(s.tick(0.6), ElementsAre("Beat echo 2 floor -1 running -1"));
+}
+
+// SIGKILL has no effect: it is looked who is left, the leader is told, and the node waits for the
+// end of the job. A worker that ends at last changes nothing.
+TEST(AgentMachine, IsUnusableWhenAWorkerOutlivesSigkill) {
+    Script s;
+    s.run();
+    s.exits(1, exited(0, 7));
+    Lines late;
+    for (double now = 1.5; late.empty() && now < 100; now += 0.5) {  // swept when the grace is over
+        for (const std::string& line : but_beats(s.tick(now)))
+            if (line.starts_with("look")) late.push_back(line);
+        s.ack(now);
+    }
+    ASSERT_THAT(late, ElementsAre("look for stuck after 60.0 s"));
+    EXPECT_THAT(s.step(68, CannotKill{Generation{0}, "rank 1 hangs"}),
+                Contains("Unusable: rank 1 hangs"));
+    EXPECT_THAT(but_beats(s.step(68.1, Swept{Generation{0}})), IsEmpty());
+    rendezvous::Ending end = ending(rendezvous::Verdict::worker_failed, 7, "no restart");
+    EXPECT_THAT(s.told(68.2, rendezvous::Finished{end}),
+                ElementsAre("deadline never", "Leave", "exit 7"));
+}
+
+// Whom nobody killed in vain is not looked for.
+TEST(AgentMachine, DoesNotLookForWhatWasSwept) {
+    Script s;
+    s.run();
+    s.exits(1, exited(0, 7));
+    s.exits(1.1, exited(1, 1));
+    s.step(1.2, Swept{Generation{0}});
+    for (double now = 2; now < 100; now += 0.5)
+        for (const std::string& line : s.tick(now)) EXPECT_FALSE(line.starts_with("look")) << line;
 }
 
 // The deadline goes to the keeper before the workers start.

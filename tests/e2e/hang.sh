@@ -33,8 +33,8 @@ say "the report has it too, where the budget is used up, and the code is that of
 slow=2 start job --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --max-restarts=0 bash "$work/worker.sh"
 join job 60
 expect_code 124
-expect_in "$work/job.err" 'first failure: no rank has made progress .*the slowest is rank 2'
-expect_in "$work/job.err" 'where the slowest are:$'
+expect_in "$work/job.err" 'meaning   : no rank has made progress .*the slowest is rank 2'
+expect_in "$work/job.err" 'stacks    : where the slowest are$'
 expect_nothing_left
 
 say "a worker that goes on reporting, or never reports, is left alone"

@@ -41,6 +41,9 @@ inline WorkerOutcome example_outcome() {
     outcome.sentence = "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL)";
     outcome.error = "CUDA out of memory";
     outcome.tail = {"first line", "", "not UTF-8: \xff\xfe"};
+    outcome.error_file = "/logs/error.json";
+    outcome.core_dumped = outcome.out_of_memory = true;
+    outcome.remarks = {"core dump: /work/core.4711", "another"};
     return outcome;
 }
 
@@ -53,7 +56,16 @@ inline WorkerOutcome example_hang() {
 }
 
 inline Ending example_ending() {
-    return {Verdict::worker_failed, 137, "rank 13 failed", example_outcome(), "gpu01", 7};
+    return {Verdict::worker_failed,
+            137,
+            "rank 13 failed",
+            example_outcome(),
+            "gpu01",
+            7,
+            {{"gpu02", example_outcome(), std::chrono::milliseconds{3}}},
+            NodeLoss{"gpu03", "node gpu03 is gone"},
+            Generation{5},
+            std::chrono::seconds{1'800'000'000}};
 }
 
 inline Beat example_beat() {
@@ -92,6 +104,7 @@ inline std::vector<ToLeader> examples_to_leader() {
             StopAsked{15, "scancel"},
             Leave{"done"},
             Gone{{"gpu01", Incarnation{7}}},
+            Unusable{"rank 3 cannot be killed"},
             Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}}};
 }
 

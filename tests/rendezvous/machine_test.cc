@@ -182,6 +182,62 @@ TEST(Machine, FirstFailureIsTheEarliestInTime) {
     EXPECT_EQ(s.creating().ending.consequences, 1);
 }
 
+// A worker of b hangs in the kernel: b is as good as gone, stays connected, and hears the end. What
+// was wrong with it stands in the report.
+TEST(Machine, UnusableNodeIsNeverWaitedForAndHearsTheEnd) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.2, 1, 0);
+    const Lines end = s.come(62, 2, Unusable{"rank 1 cannot be killed"});
+    EXPECT_THAT(end, ElementsAre("note: node b is unusable: rank 1 cannot be killed",
+                                 "create 1: end 3, no restart: --max-restarts is 0"));
+    ASSERT_TRUE(s.creating().ending.loss);
+    EXPECT_EQ(s.creating().ending.loss->node, "b");
+    EXPECT_THAT(s.created(62.1), Contains("2: Finished 3"));
+}
+
+// … and where a restart is left, a spare takes its place.
+TEST(Machine, SpareTakesThePlaceOfAnUnusableNode) {
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    s.join(1.5, 3, node("c"));
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.2, 1, 0);
+    s.vows(2.2, 3, 0);
+    EXPECT_THAT(s.come(2.3, 2, Unusable{"stuck"}), Contains(HasSubstr("generation 1 {a c}")));
+}
+
+// Nobody else can come to a job of one node.
+TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
+    Script s(limits(1, 1));
+    s.join(0, 1, node("a"));
+    s.created(0.1);
+    s.runs(0.2, 1, 0);
+    EXPECT_THAT(s.come(5, 1, Unusable{"stuck"}),
+                Contains("create 1: end 69, node a is unusable: stuck"));
+}
+
+// What ended the last generation is told as the cause when nobody comes in place of a lost node,
+// and its moment is of this leader's clock.
+TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.to_day = sec(1'800'000'000);
+    Script s(config);
+    s.both_run();
+    s.come(3, 2, Gone{node("b")});
+    s.vows(3.1, 1, 0);
+    for (double now = 3.5; now < 700 && s.creating().kind != LedgerEntry::Kind::end; now += 0.5)
+        s.beat(now, 1);
+    ASSERT_EQ(s.creating().kind, LedgerEntry::Kind::end);
+    EXPECT_EQ(s.creating().ending.code, 69);
+    ASSERT_TRUE(s.creating().ending.loss);
+    EXPECT_EQ(s.creating().ending.loss->node, "b");
+    EXPECT_EQ(s.creating().ending.loss->sentence, "node b is gone: its ddprun has ended");
+    EXPECT_EQ(s.creating().ending.at, sec(1'800'000'003));
+    EXPECT_EQ(s.creating().ending.generation, Generation{0});
+}
+
 // The same worker dies in the same way in each generation, before any progress.
 TEST(Machine, CrashLoopEndsTheJob) {
     Script s(limits(2, 2, 9));

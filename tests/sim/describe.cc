@@ -75,6 +75,7 @@ std::string describe(const rendezvous::ToLeader& message) {
                                },
                                [](const StopAsked& m) { return "StopAsked " + text(m.signal); },
                                [](const Leave& m) { return "Leave " + m.reason; },
+                               [](const Unusable& m) { return "Unusable \"" + m.reason + '"'; },
                                [](const Gone& m) { return "Gone " + text(m.node); },
                                [](const Inquire&) { return std::string("Inquire"); }},
                       message);
@@ -166,6 +167,7 @@ std::string describe(const agent::Event& event) {
                 return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
             },
             [](const Swept& e) { return "Swept g" + text(e.generation); },
+            [](const CannotKill& e) { return "CannotKill g" + text(e.generation); },
             [](const KeeperDied&) { return std::string("KeeperDied"); },
             [](const KeeperBack&) { return std::string("KeeperBack"); },
             [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
@@ -200,6 +202,7 @@ std::string describe(const agent::Effect& effect) {
                 return "ExamineWorkers g" + text(e.generation) + " " + text(e.local_ranks.size());
             },
             [](const Sweep& e) { return "Sweep g" + text(e.generation); },
+            [](const LookForStuck& e) { return "LookForStuck g" + text(e.generation); },
             [](const CloseStore&) { return std::string("CloseStore"); },
             [](const Exit& e) { return "Exit " + describe(e.ending); },
             [](const Note& e) { return "note: " + e.sentence; }},

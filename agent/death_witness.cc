@@ -1,0 +1,148 @@
+#include "agent/death_witness.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "agent/core_dump.h"
+#include "agent/error_account.h"
+#include "agent/hardware.h"
+#include "agent/memory_kills.h"
+#include "proto/boot_clock.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kKill = 9;
+constexpr std::size_t kSmallFile = 65536;
+constexpr int kMostRecords = 20000;  // of the kernel's log, in one look
+
+// Never waits: a worker may have put a FIFO in a file's place. "" where it cannot be read.
+std::string read_bounded(int file, std::size_t most) {
+    std::string text(most, '\0');
+    std::size_t size = 0;
+    while (size < most) {
+        const ssize_t got = ::read(file, text.data() + size, most - size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        size += static_cast<std::size_t>(got);
+    }
+    text.resize(size);
+    return text;
+}
+
+std::string read_system_file(const std::string& path) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    return file ? read_bounded(file.get(), kSmallFile) : std::string();
+}
+
+// The kernel's log has the process numbers of the first namespace, whose inode is fixed.
+bool in_first_pid_namespace() {
+    constexpr ino_t kFirst = 0xEFFFFFFC;
+    struct stat ns {};
+    return ::stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == kFirst;
+}
+
+std::string trimmed(std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+std::string core_place(const DeathFacts& facts) {
+    std::error_code ignored;
+    return core_dump_place(
+        {.pattern = trimmed(read_system_file("/proc/sys/kernel/core_pattern")),
+         .uses_pid = trimmed(read_system_file("/proc/sys/kernel/core_uses_pid")) == "1",
+         .working_directory = std::filesystem::current_path(ignored).string(),
+         .pid = facts.pid,
+         .signal = facts.status.signal,
+         .hostname = short_host_name()});
+}
+
+std::string size_text(off_t bytes) {
+    return bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MiB"
+                            : std::to_string(bytes >> 10) + " KiB";
+}
+
+}  // namespace
+
+DeathWitness::DeathWitness(bool files_stay) : files_stay_(files_stay) {
+    for (const std::string& path : memory_kill_files(read_system_file("/proc/self/cgroup"))) {
+        const auto count = memory_kill_count(read_system_file(path));
+        if (!count) continue;
+        count_file_ = path;
+        counted_before_ = *count;
+        break;
+    }
+    if (!in_first_pid_namespace()) return;
+    kernel_log_.reset(::open("/dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (kernel_log_) ::lseek(kernel_log_.get(), 0, SEEK_END);
+}
+
+void DeathWitness::look(DeathFacts& facts, const std::string& error_file) {
+    if (!error_file.empty()) read_error_file(facts, error_file);
+    look_for_memory_kill(facts);
+    if (facts.status.core) facts.core_place = core_place(facts);
+}
+
+void DeathWitness::read_error_file(DeathFacts& facts, const std::string& path) const {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file && errno == ENOENT) return;
+    const auto problem = [&](const std::string& what) {
+        facts.error_problem = "error file " + path + " " + what;
+    };
+    struct stat info {};
+    if (!file || ::fstat(file.get(), &info) != 0)
+        return problem(std::string("cannot be read: ") + std::strerror(errno));
+    if (!S_ISREG(info.st_mode)) return problem("is no file");
+    if (files_stay_) facts.error_file = path;
+    if (static_cast<std::size_t>(info.st_size) > kLargestErrorFile)
+        return problem("has " + size_text(info.st_size) + "; more than " +
+                       size_text(kLargestErrorFile) + " are not read");
+    const auto account = read_error_account(read_bounded(file.get(), kLargestErrorFile));
+    if (!account) return problem(account.error().sentence());
+    facts.error = *account;
+    const Duration written =
+        std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec};
+    facts.error_written = boot_now() - (day_now() - written);
+}
+
+// The kernel counts before it kills. A kill of its log belongs to one process; one that is only
+// counted, to the first worker that SIGKILL ended and we did not.
+void DeathWitness::look_for_memory_kill(DeathFacts& facts) {
+    read_kernel_log();
+    const long more = count_file_.empty() ? 0 : counted() - counted_before_;
+    const bool killed = facts.status.signal == kKill && !facts.stopped && facts.sent_signal.empty();
+    if (killed && killed_.erase(static_cast<long>(facts.pid)) != 0)
+        facts.memory_kill = "the kernel's log says that it killed it (dmesg)";
+    else if (killed && more > 0)
+        facts.memory_kill = "its control group counts one more process that the kernel killed (" +
+                            count_file_.substr(count_file_.rfind('/') + 1) + ": oom_kill)";
+    if (facts.memory_kill.empty())
+        facts.other_kills = std::max(more, 0L);
+    else if (more > 0)
+        ++counted_before_;
+}
+
+// One record a read; EPIPE: some were overwritten before we came.
+void DeathWitness::read_kernel_log() {
+    if (!kernel_log_) return;
+    char record[8192];
+    for (int i = 0; i < kMostRecords; ++i) {
+        const ssize_t size = ::read(kernel_log_.get(), record, sizeof record);
+        if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;
+        if (size <= 0) return;
+        if (const auto pid = memory_kill_process({record, static_cast<std::size_t>(size)}))
+            killed_.insert(*pid);
+    }
+}
+
+long DeathWitness::counted() const {
+    return memory_kill_count(read_system_file(count_file_)).value_or(counted_before_);
+}
+
+}  // namespace ddprun::agent
