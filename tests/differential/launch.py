@@ -81,7 +81,8 @@ def files_below(folder):
 
 
 def lines_of(text):
-    """What workers wrote, not what the launcher says of itself; in any order."""
+    """What workers wrote, not what the launcher says of itself (its report shows their last lines); in any order."""
+    text = re.sub(r"^={20,}\n(?:.*\n)*?={20,}$", "", text, flags=re.MULTILINE)
     return sorted(line for line in text.splitlines()
                   if re.search(r"(out|err) of rank \d", line) and not line.startswith("ddprun"))
 
