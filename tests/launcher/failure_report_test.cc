@@ -102,7 +102,7 @@ TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
     Ending end = failed();
     end.first_failure->tail = {"\xff\xfe\x01\"\\"};
     end.first_failure->error = "\xc3";
-    EXPECT_NO_THROW((void)nlohmann::json::parse(failure_json(*make_failure_report(end, kContext))));
+    EXPECT_TRUE(nlohmann::json::accept(failure_json(*make_failure_report(end, kContext))));
 }
 
 // Of a job that hung: where the slowest are.
