@@ -2,6 +2,8 @@
 
     pytorch_store.py HOST PORT [--no-queues]
                                       the calls; the store must be empty
+    pytorch_store.py HOST PORT --large MIB
+                                      one value of that size, there and back
     pytorch_store.py serve [uv|poll]  PyTorch's own server: prints its port, serves until its input ends
 
 Works with torch 1.13 and all later versions; what a version does not have is left out. The lines hold nothing that may
@@ -199,9 +201,18 @@ def prefixes(store):
     say("num_keys at the end", nested.num_keys)
 
 
+def large(mib):
+    value = bytes(range(256)) * (mib << 12)
+    client().set("large", value)
+    assert client().get("large") == value
+    print(f"{mib} MiB came back whole")
+
+
 def main():
     if sys.argv[1] == "serve":
         return serve(sys.argv[2] if len(sys.argv) > 2 else "uv")
+    if "--large" in sys.argv:
+        return large(int(sys.argv[-1]))
     store = client(world_size=3)
     for part in (values, counters, compare_set, counts, waits, many_at_once, queues, newest, prefixes):
         part(store)

@@ -34,6 +34,9 @@ if [[ $reference == uv ]]; then
         fail "ours answers otherwise than PyTorch's older back end"
 fi
 
+say "a value of hundreds of MiB"
+timeout 200 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[ours]}" --large 300 || fail "it did not come back"
+
 say "our client gets the answers of PyTorch's servers, and of ours"
 without=(); [[ ${1:-debian} == debian ]] && without=(append multi cancel queue list_keys barrier)
 for name in "${back_ends[@]}" ours; do
