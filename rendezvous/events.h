@@ -31,6 +31,10 @@ struct ConnectionLost {
 struct LedgerRead {
     std::vector<LedgerEntry> entries;
 };
+// It cannot be read just now; the shell tries again.
+struct LedgerUnread {
+    std::string sentence;
+};
 // A create has returned: it is ours, another's entry stands there, or the ledger failed.
 struct LedgerCreated {
     enum class Outcome { won, lost, failed };
@@ -62,8 +66,8 @@ struct Called {
 };
 struct Tick {};  // the deadline of next_deadline() has come
 
-using Event =
-    std::variant<Came, ConnectionLost, LedgerRead, LedgerCreated, Lead, LeaderHeard, Called, Tick>;
+using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, Lead,
+                           LeaderHeard, Called, Tick>;
 
 // ---- effects
 

@@ -26,14 +26,21 @@ std::string text(Generation generation) { return std::to_string(generation.value
 
 void Machine::State::on_read(Time now, const LedgerRead& read) {
     if (phase == Phase::creating || phase == Phase::ending || phase == Phase::closed) return;
-    ledger_asked = kNever;
+    ledger_asked = unanswered_since = kNever;
     read_at = now;
+    if (failing_since == kNever) failing.clear();
     if (phase == Phase::reading) {
         phase = Phase::gathering;
         gather_anew(now);
     }
     if (!read.entries.empty() && (!top || read.entries.back().number > top->number))
         adopt(now, read.entries.back());
+}
+
+void Machine::State::on_unread(const LedgerUnread& unread) {
+    if (failing != unread.sentence)
+        note(Note::Level::warn, "cannot read the ledger: " + unread.sentence + "; trying again");
+    failing = unread.sentence;
 }
 
 void Machine::State::on_created(Time now, const LedgerCreated& created) {
@@ -44,7 +51,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     phase = Phase::gathering;
     if (created.outcome == LedgerCreated::Outcome::failed)
         return ledger_failed(now, created.sentence);
-    failing_since = kNever;
+    failing_since = unanswered_since = kNever;
     if (created.entry.leader != identity) {
         note(Note::Level::warn, "ledger entry " + std::to_string(created.entry.number.value) +
                                     " was written by " + created.entry.leader.name +
@@ -58,14 +65,13 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     close(now);
 }
 
+// Without an ending ledger_is_silent() sees to it that this does not last for ever.
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
-    const Duration patience = ending ? 2 * lease() : config.limits.times.join_timeout;
     if (failing_since == kNever || failing != sentence)
         note(Note::Level::error, "ledger: " + sentence + "; trying again");
     failing = sentence;
     failing_since = std::min(failing_since, now);
-    if (now - failing_since > patience) {
-        if (!ending) ending = unavailable("ledger: " + sentence);
+    if (ending && now - failing_since > 2 * lease()) {
         complete_ending(now);
         return close(now);
     }
@@ -311,7 +317,6 @@ Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
 }
 
 void Machine::State::lead(Time now) {
-    if (phase == Phase::closed) return closed(now);
     if (holding() && held->lease.granted() && held->lease.held_until() != kNever)
         wake_at(held->lease.held_until() + Duration{1});
     if (holding() && !held->lease.granted())

@@ -45,6 +45,7 @@ void Machine::State::activate(Time now, const Lead& lead) {
     fresh.self = lead.self;
     fresh.ledger_name = lead.ledger;
     if (config.succession) fresh.ledger_mark = lead.ledger_mark;  // else nobody has to read it
+    if (now - yielded_at < share(lease(), 2 * kRest)) fresh.unanswered_since = unanswered_since;
     fresh.identity = {config.self.name, Incarnation{fresh.random()}};
     fresh.phase = Phase::reading;
     fresh.next_inquiry = now + share(lease(), kInquiry);
@@ -256,10 +257,21 @@ void Machine::State::look_up_again(Time now) {
 }
 
 // Rule 11: whose ledger says nothing lets another try, unless it holds a generation or only has the
-// end to record.
+// end to record. Where no other's says more, that has an end too.
 bool Machine::State::ledger_is_silent(Time now) {
     const Time since = std::min(ledger_asked, failing_since);
-    if (!config.succession || since == kNever || holding() || ending) return false;
+    if (since == kNever || holding() || ending) return false;
+    unanswered_since = std::min(unanswered_since, since);
+    const Time give_up = unanswered_since + config.limits.times.join_timeout;
+    if (now > give_up) {
+        ending = unavailable("ledger: " + (failing.empty() ? "no answer" : failing) + ", for " +
+                             to_text(now - unanswered_since) + " (--join-timeout)");
+        complete_ending(now);
+        close(now);
+        return true;
+    }
+    wake_at(give_up + Duration{1});
+    if (!config.succession) return false;
     const Time until = since + share(lease(), kLedgerSilent);
     if (now < until) {
         wake_at(until);
@@ -267,6 +279,7 @@ bool Machine::State::ledger_is_silent(Time now) {
     }
     const std::optional<Peer> next = successor();
     if (!next) return false;
+    yielded_at = now;
     yield(now, *next, share(lease(), kRest),
           "the ledger has not answered for " + to_text(now - since));
     return true;
@@ -287,6 +300,8 @@ void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::s
     fresh.effects = std::move(effects);
     fresh.heard = to;
     fresh.heard_at = now;
+    fresh.unanswered_since = unanswered_since;
+    fresh.yielded_at = yielded_at;
     *this = std::move(fresh);
 }
 

@@ -52,11 +52,13 @@ Effects Machine::step(Time now, const Event& event) {
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
                         [&](const ConnectionLost& e) { s.on_lost(now, e.session); },
                         [&](const LedgerRead& e) { s.on_read(now, e); },
+                        [&](const LedgerUnread& e) { s.on_unread(e); },
                         [&](const LedgerCreated& e) { s.on_created(now, e); },
                         [&](const Called& e) { s.on_called(now, e); }, [](const Lead&) {},
                         [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
-    s.lead(now);
+    if (s.phase != Phase::closed) s.lead(now);
+    if (s.phase == Phase::closed) s.closed(now);  // by this event, perhaps
     return std::move(s.effects);
 }
 

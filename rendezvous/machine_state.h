@@ -70,6 +70,8 @@ struct Machine::State {
     Roster roster;              // its proofs; the rest is of this activation
     std::optional<Peer> heard;  // the leader that the own node has heard last
     Time heard_at = kLongAgo;
+    Time unanswered_since = kNever;  // of the ledger: the first question that is still open
+    Time yielded_at = kLongAgo;      // because of that
 
     // ---- of this activation
     Phase phase = Phase::dormant;
@@ -183,6 +185,7 @@ struct Machine::State {
 
     // generation.cc: what is decided
     void on_read(Time now, const LedgerRead& read);
+    void on_unread(const LedgerUnread& unread);
     void on_created(Time now, const LedgerCreated& created);
     void ledger_failed(Time now, const std::string& sentence);
     void on_won(Time now);

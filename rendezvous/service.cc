@@ -79,7 +79,6 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     std::map<Session, std::shared_ptr<Local>> locals;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
     std::optional<Ending> ending;             // the machine has closed
-    std::string read_failing;                 // the sentence that was said last
 };
 
 Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
@@ -223,15 +222,9 @@ void Service::State::operator()(const ReadLedger& read) {
 
 void Service::State::read_done(const ReadLedger& asked,
                                const Result<std::vector<LedgerEntry>>& entries) {
-    if (entries) {
-        read_failing.clear();
-        return step(LedgerRead{*entries});
-    }
+    if (entries) return step(LedgerRead{*entries});
+    step(LedgerUnread{entries.error().sentence()});
     if (ending) return;
-    if (read_failing != entries.error().sentence())
-        log({Note::Level::warn,
-             "cannot read the ledger: " + entries.error().sentence() + "; trying again"});
-    read_failing = entries.error().sentence();
     read_timer.expires_after(kReadAgain);
     read_timer.async_wait([weak = weak_from_this(), asked](error_code aborted) {
         const auto self = weak.lock();

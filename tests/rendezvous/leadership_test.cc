@@ -238,6 +238,81 @@ TEST(Successor, LetsAnotherTryWhenItsLedgerIsSilent) {
     EXPECT_EQ(machine.snapshot().phase, Phase::dormant);
 }
 
+namespace {
+
+// A node c whose ledger never answers, and a node a that could lead instead.
+class WithoutLedger {
+  public:
+    WithoutLedger() : machine_(config(), at(0)) {}
+    static MachineConfig config() {
+        MachineConfig c = Successor::config();
+        c.limits.times.join_timeout = sec(60);
+        return c;
+    }
+    void lead(double now) { machine_.step(at(now), Lead{peer("c")}); }
+    void a_comes(double now) {
+        Offer of_a = offer();
+        of_a.address = "at a";
+        of_a.service_port = 1;
+        machine_.step(at(now), Came{Session{1}, Hello{"job", node("a"), "1", 0}});
+        machine_.step(at(now), Came{Session{1}, Join{of_a, Beat{}}});
+    }
+    Lines step(double now, const Event& event) {
+        Lines all;
+        for (const Effect& effect : machine_.step(at(now), event)) all.push_back(describe(effect));
+        return all;
+    }
+    Lines tick(double now) { return step(now, Tick{}); }
+    Phase phase() const { return machine_.snapshot().phase; }
+
+  private:
+    Machine machine_;
+};
+
+}  // namespace
+
+TEST(Successor, GivesUpWhereNoLedgerAnswersWithinTheJoinTimeout) {
+    WithoutLedger s;
+    s.lead(0);
+    EXPECT_THAT(s.tick(59), IsEmpty());
+    EXPECT_THAT(s.tick(61), Contains("closed with 69"));
+}
+
+TEST(Successor, EndsWithWhatTheLedgerLastSaid) {
+    WithoutLedger s;
+    s.lead(0);
+    EXPECT_THAT(s.step(1, LedgerUnread{"folder deleted"}),
+                ElementsAre("note: cannot read the ledger: folder deleted; trying again"));
+    EXPECT_THAT(s.step(2, LedgerUnread{"folder deleted"}), IsEmpty());
+    EXPECT_THAT(s.tick(61), Contains("note: the job has ended: ledger: folder deleted, for 61.0 s "
+                                     "(--join-timeout)"));
+}
+
+// As good as never, when two lead in turn: what each of them waits does not begin anew.
+TEST(Successor, GivesUpThoughAnotherTriesInTurn) {
+    WithoutLedger s;
+    for (const double turn : {0, 20, 40}) {
+        s.lead(turn);
+        s.a_comes(turn + 1);
+        s.tick(turn + 16);
+        EXPECT_EQ(s.phase(), Phase::dormant) << turn;
+    }
+    s.lead(60);
+    EXPECT_THAT(s.tick(61), Contains("closed with 69"));
+}
+
+// A silence of long ago says nothing of the ledger now.
+TEST(Successor, HasTheWholeJoinTimeoutAfterALongRest) {
+    WithoutLedger s;
+    s.lead(0);
+    s.a_comes(1);
+    s.tick(16);
+    s.lead(200);
+    EXPECT_THAT(s.tick(259), IsEmpty());
+    EXPECT_EQ(s.phase(), Phase::reading);
+    EXPECT_THAT(s.tick(261), Contains("closed with 69"));
+}
+
 // An answer to an earlier activation's create is none to this one's.
 TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
     Successor s;

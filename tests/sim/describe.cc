@@ -116,6 +116,7 @@ std::string describe(const rendezvous::Event& event) {
     return std::visit(
         Overload{[](const Came& e) { return "s" + text(e.session) + " " + describe(e.message); },
                  [](const ConnectionLost& e) { return "ConnectionLost s" + text(e.session); },
+                 [](const LedgerUnread& e) { return "LedgerUnread " + e.sentence; },
                  [](const LedgerRead& e) { return "LedgerRead " + text(e.entries.size()); },
                  [](const LedgerCreated& e) {
                      const char* outcomes[] = {"won ", "lost ", "failed "};
