@@ -110,3 +110,18 @@ wait_until 20 has "$work/one.err" 'hand/101/entry-000001.json is cut or is not J
 rm "$work/hand/101/entry-000001.json"
 ends one 0; ends two 0
 expect_nothing_left
+
+say "a folder that is deleted under a running job: the next restart ends it, by name, on both nodes"
+rm -f "$work"/up.* "$work/go"
+at=$(free_port)
+deletes=("directory:$work/deleted" --join-timeout=6 --max-restarts=3 --shutdown-timeout=1 bash -c
+    'echo >"$0/up.deleted.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done; exit 3' "$work")
+node one 0 "$at" "${deletes[@]}"
+node two 1 "$at" "${deletes[@]}"
+wait_until 20 up deleted || fail "the workers do not run"
+rm -rf "$work/deleted"
+touch "$work/go"
+ends one 69; ends two 69
+said='ledger folder .*deleted/101 is no longer that of this job: it was deleted or replaced, for [0-9.]+ s \(--join-timeout\)'
+grep -qE "$said" "$work/one.err" "$work/two.err" || fail "the reason is not given"
+expect_nothing_left
