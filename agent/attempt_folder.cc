@@ -9,18 +9,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "agent/attempt_names.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::agent {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string file_name(std::string run_id) {
-    for (char& c : run_id)
-        if (c == '/' || c == '\0') c = '_';
-    return run_id;
-}
 
 // Eight characters, as Python's tempfile makes them.
 std::string random_name() {
@@ -59,7 +54,7 @@ Result<> AttemptFolder::Maker::make_base() {
     fs::create_directories(log_dir, error);
     for (int tries = 0; !error && tries < 100; ++tries) {
         const std::string name =
-            fs::absolute(log_dir).string() + "/" + file_name(run_id) + "_" + random_name();
+            fs::absolute(log_dir).string() + "/" + run_folder(run_id, random_name());
         if (::mkdir(name.c_str(), 0700) == 0) {
             base = name;
             return {};
@@ -103,7 +98,6 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
 
 void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Generation generation,
                                 const WantedFiles& wanted) {
-    constexpr const char* kNames[] = {"stdout.log", "stderr.log"};
     const auto note = [&made](const std::string& path, const std::string& why) {
         if (!made.problem) made.problem = Error(ErrorCode::unavailable, path + ": " + why);
     };
@@ -112,9 +106,9 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
         if (!file) note("file " + path, std::strerror(errno));
         return file;
     };
-    const std::string attempt = in + "/attempt_" + std::to_string(generation.value);
+    const std::string attempt = attempt_folder(in, generation);
     for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
-        const std::string folder = attempt + "/" + std::to_string(i);
+        const std::string folder = worker_folder(attempt, static_cast<int>(i));
         std::error_code error;
         fs::create_directories(folder, error);
         if (error) return note("folder " + folder, error.message());
@@ -122,11 +116,11 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
         made.folder = attempt;
         for (int stream : {0, 1})
             if (wanted.streams[i] & (1 << stream))
-                made.workers[i].streams[stream] = open(folder + "/" + kNames[stream]);
+                made.workers[i].streams[stream] = open(folder + "/" + kStreamFiles[stream]);
     }
     for (int stream : {0, 1})
         if (wanted.filtered & (1 << stream))
-            made.filtered[stream] = open(attempt + "/filtered_" + kNames[stream]);
+            made.filtered[stream] = open(filtered_file(attempt, stream));
 }
 
 AttemptFolder::AttemptFolder(rendezvous::FileThread& files, std::string log_dir, std::string run_id)

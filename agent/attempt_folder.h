@@ -1,8 +1,4 @@
-// Where the files of one generation's workers lie, as torchrun lays them out:
-//
-//   LOG_DIR/<run id>_<8 characters>/attempt_<generation>/<local
-//   rank>/{stdout.log,stderr.log,error.json}
-//                                                       /filtered_{stdout,stderr}.log
+// Where the files of one generation's workers lie; attempt_names.h says what they are called.
 //
 // Each ddprun has a folder of its own in the log folder, each generation one in that: nothing is
 // ever written over. Without a log folder, and where it cannot be used, a temporary folder has the

@@ -2,13 +2,14 @@
 
 #include <utility>
 
+#include "agent/attempt_names.h"
+
 namespace ddprun::agent {
 namespace {
 
 // Of each file: what waits for a file system that hangs must not take the workers' memory.
 constexpr std::size_t kFileLimit = std::size_t{8} << 20;
 constexpr auto kFilePatience = std::chrono::seconds{5};
-constexpr const char* kNames[] = {"stdout.log", "stderr.log"};
 
 int index_of(int stream) { return stream == kStdout ? 0 : 1; }
 
@@ -23,8 +24,7 @@ GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPl
     };
     for (int i : {0, 1})
         if (files_.filtered[i])
-            filtered_[i] =
-                file(std::move(files_.filtered[i]), files_.folder + "/filtered_" + kNames[i]);
+            filtered_[i] = file(std::move(files_.filtered[i]), filtered_file(files_.folder, i));
 }
 
 std::unique_ptr<Console> GenerationOutput::file(UniqueFd fd, const std::string& name) {
@@ -43,7 +43,7 @@ StreamRoute GenerationOutput::route(int local_rank, int rank, int stream) {
     StreamRoute route;
     if (!folder(local_rank).empty()) {
         UniqueFd& fd = files_.workers[static_cast<std::size_t>(local_rank)].streams[i];
-        if (fd) route.file = file(std::move(fd), folder(local_rank) + "/" + kNames[i]);
+        if (fd) route.file = file(std::move(fd), folder(local_rank) + "/" + kStreamFiles[i]);
     }
     const StreamPlan plan = plan_stream(plan_, local_rank, stream, route.file != nullptr);
     if (plan.console) route.console = stream == kStdout ? &consoles_.out : &consoles_.err;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "agent/attempt_names.h"
 #include "agent/output.h"
 #include "agent/worker_arguments.h"
 #include "proto/boot_clock.h"
@@ -16,7 +17,6 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kProgressFd = 3;  // its number in the worker
 constexpr std::size_t kProgressLineLimit = 4096;
 
 // "step=12 snapshot=10" → the number behind a name, or -1.
@@ -89,38 +89,14 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
     for (auto& worker : workers_)
         if (const std::string folder = output_->folder(worker->local_rank); !folder.empty())
-            worker->error_file = folder + "/error.json";
+            worker->error_file = folder + "/" + kErrorFile;
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
-    const rendezvous::Member& self = *assignment_.find(plan_.node);
-    WorkerPlace place;
-    place.rank = worker.rank;
-    place.local_rank = worker.local_rank;
-    place.world_size = assignment_.world_size;
-    place.local_world_size = self.offer.slots;
-    place.group_rank = static_cast<int>(&self - assignment_.members.data());
-    place.group_world_size = static_cast<int>(assignment_.members.size());
-    place.role = plan_.role;
-    place.role_rank = worker.local_rank;
-    place.role_world_size = 0;
-    for (const rendezvous::Member& member : assignment_.members) {
-        if (member.offer.role != self.offer.role) continue;
-        place.role_world_size += member.offer.slots;
-        if (member.rank_offset < self.rank_offset) place.role_rank += member.offer.slots;
-    }
-    place.master_addr = assignment_.master().address;
-    place.master_port = assignment_.master().store_port;
-    place.generation = assignment_.generation.value;
-    place.max_restarts = assignment_.max_restarts;
-    place.run_id = plan_.run_id;
+    WorkerPlace place = place_of(plan_, assignment_, worker.local_rank);
     place.error_file = worker.error_file;
-    place.omp_num_threads = plan_.omp_num_threads;
-    place.progress_fd = kProgressFd;
-    place.signal_names = plan_.signal_names;
-    if (!plan_.more.empty()) place.more = plan_.more[static_cast<std::size_t>(worker.local_rank)];
     return worker_environment(plan_.environment, place);
 }
 

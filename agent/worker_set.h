@@ -19,28 +19,9 @@
 #include "agent/events.h"
 #include "agent/generation_output.h"
 #include "agent/keeper.h"
-#include "agent/worker_env.h"
+#include "agent/worker_plan.h"
 
 namespace ddprun::agent {
-
-// What the workers of a node are, the same in every generation.
-struct WorkerPlan {
-    rendezvous::NodeId node;
-    std::string run_id;
-    std::string role = "default";
-    std::vector<std::string> argv;
-    std::size_t first_argument = 1;  // of the program, in argv: from here on ${local_rank} is known
-    bool collapse_dollars = false;   // as torchrun does
-    std::vector<std::vector<int>> cpus;  // by local rank; empty: those of ddprun
-    std::vector<Environment> more;  // by local rank, beyond what every worker gets; may be empty
-    std::string signal_names;       // TORCHELASTIC_SIGNALS_TO_HANDLE
-    Environment environment;        // ddprun's own, to which each worker's place is added
-    std::optional<int> omp_num_threads;
-    std::optional<std::uint64_t> nofile_soft;
-    bool foreground = false;  // a lone worker at a terminal
-    std::string slurm_job_id;
-    OutputPlan output;
-};
 
 class WorkerSet {
   public:

@@ -5,19 +5,10 @@
 #pragma once
 
 #include "agent/keeper.h"
-#include "launcher/plan.h"
+#include "launcher/job_input.h"
 #include "rendezvous/model.h"
 
 namespace ddprun::launcher {
-
-struct JobInput {
-    Plan plan;
-    HostFacts host;
-    std::map<std::string, std::string> environment;
-    std::optional<std::uint64_t> nofile_soft;  // workers are given back
-    std::string slurm_job_id;
-    std::string secret;  // what stands in --secret-file; empty: not given
-};
 
 // The ending's code is what every node exits with. The keeper is shut down before this returns.
 rendezvous::Ending run_job(JobInput input, agent::Keeper keeper);

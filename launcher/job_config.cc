@@ -5,75 +5,16 @@
 #include <cstdio>
 #include <string>
 
+#include "launcher/agent_config.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::launcher {
 namespace {
 
-rendezvous::Limits limits_of(const Plan& plan) {
-    rendezvous::Limits limits;
-    limits.min_nodes = plan.min_nodes;
-    limits.max_nodes = plan.max_nodes;
-    limits.max_restarts =
-        plan.max_restarts.automatic ? rendezvous::kAutoRestarts : plan.max_restarts.count;
-    limits.crash_loop = plan.crash_loop;
-    limits.hang_timeout = plan.hang_timeout;
-    limits.blame = plan.blame;
-    limits.on_join = plan.on_join;
-    limits.join_interval = plan.join_interval;
-    limits.order = plan.expected_nodes;
-    limits.times = {plan.times.lease, plan.times.join_timeout, plan.times.last_call};
-    return limits;
-}
-
-// The others reach the leader by the name that they were given for it; who is not the leader
-// offers the address from which it reached it (LinkUp).
-rendezvous::Offer offer_of(const JobInput& input, bool leads) {
-    const Plan& plan = input.plan;
-    rendezvous::Offer offer;
-    offer.slots = plan.slots;
-    offer.node_rank = plan.node_rank;
-    offer.addresses = input.host.local_addresses;
-    offer.role = plan.role;
-    if (plan.max_nodes == 1)
-        offer.address = "127.0.0.1";
-    else if (plan.local_addr)
-        offer.address = *plan.local_addr;
-    else if (leads)
-        offer.address = plan.endpoint.host;
-    return offer;
-}
-
 std::string variable(const JobInput& input, const std::string& name) {
     const auto found = input.environment.find(name);
     return found == input.environment.end() ? "" : found->second;
-}
-
-agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
-    const Plan& plan = input.plan;
-    agent::WorkerPlan workers;
-    workers.node = node;
-    workers.run_id = plan.run_id;
-    workers.role = plan.role;
-    workers.argv = plan.command.argv;
-    workers.first_argument = plan.command.first_argument;
-    workers.collapse_dollars = plan.command.collapse_dollars;
-    workers.cpus = plan.worker_cpus;
-    workers.more = plan.worker_variables;
-    workers.signal_names = plan.signal_names;
-    workers.environment = input.environment;
-    workers.omp_num_threads = plan.omp_num_threads;
-    workers.nofile_soft = input.nofile_soft;
-    workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
-    workers.slurm_job_id = input.slurm_job_id;
-    workers.output.ranks = plan.output.ranks;
-    workers.output.label = plan.output.label;
-    workers.output.prefix_template = plan.output.prefix_template;
-    workers.output.role = plan.role;
-    workers.output.hostname = input.host.hostname;
-    workers.output.filters = {plan.output.stdout_filters, plan.output.stderr_filters};
-    return workers;
 }
 
 }  // namespace
@@ -131,6 +72,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.passed_on = plan.passed_on;
     config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
+    config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = variable(input, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
     config.timer_file = variable(input, "TORCHELASTIC_TIMER_FILE");

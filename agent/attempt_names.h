@@ -1,0 +1,25 @@
+// What the files of the workers are called, as torchrun calls them:
+//
+//   LOG_DIR/<run id>_<8 characters>/attempt_<generation>/<local rank>/{stdout.log,stderr.log,error.json}
+//                                                       /filtered_{stdout,stderr}.log
+//
+// Pure.
+#pragma once
+
+#include <string>
+
+#include "proto/ids.h"
+
+namespace ddprun::agent {
+
+inline constexpr const char* kStreamFiles[] = {"stdout.log", "stderr.log"};
+inline constexpr const char* kErrorFile = "error.json";
+
+// The folder of one ddprun in the log folder; what a file name cannot hold is replaced.
+std::string run_folder(std::string run_id, const std::string& eight_characters);
+std::string attempt_folder(const std::string& run_folder, Generation generation);
+std::string worker_folder(const std::string& attempt_folder, int local_rank);
+// Of the generation, `stream` 0 or 1.
+std::string filtered_file(const std::string& attempt_folder, int stream);
+
+}  // namespace ddprun::agent

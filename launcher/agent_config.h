@@ -1,0 +1,20 @@
+// What a node offers and what its workers are, out of its plan: the part of the agent's
+// configuration that a dry run shows as well. A translation, nothing is decided here. Pure.
+#pragma once
+
+#include "agent/worker_plan.h"
+#include "launcher/job_input.h"
+#include "rendezvous/model.h"
+
+namespace ddprun::launcher {
+
+rendezvous::Limits limits_of(const Plan& plan);
+
+// The others reach the leader by the name that they were given for it; who is not the leader
+// offers the address from which it reached it (LinkUp), and none here.
+rendezvous::Offer offer_of(const JobInput& input, bool leads);
+
+// Whether a worker holds the terminal is the caller's to add.
+agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node);
+
+}  // namespace ddprun::launcher
