@@ -66,7 +66,7 @@ Result<> AttemptFolder::Maker::make_base() {
 
 Result<> AttemptFolder::Maker::make_temporary() {
     if (!temporary.empty()) return {};
-    std::string name = temporary_parent() + "/ddprun_XXXXXX";
+    std::string name = temporary_parent() + "/" + kTemporaryFolder;
     if (!::mkdtemp(name.data()))
         return Error(ErrorCode::unavailable,
                      "folder " + temporary_parent() + " (TMPDIR): " + std::strerror(errno));

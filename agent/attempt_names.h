@@ -14,6 +14,8 @@ namespace ddprun::agent {
 
 inline constexpr const char* kStreamFiles[] = {"stdout.log", "stderr.log"};
 inline constexpr const char* kErrorFile = "error.json";
+// In TMPDIR, where there is no log folder; the X are chosen when it is made, as by mkdtemp(3).
+inline constexpr const char* kTemporaryFolder = "ddprun_XXXXXX";
 
 // The folder of one ddprun in the log folder; what a file name cannot hold is replaced.
 std::string run_folder(std::string run_id, const std::string& eight_characters);

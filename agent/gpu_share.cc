@@ -62,11 +62,19 @@ std::vector<std::string> devices_listed(std::string_view list) {
     return devices;
 }
 
+std::vector<std::string> visible_devices(const std::vector<Gpu>& gpus,
+                                         const std::optional<std::string>& list) {
+    if (list) return devices_listed(*list);
+    std::vector<std::string> devices;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        devices.insert(devices.end(), gpus[i].mig.begin(), gpus[i].mig.end());
+        if (gpus[i].mig.empty()) devices.push_back(std::to_string(i));
+    }
+    return devices;
+}
+
 int count_devices(const std::vector<Gpu>& gpus, const std::optional<std::string>& list) {
-    if (list) return static_cast<int>(devices_listed(*list).size());
-    std::size_t count = 0;
-    for (const Gpu& gpu : gpus) count += std::max<std::size_t>(gpu.mig.size(), 1);
-    return static_cast<int>(count);
+    return static_cast<int>(visible_devices(gpus, list).size());
 }
 
 std::vector<int> device_nodes(const std::vector<Gpu>& gpus,

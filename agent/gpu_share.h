@@ -24,8 +24,11 @@ struct Gpu {
 // that names one twice.
 std::vector<std::string> devices_listed(std::string_view list);
 
-// How many devices a process sees: those of the list, else all GPUs, and of a divided one its
-// instances.
+// The devices that a process sees, in its order: those of the list, else all GPUs by their index,
+// and of a divided one its instances by name.
+std::vector<std::string> visible_devices(const std::vector<Gpu>& gpus,
+                                         const std::optional<std::string>& list);
+// How many these are.
 int count_devices(const std::vector<Gpu>& gpus, const std::optional<std::string>& list);
 
 // The NUMA nodes of the devices that a process sees, in its order; empty where one of them cannot

@@ -12,6 +12,8 @@
 #include "agent/hardware.h"
 #include "agent/keeper.h"
 #include "agent/topology.h"
+#include "launcher/dry_run_json.h"
+#include "launcher/dry_run_text.h"
 #include "launcher/exit_code.h"
 #include "launcher/job.h"
 #include "launcher/option_text.h"
@@ -69,24 +71,23 @@ bool is_torchrun(const char* called_as) {
 }
 
 launcher::HostFacts look_at_host(const Environment& environment, const char* called_as,
-                                 bool binds_cpus) {
+                                 const launcher::Options& options) {
     launcher::HostFacts host;
     std::error_code ignored;  // without a working directory nothing relative is named
     host.hostname = agent::short_host_name();
     host.cpus = static_cast<int>(agent::allowed_cpus().size());
-    if (binds_cpus) host.cpu_list = agent::read_cpus(agent::allowed_cpus());
+    if (options.numa_binding) host.cpu_list = agent::read_cpus(agent::allowed_cpus());
     host.cpu_quota = agent::cpu_quota();
     host.gpus = agent::find_gpus();
     host.cuda_visible_devices = optional_value(environment, "CUDA_VISIBLE_DEVICES");
     host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
-    host.local_addresses = agent::interface_addresses();
     if (const auto folder = optional_value(environment, "TMPDIR"); folder && !folder->empty())
         host.temporary_directory = *folder;
     host.working_directory = std::filesystem::current_path(ignored).string();
     char random[24];
     std::random_device device;
     std::snprintf(random, sizeof random, "%08x%08x", device(), device());
-    host.random_id = random;
+    host.random_id = options.dry_run ? launcher::kNotMadeYet : random;
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
@@ -119,6 +120,17 @@ int print(const std::string& text) {
     return 0;
 }
 
+Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
+    const std::string path = value_of(environment, "PATH");
+    if (auto good = launcher::check_program(plan.command, path); !good) return good;
+    if (plan.on_failure.empty()) return {};
+    launcher::WorkerCommand program;
+    program.argv = {plan.on_failure};
+    const auto good = launcher::check_program(program, path);
+    if (good) return {};
+    return Error(good.error().code(), "--on-failure: " + good.error().sentence());
+}
+
 Result<launcher::JobInput> plan_job(const launcher::Options& options, Environment environment,
                                     const char* called_as) {
     const auto allocation = slurm::read_allocation(environment);
@@ -128,17 +140,10 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     if (!shape) return shape.error();
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
     launcher::JobInput input;
-    input.host = look_at_host(environment, called_as, options.numa_binding.has_value());
+    input.host = look_at_host(environment, called_as, options);
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
-    if (auto good = launcher::check_program(plan->command, value_of(environment, "PATH")); !good)
-        return good.error();
-    if (!plan->on_failure.empty()) {
-        launcher::WorkerCommand program;
-        program.argv = {plan->on_failure};
-        const auto good = launcher::check_program(program, value_of(environment, "PATH"));
-        if (!good) return Error(good.error().code(), "--on-failure: " + good.error().sentence());
-    }
+    if (auto good = check_programs(*plan, environment); !good) return good.error();
     input.plan = std::move(*plan);
     if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
         auto secret = rendezvous::read_secret_file(path);
@@ -149,6 +154,45 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
     input.environment = std::move(environment);
     return input;
+}
+
+// Nothing that is missing on this host need be missing on the nodes.
+Result<launcher::JobInput> plan_step(const launcher::Options& options,
+                                     const launcher::StepToCome& step,
+                                     const Environment& environment, const char* called_as) {
+    launcher::JobInput input;
+    input.host = launcher::without_host(look_at_host(environment, called_as, options));
+    auto plan =
+        launcher::make_plan(launcher::without_host(options, step), step.allocation, input.host);
+    if (!plan) return plan.error();
+    input.plan = std::move(*plan);
+    if (auto good = check_programs(input.plan, environment); !good)
+        input.plan.host_warnings.push_back("on this host: " + good.error().sentence());
+    input.environment = environment;
+    return input;
+}
+
+// Of the nodes of a step that runs already, the first tells it; the others say what is their own.
+int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
+    if (dry.start == launcher::DryRun::Start::step && dry.plan.node_rank.value_or(0) != 0) {
+        std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(),
+                     launcher::dry_run_line(dry).c_str());
+        for (const std::string& warning : dry.plan.host_warnings)
+            std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(), warning.c_str());
+        return 0;
+    }
+    return print(format == launcher::DryRunFormat::json ? launcher::dry_run_json(dry)
+                                                        : launcher::dry_run_text(dry));
+}
+
+int dry_run(const launcher::Options& options, const Environment& environment,
+            const char* called_as) {
+    const auto step = launcher::step_to_come(options, environment);
+    if (!step) return fail(step.error());
+    const auto input = *step ? plan_step(options, **step, environment, called_as)
+                             : plan_job(options, environment, called_as);
+    if (!input) return fail(input.error());
+    return show(launcher::make_dry_run(*input, *step ? &**step : nullptr), *options.dry_run);
 }
 
 }  // namespace
@@ -169,8 +213,11 @@ int main(int argc, char** argv) {
         return print(launcher::completion(*options->print_completion,
                                           is_torchrun(argv[0]) ? "torchrun" : "ddprun"));
 
+    if (options->dry_run) return dry_run(*options, environment, argv[0]);
+
     auto input = plan_job(*options, std::move(environment), argv[0]);
     if (!input) return fail(input.error());
+    input->host.local_addresses = agent::interface_addresses();
     input->nofile_soft = agent::raise_nofile_limit();
 
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);

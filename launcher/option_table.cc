@@ -184,6 +184,10 @@ constexpr OptionRow kTable[] = {
     {"use-env", 0, "", ignored, Group::other, false, "",
      "of torch.distributed.launch; LOCAL_RANK is always in the environment, and never an argument",
      "", "", false},
+    {"dry-run", 0, "text|json", value, Group::other, false, "",
+     "Print what would be done, and start nothing: nodes, ranks, devices, variables, times, files; "
+     "on a login node too. Of a step that srun starts, its first node prints it",
+     "", "text json", false, "text"},
     {"print-completion", 0, "bash|zsh|fish|tcsh", value, Group::other, true, "",
      "Print the completion of that shell and leave", "", "bash zsh fish tcsh", false},
     {"print-man", 0, "", flag, Group::other, false, "",

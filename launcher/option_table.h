@@ -33,6 +33,7 @@ struct OptionRow {
         {};  // torchrun's default, where it is another, and what is wrong with it
     std::string_view choices = {};  // words, with blanks between them, that completion offers
     bool pet = true;                // whether its PET_ variable counts
+    std::string_view implied = {};  // the value of the option alone; another stands behind = only
 };
 
 // A name that is not in the table: what older launchers or other ones call an option.

@@ -39,7 +39,8 @@ std::string spelling(const OptionRow& row) {
     std::string text;
     if (row.letter != 0) text += std::string("-") + row.letter + ", ";
     text += "--" + std::string(row.name);
-    if (!row.placeholder.empty()) text += "=" + std::string(row.placeholder);
+    const std::string value = "=" + std::string(row.placeholder);
+    if (!row.placeholder.empty()) text += row.implied.empty() ? value : "[" + value + "]";
     return text;
 }
 
@@ -92,13 +93,22 @@ std::string options_with(bool (*belongs)(const OptionRow&)) {
     return names;
 }
 
+// Behind these comes no value, but behind their = sign.
+std::string bash_implied() {
+    std::string text;
+    for (const OptionRow& row : option_table())
+        if (!row.implied.empty()) text += " && $before != --" + std::string(row.name);
+    return text;
+}
+
 // `--opt=va` is three words for bash: --opt, = and va.
 std::string bash_completion(const std::string& name) {
     std::string text = "_" + name + R"(() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option=
     if [[ $word == = ]]; then option=$before word=
     elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}
-    elif [[ $before == -* ]]; then option=$before
+    elif [[ $before == -*)" +
+                       bash_implied() + R"( ]]; then option=$before
     fi
     case ${option//_/-} in
 )";
@@ -128,12 +138,17 @@ std::string zsh_completion(const std::string& name) {
     for (const OptionRow& row : option_table()) {
         const std::string help = "[" + quoted(row.help, "[]:\\", "'\\''") + "]";
         const std::string value = quoted(row.placeholder, ":\\", "'\\''");
-        std::string action = ":" + value + ":";
+        const bool implied = !row.implied.empty();
+        std::string action = (implied ? "::" : ":") + value + ":";
         if (!row.choices.empty()) action += "(" + std::string(row.choices) + ")";
         if (is_path(row)) action += "_files";
         const bool none = row.placeholder.empty();
         if (none) action.clear();
-        text += " \\\n    '--" + std::string(row.name) + (none ? "" : "=") + help + action + "'";
+        text += " \\\n    '--" + std::string(row.name) +
+                (none      ? ""
+                 : implied ? "=-"
+                           : "=") +
+                help + action + "'";
         if (row.letter != 0)
             text +=
                 std::string(" \\\n    '-") + row.letter + (none ? "" : "+") + help + action + "'";
@@ -146,7 +161,8 @@ std::string fish_completion(const std::string& name) {
     for (const OptionRow& row : option_table()) {
         text += "complete -c " + name + " -l " + std::string(row.name);
         if (row.letter != 0) text += std::string(" -s ") + row.letter;
-        if (!row.placeholder.empty()) text += is_path(row) ? " -r -F" : " -x";
+        if (!row.placeholder.empty() && row.implied.empty())
+            text += is_path(row) ? " -r -F" : " -x";
         if (!row.choices.empty()) text += " -a '" + std::string(row.choices) + "'";
         text += " -d '" + quoted(row.help, "\\", "\\'") + "'\n";
     }
@@ -158,7 +174,7 @@ std::string tcsh_completion(const std::string& name) {
     std::string names;
     for (const OptionRow& row : option_table()) {
         names += std::string(names.empty() ? "" : " ") + std::string(row.name);
-        if (!row.choices.empty())
+        if (!row.choices.empty() && row.implied.empty())
             text += " 'n/--" + std::string(row.name) + "/(" + std::string(row.choices) + ")/'";
         else if (is_path(row))
             text += " 'n/--" + std::string(row.name) + "/f/'";

@@ -147,6 +147,11 @@ constexpr SetterRow kSetters[] = {
          auto error = check_choice("numa-binding", v);
          return error ? error : store(o.numa_binding, read_numa_binding(v));
      }},
+    {"dry-run",
+     [](Options& o, const std::string& v) {
+         o.dry_run = v == "json" ? DryRunFormat::json : DryRunFormat::text;
+         return check_choice("dry-run", v);
+     }},
     {"print-completion",
      [](Options& o, const std::string& v) {
          o.print_completion = v;

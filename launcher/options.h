@@ -25,11 +25,15 @@ namespace ddprun::launcher {
 
 using Environment = std::map<std::string, std::string>;
 
+enum class DryRunFormat { text, json };
+
 // What the user said, and nothing that we concluded from it.
 struct Options {
     // Nothing else is checked then; print it (option_text.h) and exit 0.
     bool help = false, version = false, print_man = false;
     std::optional<std::string> print_completion;  // the shell
+    // All is checked, planned and printed, and nothing starts.
+    std::optional<DryRunFormat> dry_run;
 
     // Who meets.
     std::optional<NodeRange> nnodes;

@@ -96,7 +96,9 @@ struct Plan {
     std::optional<int> node_rank;             // index in that order, or what --node-rank says
     int min_nodes = 1, max_nodes = 1;
     int slots = 1;
-    bool standalone = false;  // one node, nobody else can come
+    std::string slots_reason;    // "--nproc-per-node=4", "one for each GPU of SLURM_GPUS_ON_NODE=4"
+    bool slots_counted = false;  // by what this host has: other nodes may have other numbers
+    bool standalone = false;     // one node, nobody else can come
     Endpoint endpoint;
     Lead lead = Lead::yes;
     std::optional<std::string> local_addr;

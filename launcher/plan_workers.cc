@@ -29,6 +29,36 @@ int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& h
     return shown == 0 ? held : std::min(held, shown);
 }
 
+std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    if (const auto list = listed_devices(allocation, host))
+        return "one for each GPU of CUDA_VISIBLE_DEVICES=" + *list;
+    const int shown = agent::count_devices(host.gpus, std::nullopt);
+    if (visible_gpus(allocation, host) != shown)
+        return "one for each GPU of SLURM_GPUS_ON_NODE=" +
+               std::to_string(*allocation->gpus_on_node);
+    return "one for each of the " + std::to_string(shown) + " GPUs that the driver shows";
+}
+
+// Why there are so many workers.
+void give_reason(Plan& plan, const Options& options, const std::optional<Allocation>& allocation,
+                 const HostFacts& host) {
+    using Kind = WorkersPerNode::Kind;
+    const bool count = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
+    const bool cpu = options.nproc_per_node && options.nproc_per_node->kind == Kind::cpu;
+    plan.slots_counted = !count && (options.nproc_per_node || !host.called_as_torchrun);
+    if (count)
+        plan.slots_reason = "--nproc-per-node=" + std::to_string(plan.slots);
+    else if (!plan.slots_counted)
+        plan.slots_reason = "torchrun's default";
+    else if (!cpu && visible_gpus(allocation, host) > 0)
+        plan.slots_reason = gpu_reason(allocation, host);
+    else if (options.nproc_per_node)
+        plan.slots_reason =
+            "one for each of the " + std::to_string(plan.slots) + " CPUs that ddprun may use";
+    else
+        plan.slots_reason = "no GPU found";
+}
+
 // A cluster that does not manage its GPUs looks the same as a step that asked for none on one that
 // does.
 bool gpus_not_from_slurm(const std::optional<Allocation>& allocation, const HostFacts& host) {
@@ -109,6 +139,7 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
                 break;
         }
     }
+    give_reason(plan, options, allocation, host);
     bool by_gpus = plan.slots == gpus &&
                    !(options.nproc_per_node && options.nproc_per_node->kind == Kind::count);
     if (by_gpus && gpus_not_from_slurm(allocation, host))

@@ -124,6 +124,8 @@ class Splitter {
                 return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
                              " alone");
             value = "1";
+        } else if (!value && !row.implied.empty()) {
+            value = row.implied;
         } else if (!value) {
             if (at_ == words_.size() || looks_like_option(words_[at_]))
                 return usage(spelling + ": its value is missing" +

@@ -117,7 +117,7 @@ void Machine::State::propose_generation(Time now, const std::vector<Candidate>& 
     // The leader's own port is the one at which all others have come.
     for (Member& member : a.members)
         member.answered = may_refuse(member.node) || (member.node == self.node && !single());
-    a.world_size = a.members.back().rank_offset + a.members.back().offer.slots;
+    a.world_size = world_size(a.members);
     a.restarts = history.restarts;
     a.max_restarts = restart_budget(config.limits.max_restarts);
     a.cause = next_cause;

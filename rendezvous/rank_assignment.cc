@@ -106,4 +106,8 @@ std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
     return members;
 }
 
+int world_size(const std::vector<Member>& members) {
+    return members.back().rank_offset + members.back().offer.slots;
+}
+
 }  // namespace ddprun::rendezvous

@@ -27,4 +27,7 @@ std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
                                  const std::vector<Member>& previous,
                                  const std::vector<std::string>& order, int max_nodes);
 
+// Workers of all members, of which there is at least one.
+int world_size(const std::vector<Member>& members);
+
 }  // namespace ddprun::rendezvous

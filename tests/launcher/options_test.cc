@@ -69,7 +69,8 @@ TEST(Options, FieldsAreFilled) {
         "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
         "require --lease 20 --join-timeout=60 "
         "--last-call 5 "
-        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label -q "
+        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label "
+        "-q "
         "--log-line-prefix-template=${rank}: --duplicate-stdout-filters=a,,b,c "
         "--duplicate_stderr_filters d --console-overflow=drop p");
     EXPECT_EQ(options.node_rank, 1);
@@ -184,6 +185,17 @@ TEST(Options, SomeHaveNoVariable) {
     const Environment environment{
         {"PET_NUMA_BINDING", "x"}, {"PET_LOGS_SPECS", "x"}, {"PET_PRINT_COMPLETION", "x"}};
     EXPECT_THAT(parsed("p", environment).warnings, IsEmpty());
+}
+
+// Alone it is text; the next word is the program.
+TEST(Options, DryRun) {
+    EXPECT_EQ(parsed("p").dry_run, std::nullopt);
+    const Options text = parsed("--dry-run json --x");
+    EXPECT_EQ(text.dry_run, DryRunFormat::text);
+    EXPECT_EQ(text.program, "json");
+    EXPECT_EQ(parsed("--dry_run=json p").dry_run, DryRunFormat::json);
+    EXPECT_EQ(parsed("--dry-run=json --dry-run p").dry_run, DryRunFormat::text);
+    EXPECT_EQ(parsed("p", {{"PET_DRY_RUN", "json"}}).dry_run, std::nullopt);
 }
 
 // Each option of the table has a reader: an empty or odd value never ends the process.
