@@ -1,8 +1,11 @@
 #include "rendezvous/rank_assignment.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <optional>
-#include <tuple>
+#include <string_view>
+#include <unordered_map>
 
 namespace ddprun::rendezvous {
 namespace {
@@ -17,14 +20,18 @@ std::pair<std::string, std::size_t> digits(const std::string& text, std::size_t 
     return {text.substr(at, end - at), end};
 }
 
-std::size_t index_of(const std::vector<std::string>& order, const std::string& name) {
-    return static_cast<std::size_t>(std::find(order.begin(), order.end(), name) - order.begin());
-}
-
 struct First {  // the order of nodes that have no place yet
-    const std::vector<std::string>& order;
+    std::unordered_map<std::string_view, std::size_t> order;
+
+    explicit First(const std::vector<std::string>& names) {
+        for (const std::string& name : names) order.emplace(name, order.size());
+    }
+    std::size_t index_of(const std::string& name) const {
+        const auto found = order.find(name);
+        return found == order.end() ? order.size() : found->second;
+    }
     bool operator()(const Candidate& a, const Candidate& b) const {
-        const auto ia = index_of(order, a.node.name), ib = index_of(order, b.node.name);
+        const auto ia = index_of(a.node.name), ib = index_of(b.node.name);
         if (ia != ib) return ia < ib;
         const int ra = a.offer.node_rank.value_or(1 << 30),
                   rb = b.offer.node_rank.value_or(1 << 30);
@@ -39,7 +46,7 @@ struct First {  // the order of nodes that have no place yet
 // Puts into free places of `previous` those candidates for whom `same` holds, and takes them out of
 // `left`.
 template <class Same>
-void place(std::vector<Candidate>& left, const std::vector<Member>& previous,
+void place(std::deque<Candidate>& left, const std::vector<Member>& previous,
            std::vector<std::optional<Candidate>>& places, Same same) {
     for (std::size_t i = 0; i < previous.size(); ++i) {
         if (places[i]) continue;
@@ -77,8 +84,9 @@ bool natural_less(const std::string& a, const std::string& b) {
 std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
                                  const std::vector<Member>& previous,
                                  const std::vector<std::string>& order, int max_nodes) {
-    std::vector<Candidate> left = candidates;
-    std::sort(left.begin(), left.end(), First{order});
+    std::deque<Candidate> left(candidates.begin(), candidates.end());
+    const First first(order);
+    std::sort(left.begin(), left.end(), std::cref(first));
     std::vector<std::optional<Candidate>> places(previous.size());
     place(left, previous, places, [](const NodeId& a, const NodeId& b) { return a == b; });
     place(left, previous, places,
