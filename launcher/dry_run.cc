@@ -36,8 +36,11 @@ Doubts doubts_of(const Plan& plan, const StepToCome* step) {
     // Of more nodes than may take part the first that come do.
     doubts.place =
         !plan.node_rank || plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes);
-    if (plan.min_nodes < plan.max_nodes)
-        doubts.if_all_come = "if all " + std::to_string(plan.max_nodes) + " nodes come";
+    const int shown = std::min(plan.max_nodes, kMostNodesShown);
+    if (shown < plan.max_nodes)
+        doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
+    else if (plan.min_nodes < plan.max_nodes)
+        doubts.if_all_come = "if all " + std::to_string(shown) + " nodes come";
     if (plan.slots_counted)
         doubts.if_equal = "if each node has " + std::to_string(plan.slots) +
                           (plan.slots == 1 ? " worker" : " workers") + ", as this one";
@@ -56,7 +59,9 @@ std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) 
     const auto mine = static_cast<std::size_t>(plan.node_rank.value_or(0));
     const auto& names = plan.expected_nodes;
     std::vector<Candidate> candidates;
-    const auto count = names.empty() ? static_cast<std::size_t>(plan.max_nodes) : names.size();
+    const auto count = names.empty()
+                           ? static_cast<std::size_t>(std::min(plan.max_nodes, kMostNodesShown))
+                           : names.size();
     for (std::size_t i = 0; i < count; ++i) {
         Candidate one{{names.empty() ? "" : names[i], Incarnation{i + 1}}, {}};
         if (i == mine) one = {self, offer_of(input, plan.lead == Lead::yes)};

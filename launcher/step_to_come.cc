@@ -1,5 +1,7 @@
 #include "launcher/step_to_come.h"
 
+#include <algorithm>
+
 #include "slurm/launch_shape.h"
 
 namespace ddprun::launcher {
@@ -18,7 +20,8 @@ bool names_endpoint(const Options& options) {
 Allocation of_no_job(int nodes) {
     Allocation allocation;
     allocation.job_id = kJob;
-    for (int i = 0; i < nodes; ++i) allocation.nodes.push_back("NODE" + std::to_string(i));
+    for (int i = 0; i < std::min(nodes, kMostNodesShown); ++i)
+        allocation.nodes.push_back("NODE" + std::to_string(i));
     return allocation;
 }
 

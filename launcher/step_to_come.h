@@ -12,6 +12,9 @@
 
 namespace ddprun::launcher {
 
+// Of more nodes nobody tells the ranks one by one, though as many as come may be allowed.
+inline constexpr int kMostNodesShown = 65536;  // in a range of Slurm's
+
 struct StepToCome {
     slurm::Allocation allocation;  // of the first node; names of what is not known yet stand for it
     bool nodes_known = false;      // their names; else their number alone

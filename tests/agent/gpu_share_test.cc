@@ -24,6 +24,8 @@ TEST(GpuShare, ListsAreReadAsCudaDoes) {
     EXPECT_THAT(devices_listed("1,1"), IsEmpty());
     EXPECT_EQ(count_devices(two(), std::nullopt), 2);
     EXPECT_EQ(count_devices(two(), "1"), 1);
+    EXPECT_EQ(visible_devices(two(), std::nullopt), (std::vector<std::string>{"0", "1"}));
+    EXPECT_EQ(visible_devices(two(), "1"), std::vector<std::string>{"1"});
 }
 
 // A list may turn the order round, or name GPUs by the beginning of their id.
@@ -45,6 +47,7 @@ TEST(GpuShare, DividedGpusAreTheirInstances) {
     add_instances(gpus, kSmi);
     EXPECT_THAT(gpus[0].mig, ElementsAre("MIG-1111", "MIG-2222"));
     EXPECT_EQ(count_devices(gpus, std::nullopt), 3);
+    EXPECT_THAT(visible_devices(gpus, std::nullopt), ElementsAre("MIG-1111", "MIG-2222", "1"));
     EXPECT_THAT(device_nodes(gpus, std::nullopt), ElementsAre(0, 0, 1));
     EXPECT_THAT(device_nodes(gpus, "MIG-2222"), ElementsAre(0));
     add_instances(gpus, "nonsense\n  MIG (UUID: MIG-3)\n");

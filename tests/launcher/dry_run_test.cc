@@ -186,6 +186,15 @@ TEST(DryRun, FewerNodesMayCome) {
     EXPECT_EQ(variable(some, "GROUP_WORLD_SIZE").note, "if all 4 nodes come");
 }
 
+// "As many as come" is a large number in many scripts.
+TEST(DryRun, AsManyAsCome) {
+    const DryRun many =
+        dry({"--nnodes=1:1000000", "--nproc-per-node=4096", "--node-rank=0", "--rdzv-endpoint=h"});
+    EXPECT_EQ(many.nodes.size(), 65536u);
+    EXPECT_EQ(many.world_size, (Known<int>{65536 * 4096, "if 65536 nodes come"}));
+    EXPECT_THAT(dry_run_text(dry({"--nnodes=1:1000000"})), HasSubstr("on 65536 nodes"));
+}
+
 // With more nodes than may take part, and where names decide, nobody knows a rank before.
 TEST(DryRun, APlaceMayBeUnknown) {
     for (const DryRun& open :

@@ -94,3 +94,9 @@ TEST(RankAssignment, LeavesSparesOut) {
         places(assign_ranks(come({"a", "c"}), members({node("a"), node("b"), node("c")}), {}, 1)),
         "a:0");
 }
+
+TEST(RankAssignment, WorldSize) {
+    auto all = members({node("a"), node("b")}, 3);
+    all.back().offer.slots = 2;
+    EXPECT_EQ(world_size(all), 5);
+}
