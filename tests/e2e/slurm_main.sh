@@ -71,6 +71,22 @@ expect_code 0
 [[ $(checksum_of "$work/batch.out" "$work/batch.err") == "$calm" ]] || fail "the checksum is not $calm"
 expect_nothing_left
 
+say "a dry run is printed once, and says which ranks each node then has"
+need_program jq
+lab 60 srun -N4 "$ddprun" --dry-run=json --nproc-per-node=2 true
+expect_code 0
+jq -r '.nodes.list[] | "\(.first_rank.value) \(.name)", "\(.first_rank.value + 1) \(.name)"' "$work/run.out" >"$work/said" ||
+    fail "not one JSON"
+lab 60 srun -N4 "$ddprun" --nproc-per-node=2 --no-label bash -c 'echo "$RANK $SLURMD_NODENAME"'
+expect_code 0
+[[ -s $work/said && $(<"$work/said") == "$(sort -n "$work/run.out")" ]] || fail "said: $(<"$work/said")"
+
+say "one in a batch script shows the step that srun would start"
+printf '#!/bin/bash\n%q --dry-run --nproc-per-node=2 true\n' "$ddprun" >"$work/dry.sbatch"
+lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/dry.sbatch"
+expect_code 0
+expect_in "$work/batch.out" '^srun ddprun would start 8 workers on 4 nodes'
+
 say "the job's exit code is the failed worker's"
 lab 60 srun -N4 "$ddprun" --nproc-per-node=2 --max-restarts=0 bash -c '((RANK == 5)) && exit 7; sleep 310'
 expect_code 7
