@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <csignal>
 
+#include "agent/attempt_names.h"
 #include "agent/output.h"
 #include "agent/process_stack.h"
 #include "agent/stuck_processes.h"
@@ -187,17 +188,18 @@ void Runner::spawn(const rendezvous::Assignment& assignment) {
 // A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
 // named, or among the files of the generation.
 void Runner::serve_timers(const std::string& folder) {
-    constexpr const char* kVariable = "TORCHELASTIC_TIMER_FILE";
     timers_.reset();
     if (config_.timer_file.empty() && folder.empty())
-        return warn("no folder for the workers' timers; name a file in TORCHELASTIC_TIMER_FILE");
-    const std::string path = config_.timer_file.empty() ? folder + "/timer" : config_.timer_file;
+        return warn("no folder for the workers' timers; name a file in " +
+                    std::string(kTimerVariable));
+    const std::string path =
+        config_.timer_file.empty() ? folder + "/" + kTimerFile : config_.timer_file;
     auto opened = TimerFifo::open(
         loop_, path, [this](const TimerRequest& request) { timer_expired(request); },
         [this](const std::string& sentence) { warn(sentence); });
     if (!opened) return warn(opened.error().sentence());
     timers_ = std::move(*opened);
-    config_.workers.environment[kVariable] = timers_->path();
+    config_.workers.environment[kTimerVariable] = timers_->path();
 }
 
 // torchrun ends with the worker; here its end is a failure like any other.

@@ -33,6 +33,9 @@ struct WorkerPlan {
 
 inline constexpr int kProgressFd = 3;  // the number that DDPRUN_PROGRESS_FD names
 
+// Names the FIFO for torchrun's file timers; the user may have set it.
+inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
+
 // Of a worker of the plan's node, which is a member. The error file is the caller's to add.
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::Assignment& assignment,
                      int local_rank);

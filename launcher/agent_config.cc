@@ -34,6 +34,11 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads) {
     return offer;
 }
 
+bool serves_timers(const JobInput& input) {
+    const auto found = input.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
+    return found != input.environment.end() && found->second == "1";
+}
+
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
     const Plan& plan = input.plan;
     agent::WorkerPlan workers;

@@ -14,6 +14,9 @@ rendezvous::Limits limits_of(const Plan& plan);
 // offers the address from which it reached it (LinkUp), and none here.
 rendezvous::Offer offer_of(const JobInput& input, bool leads);
 
+// torchrun's file timers.
+bool serves_timers(const JobInput& input);
+
 // Whether a worker holds the terminal is the caller's to add.
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node);
 

@@ -205,6 +205,13 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
     return {value, ""};
 }
 
+// A FIFO among the files of local rank 0, unless the user has named one.
+Known<std::string> timer_of(const JobInput& input) {
+    const auto named = input.environment.find(agent::kTimerVariable);
+    if (named != input.environment.end() && !named->second.empty()) return {named->second, ""};
+    return {std::nullopt, agent::worker_folder(attempt_of(input), 0) + "/" + agent::kTimerFile};
+}
+
 // Those that ddprun sets over whatever its own environment has.
 std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::WorkerPlan& workers,
                                            const DryRun& dry, const Places& places,
@@ -223,6 +230,7 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     if (step && !workers.environment.contains("OMP_NUM_THREADS"))
         variables.push_back(
             {"OMP_NUM_THREADS", {std::nullopt, "the node's CPUs, shared among its workers"}});
+    if (serves_timers(input)) variables.push_back({agent::kTimerVariable, timer_of(input)});
     std::ranges::sort(variables, {}, &DryRun::Variable::name);
     return variables;
 }

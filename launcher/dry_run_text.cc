@@ -235,7 +235,7 @@ class Writer {
         row("role", plan_.role);
         for (const DryRun::Worker& one : dry_.workers) {
             const bool alone = !plan_.worker_variables.empty() && one.devices.size() == 1;
-            std::string text = one.devices.empty() ? "no GPU"
+            std::string text = one.devices.empty() ? "no GPU known"
                                : alone             ? "GPU " + one.devices.front() + " alone"
                                        : "GPUs " + joined(one.devices, ",") + " visible";
             text += one.cpus.empty() ? "; all CPUs" : "; CPUs " + folded(one.cpus);

@@ -74,8 +74,8 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.workers = worker_plan(input, node);
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
-    config.serve_timers = variable(input, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
-    config.timer_file = variable(input, "TORCHELASTIC_TIMER_FILE");
+    config.serve_timers = serves_timers(input);
+    config.timer_file = variable(input, agent::kTimerVariable);
     config.log_dir = plan.output.log_dir;
     config.lease = plan.times.lease;
     config.store_allow = plan.store_allow;

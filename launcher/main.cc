@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -115,9 +117,12 @@ void fill_standard_streams() {
     if (fd >= 0) ::close(fd);
 }
 
+// A reader that wanted no more is content.
 int print(const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    return 0;
+    if ((std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) || errno == EPIPE)
+        return 0;
+    return fail(
+        Error(ErrorCode::unavailable, std::string("standard output: ") + std::strerror(errno)));
 }
 
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {

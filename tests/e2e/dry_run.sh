@@ -61,6 +61,7 @@ compare --nproc-per-node=1 --rdzv-id=mine --role=trainer --max-restarts=2 --sign
 compare --standalone --nproc-per-node=2 --numa-binding=node --log-dir="$work/logs" --tee=3
 (unset OMP_NUM_THREADS; compare --standalone --nproc-per-node=1)
 (CUDA_VISIBLE_DEVICES=3,5 compare --standalone --nproc-per-node=2 --virtual-local-rank)
+(TORCHELASTIC_ENABLE_FILE_TIMER=1 compare --standalone)
 expect_nothing_left
 
 say "the files are where they were said to be"
@@ -158,6 +159,11 @@ expect_same_refusal ./in_step 'n[1-2]' 2 "$ddprun" DRY --nnodes=3 train.py
 run 20 --dry-run=yaml train.py
 expect_code 2
 expect_in "$work/run.err" '--dry-run=yaml: not known; give text or json'
+
+say "what cannot be printed is no success"
+run_command bash -c '"$0" --dry-run --standalone true >/dev/full' "$ddprun"
+expect_code 69
+expect_in "$work/run.err" 'standard output: No space left'
 
 say "no process, no socket, no file"
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then

@@ -164,6 +164,15 @@ TEST(DryRun, LeavesTheUsersOwn) {
     EXPECT_EQ(variable(one, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), is("3"));
 }
 
+TEST(DryRun, FileTimers) {
+    const Environment served{{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}};
+    EXPECT_EQ(variable(dry({}, served), "TORCHELASTIC_TIMER_FILE").note,
+              "/tmp/ddprun_XXXXXX/attempt_0/0/timer");
+    auto named = served;
+    named["TORCHELASTIC_TIMER_FILE"] = "/run/timer";
+    EXPECT_EQ(variable(dry({}, named), "TORCHELASTIC_TIMER_FILE"), is("/run/timer"));
+}
+
 // Where the workers are counted, the other nodes may have more or fewer.
 TEST(DryRun, OtherNodesMayBeUnequal) {
     const DryRun counted = dry({}, kStep, host(4));
