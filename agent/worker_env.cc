@@ -3,6 +3,23 @@
 #include <utility>
 
 namespace ddprun::agent {
+namespace {
+
+slurm::WorkerTask task_of(const WorkerPlace& place) {
+    slurm::WorkerTask task;
+    task.rank = place.rank;
+    // With --virtual-local-rank the program sees one GPU, and LOCAL_RANK is 0.
+    task.local_rank = place.more.contains("LOCAL_RANK") ? 0 : place.local_rank;
+    task.world_size = place.world_size;
+    task.nodes = place.group_world_size;
+    task.node_rank = place.group_rank;
+    task.first_rank_here = place.rank - place.local_rank;
+    task.workers_here = place.local_world_size;
+    task.equal_nodes = place.equal_nodes || place.group_world_size == 1;
+    return task;
+}
+
+}  // namespace
 
 std::vector<std::string> worker_environment(Environment base, const WorkerPlace& place) {
     Environment& env = base;
@@ -31,6 +48,7 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     env.erase("DDPRUN_PROGRESS_FD");
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
     for (const auto& [name, value] : place.more) env[name] = value;
+    slurm::set_worker_variables(env, place.slurm_env, task_of(place));
 
     std::vector<std::string> lines;
     lines.reserve(env.size());

@@ -1,5 +1,5 @@
 // Which variables a worker sees: the agent's own, and over them exactly those that torchrun sets,
-// and ours.
+// and ours; of Slurm's, its own place (slurm/worker_variables.h).
 //
 // What an outer script exported under the same names (RANK, MASTER_ADDR, ...) is overwritten. Pure.
 #pragma once
@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "slurm/worker_variables.h"
 
 namespace ddprun::agent {
 
@@ -23,6 +25,7 @@ struct WorkerPlace {
     int local_world_size = 1;
     int group_rank = 0;
     int group_world_size = 1;
+    bool equal_nodes = false;  // whether all nodes are known to have local_world_size workers
     std::string role = "default";
     int role_rank = 0;
     int role_world_size = 1;
@@ -37,6 +40,7 @@ struct WorkerPlace {
     std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // that ddprun handles
     std::optional<int> progress_fd;  // DDPRUN_PROGRESS_FD; unset otherwise
     Environment more;                // set last: the worker's device, where each has its own
+    slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
 };
 
 // "K=V", sorted by name.

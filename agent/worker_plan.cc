@@ -1,5 +1,7 @@
 #include "agent/worker_plan.h"
 
+#include <algorithm>
+
 namespace ddprun::agent {
 
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::Assignment& assignment,
@@ -20,6 +22,9 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::Assignment& assig
         place.role_world_size += member.offer.slots;
         if (member.rank_offset < self.rank_offset) place.role_rank += member.offer.slots;
     }
+    place.equal_nodes = std::ranges::all_of(assignment.members, [&](const auto& member) {
+        return member.offer.slots == self.offer.slots;
+    });
     place.master_addr = assignment.master().address;
     place.master_port = assignment.master().store_port;
     place.generation = assignment.generation.value;
@@ -28,6 +33,7 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::Assignment& assig
     place.omp_num_threads = plan.omp_num_threads;
     place.progress_fd = kProgressFd;
     place.signal_names = plan.signal_names;
+    place.slurm_env = plan.slurm_env;
     if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(local_rank)];
     return place;
 }

@@ -28,6 +28,7 @@ struct WorkerPlan {
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // a lone worker at a terminal
     std::string slurm_job_id;
+    slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
     OutputPlan output;
 };
 

@@ -55,6 +55,7 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.omp_num_threads = plan.omp_num_threads;
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job_id;
+    workers.slurm_env = plan.slurm_env;
     workers.output.ranks = plan.output.ranks;
     workers.output.label = plan.output.label;
     workers.output.prefix_template = plan.output.prefix_template;

@@ -158,6 +158,12 @@ constexpr OptionRow kTable[] = {
      "cores, or the cores of one cache. Without GPUs the nodes are dealt out evenly",
      "", "node socket exclusive core-complex", false},
 
+    {"slurm-env", 0, "rewrite|keep|drop", value, Group::slurm, false, "rewrite",
+     "Slurm's variables in the workers, which describe ddprun. rewrite: each worker sees itself as "
+     "a task of the step (SLURM_PROCID is RANK, ...). drop: it sees no job. Both remove those of "
+     "PMI and PMIx. keep: as they are",
+     "", "rewrite keep drop"},
+
     {"store-allow", 0, "NET,...|any", value, Group::store, false, "",
      "Who may connect besides the job's nodes: addresses or networks, e.g. 10.0.0.0/8"},
     {"store-max-connections", 0, "N", value, Group::store, false, "100000", "Connections at once"},
@@ -237,6 +243,8 @@ std::string_view title(OptionGroup group) {
             return "Output";
         case Group::worker:
             return "The worker";
+        case Group::slurm:
+            return "Slurm";
         case Group::store:
             return "The workers' store (passing a limit closes that connection; K, M, G: 1024s)";
         case Group::other:

@@ -10,7 +10,7 @@
 
 namespace ddprun::launcher {
 
-enum class OptionGroup { nodes, meeting, failure, output, worker, store, other };
+enum class OptionGroup { nodes, meeting, failure, output, worker, slurm, store, other };
 
 enum class OptionKind {
     flag,     // no value; its PET_ variable is a number, 0 is off

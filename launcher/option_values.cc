@@ -245,4 +245,11 @@ Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
     return wrong("not a binding; give node, socket, exclusive or core-complex");
 }
 
+Result<slurm::WorkerVariables> read_slurm_env(std::string_view text) {
+    if (text == "rewrite") return slurm::WorkerVariables::rewrite;
+    if (text == "keep") return slurm::WorkerVariables::keep;
+    if (text == "drop") return slurm::WorkerVariables::drop;
+    return wrong("not rewrite, keep or drop");
+}
+
 }  // namespace ddprun::launcher

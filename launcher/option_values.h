@@ -16,6 +16,7 @@
 #include "rendezvous/identity_mode.h"
 #include "rendezvous/model.h"
 #include "rendezvous/store/network.h"
+#include "slurm/worker_variables.h"
 
 namespace ddprun::launcher {
 
@@ -89,6 +90,7 @@ Result<std::vector<int>> read_rank_list(std::string_view text);
 // every line.
 std::vector<std::string> read_filters(std::string_view text);
 Result<agent::CpuBinding> read_numa_binding(std::string_view text);
+Result<slurm::WorkerVariables> read_slurm_env(std::string_view text);
 // --store-allow: any is a network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A count of 1 or more, with K, M, G or T behind it for powers of 1024.

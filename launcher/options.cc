@@ -209,6 +209,11 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.python, Result<std::string>(v)); }},
     {"role",
      [](Options& o, const std::string& v) { return store(o.role, Result<std::string>(v)); }},
+    {"slurm-env",
+     [](Options& o, const std::string& v) {
+         auto error = check_choice("slurm-env", v);
+         return error ? error : store(o.slurm_env, read_slurm_env(v));
+     }},
     {"store-allow",
      [](Options& o, const std::string& v) { return store(o.store_allow, read_networks(v)); }},
     {"store-max-connections",

@@ -20,6 +20,7 @@
 #include "proto/error.h"
 #include "rendezvous/ledger_place.h"
 #include "rendezvous/store/limits.h"
+#include "slurm/worker_variables.h"
 
 namespace ddprun::launcher {
 
@@ -83,6 +84,7 @@ struct Options {
     bool virtual_local_rank = false;
     std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;
+    std::optional<slurm::WorkerVariables> slurm_env;
     std::string program;
     std::vector<std::string> arguments;
 

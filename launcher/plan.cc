@@ -113,6 +113,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.on_failure = options.on_failure.value_or("");
     plan_command(plan, options, host);
     plan.role = options.role.value_or(plan.role);
+    plan.slurm_env = options.slurm_env.value_or(plan.slurm_env);
     plan_output(plan, options, host);
     plan_signals(plan, options);
     plan.store_allow = options.store_allow;

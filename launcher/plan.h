@@ -15,6 +15,7 @@
 #include "launcher/options.h"
 #include "proto/error.h"
 #include "slurm/allocation.h"
+#include "slurm/worker_variables.h"
 
 namespace ddprun::launcher {
 
@@ -124,6 +125,7 @@ struct Plan {
     std::vector<std::vector<int>> worker_cpus;  // by local rank; empty: all that ddprun may use
     std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
+    slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
     // Sentences for the log. Notes and warnings are those of the job, the same on every node: the
     // leader says them, or each node where it is not planned who leads. A warning about this host
     // alone each node says for itself.

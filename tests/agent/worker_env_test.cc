@@ -55,3 +55,27 @@ TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
     EXPECT_THAT(env, Contains("CUDA_VISIBLE_DEVICES=2"));
     EXPECT_THAT(env, Contains("X=y"));
 }
+
+// As its torchrun variables say, which is not what the launcher itself was told.
+TEST(WorkerEnv, SlurmSaysTheSameOfAWorker) {
+    WorkerPlace place;
+    place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
+    place.group_rank = 1, place.group_world_size = 2, place.equal_nodes = true;
+    const Environment base{{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}};
+    auto env = worker_environment(base, place);
+    for (const char* line : {"SLURM_PROCID=5", "SLURM_LOCALID=1", "SLURM_NODEID=1",
+                             "SLURM_NTASKS=8", "SLURM_TASKS_PER_NODE=4(x2)", "SLURM_GTIDS=4,5,6,7"})
+        EXPECT_THAT(env, Contains(line));
+    EXPECT_THAT(env, Not(Contains("SLURM_STEP_ID=0")));
+
+    place.equal_nodes = false;
+    EXPECT_THAT(worker_environment(base, place), Not(Contains("SLURM_TASKS_PER_NODE=4(x2)")));
+
+    place.more = {{"LOCAL_RANK", "0"}};
+    env = worker_environment(base, place);
+    EXPECT_THAT(env, Contains("SLURM_LOCALID=0"));
+    EXPECT_THAT(env, Contains("SLURM_GTIDS=4,5,6,7"));
+
+    place.slurm_env = ddprun::slurm::WorkerVariables::keep;
+    EXPECT_THAT(worker_environment(base, place), Contains("SLURM_PROCID=1"));
+}

@@ -95,6 +95,13 @@ TEST(OptionValues, NumaBinding) {
     EXPECT_FALSE(read_numa_binding("core_complex"));
 }
 
+TEST(OptionValues, SlurmEnv) {
+    EXPECT_EQ(*read_slurm_env("rewrite"), slurm::WorkerVariables::rewrite);
+    EXPECT_EQ(*read_slurm_env("keep"), slurm::WorkerVariables::keep);
+    EXPECT_EQ(*read_slurm_env("drop"), slurm::WorkerVariables::drop);
+    EXPECT_EQ(sentence(read_slurm_env("Keep")), "not rewrite, keep or drop");
+}
+
 // Powers of 1024, as memory is counted.
 TEST(OptionValues, Sizes) {
     EXPECT_EQ(*read_size("1"), 1u);

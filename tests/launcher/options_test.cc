@@ -69,8 +69,8 @@ TEST(Options, FieldsAreFilled) {
         "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
         "require --lease 20 --join-timeout=60 "
         "--last-call 5 "
-        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --python /p --no-label "
-        "-q "
+        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --slurm-env drop "
+        "--python /p --no-label -q "
         "--log-line-prefix-template=${rank}: --duplicate-stdout-filters=a,,b,c "
         "--duplicate_stderr_filters d --console-overflow=drop p");
     EXPECT_EQ(options.node_rank, 1);
@@ -98,6 +98,7 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.crash_loop, 0);
     EXPECT_EQ(options.hang_timeout, milliseconds(90'000));
     EXPECT_EQ(options.blame, false);
+    EXPECT_EQ(options.slurm_env, slurm::WorkerVariables::drop);
     EXPECT_EQ(options.python, "/p");
     EXPECT_EQ(options.label, false);
     EXPECT_EQ(options.prefix_template, "${rank}:");

@@ -147,6 +147,8 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_TRUE(defaults->blame);
     EXPECT_EQ(plan({"--hang-timeout=90"})->hang_timeout, milliseconds(90'000));
     EXPECT_FALSE(plan({"--blame=off"})->blame);
+    EXPECT_EQ(defaults->slurm_env, slurm::WorkerVariables::rewrite);
+    EXPECT_EQ(plan({"--slurm-env=keep"})->slurm_env, slurm::WorkerVariables::keep);
     auto torchrun = host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->max_restarts, (RestartLimit{false, 0}));
