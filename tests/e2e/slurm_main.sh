@@ -97,6 +97,25 @@ echo "srun $(printf '%q ' "$ddprun") --nproc-per-node=1 --max-restarts=0 bash -c
 lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/fails.sbatch"
 expect_code 7
 
+say "a worker sees what srun would tell it as a task of its own, whatever MPI was asked for"
+show='env | sort >"$0.$SLURM_PROCID"'
+names='PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_NUM_TASKS|NNODES|STEP_NUM_NODES|NTASKS_PER_NODE|TASKS_PER_NODE'
+places="^SLURM_($names|STEP_TASKS_PER_NODE|GTIDS|CPUS_PER_TASK|STEP_NODELIST)="
+lab 60 srun -N2 --ntasks-per-node=2 -c2 --mpi=pmi2 bash -c "$show" "$work/task"
+expect_code 0
+lab 60 srun -N2 --ntasks-per-node=1 -c4 --mpi=pmi2 "$ddprun" --nproc-per-node=2 bash -c "$show" "$work/worker"
+expect_code 0
+for rank in 0 1 2 3; do
+    has "$work/task.$rank" '^PMI_RANK=' || fail "srun sets no PMI_RANK: nothing to remove"
+    (($(grep -cE "$places" "$work/task.$rank") == 14)) || fail "not all places: $(grep -E "$places" "$work/task.$rank")"
+    diff <(grep -E "$places" "$work/task.$rank") <(grep -E "$places" "$work/worker.$rank") >&2 || fail "rank $rank is not its task"
+    expect_not_in "$work/worker.$rank" '^(PMI|SLURM_STEP_ID|SLURM_SRUN_COMM)'
+    has "$work/worker.$rank" "^RANK=$rank\$" || fail "SLURM_PROCID $rank is not its rank"
+done
+lab 60 srun -N2 --ntasks-per-node=1 --mpi=pmi2 "$ddprun" --nproc-per-node=2 --slurm-env=keep bash -c 'env >"$0.$RANK"' "$work/kept"
+expect_in "$work/kept.3" '^SLURM_PROCID=1$'
+expect_in "$work/kept.3" '^PMI_RANK=1$'
+
 say "scancel leaves no process"
 printf '#!/bin/bash\nsrun %q --nproc-per-node=2 bash -c "(setsid sleep 311 &) ; exec sleep 311"\n' "$ddprun" >"$work/long.sbatch"
 lab 20 sbatch --parsable -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/long.sbatch"
