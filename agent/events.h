@@ -129,12 +129,12 @@ struct SetDeadline {
 // Start the store of this generation on our listening socket (only on the node with rank 0), before
 // Spawn.
 struct OpenStore {
-    rendezvous::Assignment assignment;
+    rendezvous::NodePlace place;
     bool operator==(const OpenStore&) const = default;
 };
 // Start all workers of this node.
 struct Spawn {
-    rendezvous::Assignment assignment;
+    rendezvous::NodePlace place;
     bool operator==(const Spawn&) const = default;
 };
 struct SignalWorkers {  // to the process groups of all workers that live

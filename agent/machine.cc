@@ -79,7 +79,7 @@ Snapshot Machine::snapshot() const {
             .floor = s.lease.floor(),
             .seen = s.lease.seen(),
             .deadline = s.lease.deadline(),
-            .workers_alive = s.running ? s.running->slots - s.running->exited : 0};
+            .workers_alive = s.running ? s.running->place.slots - s.running->exited : 0};
 }
 
 void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
@@ -121,7 +121,7 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     heard_leader(now, ack);
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
-    if (running && ack.over >= running->assignment.generation) {
+    if (running && ack.over >= running->place.generation) {
         if (phase == Phase::waiting)
             cleared(now);
         else if (phase == Phase::running || running->planned_stop)
@@ -133,10 +133,8 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
 }
 
 void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
-    const Generation g = assigned.assignment.generation;
-    if (assigned.entry < lease.seen() || running || g <= lease.floor()) return;
-    const rendezvous::Member* self = assigned.assignment.find(config.node);
-    if (!self || ending) return;
+    const Generation g = assigned.place.generation;
+    if (assigned.entry < lease.seen() || running || ending || g <= lease.floor()) return;
     const auto deadline = lease.granted_until(assigned.beat, assigned.remaining);
     lease.see(assigned.entry);
     if (!deadline || now >= *deadline || !keeper_alive) {
@@ -146,7 +144,7 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
                  (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
         return beat(now);
     }
-    if (!caller.order().empty()) caller.learn(assigned.assignment);
+    caller.learn(assigned.order);
     start_workers(assigned, *deadline);
     beat(now);
 }
@@ -208,7 +206,7 @@ void Machine::State::leave(Time now, Ending with) {
 void Machine::State::expire(Time now) {
     if (!running || now < deadline() || running->sweeping) return;
     note(Note::Level::warn,
-         "the lease of generation " + std::to_string(running->assignment.generation.value) +
+         "the lease of generation " + std::to_string(running->place.generation.value) +
              " has passed without a word of the rendezvous; its workers are killed");
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it

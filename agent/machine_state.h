@@ -26,8 +26,7 @@ struct WorkerState {
 
 // What is running, or being stopped, on this node.
 struct Running {
-    rendezvous::Assignment assignment;
-    int slots = 0;
+    rendezvous::NodePlace place;
     std::vector<WorkerState> workers;  // by local rank
     int exited = 0;                    // of them that have ended, or could not be started
     bool sweeping = false;             // the keeper was asked to clear all away
@@ -147,7 +146,7 @@ struct Machine::State {
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 
     bool is_running(Generation generation) const {
-        return running && running->assignment.generation == generation;
+        return running && running->place.generation == generation;
     }
     Time deadline() const { return lease.deadline(); }
     void send(rendezvous::ToLeader message) {

@@ -17,15 +17,14 @@ namespace ddprun::agent {
 namespace {
 
 // Workers may connect from any address of any member, and from this node itself.
-std::set<boost::asio::ip::address> allowed_addresses(const rendezvous::Assignment& assignment) {
+std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::string>& members) {
     std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
                                                boost::asio::ip::address_v6::loopback()};
-    for (const rendezvous::Member& member : assignment.members)
-        for (const std::string& text : member.offer.addresses) {
-            boost::system::error_code error;
-            const auto address = boost::asio::ip::make_address(text, error);
-            if (!error) allowed.insert(store::plain_address(address));
-        }
+    for (const std::string& text : members) {
+        boost::system::error_code error;
+        const auto address = boost::asio::ip::make_address(text, error);
+        if (!error) allowed.insert(store::plain_address(address));
+    }
     return allowed;
 }
 
@@ -113,28 +112,27 @@ void Runner::arm() {
 
 void Runner::perform(Effect& effect) {
     std::visit(
-        Overload{[&](const Connect& e) { link_->connect(e); },
-                 [&](SendMessage& e) { send(e.message); },
-                 [&](const Lead& e) { service_.lead(e.self); },
-                 [&](const LeaderHeard& e) { service_.heard(e.leader); },
-                 [&](const CheckLedger& e) { check_ledger(e); },
-                 [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
-                 [&](const OpenStore& e) { open_store(e.assignment); },
-                 [&](const CloseStore&) { store_.reset(); },
-                 [&](const Spawn& e) { spawn(e.assignment); },
-                 [&](const SignalWorkers& e) {
-                     if (workers_) workers_->signal(e.signal);
-                 },
-                 [&](const ExamineWorkers& e) { examine(e); },
-                 [&](const Sweep& e) { sweep(e.generation); },
-                 [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
-                 [&](const Exit& e) {
-                     finished_ = true;
-                     timer_.cancel();
-                     link_->close();
-                     store_.reset();
-                     on_exit_(e.ending);
-                 }},
+        Overload{
+            [&](const Connect& e) { link_->connect(e); }, [&](SendMessage& e) { send(e.message); },
+            [&](const Lead& e) { service_.lead(e.self); },
+            [&](const LeaderHeard& e) { service_.heard(e.leader); },
+            [&](const CheckLedger& e) { check_ledger(e); },
+            [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
+            [&](const OpenStore& e) { open_store(e.place); },
+            [&](const CloseStore&) { store_.reset(); }, [&](const Spawn& e) { spawn(e.place); },
+            [&](const SignalWorkers& e) {
+                if (workers_) workers_->signal(e.signal);
+            },
+            [&](const ExamineWorkers& e) { examine(e); },
+            [&](const Sweep& e) { sweep(e.generation); },
+            [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
+            [&](const Exit& e) {
+                finished_ = true;
+                timer_.cancel();
+                link_->close();
+                store_.reset();
+                on_exit_(e.ending);
+            }},
         effect);
 }
 
@@ -149,9 +147,9 @@ void Runner::send(rendezvous::ToLeader& message) {
 }
 
 // Each generation's store has a port of its own and begins empty.
-void Runner::open_store(const rendezvous::Assignment& assignment) {
+void Runner::open_store(const rendezvous::NodePlace& place) {
     store::ServerOptions options;
-    options.allowed = allowed_addresses(assignment);
+    options.allowed = allowed_addresses(place.addresses);
     options.also_allowed = config_.store_allow;
     options.limits = config_.store_limits;
     const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
@@ -162,24 +160,24 @@ void Runner::open_store(const rendezvous::Assignment& assignment) {
     options.log = [this, on_loop](const std::string& sentence) {
         on_loop([this, sentence] { warn(sentence); });
     };
-    options.on_contact = [this, on_loop, generation = assignment.generation] {
+    options.on_contact = [this, on_loop, generation = place.generation] {
         on_loop([this, generation] { post(StoreContact{generation}); });
     };
-    UniqueFd listener = master_port_.take(assignment.master().store_port);
+    UniqueFd listener = master_port_.take(place.master_port);
     if (listener.get() < 0)
         return warn("the workers' store cannot be started: port " +
-                    std::to_string(assignment.master().store_port) + " is not held");
+                    std::to_string(place.master_port) + " is not held");
     auto store = store::StoreThread::start(listener.release(), std::move(options));
     if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
     store_ = std::move(*store);
 }
 
-void Runner::spawn(const rendezvous::Assignment& assignment) {
+void Runner::spawn(const rendezvous::NodePlace& place) {
     workers_ = std::make_unique<WorkerSet>(
         loop_, config_.workers, keeper_, consoles_, folder_,
         [this](Event event) { post(std::move(event)); },
         [this](const Error& error) { warn(error.sentence()); });
-    workers_->start(assignment, [this](const std::string& folder) {
+    workers_->start(place, [this](const std::string& folder) {
         if (config_.serve_timers) serve_timers(folder);
         bequeath_folder();
     });

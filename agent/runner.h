@@ -55,8 +55,8 @@ class Runner {
     void arm();
     void perform(Effect& effect);
     void send(rendezvous::ToLeader& message);
-    void open_store(const rendezvous::Assignment& assignment);
-    void spawn(const rendezvous::Assignment& assignment);
+    void open_store(const rendezvous::NodePlace& place);
+    void spawn(const rendezvous::NodePlace& place);
     void serve_timers(const std::string& folder);
     void timer_expired(const TimerRequest& request);
     void check_ledger(const CheckLedger& check);

@@ -9,7 +9,7 @@
 
 #include "agent/output_plan.h"
 #include "agent/worker_env.h"
-#include "rendezvous/model.h"
+#include "rendezvous/node_place.h"
 
 namespace ddprun::agent {
 
@@ -37,8 +37,7 @@ inline constexpr int kProgressFd = 3;  // the number that DDPRUN_PROGRESS_FD nam
 // Names the FIFO for torchrun's file timers; the user may have set it.
 inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 
-// Of a worker of the plan's node, which is a member. The error file is the caller's to add.
-WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::Assignment& assignment,
-                     int local_rank);
+// Of a worker of the node that has this place. The error file is the caller's to add.
+WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int local_rank);
 
 }  // namespace ddprun::agent

@@ -61,20 +61,19 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
 
 WorkerSet::~WorkerSet() = default;
 
-void WorkerSet::start(const rendezvous::Assignment& assignment, Ready ready) {
-    assignment_ = assignment;
-    const rendezvous::Member& self = *assignment_.find(plan_.node);
+void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
+    node_place_ = place;
     WantedFiles wanted;
-    for (int i = 0; i < self.offer.slots; ++i) {
+    for (int i = 0; i < node_place_.slots; ++i) {
         auto worker = std::make_unique<Worker>(loop_);
         worker->local_rank = i;
-        worker->rank = self.rank_offset + i;
+        worker->rank = node_place_.rank_offset + i;
         workers_.push_back(std::move(worker));
         wanted.streams.push_back(plan_.output.to_files(i));
     }
     wanted.filtered = plan_.output.to_filtered();
     folder_.make(
-        assignment_.generation, std::move(wanted),
+        node_place_.generation, std::move(wanted),
         [this, ready = std::move(ready), alive = std::weak_ptr(alive_)](AttemptFiles files) {
             if (!alive.lock() || forgone_) return;
             start_all(std::move(files), ready);
@@ -96,7 +95,7 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
-    WorkerPlace place = place_of(plan_, assignment_, worker.local_rank);
+    WorkerPlace place = place_of(plan_, node_place_, worker.local_rank);
     place.error_file = worker.error_file;
     return worker_environment(plan_.environment, place);
 }
@@ -135,13 +134,13 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);
         if (signalled_ != 0) send_signal(worker, signalled_);  // a stop began before it was known
-        on_event_(WorkerStarted{assignment_.generation, worker.local_rank, worker.pid});
+        on_event_(WorkerStarted{node_place_.generation, worker.local_rank, worker.pid});
     });
 }
 
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
     worker.ended = true;
-    on_event_(WorkerNotStarted{assignment_.generation, worker.local_rank, sentence, exit_code});
+    on_event_(WorkerNotStarted{node_place_.generation, worker.local_rank, sentence, exit_code});
 }
 
 void WorkerSet::await_progress(Worker& worker) {
@@ -162,7 +161,7 @@ bool WorkerSet::take_progress(Worker& worker) {
         for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
-            on_event_(WorkerProgress{assignment_.generation, field(line, "step"),
+            on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
                                      field(line, "snapshot"), worker.local_rank});
         }
         if (worker.progress_line.size() > kProgressLineLimit) return false;
@@ -222,7 +221,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         take_progress(*worker);  // its last word on that counts before its end
         worker->output->finish();
         Death death = judge_death(facts_of(*worker, from_wait_status(wait_status), at));
-        on_event_(WorkerExited{assignment_.generation, std::move(death.outcome), death.at});
+        on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
         return true;
     }
     return false;

@@ -36,7 +36,7 @@ class WorkerSet {
 
     // Requests all workers at once, when their folders are there (`ready` is called then). Each is
     // answered by WorkerStarted or WorkerNotStarted, unless it is to be stopped before.
-    void start(const rendezvous::Assignment& assignment, Ready ready);
+    void start(const rendezvous::NodePlace& place, Ready ready);
     void forgo();             // none that has not been requested yet is to start any more
     void signal(int number);  // to the process group of each that lives
     // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
@@ -68,7 +68,7 @@ class WorkerSet {
     OnEvent on_event_;
     Warn warn_;
     DeathWitness witness_;
-    rendezvous::Assignment assignment_;
+    rendezvous::NodePlace node_place_;
     std::optional<GenerationOutput> output_;  // once the folders are there
     int signalled_ = 0;
     bool forgone_ = false;

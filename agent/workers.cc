@@ -19,22 +19,21 @@ constexpr std::size_t kTailsTold = 4;
 }  // namespace
 
 void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time deadline) {
-    const rendezvous::Assignment& assignment = assigned.assignment;
+    const rendezvous::NodePlace& place = assigned.place;
     running = Running{};
-    running->assignment = assignment;
-    running->slots = assignment.find(config.node)->offer.slots;
-    running->workers.resize(static_cast<std::size_t>(running->slots));
-    lease.run(assignment.generation, assigned.entry, deadline);
+    running->place = place;
+    running->workers.resize(static_cast<std::size_t>(place.slots));
+    lease.run(place.generation, assigned.entry, deadline);
     phase = Phase::running;
     effects.push_back(SetDeadline{deadline});
-    if (assignment.members.front().node == config.node) effects.push_back(OpenStore{assignment});
-    effects.push_back(Spawn{assignment});
+    if (place.has_store()) effects.push_back(OpenStore{place});
+    effects.push_back(Spawn{place});
 }
 
 rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& event) const {
     rendezvous::WorkerOutcome outcome;
     outcome.local_rank = event.local_rank;
-    outcome.rank = running->assignment.find(config.node)->rank_offset + event.local_rank;
+    outcome.rank = running->place.rank_offset + event.local_rank;
     outcome.exit_code = event.exit_code;
     outcome.sentence = "rank " + std::to_string(outcome.rank) + " (local " +
                        std::to_string(event.local_rank) + " on " + config.node.name +
@@ -43,7 +42,7 @@ rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& eve
 }
 
 void Machine::State::on_started(Time now, const WorkerStarted& event) {
-    if (!is_running(event.generation) || ++running->started < running->slots) return;
+    if (!is_running(event.generation) || ++running->started < running->place.slots) return;
     running->all_started = now;
     tell_soon(now);
 }
@@ -70,14 +69,14 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
         report_failures(now, running->failures.size() - 1);
         if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
     }
-    if (running->exited < running->slots) return;
+    if (running->exited < running->place.slots) return;
     running->all_ended = now;
     sweep(now);
 }
 
 void Machine::State::report_failures(Time now, std::size_t from) {
     rendezvous::Report report{
-        .generation = running->assignment.generation, .complete = false, .outcomes = {}};
+        .generation = running->place.generation, .complete = false, .outcomes = {}};
     for (; from < running->failures.size(); ++from) {
         const auto& [outcome, at] = running->failures[from];
         report.outcomes.push_back(outcome);
@@ -89,7 +88,7 @@ void Machine::State::report_failures(Time now, std::size_t from) {
 void Machine::State::report_complete(Time) {
     running->reported_complete = true;
     send(rendezvous::Report{
-        .generation = running->assignment.generation, .complete = true, .outcomes = {}});
+        .generation = running->place.generation, .complete = true, .outcomes = {}});
 }
 
 void Machine::State::begin_stop(Time now, int signal, Duration grace) {
@@ -115,13 +114,13 @@ void Machine::State::sweep(Time now) {
     running->sweeping = true;
     running->sweeping_since = now;
     running->look_at = now + config.kill_patience;
-    effects.push_back(Sweep{running->assignment.generation});
+    effects.push_back(Sweep{running->place.generation});
 }
 
 void Machine::State::look_for_stuck(Time now) {
     if (!running || now < running->look_at) return;
     running->look_at = kNever;
-    effects.push_back(LookForStuck{running->assignment.generation, now - running->sweeping_since});
+    effects.push_back(LookForStuck{running->place.generation, now - running->sweeping_since});
 }
 
 // It stays to hear how the job ends: an early exit would be a failed task to Slurm. Its vow holds
@@ -139,7 +138,7 @@ void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
 // go.
 void Machine::State::on_swept(Time now, const Swept& event) {
     if (!is_running(event.generation) || !running->stuck.empty()) return;
-    running->exited = running->slots;
+    running->exited = running->place.slots;
     const bool stays =
         phase == Phase::running || (running->planned_stop && phase == Phase::stopping);
     if (stays && !ending && now < deadline()) {
@@ -155,7 +154,7 @@ void Machine::State::on_swept(Time now, const Swept& event) {
 // The generation has ended on this node for good, its workers are gone: the vow is kept, and said,
 // with a new offer, for the next generation's store has a port of its own.
 void Machine::State::cleared(Time now) {
-    past = {running->assignment.generation, running->stopping_since.value_or(now),
+    past = {running->place.generation, running->stopping_since.value_or(now),
             std::min(running->all_ended, now), now};
     past.stopped = std::max(past.stopped, past.told);
     lease.stopped();
@@ -187,7 +186,7 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
 }
 
 WorkerState& Machine::State::worker(int local_rank) {
-    DDPRUN_CHECK(local_rank >= 0 && local_rank < running->slots, "no worker of this node");
+    DDPRUN_CHECK(local_rank >= 0 && local_rank < running->place.slots, "no worker of this node");
     return running->workers[static_cast<std::size_t>(local_rank)];
 }
 
@@ -199,8 +198,8 @@ void Machine::State::tell_soon(Time now) {
 
 std::vector<rendezvous::RankStep> Machine::State::slowest() const {
     std::vector<rendezvous::RankStep> living;
-    const int first = running->assignment.find(config.node)->rank_offset;
-    for (int i = 0; i < running->slots; ++i) {
+    const int first = running->place.rank_offset;
+    for (int i = 0; i < running->place.slots; ++i) {
         const WorkerState& worker = running->workers[static_cast<std::size_t>(i)];
         if (!worker.ended) living.push_back({first + i, worker.step});
     }
@@ -211,7 +210,7 @@ std::vector<rendezvous::RankStep> Machine::State::slowest() const {
 
 rendezvous::Marks Machine::State::marks(Time now) const {
     using enum rendezvous::RestartPhase;
-    rendezvous::Marks marks{running ? running->assignment.generation : past.generation, {}};
+    rendezvous::Marks marks{running ? running->place.generation : past.generation, {}};
     const auto add = [&](rendezvous::RestartPhase phase, Time at) {
         if (at <= now) marks.passed.push_back({phase, now - at});
     };
@@ -230,9 +229,9 @@ rendezvous::Marks Machine::State::marks(Time now) const {
 void Machine::State::on_examine(const rendezvous::Examine& examine) {
     if (!is_running(examine.generation) || phase != Phase::running) return;
     ExamineWorkers effect{examine.generation, {}};
-    const int first = running->assignment.find(config.node)->rank_offset;
+    const int first = running->place.rank_offset;
     for (const int rank : examine.ranks)
-        if (rank >= first && rank < first + running->slots)
+        if (rank >= first && rank < first + running->place.slots)
             effect.local_ranks.push_back(rank - first);
     effects.push_back(std::move(effect));
 }
@@ -242,7 +241,7 @@ void Machine::State::on_examined(const WorkersExamined& event) {
     rendezvous::Report report{
         .generation = event.generation, .complete = false, .outcomes = event.outcomes};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
-        outcome.rank = running->assignment.find(config.node)->rank_offset + outcome.local_rank;
+        outcome.rank = running->place.rank_offset + outcome.local_rank;
         outcome.hung = true;
     }
     send(std::move(report));
@@ -254,8 +253,8 @@ void Machine::State::on_contact(Time now, const StoreContact& event) {
         running->first_contact = now;
         tell_soon(now);
     }
-    if (++running->contacts >= running->assignment.world_size &&
-        running->all_in_contact == kNever && !running->progressed)
+    if (++running->contacts >= running->place.world_size && running->all_in_contact == kNever &&
+        !running->progressed)
         running->all_in_contact = now + kLifeAfterContact;
 }
 

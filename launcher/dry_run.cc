@@ -216,7 +216,8 @@ Known<std::string> timer_of(const JobInput& input) {
 std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::WorkerPlan& workers,
                                            const DryRun& dry, const Places& places,
                                            const Assignment& assignment, const StepToCome* step) {
-    agent::WorkerPlace place = agent::place_of(workers, assignment, 0);
+    const rendezvous::NodePlace self = rendezvous::places_of(assignment).at(workers.node);
+    agent::WorkerPlace place = agent::place_of(workers, self, 0);
     place.error_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kErrorFile;
     std::vector<DryRun::Variable> variables;
     const auto name_of = [](const std::string& line) { return line.substr(0, line.find('=')); };

@@ -81,8 +81,13 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
 void Machine::State::on_won(Time now) {
     const Assignment& assignment = top->assignment;
     const bool taken_over = top->kind == LedgerEntry::Kind::takeover;
-    held = Held{top->number, assignment, Lease(assignment.members, lease(), single(), taken_over),
-                false,       taken_over, now};
+    held = Held{top->number,
+                assignment,
+                places_of(assignment),
+                Lease(assignment.members, lease(), single(), taken_over),
+                false,
+                taken_over,
+                now};
     phase = Phase::running;
     late_since = kNever;
     if (taken_over) return take_over(now);
@@ -131,7 +136,7 @@ void Machine::State::announce(Time now) {
     for (auto& [id, node] : roster.nodes()) {
         if (!node.connected()) continue;
         if (held->lease.has(id))
-            send_assigned(node, now);
+            send_assigned(node, order_now, now);
         else
             send(*node.session, Parked{parked, order_now});
     }

@@ -7,11 +7,10 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr double kNobodyCame = 0.3;     // of a lease: without any member the newest is over
-constexpr double kInquiry = 0.2;        // of a lease: between two rounds of asking
-constexpr double kLedgerSilent = 1.5;   // leases
-constexpr double kRest = 3.0;           // leases without leading, after that
-constexpr std::size_t kOrderTold = 16;  // the rest is only known to members
+constexpr double kNobodyCame = 0.3;    // of a lease: without any member the newest is over
+constexpr double kInquiry = 0.2;       // of a lease: between two rounds of asking
+constexpr double kLedgerSilent = 1.5;  // leases
+constexpr double kRest = 3.0;          // leases without leading, after that
 constexpr std::size_t kAskedAtOnce = 8;
 
 std::string text(Generation generation) { return std::to_string(generation.value); }
@@ -62,24 +61,19 @@ Standing Machine::State::standing() const {
 }
 
 // Members by rank; then (before the first generation: only) this leader and the others as they
-// came. Cut: told to each of ten thousand nodes it must stay small, and members know all members
-// anyway.
+// came, so many that there is somebody.
 std::vector<Peer> Machine::State::order() const {
     if (!config.succession || single() || !ledger_shared) return {};
-    Assignment first;
-    if (top)
-        first.members.assign(
-            top->assignment.members.begin(),
-            top->assignment.members.begin() +
-                static_cast<std::ptrdiff_t>(std::min(top->assignment.members.size(), kOrderTold)));
+    std::span<const Member> members;
+    if (top) members = top->assignment.members;
     std::vector<Peer> others{self};
     for (const NodeId& id : arrivals) {
-        if (first.members.size() + others.size() >= kOrderTold) break;
+        if (members.size() + others.size() >= kOrderFirst) break;
         const NodeState* node = roster.find(id);
         if (id != self.node && node && node->connected())
             others.push_back({id, node->offer.address, node->offer.service_port});
     }
-    return order_of(first, others);
+    return order_of(members, others);
 }
 
 // Is the ledger shared (design 4.3)? The first node that does not read it decides that nobody leads

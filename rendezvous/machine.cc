@@ -201,7 +201,7 @@ void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time>
             now, node.id.name,
             "node " + node.id.name + " does not run generation " + std::to_string(g.value),
             Note::Level::warn);
-    if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, now);
+    if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, order(), now);
     if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
         ack_all(now);
 }
@@ -271,12 +271,13 @@ void Machine::State::on_unusable(Time now, Session session, const std::string& r
     if (single() && !ending && !failure) ending = unavailable(loss->what.sentence);
 }
 
-void Machine::State::send_assigned(NodeState& node, Time now) {
+void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& order, Time now) {
     const Time until = held->lease.held_until();
     if (!node.session || !held->lease.granted() || now >= until) return;
     node.assigned = held->assignment.generation;
-    send(*node.session, Assigned{held->entry, held->assignment, node.beat.number,
-                                 until == kNever ? Duration::max() : until - node.beat_came});
+    send(*node.session,
+         Assigned{held->entry, held->places.at(node.id), node.beat.number,
+                  until == kNever ? Duration::max() : until - node.beat_came, order});
 }
 
 void Machine::State::send_ack(Time now, NodeState& node) {

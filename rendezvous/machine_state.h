@@ -31,6 +31,7 @@ inline constexpr auto kFirstWord =
 struct Held {
     EntryNumber entry = kNoEntry;
     Assignment assignment;
+    std::map<NodeId, NodePlace> places;  // in it
     Lease lease;
     bool over = false;
     bool taken_over = false;
@@ -142,7 +143,7 @@ struct Machine::State {
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
     void on_unusable(Time now, Session session, const std::string& reason);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
-    void send_assigned(NodeState& node, Time now);
+    void send_assigned(NodeState& node, const std::vector<Peer>& order, Time now);
     void send_ack(Time now, NodeState& node);
     void ack_all(Time now);
     void refuse(Session session, std::string sentence);

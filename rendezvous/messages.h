@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/model.h"
+#include "rendezvous/node_place.h"
 
 namespace ddprun::rendezvous {
 
@@ -152,9 +153,10 @@ struct Ack {
 
 struct Assigned {
     EntryNumber entry = kNoEntry;
-    Assignment assignment;
+    NodePlace place;  // of the node that it is sent to
     std::int64_t beat = 0;
-    Duration remaining{};  // Duration::max(): no deadline (a job of one node)
+    Duration remaining{};          // Duration::max(): no deadline (a job of one node)
+    std::vector<Peer> order = {};  // as in Welcome, newer
     bool operator==(const Assigned&) const = default;
 };
 

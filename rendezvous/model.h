@@ -84,8 +84,8 @@ struct Member {
     bool operator==(const Member&) const = default;
 };
 
-// One generation as the ledger records it and every member is told it. Members stand in the order
-// of node ranks.
+// One generation as the ledger records it; a member is told its own place in it (node_place.h).
+// Members stand in the order of node ranks.
 struct Assignment {
     Generation generation = kNoGeneration;
     std::vector<Member> members;

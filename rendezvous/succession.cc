@@ -14,10 +14,6 @@ bool contains(const std::vector<Peer>& peers, const NodeId& node) {
 
 }  // namespace
 
-void Caller::learn(const std::vector<Peer>& order) { order_ = order; }
-
-void Caller::learn(const Assignment& assignment) { order_ = order_of(assignment, order_); }
-
 Caller::Call Caller::begin(Time now, Duration lease, bool may_lead) {
     lease_ = lease;
     may_lead_ = may_lead;
@@ -64,11 +60,15 @@ Caller::Call Caller::elsewhere(Time now, const Elsewhere& answer) {
     return call_;
 }
 
-std::vector<Peer> order_of(const Assignment& newest, const std::vector<Peer>& others) {
+std::vector<Peer> order_of(std::span<const Member> newest, const std::vector<Peer>& others) {
     std::vector<Peer> order;
-    for (const Member& member : newest.members)
+    const std::size_t first = std::min(newest.size(), kOrderFirst);
+    const std::size_t rest = newest.size() - first, spread = std::min(rest, kOrderSpread);
+    for (std::size_t i = 0; i < first + spread; ++i) {
+        const Member& member = newest[i < first ? i : first + (i - first) * rest / spread];
         if (member.offer.service_port != 0)
             order.push_back({member.node, member.offer.address, member.offer.service_port});
+    }
     const std::size_t members = order.size();
     for (const Peer& peer : others) {
         const auto end = order.begin() + static_cast<std::ptrdiff_t>(members);

@@ -2,9 +2,10 @@
 // small questions that leaders and dormant services answer. Pure; the Caller is owned by the agent
 // machine.
 //
-// All nodes know one order, told by the leader: the members of the newest generation by rank,
-// behind them the others as they came. A node whose leader is lost calls that leader once more,
-// then the order from its start, 0.15 lease each, and leads itself when its own turn comes:
+// All nodes know one order, told by the leader: members of the newest generation by rank, behind
+// them others as they came. Of many members it names only some, for each of them is told it; who is
+// not named comes after all that are. A node whose leader is lost calls that leader once more, then
+// the order from its start, 0.15 lease each, and leads itself when its own turn comes:
 //
 //     lost ──▶ last leader ──▶ first of the order ──▶ … ──▶ itself: lead ──▶ … ──▶ from the start
 //                 │ refused: the next at once    "elsewhere": there     "wait": again in 0.02 lease
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "rendezvous/messages.h"
@@ -29,9 +31,8 @@ class Caller {
 
     explicit Caller(NodeId self) : self_(std::move(self)) {}
 
-    // What the leader has told: the whole order; or the members, who come first in it.
-    void learn(const std::vector<Peer>& order);
-    void learn(const Assignment& assignment);
+    // What the leader has told.
+    void learn(std::vector<Peer> order) { order_ = std::move(order); }
     void led_by(const Peer& leader) { leader_ = leader; }
     const std::optional<Peer>& leader() const { return leader_; }
     const std::vector<Peer>& order() const { return order_; }
@@ -66,9 +67,11 @@ class Caller {
     int pointers_ = 0;
 };
 
-// The order that a leader tells: members of the newest generation, then the others. Who offers no
+// The order that a leader tells: of the newest generation's members the first ones, and some evenly
+// from the rest, for a rack that goes may take all the first with it; then the others. Who offers no
 // port cannot be called and does not stand in it.
-std::vector<Peer> order_of(const Assignment& newest, const std::vector<Peer>& others);
+inline constexpr std::size_t kOrderFirst = 16, kOrderSpread = 16;
+std::vector<Peer> order_of(std::span<const Member> newest, const std::vector<Peer>& others);
 
 // What a service that does not lead says to a node that calls it: the leader that its own node has
 // heard within 0.5 lease, else "wait".

@@ -114,53 +114,42 @@ Offer read(const Place& place, const link::Offer& from) {
     return offer;
 }
 
-void write(const Assignment& from, link::Assignment& to) {
+void write(const NodePlace& from, link::NodePlace& to) {
     to.set_generation(from.generation.value);
-    for (const Member& member : from.members) {
-        link::Member& one = *to.add_members();
-        write(member.node, *one.mutable_node());
-        write(member.offer, *one.mutable_offer());
-        one.set_rank_offset(member.rank_offset);
-        one.set_answered(member.answered);
-    }
+    to.set_node_rank(from.node_rank);
+    to.set_nodes(from.nodes);
+    to.set_slots(from.slots);
+    to.set_equal_slots(from.equal_slots);
+    to.set_rank_offset(from.rank_offset);
     to.set_world_size(from.world_size);
-    to.set_restarts(from.restarts);
+    to.set_role_rank_offset(from.role_rank_offset);
+    to.set_role_world_size(from.role_world_size);
+    to.set_master_address(from.master_address);
+    to.set_master_port(from.master_port);
     to.set_max_restarts(from.max_restarts);
-    to.set_cause(clipped(from.cause));
+    for (const std::string& address : from.addresses) to.add_addresses(address);
 }
 
-Assignment read(const Place& place, const link::Assignment& from) {
-    Assignment assignment;
-    assignment.generation = read_generation(place, "generation", from.generation());
-    if (!place.count("members", from.members().size(), kMaxNodes)) return assignment;
-    for (int i = 0; i < from.members_size(); ++i) {
-        const Place here = place.at("members", i);
-        const link::Member& member = from.members(i);
-        assignment.members.push_back(
-            {read(here.at("node"), member.node()), read(here.at("offer"), member.offer()),
-             here.small("rank_offset", member.rank_offset(), 0, kMaxWorld), member.answered()});
-    }
-    assignment.world_size = place.small("world_size", from.world_size(), 0, kMaxWorld);
-    assignment.restarts = place.small("restarts", from.restarts(), 0, kMaxWorld);
-    assignment.max_restarts =
-        place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
-    assignment.cause = place.text("cause", from.cause(), 0, kMaxText);
-    check_assignment(place, assignment);
-    return assignment;
-}
-
-void check_assignment(const Place& place, const Assignment& assignment) {
-    if (assignment.members.empty()) place.complain("members", "there is none");
-    int world = 0;
-    for (const Member& member : assignment.members) {
-        if (member.rank_offset != world)
-            place.complain("members", "rank offset " + std::to_string(member.rank_offset) + " of " +
-                                          member.node.name + " is not " + std::to_string(world));
-        world += member.offer.slots;
-    }
-    if (assignment.world_size != world)
-        place.complain("world_size", std::to_string(assignment.world_size) +
-                                         " is not the sum of the slots, " + std::to_string(world));
+NodePlace read(const Place& place, const link::NodePlace& from) {
+    NodePlace own;
+    own.generation = read_generation(place, "generation", from.generation());
+    own.nodes = place.small("nodes", from.nodes(), 1, static_cast<int>(kMaxNodes));
+    own.node_rank = place.small("node_rank", from.node_rank(), 0, own.nodes - 1);
+    own.world_size = place.small("world_size", from.world_size(), own.nodes, kMaxWorld);
+    own.slots = place.small("slots", from.slots(), 1, std::min(kMaxSlots, own.world_size));
+    own.rank_offset = place.small("rank_offset", from.rank_offset(), 0, own.world_size - own.slots);
+    own.equal_slots = from.equal_slots();
+    own.role_world_size =
+        place.small("role_world_size", from.role_world_size(), own.slots, own.world_size);
+    own.role_rank_offset = place.small("role_rank_offset", from.role_rank_offset(), 0,
+                                       own.role_world_size - own.slots);
+    own.master_address = place.text("master_address", from.master_address(), 0, kMaxName);
+    own.master_port = read_port(place, "master_port", from.master_port());
+    own.max_restarts = place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
+    if (place.count("addresses", from.addresses().size(), kMaxNodes * kMaxAddresses))
+        for (const std::string& address : from.addresses())
+            own.addresses.push_back(place.text("addresses", address, 1, kMaxAddress));
+    return own;
 }
 
 void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget) {

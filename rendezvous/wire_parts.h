@@ -7,6 +7,7 @@
 
 #include "proto/agent_link.pb.h"
 #include "rendezvous/model.h"
+#include "rendezvous/node_place.h"
 #include "rendezvous/wire_check.h"
 
 namespace ddprun::rendezvous {
@@ -29,7 +30,7 @@ void write(const Times& from, link::Times& to);
 void write(const Limits& from, link::Limits& to);  // without the order
 void write(const Peer& from, link::Peer& to);
 void write(const Offer& from, link::Offer& to);
-void write(const Assignment& from, link::Assignment& to);
+void write(const NodePlace& from, link::NodePlace& to);
 void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget);
 void write(const Ending& from, link::Ending& to);
 
@@ -38,16 +39,12 @@ Times read(const Place& place, const link::Times& from);
 Limits read(const Place& place, const link::Limits& from);
 Peer read(const Place& place, const link::Peer& from);
 Offer read(const Place& place, const link::Offer& from);
-Assignment read(const Place& place, const link::Assignment& from);
+NodePlace read(const Place& place, const link::NodePlace& from);
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from);
 Ending read(const Place& place, const link::Ending& from);
 
 // A generation or an entry number: -1 (none) or more.
 Generation read_generation(const Place& place, const char* field, std::int64_t value);
 EntryNumber read_entry(const Place& place, const char* field, std::int64_t value);
-
-// Ranks are contiguous, the world is the sum of the slots, there is a member: what all who use an
-// Assignment rely on.
-void check_assignment(const Place& place, const Assignment& assignment);
 
 }  // namespace ddprun::rendezvous

@@ -36,9 +36,10 @@ struct Writer {
     void operator()(const Assigned& assigned) const {
         link::Assigned& out = *to.mutable_assigned();
         out.set_entry(assigned.entry.value);
-        write(assigned.assignment, *out.mutable_assignment());
+        write(assigned.place, *out.mutable_place());
         out.set_beat(assigned.beat);
         if (assigned.remaining != Duration::max()) out.set_remaining(assigned.remaining.count());
+        for (const Peer& peer : assigned.order) write(peer, *out.add_order());
     }
     void operator()(const Parked& parked) const {
         to.mutable_parked()->set_sentence(clipped(parked.sentence));
@@ -111,11 +112,12 @@ Ack read(const Place& place, const link::Ack& from) {
 Assigned read(const Place& place, const link::Assigned& from) {
     Assigned assigned;
     assigned.entry = EntryNumber{place.integer("entry", from.entry(), 0, kMaxNumber)};
-    assigned.assignment = rendezvous::read(place.at("assignment"), from.assignment());
+    assigned.place = rendezvous::read(place.at("place"), from.place());
     assigned.beat = place.integer("beat", from.beat(), 0, kMaxNumber);
     assigned.remaining = from.has_remaining()
                              ? place.duration("remaining", from.remaining(), -kFar, kFar)
                              : Duration::max();
+    assigned.order = read_order(place, from.order());
     return assigned;
 }
 

@@ -18,6 +18,16 @@ namespace {
 using Lines = std::vector<std::string>;
 constexpr Generation g0{0};
 
+// The place of the first of two nodes.
+rendezvous::NodePlace first_of_two(std::int64_t generation, int slots = 1) {
+    rendezvous::NodePlace place;
+    place.generation = Generation{generation};
+    place.nodes = 2;
+    place.slots = slots;
+    place.world_size = 2 * slots;
+    return place;
+}
+
 std::string text(Time time) { return time == kNever ? "never" : to_text(time.time_since_epoch()); }
 
 // What a Beat says of progress: how many reports, how long ago, and who is how far.
@@ -65,7 +75,7 @@ std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<SetDeadline>(&effect)) return "deadline " + text(e->deadline);
     if (std::get_if<OpenStore>(&effect)) return "open store";
     if (const auto* e = std::get_if<Spawn>(&effect))
-        return "spawn " + std::to_string(e->assignment.generation.value);
+        return "spawn " + std::to_string(e->place.generation.value);
     if (const auto* e = std::get_if<SignalWorkers>(&effect))
         return "signal " + std::to_string(e->signal);
     if (const auto* e = std::get_if<ExamineWorkers>(&effect)) {
@@ -114,8 +124,7 @@ class Script {
     }
     Lines assigned(double now, double remaining, std::int64_t beat = 2) {
         return told(now,
-                    rendezvous::Assigned{EntryNumber{0}, assignment(0, {node("a"), node("b")}, 2),
-                                         beat, sec(remaining)});
+                    rendezvous::Assigned{EntryNumber{0}, first_of_two(0, 2), beat, sec(remaining)});
     }
     Lines exits(double now, const rendezvous::WorkerOutcome& outcome) {
         return step(now, WorkerExited{g0, outcome, at(now)});
@@ -403,14 +412,12 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
     EXPECT_THAT(s.step(0.3, KeeperDied{}),
                 ElementsAre(HasSubstr("keeper has died"), "close store", "deadline never",
                             "Join: Beat echo 1 floor 0 running -1"));
-    EXPECT_THAT(s.told(0.4, rendezvous::Assigned{EntryNumber{1},
-                                                 assignment(1, {node("a"), node("b")}), 3, sec(8)}),
+    EXPECT_THAT(s.told(0.4, rendezvous::Assigned{EntryNumber{1}, first_of_two(1), 3, sec(8)}),
                 ElementsAre("note: generation 1 cannot start here: the keeper is being replaced",
                             "Beat echo 1 floor 1 running -1"));
     s.step(0.5, KeeperBack{});
     EXPECT_THAT(
-        s.told(0.6, rendezvous::Assigned{EntryNumber{2}, assignment(2, {node("a"), node("b")}), 3,
-                                         sec(8)}),
+        s.told(0.6, rendezvous::Assigned{EntryNumber{2}, first_of_two(2), 3, sec(8)}),
         ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
 }
 
@@ -488,8 +495,9 @@ TEST(AgentMachine, AloneItTellsProgressWhereAHangCounts) {
         };
         step(0, Started{});
         step(0, MessageCame{rendezvous::Welcome{node("a"), {}, {}, 1, {}, {}}});
-        step(0.2, MessageCame{rendezvous::Assigned{EntryNumber{0}, assignment(0, {node("a")}), 1,
-                                                   Duration::max()}});
+        rendezvous::NodePlace alone;
+        alone.generation = g0;
+        step(0.2, MessageCame{rendezvous::Assigned{EntryNumber{0}, alone, 1, Duration::max()}});
         EXPECT_THAT(step(1, WorkerProgress{g0, 1, -1}),
                     ElementsAre(HasSubstr("progressed reports 1 0 ms ago 0@1")));
         step(1.2, WorkerProgress{g0, 2, -1});
@@ -566,6 +574,21 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
     EXPECT_THAT(
         b.step(3.1, LinkLost{"refused"}),
         ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.6 s"));
+}
+
+// The order that comes with a place is the newest: members that were lost stand in it no more.
+TEST(Succession, KnowsTheOrderThatCameWithItsPlace) {
+    Follower b;
+    b.holds(1);
+    b.step(2, LedgerChecked{true});
+    rendezvous::NodePlace second = first_of_two(0);
+    second.node_rank = second.rank_offset = 1;
+    b.told(2, rendezvous::Assigned{EntryNumber{3}, second, 1, sec(8), {peer("d"), peer("b")}});
+    b.step(3, LinkLost{"reset"});
+    EXPECT_THAT(b.step(3.1, LinkLost{"refused"}), ElementsAre("connect at d once until 4.6 s"));
+    EXPECT_THAT(
+        b.step(3.2, LinkLost{"refused"}),
+        ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.7 s"));
 }
 
 // An order that has become void: nobody leads after this leader, which may only come back.

@@ -18,12 +18,12 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     generation.members[0].offer.address = "10.0.0.1";
     generation.members[0].offer.store_port = 4711;
     WorkerPlan plan;
-    plan.node = node("c");
     plan.run_id = "job";
     plan.omp_num_threads = 3;
     plan.signal_names = "SIGTERM";
     plan.more = {{{"A", "0"}}, {{"A", "1"}}};
-    const WorkerPlace place = place_of(plan, generation, 1);
+    const WorkerPlace place =
+        place_of(plan, rendezvous::places_of(generation).at(node("c")), 1);
     EXPECT_EQ(place.rank, 6);
     EXPECT_EQ(place.local_rank, 1);
     EXPECT_EQ(place.world_size, 7);
@@ -32,6 +32,7 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     EXPECT_EQ(place.group_world_size, 3);
     EXPECT_EQ(place.role_rank, 3) << "two of node a have the role";
     EXPECT_EQ(place.role_world_size, 4);
+    EXPECT_FALSE(place.equal_nodes);
     EXPECT_EQ(place.master_addr, "10.0.0.1");
     EXPECT_EQ(place.master_port, 4711);
     EXPECT_EQ(place.generation, 4);

@@ -157,7 +157,7 @@ class Crowd:
 
 
 def meet(nodes, goal, goal_told):
-    """Each member is told of all members, so the bytes grow with the square; here one process reads them for all nodes."""
+    """One process is all nodes but the leader, and shares the processors with it."""
     crowd = Crowd(nodes, failures=3)
     try:
         sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
@@ -176,7 +176,7 @@ def meet(nodes, goal, goal_told):
 
 
 def gather(nodes, goal):
-    """They come, and one more is awaited: what there is before a generation of so many, whose size counts twice in it."""
+    """They come, and one more is awaited: what there is before the first generation, with a descriptor less for each."""
     crowd = Crowd(nodes, absent=1, silent=True)
     try:
         sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))

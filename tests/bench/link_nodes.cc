@@ -147,7 +147,7 @@ class Node {
                             },
                             [&](const agent::SendMessage& e) { send(e.message); },
                             [&](const agent::Spawn& e) {
-                                running_ = e.assignment;
+                                running_ = e.place;
                                 around_.on_spawn();
                             },
                             [&](const agent::SignalWorkers& e) {
@@ -173,7 +173,7 @@ class Node {
     void end_worker(int code, int signal) {
         if (!running_) return;
         agent::WorkerExited exited{running_->generation, {}, boot_now()};
-        exited.outcome.rank = running_->find(id_)->rank_offset;
+        exited.outcome.rank = running_->rank_offset;
         exited.outcome.exit_code = code;
         exited.outcome.signal = signal;
         exited.outcome.sentence = "rank " + std::to_string(exited.outcome.rank) + " has ended";
@@ -191,7 +191,7 @@ class Node {
     std::deque<Event> mailbox_;
     bool draining_ = false;
     Time armed_ = kNever;
-    std::optional<rendezvous::Assignment> running_;
+    std::optional<rendezvous::NodePlace> running_;
 };
 
 // Counts the nodes through the job's stages, and says how long each took.

@@ -31,6 +31,30 @@ inline Assignment example_assignment() {
     return assignment;
 }
 
+inline NodePlace example_place() {
+    NodePlace place;
+    place.generation = Generation{5};
+    place.node_rank = 1;
+    place.nodes = 3;
+    place.slots = 4;
+    place.equal_slots = false;
+    place.rank_offset = 8;
+    place.world_size = 20;
+    place.role_rank_offset = 2;
+    place.role_world_size = 6;
+    place.master_address = "10.0.0.7";
+    place.master_port = 41234;
+    place.max_restarts = 7;
+    return place;
+}
+
+inline NodePlace example_master_place() {
+    NodePlace place = example_place();
+    place.node_rank = place.rank_offset = 0;
+    place.addresses = {"10.0.0.7", "fe80::1"};
+    return place;
+}
+
 inline WorkerOutcome example_outcome() {
     WorkerOutcome outcome;
     outcome.rank = 13;
@@ -117,8 +141,8 @@ inline std::vector<ToNode> examples_to_node() {
         Welcome{{"gpu01", Incarnation{8}}, Times{}, order, 2, order.front(), "etcd:h:1", ~0ULL - 8},
         nothing,
         granted,
-        Assigned{EntryNumber{6}, example_assignment(), 9, std::chrono::milliseconds{-5}},
-        Assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()},
+        Assigned{EntryNumber{6}, example_place(), 9, std::chrono::milliseconds{-5}},
+        Assigned{EntryNumber{6}, example_master_place(), 9, Duration::max(), order},
         Parked{"waiting for gpu03", order},
         Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
         Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},

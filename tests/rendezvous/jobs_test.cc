@@ -64,7 +64,7 @@ struct Node {
             beat.floor = m->over;
             client.send(beat);
         }
-        if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->assignment;
+        if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->place;
         if (const auto* m = std::get_if<Finished>(&message)) {
             finished = m->ending;
             client.close();
@@ -75,7 +75,7 @@ struct Node {
     Client client;
     Beat beat;
     Duration lease{};
-    std::optional<Assignment> assigned;
+    std::optional<NodePlace> assigned;
     std::optional<Ending> finished;
 };
 
@@ -84,8 +84,8 @@ TEST(Jobs, ServesEachRunByItself) {
     Daemon daemon;
     Node a(daemon, "left", "a", 2), b(daemon, "left", "b", 2), c(daemon, "right", "c");
     ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned && c.assigned; }));
-    EXPECT_EQ(a.assigned->members.size(), 2u);
-    EXPECT_EQ(c.assigned->members.size(), 1u);
+    EXPECT_EQ(a.assigned->nodes, 2);
+    EXPECT_EQ(c.assigned->nodes, 1);
     EXPECT_EQ(c.lease, example_limits().times.lease);
     EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("left", "right"));
     c.complete();

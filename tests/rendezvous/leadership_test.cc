@@ -322,7 +322,7 @@ TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
     LedgerEntry former = s.creating_;
     former.leader = node("c", 12345);
     EXPECT_THAT(s.step(0.9, LedgerCreated{LedgerCreated::Outcome::won, former, {}}), IsEmpty());
-    EXPECT_THAT(s.won(1.0), Contains(HasSubstr("1: Assigned 5 {a}")));
+    EXPECT_THAT(s.won(1.0), Contains(HasSubstr("1: Assigned 5, node 0 of 1")));
 }
 
 namespace {

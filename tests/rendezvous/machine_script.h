@@ -35,7 +35,9 @@ inline std::string describe(const ToNode& message) {
                (m->over > kNoGeneration ? " over " + std::to_string(m->over.value) : "") +
                left(m->remaining);
     if (const auto* m = std::get_if<Assigned>(&message))
-        return "Assigned " + names(m->assignment) + left(m->remaining);
+        return "Assigned " + std::to_string(m->place.generation.value) + ", node " +
+               std::to_string(m->place.node_rank) + " of " + std::to_string(m->place.nodes) +
+               left(m->remaining);
     if (const auto* m = std::get_if<Stop>(&message))
         return "Stop by signal " + std::to_string(m->signal);
     if (const auto* m = std::get_if<Examine>(&message)) {

@@ -25,9 +25,9 @@ TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
     EXPECT_THAT(s.beat(0.5, 2), ElementsAre("2: Ack", "create 0: generation 0 {a b} after start"));
     EXPECT_THAT(s.beat(0.55, 1), ElementsAre("1: Ack"))
         << "nothing starts before the ledger has it";
-    EXPECT_THAT(s.created(0.6),
-                ElementsAre("note: generation 0: 2 nodes, 2 workers",
-                            "1: Assigned 0 {a b}, 7.5 s left", "2: Assigned 0 {a b}, 7.5 s left"));
+    EXPECT_THAT(s.created(0.6), ElementsAre("note: generation 0: 2 nodes, 2 workers",
+                                            "1: Assigned 0, node 0 of 2, 7.5 s left",
+                                            "2: Assigned 0, node 1 of 2, 7.5 s left"));
     EXPECT_EQ(s.snapshot().phase, Phase::running);
     EXPECT_EQ(s.snapshot().held_until, at(8));
 }
@@ -336,9 +336,9 @@ TEST(Machine, MemberThatComesAnewIsAssignedAgain) {
     s.both_are_there();
     s.created(0.6);
     s.step(0.7, ConnectionLost{Session{2}});
-    EXPECT_THAT(
-        s.join(1, 3, node("b")),
-        ElementsAre("3: Welcome", "3: Assigned 0 {a b}, 7.0 s left", "3: Ack holds 0, 7.0 s left"));
+    EXPECT_THAT(s.join(1, 3, node("b")),
+                ElementsAre("3: Welcome", "3: Assigned 0, node 1 of 2, 7.0 s left",
+                            "3: Ack holds 0, 7.0 s left"));
     EXPECT_THAT(s.vows(1.1, 3, 0),
                 ElementsAre("note: node b does not run generation 0; generation 0 ends",
                             "1: Ack over 0", "3: Ack over 0", "3: Ack over 0"));
@@ -428,7 +428,7 @@ TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
     Script s(config);
     s.join(0, 1, node("a"));
     s.beat(0.5, 1);
-    EXPECT_THAT(s.created(0.6), Contains(HasSubstr("1: Assigned 0 {a}, ")));
+    EXPECT_THAT(s.created(0.6), Contains(HasSubstr("1: Assigned 0, node 0 of 1, ")));
     s.runs(1, 1, 0);
     s.join(2, 2, node("spare"));
     EXPECT_THAT(s.tick(9.1), Contains(HasSubstr("generation 0 ends")));

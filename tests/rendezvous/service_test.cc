@@ -123,7 +123,7 @@ struct Stranger {
     bool ended = false;
 };
 
-// The leader's own node and one over the wire meet, and both are told the same world.
+// The leader's own node and one over the wire meet, and both are told their places in one world.
 TEST(Service, TwoNodesMeet) {
     asio::io_context loop;
     Leader leader(loop, 2);
@@ -133,10 +133,12 @@ TEST(Service, TwoNodesMeet) {
     second.call(leader.port);
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }))
         << leader.service->snapshot().waiting_for;
-    const Assignment& world = first.find<Assigned>()->assignment;
-    EXPECT_EQ(world, second.find<Assigned>()->assignment);
-    EXPECT_EQ(world.world_size, 4);
-    EXPECT_TRUE(world.find(second.id));
+    const NodePlace& one = first.find<Assigned>()->place;
+    const NodePlace& other = second.find<Assigned>()->place;
+    EXPECT_EQ(one.world_size, 4);
+    EXPECT_EQ(other.world_size, 4);
+    EXPECT_EQ(one.rank_offset, 0);
+    EXPECT_EQ(other.rank_offset, 2);
 }
 
 // Both report success: everyone is told the end, then the service is closed, once all has been
@@ -150,11 +152,10 @@ TEST(Service, TellsTheEndAndCloses) {
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }));
     const auto report = [](const Script& node) {
         const Assigned& assigned = *node.find<Assigned>();
-        const int offset = assigned.assignment.find(node.id)->rank_offset;
-        Report report{assigned.assignment.generation, true, {}};
+        Report report{assigned.place.generation, true, {}};
         for (int local = 0; local < 2; ++local) {
             WorkerOutcome outcome;
-            outcome.rank = offset + local;
+            outcome.rank = assigned.place.rank_offset + local;
             outcome.local_rank = local;
             report.outcomes.push_back(outcome);
         }

@@ -109,11 +109,31 @@ TEST(Caller, RestsAfterItWasToldTo) {
 TEST(Order, IsMembersByRankThenOthers) {
     Assignment a = assignment(3, {node("c"), node("a")});
     for (Member& member : a.members) member.offer.service_port = 1;
-    EXPECT_THAT(names(order_of(a, {peer("x"), peer("a"), peer("y")})),
+    EXPECT_THAT(names(order_of(a.members, {peer("x"), peer("a"), peer("y")})),
                 ElementsAre("c", "a", "x", "y"));
     a.members[0].offer.service_port = 0;
-    EXPECT_THAT(names(order_of(a, {})), ElementsAre("a")) << "c cannot be called";
+    EXPECT_THAT(names(order_of(a.members, {})), ElementsAre("a")) << "c cannot be called";
     EXPECT_THAT(order_of({}, {}), IsEmpty());
+}
+
+// Of a thousand each is told the same few: the first, and one of each part of the rest, so that
+// somebody is left whichever rack goes. Up to 32 are told all.
+TEST(Order, NamesTheFirstOfManyAndSomeOfTheRest) {
+    std::vector<Member> many;
+    for (int i = 0; i < 1016; ++i) {
+        many.push_back({node(std::to_string(i)), offer(), i});
+        many.back().offer.service_port = 1;
+    }
+    const std::vector<Peer> order = order_of(many, {peer("x")});
+    ASSERT_EQ(order.size(), kOrderFirst + kOrderSpread + 1);
+    EXPECT_EQ(order[15].node, node("15"));
+    EXPECT_EQ(order[16].node, node("16"));
+    EXPECT_EQ(order[17].node, node("78"));
+    EXPECT_EQ(order[31].node, node("953"));
+    EXPECT_EQ(order[32].node, node("x"));
+    many.resize(32);
+    EXPECT_EQ(order_of(many, {}).back().node, node("31"));
+    EXPECT_EQ(order_of(many, {}).size(), 32u);
 }
 
 TEST(DormantAnswer, NamesTheLeaderThatWasHeardLately) {

@@ -56,7 +56,9 @@ TEST(Wire, SurvivesCutAndAlteredBytes) {
                 altered[random() % altered.size()] = static_cast<char>(random());
             const auto taken = decode_to_node(altered);
             if (taken && std::holds_alternative<Assigned>(*taken)) {
-                EXPECT_FALSE(std::get<Assigned>(*taken).assignment.members.empty());
+                const NodePlace& place = std::get<Assigned>(*taken).place;
+                EXPECT_LE(place.rank_offset + place.slots, place.world_size);
+                EXPECT_LT(place.node_rank, place.nodes);
             }
         }
     }
@@ -111,14 +113,26 @@ TEST(Wire, RefusesLimitsThatNoJobCanHave) {
     EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.max_restarts: -2 is not -1.."));
 }
 
-TEST(Wire, RefusesAnAssignmentWhoseRanksDoNotAddUp) {
-    Assigned assigned{EntryNumber{6}, example_assignment(), 9, Duration::max()};
-    assigned.assignment.members[1].rank_offset = 3;
-    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(),
-                HasSubstr("Assigned.assignment.members: rank offset 3 of gpu02 is not 4"));
-    assigned.assignment = {};
-    EXPECT_THAT(decode_to_node(encode(ToNode(assigned))).error().sentence(),
-                HasSubstr("there is none"));
+// What a node's workers are numbered by is within the world, whoever wrote it.
+TEST(Wire, RefusesAPlaceThatIsOutsideItsWorld) {
+    const auto fault = [](auto change) {
+        Assigned assigned{EntryNumber{6}, example_place(), 9, Duration::max()};
+        change(assigned.place);
+        const auto read = decode_to_node(encode(ToNode(assigned)));
+        return read ? "" : read.error().sentence();
+    };
+    EXPECT_EQ(fault([](NodePlace&) {}), "");
+    EXPECT_EQ(fault([](NodePlace& p) { p.rank_offset = 17; }),
+              "Assigned.place.rank_offset: 17 is not 0..16");
+    EXPECT_EQ(fault([](NodePlace& p) { p.slots = 21; }), "Assigned.place.slots: 21 is not 1..20");
+    EXPECT_EQ(fault([](NodePlace& p) { p.node_rank = 3; }),
+              "Assigned.place.node_rank: 3 is not 0..2");
+    EXPECT_EQ(fault([](NodePlace& p) { p.role_rank_offset = 3; }),
+              "Assigned.place.role_rank_offset: 3 is not 0..2");
+    EXPECT_EQ(fault([](NodePlace& p) { p.role_world_size = 21; }),
+              "Assigned.place.role_world_size: 21 is not 4..20");
+    EXPECT_THAT(fault([](NodePlace& p) { p = {}, p.nodes = 0; }),
+                HasSubstr("Assigned.place.nodes: 0 is not 1.."));
 }
 
 TEST(Wire, RefusesAMessageItDoesNotKnow) {

@@ -61,6 +61,12 @@ std::string describe(const rendezvous::Assignment& assignment) {
     return line + " } " + assignment.cause;
 }
 
+std::string describe(const rendezvous::NodePlace& place) {
+    return "g" + text(place.generation) + " node " + text(place.node_rank) + " of " +
+           text(place.nodes) + ", ranks " + text(place.rank_offset) + "+" + text(place.slots) +
+           " of " + text(place.world_size);
+}
+
 std::string describe(const rendezvous::ToLeader& message) {
     using namespace rendezvous;
     return std::visit(Overload{[](const Hello& m) { return "Hello " + text(m.node); },
@@ -92,7 +98,7 @@ std::string describe(const rendezvous::ToNode& message) {
                  },
                  [](const Assigned& m) {
                      return "Assigned entry" + text(m.entry) + " beat" + text(m.beat) +
-                            " remaining " + text(m.remaining) + " " + describe(m.assignment);
+                            " remaining " + text(m.remaining) + " " + describe(m.place);
                  },
                  [](const Parked& m) { return "Parked " + m.sentence; },
                  [](const Elsewhere& m) { return "Elsewhere " + m.address; },
@@ -196,8 +202,8 @@ std::string describe(const agent::Effect& effect) {
             [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
             [](const SendMessage& e) { return "send " + describe(e.message); },
             [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
-            [](const OpenStore& e) { return "OpenStore g" + text(e.assignment.generation); },
-            [](const Spawn& e) { return "Spawn " + describe(e.assignment); },
+            [](const OpenStore& e) { return "OpenStore g" + text(e.place.generation); },
+            [](const Spawn& e) { return "Spawn " + describe(e.place); },
             [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
             [](const ExamineWorkers& e) {
                 return "ExamineWorkers g" + text(e.generation) + " " + text(e.local_ranks.size());

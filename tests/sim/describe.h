@@ -16,5 +16,6 @@ std::string describe(const agent::Event& event);
 std::string describe(const agent::Effect& effect);
 std::string describe(const rendezvous::Ending& ending);
 std::string describe(const rendezvous::Assignment& assignment);
+std::string describe(const rendezvous::NodePlace& place);
 
 }  // namespace ddprun::sim

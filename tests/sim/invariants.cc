@@ -10,6 +10,8 @@ namespace ddprun::sim {
 using rendezvous::Assignment;
 using rendezvous::Ending;
 using rendezvous::LedgerEntry;
+using rendezvous::NodeId;
+using rendezvous::NodePlace;
 using rendezvous::Verdict;
 
 namespace {
@@ -18,17 +20,20 @@ std::string name(Generation generation) { return "generation " + std::to_string(
 
 }  // namespace
 
-void Invariants::spawned(const Host& host, const Process& process, const Assignment& assignment,
+void Invariants::spawned(const Host& host, const Process& process, const NodePlace& place,
                          bool guarded, Time deadline) {
-    const std::string who = host.name + " starts " + name(assignment.generation);
-    const LedgerEntry* entry = world_.ledger().find(assignment.generation);
+    const std::string who = host.name + " starts " + name(place.generation);
+    const LedgerEntry* entry = world_.ledger().find(place.generation);
+    const auto places = entry ? places_of(entry->assignment) : std::map<NodeId, NodePlace>{};
+    const auto recorded = places.find(process.id);
     if (!entry)
         world_.violation(who + ", which is not in the ledger");
-    else if (entry->assignment != assignment)
-        world_.violation(who + " with another world than the ledger's: " + describe(assignment) +
-                         " instead of " + describe(entry->assignment));
-    if (!assignment.find(process.id)) world_.violation(who + " and is no member of it");
-    if (!spawned_.emplace(assignment.generation, host.index).second)
+    else if (recorded == places.end())
+        world_.violation(who + " and is no member of it");
+    else if (recorded->second != place)
+        world_.violation(who + " with another place than the ledger's: " + describe(place) +
+                         " instead of " + describe(recorded->second));
+    if (!spawned_.emplace(place.generation, host.index).second)
         world_.violation(who + " a second time");
     if (!guarded || (world_.config().limits.max_nodes > 1 && deadline == kNever))
         world_.violation(who + " without a deadline");

@@ -20,7 +20,7 @@ class Invariants {
     // ---- at what happens
     // Workers start only for a generation in the ledger, of which the node is a member and sees the
     // same world, once, and with a deadline before them where there are other nodes.
-    void spawned(const Host& host, const Process& process, const rendezvous::Assignment& assignment,
+    void spawned(const Host& host, const Process& process, const rendezvous::NodePlace& place,
                  bool guarded, Time deadline);
     // An entry is well formed and follows the ones before: one assignment a generation, ranks
     // contiguous, within limits, restarts within budget and never more than there were failures; an

@@ -33,18 +33,16 @@ void Keeper::check_deadline(int number) {
         });
 }
 
-void Keeper::spawn(const rendezvous::Assignment& assignment) {
-    world_.invariants().spawned(host_, process_, assignment, guarded_, deadline_);
-    const rendezvous::Member* member = assignment.find(process_.id);
-    if (!member) return;  // said as a violation
-    for (int local_rank = 0; local_rank < member->offer.slots; ++local_rank) {
+void Keeper::spawn(const rendezvous::NodePlace& place) {
+    world_.invariants().spawned(host_, process_, place, guarded_, deadline_);
+    for (int local_rank = 0; local_rank < place.slots; ++local_rank) {
         Worker worker;
         worker.pid = world_.next_pid();
         worker.owner = process_.id.incarnation;
-        worker.generation = assignment.generation;
-        worker.rank = member->rank_offset + local_rank;
+        worker.generation = place.generation;
+        worker.rank = place.rank_offset + local_rank;
         worker.local_rank = local_rank;
-        worker.behaviour = world_.behaviour(assignment.generation, host_.index, worker.rank);
+        worker.behaviour = world_.behaviour(place.generation, host_.index, worker.rank);
         host_.workers.push_back(worker);
         world_.clock().after(
             world_.random().span({}, world_.lease(0.02)),

@@ -17,7 +17,7 @@ class Keeper {
 
     void set_deadline(Time local);
     Time deadline() const { return deadline_; }  // on the host's clock
-    void spawn(const rendezvous::Assignment& assignment);
+    void spawn(const rendezvous::NodePlace& place);
     void signal(int number);
     void sweep(Generation generation);
     void dies();           // alone: ddprun kills what it left, and a new one stands a little later

@@ -201,9 +201,9 @@ void World::perform(Process& process, const agent::Effects& effects) {
         } else if (const auto* deadline = std::get_if<agent::SetDeadline>(&effect)) {
             process.keeper->set_deadline(deadline->deadline);
         } else if (const auto* store = std::get_if<agent::OpenStore>(&effect)) {
-            process.store = store->assignment.generation;
+            process.store = store->place.generation;
         } else if (const auto* spawn = std::get_if<agent::Spawn>(&effect)) {
-            process.keeper->spawn(spawn->assignment);
+            process.keeper->spawn(spawn->place);
         } else if (const auto* signal = std::get_if<agent::SignalWorkers>(&effect)) {
             process.keeper->signal(signal->signal);
         } else if (const auto* asked = std::get_if<agent::ExamineWorkers>(&effect)) {
