@@ -722,5 +722,23 @@ TEST(Sim, ThreeHundredNodesSurviveTheirLeader) {
     EXPECT_EQ(generations(world).back().assignment.members.size(), 297u);
 }
 
+// Two racks of three, with the leader and all the first in the order: one of those that are named
+// from the rest is left to lead.
+TEST(Sim, SixtyNodesSurviveTheirFirstForty) {
+    WorldConfig config = calm(60, 1);
+    config.limits.min_nodes = 15;
+    config.limits.times = {.lease = 10s, .join_timeout = 120s, .last_call = 1s};
+    config.work = 40s;
+    config.consequences = 0;
+    for (int i = 0; i < 40; ++i) config.faults.push_back(fault(Fault::Kind::host_lost, 12s, i));
+    World world(config);
+    world.run();
+    EXPECT_EQ(first_violation(world), "");
+    const LedgerEntry* end = world.ledger().end();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->ending.verdict, Verdict::succeeded) << end->ending.sentence;
+    EXPECT_EQ(generations(world).back().assignment.members.size(), 20u);
+}
+
 }  // namespace
 }  // namespace ddprun::sim
