@@ -40,11 +40,11 @@ struct Times {
 
 inline constexpr int kAutoRestarts = -1;  // 3, but none for a job that has never made progress
 
-// What becomes of a node that comes while a smaller world than MAX runs.
-enum class OnJoin {
-    restart,  // a larger generation is made, at the next snapshot
-    wait,     // it is taken in when a generation begins for another reason
-    spare,    // the world never grows; it takes the place of one that is lost
+// What becomes of a node that comes while a smaller world than MAX runs. The numbers travel.
+enum class OnJoin : int {
+    restart = 0,  // a larger generation is made, at the next snapshot
+    wait = 1,     // it is taken in when a generation begins for another reason
+    spare = 2,    // the world never grows; it takes the place of one that is lost
 };
 
 // What the job was started with, as far as the rendezvous must know it.

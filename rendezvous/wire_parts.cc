@@ -5,7 +5,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr Duration kYear = std::chrono::hours{24 * 365};
+constexpr Duration kYear = std::chrono::hours{24 * 366};
 constexpr std::size_t kMaxAddress = 64;
 
 std::uint16_t read_port(const Place& place, const char* field, std::uint32_t value) {
@@ -61,6 +61,8 @@ void write(const Limits& from, link::Limits& to) {
     write(from.times, *to.mutable_times());
     to.set_hang_timeout(from.hang_timeout.count());
     to.set_no_blame(!from.blame);
+    to.set_on_join(static_cast<int>(from.on_join));
+    to.set_join_interval(from.join_interval.count());
 }
 
 Limits read(const Place& place, const link::Limits& from) {
@@ -74,6 +76,10 @@ Limits read(const Place& place, const link::Limits& from) {
     limits.times = read(place.at("times"), from.times());
     limits.hang_timeout = place.duration("hang_timeout", from.hang_timeout(), Duration{0}, kYear);
     limits.blame = !from.no_blame();
+    limits.on_join = static_cast<OnJoin>(
+        place.small("on_join", from.on_join(), 0, static_cast<int>(OnJoin::spare)));
+    limits.join_interval =
+        place.duration("join_interval", from.join_interval(), Duration{0}, kYear);
     return limits;
 }
 

@@ -113,6 +113,8 @@ inline Limits example_limits() {
     limits.times = {std::chrono::seconds{2}, std::chrono::seconds{60}, std::chrono::seconds{1}};
     limits.hang_timeout = std::chrono::seconds{90};
     limits.blame = false;
+    limits.on_join = OnJoin::spare;
+    limits.join_interval = std::chrono::seconds{7};
     return limits;
 }
 

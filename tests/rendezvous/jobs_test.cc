@@ -43,15 +43,21 @@ struct Daemon {
 // over.
 struct Node {
     Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
+        : Node(daemon, run, name, limits_of(nodes)) {}
+    Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits)
         : client(daemon.loop, [](const Note&) {},
                  {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
                   [](const Error&) {}}) {
-        Limits limits = example_limits();
-        limits.min_nodes = limits.max_nodes = nodes;
         client.connect({{"127.0.0.1", daemon.port}},
                        Hello{run, {name, Incarnation{1}}, "0.1.0", 0, limits}, kNever);
     }
+    static Limits limits_of(int nodes) {
+        Limits limits = example_limits();
+        limits.min_nodes = limits.max_nodes = nodes;
+        return limits;
+    }
     void came(const ToNode& message) {
+        if (const auto* m = std::get_if<Parked>(&message)) parked = m->sentence;
         if (const auto* m = std::get_if<Welcome>(&message)) {
             lease = m->times.lease;
             beat.number = 1;
@@ -75,6 +81,7 @@ struct Node {
     Client client;
     Beat beat;
     Duration lease{};
+    std::string parked;  // the newest sentence
     std::optional<NodePlace> assigned;
     std::optional<Ending> finished;
 };
@@ -117,6 +124,21 @@ TEST(Jobs, LogsALedgerThatCannotBe) {
     ASSERT_TRUE(daemon.until([&] { return daemon.lines.has("/dev/null/root"); }));
     EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());
     EXPECT_FALSE(node.assigned);
+}
+
+// What becomes of late nodes is the job's own choice too.
+TEST(Jobs, TreatsLateNodesAsTheJobSays) {
+    Daemon daemon;
+    Limits limits = example_limits();
+    limits.min_nodes = 1;
+    limits.max_nodes = 2;
+    limits.on_join = OnJoin::wait;
+    limits.times = {std::chrono::seconds{60}, std::chrono::seconds{60}, Duration{0}};
+    Node first(daemon, "job", "a", limits);
+    ASSERT_TRUE(daemon.until([&] { return first.assigned.has_value(); }));
+    Node late(daemon, "job", "b", limits);
+    ASSERT_TRUE(daemon.until([&] { return !late.parked.empty(); }));
+    EXPECT_THAT(late.parked, testing::HasSubstr("(--on-join=wait)"));
 }
 
 TEST(Jobs, NamesANodeWhoseCommandLineDiffers) {

@@ -111,6 +111,22 @@ TEST(Wire, RefusesLimitsThatNoJobCanHave) {
     limits = example_limits();
     limits.max_restarts = -2;
     EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.max_restarts: -2 is not -1.."));
+    limits = example_limits();
+    limits.on_join = static_cast<OnJoin>(3);
+    EXPECT_EQ(fault(limits), "Hello.limits.on_join: 3 is not 0..2");
+    limits = example_limits();
+    limits.join_interval = -std::chrono::seconds{1};
+    EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.join_interval"));
+}
+
+// The longest time that an option takes (launcher/option_values.cc) passes here too.
+TEST(Wire, CarriesTimesOfALeapYear) {
+    Limits limits = example_limits();
+    limits.times.join_timeout = limits.join_interval = std::chrono::hours{366 * 24};
+    const auto read = decode_to_leader(
+        encode(ToLeader(Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0, limits})));
+    ASSERT_TRUE(read) << read.error();
+    EXPECT_EQ(std::get<Hello>(*read).limits, limits);
 }
 
 // What a node's workers are numbered by is within the world, whoever wrote it.
