@@ -81,13 +81,9 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
 void Machine::State::on_won(Time now) {
     const Assignment& assignment = top->assignment;
     const bool taken_over = top->kind == LedgerEntry::Kind::takeover;
-    held = Held{top->number,
-                assignment,
-                places_of(assignment),
-                Lease(assignment.members, lease(), single(), taken_over),
-                false,
-                taken_over,
-                now};
+    held = Held{top->number, assignment, Lease(assignment.members, lease(), single(), taken_over),
+                false,       taken_over, now};
+    held->places = places_of(assignment);
     phase = Phase::running;
     late_since = kNever;
     if (taken_over) return take_over(now);

@@ -31,11 +31,11 @@ inline constexpr auto kFirstWord =
 struct Held {
     EntryNumber entry = kNoEntry;
     Assignment assignment;
-    std::map<NodeId, NodePlace> places;  // in it
     Lease lease;
     bool over = false;
     bool taken_over = false;
-    Time since{};  // when the entry was ours
+    Time since{};                             // when the entry was ours
+    std::map<NodeId, NodePlace> places = {};  // of its members
 };
 
 // What ended a generation that was no worker's failure.
