@@ -69,7 +69,9 @@ TEST(NodePlace, NamesTheStoreToAllAndTheAddressesToItsNode) {
         EXPECT_EQ(place.master_address, "at a");
         EXPECT_EQ(place.master_port, 1004);
         EXPECT_EQ(place.has_store(), id == node("a"));
-        if (!place.has_store()) EXPECT_THAT(place.addresses, IsEmpty());
+        if (!place.has_store()) {
+            EXPECT_THAT(place.addresses, IsEmpty());
+        }
     }
     EXPECT_THAT(places.at(node("a")).addresses,
                 ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.4", "172.17.0.1"));
