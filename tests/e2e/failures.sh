@@ -18,7 +18,7 @@ normalised() { # file of standard error
         -e 's/within [0-9.]+ (ms|s)/within SPAN/g' \
         -e 's/out of memory: (the kernel.s log|its control group) .*/out of memory: WITNESS/' \
         -e 's|/[A-Za-z0-9_.-]+/failure.json|/RUN/failure.json|' \
-        -e 's|/deaths_[A-Za-z0-9]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/'
+        -e 's|/deaths_[A-Za-z0-9_]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/'
 }
 compare() { # name, file of standard error
     normalised "$2" >"$work/$1.report"
