@@ -123,6 +123,10 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
             "--nnodes=" + std::to_string(range.min) + ": this step has " + count + " node" +
             (nodes == 1 ? "" : "s") + " (" + names +
             "); leave the option out, or ask Slurm for --nodes=" + std::to_string(range.min));
+    if (range.max == 1 && nodes > 1)
+        return usage("--nnodes=1: this step has " + count + " nodes (" + names +
+                     "), and a job of one node takes no spares; leave the option out, or use srun "
+                     "--nodes=1");
     if (range.max < nodes)
         plan.warnings.push_back("--nnodes allows " + std::to_string(range.max) + " of the step's " +
                                 count + " nodes; the others wait as spares");

@@ -104,6 +104,9 @@ TEST(PlanMeeting, StepAgainstOptions) {
               "--nodes=4");
     EXPECT_THAT(plan({"--standalone"}, step(2, 0)).error().sentence(),
                 HasSubstr("each would train on its own"));
+    EXPECT_EQ(plan({"--nnodes=1"}, step(2, 1)).error().sentence(),
+              "--nnodes=1: this step has 2 nodes (n[1-2]), and a job of one node takes no spares; "
+              "leave the option out, or use srun --nodes=1");
     EXPECT_THAT(plan({"--nnodes=1:2"}, step(4, 0))->warnings,
                 ElementsAre(HasSubstr("wait as spares")));
     EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->min_nodes, 2);
