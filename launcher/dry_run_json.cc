@@ -87,7 +87,7 @@ Json times_of(const Times& times) {
     return {{"lease_seconds", seconds(times.lease)},
             {"join_timeout_seconds", seconds(times.join_timeout)},
             {"last_call_seconds", seconds(times.last_call)},
-            {"grace_signal_seconds", seconds(times.grace_signal)},
+            {"grace_final_seconds", seconds(times.grace_final)},
             {"grace_restart_seconds", seconds(times.grace_restart)},
             {"unkillable_seconds", seconds(times.unkillable)}};
 }

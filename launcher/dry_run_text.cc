@@ -191,7 +191,7 @@ class Writer {
                                     " deaths in a row of one cause");
         row("hang timeout", plan_.hang_timeout.count() == 0 ? "off" : seconds(plan_.hang_timeout));
         const Times& times = plan_.times;
-        row("SIGTERM to SIGKILL", seconds(times.grace_signal) + " at the end, " +
+        row("SIGTERM to SIGKILL", seconds(times.grace_final) + " at the end, " +
                                       seconds(times.grace_restart) + " at a restart");
         row("unkillable after", seconds(times.unkillable));
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);

@@ -63,7 +63,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.version = DDPRUN_VERSION;
     config.machine.limits = limits_of(plan);
     config.machine.join_timeout = plan.times.join_timeout;
-    config.machine.grace_final = plan.times.grace_signal;
+    config.machine.grace_final = plan.times.grace_final;
     config.machine.kill_patience = plan.times.unkillable;
     config.machine.grace_restart = plan.times.grace_restart;
     config.machine.offer = offer_of(input, leads);

@@ -68,9 +68,9 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
     if (is_static && conf.static_timeout && !options.join_timeout && !conf.join_timeout)
         times.join_timeout = *conf.static_timeout;
     times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
-    if (in_step) times.grace_signal = milliseconds(25'000);
+    if (in_step) times.grace_final = milliseconds(25'000);
     if (options.shutdown_timeout)
-        times.grace_final = times.grace_signal = times.grace_restart = *options.shutdown_timeout;
+        times.grace_final = times.grace_restart = *options.shutdown_timeout;
 }
 
 void plan_signals(Plan& plan, const Options& options) {

@@ -66,8 +66,7 @@ struct Times {
     std::chrono::milliseconds lease{10'000};
     std::chrono::milliseconds join_timeout{600'000};
     std::chrono::milliseconds last_call{30'000};
-    std::chrono::milliseconds grace_final{30'000};   // last stop, but for that of a signal
-    std::chrono::milliseconds grace_signal{30'000};  // that: 25 s under Slurm (KillWait is 30)
+    std::chrono::milliseconds grace_final{30'000};   // last stop: 25 s under Slurm (KillWait is 30)
     std::chrono::milliseconds grace_restart{5'000};  // stop after a failure
     std::chrono::milliseconds unkillable{60'000};    // that SIGKILL may go without effect
 };

@@ -7,7 +7,7 @@ namespace ddprun::rendezvous {
 namespace {
 
 // How far beyond now a lease may have passed or may last: remaining is negative when it has.
-constexpr Duration kFar = std::chrono::hours{24 * 365};
+constexpr Duration kFar = std::chrono::hours{24 * 366};  // as the longest time of an option
 
 // ---- to bytes
 

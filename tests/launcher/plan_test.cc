@@ -139,8 +139,7 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(defaults->times.last_call, milliseconds(30'000));
     EXPECT_EQ(defaults->times.grace_final, milliseconds(30'000));
     EXPECT_EQ(defaults->times.grace_restart, milliseconds(5000));
-    EXPECT_EQ(defaults->times.grace_signal, milliseconds(30'000));
-    EXPECT_EQ(plan({}, step(1))->times.grace_signal, milliseconds(25'000));
+    EXPECT_EQ(plan({}, step(1))->times.grace_final, milliseconds(25'000));
     EXPECT_TRUE(defaults->max_restarts.automatic);
     EXPECT_EQ(defaults->crash_loop, 3);
     EXPECT_EQ(defaults->hang_timeout, milliseconds(0));
