@@ -15,7 +15,7 @@ struct CoreDumpFacts {
     std::string hostname;
 };
 
-// "/work/core.4711", "coredumpctl info 4711", "handed to apport", or the pattern itself where it
+// "/data/core.4711", "coredumpctl info 4711", "handed to apport", or the pattern itself where it
 // names what only the kernel knows (%t, %e, …).
 std::string core_dump_place(const CoreDumpFacts& facts);
 

@@ -12,33 +12,14 @@
 #include "agent/error_account.h"
 #include "agent/hardware.h"
 #include "agent/memory_kills.h"
+#include "agent/small_file.h"
 #include "proto/boot_clock.h"
 
 namespace ddprun::agent {
 namespace {
 
 constexpr int kKill = 9;
-constexpr std::size_t kSmallFile = 65536;
 constexpr int kMostRecords = 20000;  // of the kernel's log, in one look
-
-// Never waits: a worker may have put a FIFO in a file's place. "" where it cannot be read.
-std::string read_bounded(int file, std::size_t most) {
-    std::string text(most, '\0');
-    std::size_t size = 0;
-    while (size < most) {
-        const ssize_t got = ::read(file, text.data() + size, most - size);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        size += static_cast<std::size_t>(got);
-    }
-    text.resize(size);
-    return text;
-}
-
-std::string read_system_file(const std::string& path) {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    return file ? read_bounded(file.get(), kSmallFile) : std::string();
-}
 
 // The kernel's log has the process numbers of the first namespace, whose inode is fixed.
 bool in_first_pid_namespace() {
@@ -55,8 +36,8 @@ std::string trimmed(std::string text) {
 std::string core_place(const DeathFacts& facts) {
     std::error_code ignored;
     return core_dump_place(
-        {.pattern = trimmed(read_system_file("/proc/sys/kernel/core_pattern")),
-         .uses_pid = trimmed(read_system_file("/proc/sys/kernel/core_uses_pid")) == "1",
+        {.pattern = trimmed(read_small_file("/proc/sys/kernel/core_pattern")),
+         .uses_pid = trimmed(read_small_file("/proc/sys/kernel/core_uses_pid")) == "1",
          .working_directory = std::filesystem::current_path(ignored).string(),
          .pid = facts.pid,
          .signal = facts.status.signal,
@@ -71,8 +52,8 @@ std::string size_text(off_t bytes) {
 }  // namespace
 
 DeathWitness::DeathWitness(bool files_stay) : files_stay_(files_stay) {
-    for (const std::string& path : memory_kill_files(read_system_file("/proc/self/cgroup"))) {
-        const auto count = memory_kill_count(read_system_file(path));
+    for (const std::string& path : memory_kill_files(read_small_file("/proc/self/cgroup"))) {
+        const auto count = memory_kill_count(read_small_file(path));
         if (!count) continue;
         count_file_ = path;
         counted_before_ = *count;
@@ -142,7 +123,7 @@ void DeathWitness::read_kernel_log() {
 }
 
 long DeathWitness::counted() const {
-    return memory_kill_count(read_system_file(count_file_)).value_or(counted_before_);
+    return memory_kill_count(read_small_file(count_file_)).value_or(counted_before_);
 }
 
 }  // namespace ddprun::agent

@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 
+#include "agent/small_file.h"
 #include "agent/unique_fd.h"
 #include "proto/boot_clock.h"
 
@@ -24,19 +25,6 @@ namespace {
 
 constexpr int kLooks =
     100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
-
-std::string read_small_file(const char* path) {
-    const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
-    std::string text;
-    if (!file) return text;
-    char buffer[4096];
-    for (;;) {
-        const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return text;
-        text.append(buffer, static_cast<std::size_t>(n));
-    }
-}
 
 // Calls `each` with every entry of a folder that is a number.
 template <class Each>

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
+
+#include "agent/small_file.h"
 
 namespace ddprun::agent {
 namespace {
@@ -16,15 +17,8 @@ using Process = std::int64_t;
 
 constexpr std::size_t kThreads = 16, kKernelFrames = 4;
 
-std::string text_of(const fs::path& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    if (file) text << file.rdbuf();
-    return text.str();
-}
-
 std::string first_line(const fs::path& path) {
-    std::string text = text_of(path);
+    std::string text = read_small_file(path);
     return text.substr(0, text.find('\n'));
 }
 
@@ -126,7 +120,7 @@ char state_of(const fs::path& thread) {
 // the one of wchan.
 std::string kernel_frames(const fs::path& thread) {
     std::string frames;
-    std::istringstream stack(text_of(thread / "stack"));
+    std::istringstream stack(read_small_file(thread / "stack"));
     std::string line;
     for (std::size_t count = 0; count < kKernelFrames && std::getline(stack, line); ++count) {
         const auto from = line.find("] ");

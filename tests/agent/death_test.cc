@@ -91,13 +91,13 @@ TEST(Death, SaysThatDdprunSentTheSignal) {
 
 TEST(Death, NamesCoreDumpAndBrokenErrorFile) {
     DeathFacts dumped = facts({.code = 0, .signal = 11, .core = true});
-    dumped.core_place = "/work/core.4711";
+    dumped.core_place = "/data/core.4711";
     dumped.error_problem = "error file /e is not JSON";
     dumped.tail = {"last"};
     const auto outcome = judge_death(dumped).outcome;
     EXPECT_TRUE(outcome.core_dumped);
     EXPECT_THAT(outcome.remarks,
-                ElementsAre("error file /e is not JSON", "core dump: /work/core.4711"));
+                ElementsAre("error file /e is not JSON", "core dump: /data/core.4711"));
     EXPECT_THAT(outcome.tail, ElementsAre("last"));
 }
 

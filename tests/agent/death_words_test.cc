@@ -64,14 +64,14 @@ TEST(MemoryKills, KnowsTheKernelsWords) {
 }
 
 TEST(CoreDump, IsWhereThePatternSays) {
-    CoreDumpFacts facts{"core", true, "/work", 4711, 11, "gpu01"};
-    EXPECT_EQ(core_dump_place(facts), "/work/core.4711");
+    CoreDumpFacts facts{"core", true, "/data", 4711, 11, "gpu01"};
+    EXPECT_EQ(core_dump_place(facts), "/data/core.4711");
     facts.pattern = "/cores/%h-%p-%s.%%";
     EXPECT_EQ(core_dump_place(facts), "/cores/gpu01-4711-11.%");
     facts.pattern = "core.%e.%t", facts.uses_pid = false;
-    EXPECT_EQ(core_dump_place(facts), "/work/core.%e.%t");
+    EXPECT_EQ(core_dump_place(facts), "/data/core.%e.%t");
     facts.pattern = "";
-    EXPECT_EQ(core_dump_place(facts), "/work/core");
+    EXPECT_EQ(core_dump_place(facts), "/data/core");
     facts.pattern = "|/usr/lib/systemd/systemd-coredump %P %u";
     EXPECT_EQ(core_dump_place(facts), "see coredumpctl info 4711");
     facts.pattern = "|/usr/share/apport/apport";

@@ -52,7 +52,7 @@ HostFacts host(int gpus = 0) {
         facts.gpus.emplace_back();
         facts.gpus.back().numa_node = i * 2 / gpus;
     }
-    facts.working_directory = "/work";
+    facts.working_directory = "/data";
     facts.random_id = kNotMadeYet;
     return facts;
 }

@@ -34,7 +34,7 @@ Ending failed() {
     rendezvous::WorkerOutcome first = killed(13, 11);
     first.local_rank = 5, first.pid = 4711;
     first.error = "ValueError: no data", first.error_file = "/logs/5/error.json";
-    first.core_dumped = true, first.remarks = {"core dump: /work/core.4711"};
+    first.core_dumped = true, first.remarks = {"core dump: /data/core.4711"};
     first.tail = {"loading", "", "Traceback"};
     end.first_failure = first;
     end.first_failure_node = "gpu01";
