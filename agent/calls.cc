@@ -44,7 +44,7 @@ void Machine::State::link_up(const LinkUp& up) {
 }
 
 void Machine::State::link_lost(Time now, const std::string& sentence) {
-    if (call_at != kNever) return;  // of a link that was given up
+    if (refused || call_at != kNever) return;  // of a link that was given up
     if (welcomed) {
         lost_since = now;
         note(Note::Level::warn,
@@ -115,12 +115,14 @@ void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhe
 }
 
 // While it searches, a stranger on a port that once was one of ours is passed over.
-void Machine::State::on_refused(Time now, const rendezvous::Refused& refused) {
+void Machine::State::on_refused(Time now, const rendezvous::Refused& said) {
     if (call) {
         call = caller.next(now);
         return place_call(now);
     }
-    leave(now, unavailable("the rendezvous refused this node: " + refused.sentence));
+    refused = true;
+    welcomed = false;
+    leave(now, unavailable("the rendezvous refused this node: " + said.sentence));
 }
 
 void Machine::State::check_link(Time now) {

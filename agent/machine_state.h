@@ -73,6 +73,7 @@ struct Machine::State {
     Phase phase = Phase::joining;
     rendezvous::LeaseMember lease;
     bool welcomed = false, was_welcomed = false;
+    bool refused = false;  // nobody is called any more
     bool keeper_alive = true;
     Time lost_since;  // since when there is no leader
     rendezvous::Caller caller;
@@ -96,7 +97,7 @@ struct Machine::State {
     void search(Time now);
     void place_call(Time now);
     void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
-    void on_refused(Time now, const rendezvous::Refused& refused);
+    void on_refused(Time now, const rendezvous::Refused& said);
     void heard_leader(Time now, const rendezvous::Ack& ack);
     void on_ledger_checked(Time now, bool shared);
     void check_link(Time now);

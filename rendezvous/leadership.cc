@@ -43,6 +43,7 @@ void Machine::State::activate(Time now, const Lead& lead) {
     fresh.effects = std::move(effects);
     fresh.self = lead.self;
     fresh.ledger_name = lead.ledger;
+    fresh.ledger_lasts = config.succession || lead.ledger_mark != 0;
     if (config.succession) fresh.ledger_mark = lead.ledger_mark;  // else nobody has to read it
     if (now - yielded_at < share(lease(), 2 * kRest)) fresh.unanswered_since = unanswered_since;
     fresh.identity = {config.self.name, Incarnation{fresh.random()}};

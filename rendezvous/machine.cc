@@ -177,8 +177,18 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     }
     if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
     if (phase == Phase::closed) return;
-    if (top && beat.seen > top->number && ledger_asked == kNever && phase == Phase::gathering)
-        ask_ledger(now, ReadLedger{EntryNumber{top->number.value + 1}});  // ours is out of date
+    const EntryNumber known = top ? top->number : kNoEntry;
+    if (beat.seen > known && phase == Phase::gathering) {  // ours is out of date, or another one
+        if (!ledger_lasts) {
+            node->joined = false;
+            return refuse(session, "node " + node->id.name + " has heard of entry " +
+                                       std::to_string(beat.seen.value) +
+                                       " of the ledger, and this rendezvous of none: it has begun "
+                                       "anew with a ledger in memory; --ledger=directory:PATH or "
+                                       "--ledger=etcd:HOST:PORT would have kept it");
+        }
+        if (ledger_asked == kNever) ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});
+    }
     restart_watch.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
         heard_progress(now, *node);

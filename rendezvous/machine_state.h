@@ -80,6 +80,7 @@ struct Machine::State {
     Peer self;                       // where it is called
     std::string ledger_name;         // with which it leads
     std::uint64_t ledger_mark = 0;   // that nodes are to find; 0: they need not
+    bool ledger_lasts = false;       // longer than this process
     bool ledger_shared = true;       // every node so far has found it
     std::vector<NodeId> arrivals;    // nodes in the order in which they came first
     std::optional<LedgerEntry> top;  // newest entry read or written

@@ -405,6 +405,19 @@ TEST(AgentMachine, RefusedExits) {
     EXPECT_THAT(s.told(1, rendezvous::Refused{"other run"}), ElementsAre("exit 69"));
 }
 
+// A rendezvous that has begun anew does not know what runs here: the workers are stopped, and
+// nobody is called meanwhile.
+TEST(AgentMachine, RefusedWhileWorkersRunStopsThem) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.told(0.3, rendezvous::Refused{"another ledger"}),
+                Contains("signal 15"));
+    EXPECT_THAT(s.step(0.4, LinkLost{"it has ended the connection"}), IsEmpty());
+    s.exits(0.5, exited(0, 0));
+    s.exits(0.5, exited(1, 0));
+    EXPECT_THAT(s.step(0.6, Swept{Generation{0}}), Contains("exit 69"));
+}
+
 // The keeper's death takes the workers with it; until another is there nothing starts.
 TEST(AgentMachine, KeeperDeathIsAVow) {
     Script s;

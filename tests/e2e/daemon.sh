@@ -103,6 +103,40 @@ for text in '\x00\xce\xf7\x85\x3c' 'GET / HTTP/1.0\r\n\r\n' 'DDPRUN\x01\n\xff\xf
 expect_in "$work/daemon.err" 'closed the connection of 127.0.0.1:[0-9]+, which speaks c10d.*--serve-c10d only'
 (($(grep -c 'closed the connection of 127.0.0.1' "$work/daemon.err") == 1)) || fail "the stranger was named more than once"
 
+say "started again under a running job: with a ledger that lasts no worker is stopped"
+both on bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go3 ]]; do sleep 0.05; done' "$work"
+on_runs() { [[ $(cat "$work"/on.*.out | grep -c 'generation 0') == 4 ]]; }
+wait_until 20 on_runs || fail "the workers of on do not run"
+stop_daemon KILL
+start_daemon --listen="127.0.0.1:$at" --ledger=directory:"$work/ledgers"
+wait_until 10 has "$work/daemon.err" 'run "on": generation 0 goes on under this leader' || fail "on is not taken over"
+touch "$work/go3"
+expect_both on 0
+expect_not_in "$work/on.one.out" 'generation 1'
+expect_run_ended on 0
+
+say "when it comes too late, the workers were stopped at the end of their lease, and start again"
+both late bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"; [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] || sleep 309'
+wait_until 20 count_is "sleep 309" 4 || fail "the workers of late do not run"
+stop_daemon KILL
+wait_until 10 count_is "sleep 309" 0 || fail "the workers of late outlive their lease"
+start_daemon --listen="127.0.0.1:$at" --ledger=directory:"$work/ledgers"
+expect_both late 0
+expect_in "$work/late.one.out" 'generation 1'
+
+say "what lay in memory is lost with it: its job ends at once, with 69 and the reason"
+stop_daemon TERM
+start_daemon --listen="127.0.0.1:$at"
+both memory sleep 310
+wait_until 20 count_is "sleep 310" 4 || fail "the workers of memory do not run"
+stop_daemon KILL
+start_daemon --listen="127.0.0.1:$at"
+expect_both memory 69
+expect_in "$work/memory.one.err" 'it has begun anew with a ledger in memory; --ledger=directory:PATH or'
+(($(grep -c 'refused a node' "$work/daemon.err") == 2)) || fail "a node was refused more than once"
+stop_daemon TERM
+start_daemon
+
 say "SIGTERM while a job runs: 143, and its nodes end with 69 within their lease and the wait for a new one"
 both cut sleep 308
 wait_until 20 count_is "sleep 308" 4 || fail "the workers do not run"

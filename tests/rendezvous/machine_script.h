@@ -150,6 +150,11 @@ class Script {
         for (const auto& [phase, when] : passed) marks.passed.push_back({phase, sec(now - when)});
         return beat(now, session);
     }
+    // Has heard of that entry of the ledger.
+    Lines has_seen(double now, int session, int entry) {
+        beats_[session].seen = EntryNumber{entry};
+        return beat(now, session);
+    }
     Lines vows(double now, int session, int floor) {
         beats_[session].floor = Generation{floor};
         beats_[session].running = kNoGeneration;

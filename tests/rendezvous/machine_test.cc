@@ -436,6 +436,27 @@ TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
     EXPECT_THAT(s.vows(11.1, 2, 0), Contains(HasSubstr("create 1: generation 1 {spare}")));
 }
 
+// A leader that knows less of its ledger than a node looks again. What lay in memory has gone with
+// the process that held it; the node would wait for an entry that never comes.
+TEST(Machine, LooksAgainWhenANodeKnowsMoreOfTheLedger) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.succession = true;
+    Script s(config);
+    s.join(0, 1, node("a"));
+    EXPECT_THAT(s.has_seen(0.5, 1, 0), Contains("read the ledger"));
+}
+
+TEST(Machine, RefusesANodeOfALedgerThatIsLost) {
+    Script s(limits(2, 2));
+    s.join(0, 1, node("a"));
+    s.join(0, 2, node("b"));
+    EXPECT_THAT(s.has_seen(0.5, 1, 0),
+                ElementsAre(HasSubstr("note: refused a node: node a has heard of entry 0"),
+                            HasSubstr("1: Refused"), "1: closed"));
+    EXPECT_THAT(s.beat(0.6, 2), ElementsAre(HasSubstr("2: Ack"))) << "it does not count as here";
+    EXPECT_THAT(s.beat(0.7, 2), ElementsAre(HasSubstr("2: Ack")));
+}
+
 // Who is told of one node sends no beats: a rendezvous outside the job tells nobody so.
 TEST(Machine, AsksForBeatsWhenItIsOutside) {
     MachineConfig config = Script::config(limits(1, 1));
