@@ -138,6 +138,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     NodeState* node = roster.of(session);
     if (!node) return refuse(session, "a Join came before its Hello");
     node->joined = true;
+    next_late_look = kLongAgo;
     ++news;
     node->offer = join.offer;
     judge_ledger(*node, join.ledger_mark);

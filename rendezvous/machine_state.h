@@ -127,6 +127,10 @@ struct Machine::State {
     std::optional<StopAsked> stop;    // a planned stop is under way
     Time late_since = kNever;         // since when somebody waits to be taken into what runs
     std::int64_t late_snapshot = -1;  // the newest snapshot of that time
+    // They are looked for when one comes, at each snapshot and once in a while: with ten thousand
+    // nodes, at each event would be too often.
+    Time next_late_look = kLongAgo;
+    std::int64_t late_look_snapshot = -1;
     std::optional<std::string> regrouping;  // what runs is being stopped for a larger world
     std::optional<Ending> ending;           // what the end will be, once it may be recorded
     Effects effects;

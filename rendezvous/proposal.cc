@@ -7,6 +7,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+constexpr double kLateLook = 0.05;                    // of a lease
 constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about who is missing
 
 }  // namespace
@@ -146,6 +147,9 @@ void Machine::State::consider_late_joiners(Time now) {
     if (!holding() || stop || regrouping ||
         static_cast<int>(held->assignment.members.size()) >= config.limits.max_nodes)
         return;
+    if (now < next_late_look && snapshot == late_look_snapshot) return wake_at(next_late_look);
+    next_late_look = now + share(lease(), kLateLook);
+    late_look_snapshot = snapshot;
     LateJoiners late{.members = static_cast<int>(held->assignment.members.size()),
                      .names = {},
                      .since = late_since,
@@ -164,7 +168,8 @@ void Machine::State::consider_late_joiners(Time now) {
         late.snapshot = false;
     }
     const JoinVerdict verdict = decide_join(late, config.limits, now);
-    wake_at(verdict.until);
+    next_late_look = std::min(next_late_look, verdict.until);
+    wake_at(next_late_look);
     if (!verdict.regroup) return;
     regrouping = verdict.sentence;
     restart_watch.ended(now, now);

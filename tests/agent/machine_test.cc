@@ -410,8 +410,7 @@ TEST(AgentMachine, RefusedExits) {
 TEST(AgentMachine, RefusedWhileWorkersRunStopsThem) {
     Script s;
     s.run();
-    EXPECT_THAT(s.told(0.3, rendezvous::Refused{"another ledger"}),
-                Contains("signal 15"));
+    EXPECT_THAT(s.told(0.3, rendezvous::Refused{"another ledger"}), Contains("signal 15"));
     EXPECT_THAT(s.step(0.4, LinkLost{"it has ended the connection"}), IsEmpty());
     s.exits(0.5, exited(0, 0));
     s.exits(0.5, exited(1, 0));

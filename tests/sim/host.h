@@ -53,14 +53,14 @@ struct Process {
     std::optional<agent::Machine> agent;
     Time agent_tick = kNever;
     int connection = -1;
-    bool link_up = false;  // somebody has answered our Hello
-    agent::Connect asked;  // the newest
-    int tried = 0;         // candidates of it
-    int standby = -1;      // connection to who leads next
-    Time first_up = kNever;
-    int attempt = 0;           // number of the newest Connect
-    Time call_until = kNever;  // its deadline, on the host's clock
-    bool signalled = false;    // told to stop by its user
+    bool link_up = false;         // somebody has answered our Hello
+    agent::Connect asked;         // the newest
+    int tried = 0;                // candidates of it
+    int standby = -1;             // connection to who leads next
+    Time first_welcome = kNever;  // by a leader
+    int attempt = 0;              // number of the newest Connect
+    Time call_until = kNever;     // its deadline, on the host's clock
+    bool signalled = false;       // told to stop by its user
     std::optional<rendezvous::Ending> exit;
     Time exited_at = kNever;
     Generation store = kNoGeneration;  // open store, on the node of rank 0

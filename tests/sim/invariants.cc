@@ -254,7 +254,7 @@ bool Invariants::undisturbed(const Process& process, Time from, Time until) cons
     const Host& host = world_.hosts()[process.host];
     if (!host.up || host.disturbed_until > from) return false;
     if (world_.network().was_cut(process.host, from, until)) return false;
-    return process.first_up <= from && process.exited_at >= from;
+    return process.first_welcome <= from && process.exited_at >= from;
 }
 
 void Invariants::at_end() {

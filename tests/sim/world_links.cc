@@ -129,10 +129,11 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
     if (node.connection != connection || node.exit) return;
     if (!node.link_up) {
         node.link_up = true;
-        node.first_up = std::min(node.first_up, now());
         step_agent(node, agent::LinkUp{address_of(node.host)});
     }
     if (node.connection != connection) return;
+    if (std::get_if<rendezvous::Welcome>(&message))
+        node.first_welcome = std::min(node.first_welcome, now());
     rendezvous::ToNode said = message;
     mutate(node, connection, said);
     step_agent(node, agent::MessageCame{said});
