@@ -44,7 +44,7 @@ def main():
         time.sleep(args.step_time)
         value = torch.tensor([float(rank)])
         dist.all_reduce(value)
-    print(f"rank={rank} world={world} restarts={generation} sum={value.item():g}", flush=True)
+    print(f"RESULT rank={rank} world={world} restarts={generation} sum={value.item():g}", flush=True)
     dist.destroy_process_group()
 
 

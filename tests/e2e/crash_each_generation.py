@@ -25,3 +25,4 @@ if generation < int(sys.argv[1]):
         os._exit(3)
     time.sleep(600)  # until it is stopped
 dist.destroy_process_group()
+os._exit(0)  # PyTorch 2.15 may abort while the interpreter ends (pytorch issue 190489)

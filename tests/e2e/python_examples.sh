@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples/python, unmodified, under torchrun and under ddprun: the same end and the same final numbers. Argument: debian
-# (python3-torch) or current (the virtual environment of tests/run.sh).
+# examples/all_reduce.py and examples/python, unmodified, under torchrun and under ddprun: the same end and the same final
+# numbers. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 need_localhost
@@ -45,6 +45,8 @@ same() {
     expect_nothing_left 5
 }
 
+say "the sum over all ranks"
+same 100 0 --nproc_per_node=2 "$root/examples/all_reduce.py"
 say "training with a snapshot, undisturbed"
 same 100 0 --nproc_per_node=2 "$examples/ddp_resume.py" --snapshot FOLDER/calm.pt
 results "$work/run.out" >"$work/calm"

@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# An unmodified PyTorch script: init_process_group("gloo") and all_reduce under ddprun, with a crash and a restart, on
+# A PyTorch script: init_process_group("gloo") and all_reduce under ddprun, with a crash and a restart, on
 # one node and on two. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 
-script=$root/examples/all_reduce.py
-[[ -f $script ]] || script=$e2e/all_reduce.py
-
 say "the sum over four ranks, on one node"
-run 100 --standalone --nproc-per-node=4 "$script"
+run 100 --standalone --nproc-per-node=4 "$e2e/all_reduce.py"
 expect_code 0
+(($(grep -c 'generation 0: sum 10' "$work/run.out") == 4)) || fail "not all four ranks have the sum"
 expect_nothing_left 5
 
 say "one rank crashes, all meet again in an empty store"
