@@ -18,6 +18,7 @@
 #include "launcher/dry_run_text.h"
 #include "launcher/exit_code.h"
 #include "launcher/job.h"
+#include "launcher/meeting_point.h"
 #include "launcher/option_text.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
@@ -146,6 +147,8 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
     launcher::JobInput input;
     input.host = look_at_host(environment, called_as, options);
+    if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run)
+        input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
     if (auto good = check_programs(*plan, environment); !good) return good.error();
