@@ -6,9 +6,11 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <filesystem>
 #include <functional>
 
 #include "agent/runner.h"
+#include "launcher/check_plan.h"
 #include "launcher/job_config.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
@@ -42,6 +44,7 @@ Ending failed(const Error& error) {
 
 Note::Level least_level(const Plan& plan, bool leads) {
     if (plan.output.verbosity > 0) return Note::Level::debug;
+    if (plan.check) return Note::Level::error;  // the report is all there is to say
     return leads && plan.output.verbosity == 0
                ? Note::Level::info
                : Note::Level::warn;  // one node tells the story of the job
@@ -223,6 +226,7 @@ class Job {
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
         tell(ending);
+        remove_ledger_of_check();
         flush();
         return ending;
     }
@@ -236,6 +240,7 @@ class Job {
                                                          .node = plan_.node_name,
                                                          .now = day_now()});
         if (!report) return;
+        if (plan_.check && report->first && ending.code == kCheckWrong) return;  // rank 0 said it
         const bool leads = plan_.max_nodes == 1 || (service_ && service_->leads());
         const bool alone = ending.at == Duration{};
         const bool failure = ending.verdict != rendezvous::Verdict::user_signal &&
@@ -254,6 +259,18 @@ class Job {
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
             say(Note::Level::warn, sentence);
         }).tell(*report, outlets);
+    }
+
+    // Nobody goes on with it. A file system that does not answer keeps it.
+    void remove_ledger_of_check() {
+        if (!plan_.check || !service_ || !service_->leads() || ledger_.folder().empty()) return;
+        files_.post(
+            [folder = std::filesystem::path(ledger_.folder()), made = !plan_.ledger.chosen] {
+                std::error_code ignored;
+                std::filesystem::remove_all(folder, ignored);
+                if (made) std::filesystem::remove(folder.parent_path(), ignored);  // if it is empty
+            });
+        files_.drain(kFlushLimit);
     }
 
     // The runner has gone by now, and has left to the file thread what the workers' files lack.

@@ -14,10 +14,13 @@
 #include "agent/hardware.h"
 #include "agent/keeper.h"
 #include "agent/topology.h"
+#include "launcher/check_node.h"
+#include "launcher/check_plan.h"
 #include "launcher/dry_run_json.h"
 #include "launcher/dry_run_text.h"
 #include "launcher/exit_code.h"
 #include "launcher/job.h"
+#include "launcher/meeting_point.h"
 #include "launcher/option_text.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
@@ -146,9 +149,12 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
     launcher::JobInput input;
     input.host = look_at_host(environment, called_as, options);
+    if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run)
+        input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
-    if (auto good = check_programs(*plan, environment); !good) return good.error();
+    if (!options.check)
+        if (auto good = check_programs(*plan, environment); !good) return good.error();
     input.plan = std::move(*plan);
     if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
         auto secret = rendezvous::read_secret_file(path);
@@ -208,7 +214,8 @@ int main(int argc, char** argv) {
     fill_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
     Environment environment = read_environment();
-    const std::vector<std::string> words(argv + 1, argv + argc);
+    const bool checks = argc > 1 && std::string(argv[1]) == launcher::kCheckArgument;
+    const std::vector<std::string> words(argv + (checks ? 2 : 1), argv + argc);
     const auto options = launcher::parse_options(words, environment);
     if (!options) return fail_once(options.error(), environment);
     if (options->help) return print(launcher::help_text());
@@ -222,6 +229,9 @@ int main(int argc, char** argv) {
 
     auto input = plan_job(*options, std::move(environment), argv[0]);
     if (!input) return fail(input.error());
+    if (checks)
+        return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
+    if (options->check) launcher::make_check_plan(input->plan, *options, words);
     input->host.local_addresses = agent::interface_addresses();
     input->nofile_soft = agent::raise_nofile_limit();
 

@@ -73,9 +73,11 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                const rendezvous::Addresses& addresses) {
     MeetingPoint point;
     point.leads = true;
-    const bool loopback =
-        !addresses.empty() && std::all_of(addresses.begin(), addresses.end(),
-                                          [](const ip::address& a) { return a.is_loopback(); });
+    // Debian's /etc/hosts gives a host's own name a loopback address, which says nothing about the
+    // other nodes of a step.
+    const bool loopback = plan.expected_nodes.size() < 2 && !addresses.empty() &&
+                          std::all_of(addresses.begin(), addresses.end(),
+                                      [](const ip::address& a) { return a.is_loopback(); });
     Error last;
     boost::asio::steady_timer pause(loop);
     for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {
@@ -102,6 +104,17 @@ Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool lo
     if (loopback_only) return try_listen(loop, {ip::address_v4::loopback(), number});
     auto both = try_listen(loop, {tcp::v6(), number});  // takes IPv4 as well
     return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
+}
+
+std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation) {
+    if (allocation.job_nodes.empty() ||
+        std::ranges::count(allocation.nodes, allocation.job_nodes.front()) > 0)
+        return {};
+    boost::asio::io_context loop;
+    std::vector<std::string> texts;
+    for (const ip::address& address : addresses_of(loop, allocation.job_nodes.front()))
+        texts.push_back(address.to_string());
+    return texts;
 }
 
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,

@@ -26,6 +26,10 @@ struct MeetingPoint {
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host);
 
+// The addresses of the job's first node, which runs the batch script, if the step is not on it:
+// what `hostname --ip-address` printed there. Empty where it is, which is nearly always.
+std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation);
+
 // A socket that is bound and listening: on loopback only, or on all addresses. Port 0: any free
 // one. Possible errors: unavailable, with the port and why.
 Result<boost::asio::ip::tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,

@@ -194,6 +194,11 @@ constexpr OptionRow kTable[] = {
      "Print what would be done, and start nothing: nodes, ranks, devices, variables, times, files; "
      "on a login node too. Of a step that srun starts, its first node prints it",
      "", "text json", false, "text"},
+    {"check", 0, "text|json", value, Group::other, false, "",
+     "Test the allocation in place of a start, and say what is wrong and what mends it: all nodes "
+     "meet and reach each other, see the ledger, have their GPUs, clocks, space and limits; the "
+     "exit code is then 69. No program need be given",
+     "", "text json", false, "text"},
     {"print-completion", 0, "bash|zsh|fish|tcsh", value, Group::other, true, "",
      "Print the completion of that shell and leave", "", "bash zsh fish tcsh", false},
     {"print-man", 0, "", flag, Group::other, false, "",

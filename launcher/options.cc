@@ -152,6 +152,11 @@ constexpr SetterRow kSetters[] = {
          o.dry_run = v == "json" ? DryRunFormat::json : DryRunFormat::text;
          return check_choice("dry-run", v);
      }},
+    {"check",
+     [](Options& o, const std::string& v) {
+         o.check = v == "json" ? CheckFormat::json : CheckFormat::text;
+         return check_choice("check", v);
+     }},
     {"print-completion",
      [](Options& o, const std::string& v) {
          o.print_completion = v;
@@ -316,7 +321,8 @@ bool is_second_address(const std::string& program) {
 }
 
 MaybeError check_together(Options& options) {
-    if (options.program.empty())
+    if (options.check && options.dry_run) return usage("--check and --dry-run: give one of them");
+    if (options.program.empty() && !options.check)
         return usage("no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
     if (options.rdzv_endpoint && is_second_address(options.program))
         return usage(

@@ -27,6 +27,7 @@ namespace ddprun::launcher {
 using Environment = std::map<std::string, std::string>;
 
 enum class DryRunFormat { text, json };
+enum class CheckFormat { text, json };
 
 // What the user said, and nothing that we concluded from it.
 struct Options {
@@ -35,6 +36,8 @@ struct Options {
     std::optional<std::string> print_completion;  // the shell
     // All is checked, planned and printed, and nothing starts.
     std::optional<DryRunFormat> dry_run;
+    // The nodes meet and are looked at, in place of a start (check_report.h).
+    std::optional<CheckFormat> check;
 
     // Who meets.
     std::optional<NodeRange> nnodes;

@@ -40,7 +40,8 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
         if (!parent.empty())
             place = {Kind::directory, parent + (parent.ends_with('/') ? "" : "/") + ".ddprun", {}};
     }
-    auto of_job = rendezvous::of_job(std::move(place), ledger_name(plan, allocation));
+    auto of_job = rendezvous::of_job(
+        std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
     if (!of_job) return of_job.error();
     plan.ledger.place = std::move(*of_job);
     if (plan.ledger.place.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&

@@ -29,6 +29,8 @@ struct HostFacts {
     std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
     std::optional<std::string> hip_visible_devices;
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
+    // Of the batch script's host, where the step does not run on it: nobody of the step has them.
+    std::vector<std::string> addresses_outside_step;
     std::string working_directory;
     std::string temporary_directory = "/tmp";
     std::string random_id;                   // for a run that nobody named
@@ -102,6 +104,7 @@ struct Plan {
     Endpoint endpoint;
     Lead lead = Lead::yes;
     std::optional<std::string> local_addr;
+    bool check = false;  // the worker is check_node.h's, and its report is all there is to say
     int slurm_restart_count = 0;  // in the link's identity: who is from before a requeue is refused
     Ledger ledger;
     Identity identity;

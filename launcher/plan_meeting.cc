@@ -74,15 +74,17 @@ std::vector<int> step_ports(const Options& options, const Allocation& allocation
 // Several nodes cannot meet at a loopback address, nor at a node of the job that this step does not
 // run on; scripts that take `hostname` in the batch shell give such endpoints. Empty: the endpoint
 // may be right.
-std::string why_not(const HostPort& endpoint, const Allocation& allocation) {
+std::string why_not(const HostPort& endpoint, const Allocation& allocation, const HostFacts& host) {
     if (is_loopback(endpoint.host)) return "is each node's own loopback address";
     if (place_of(endpoint.host, allocation.nodes) < 0 &&
-        place_of(endpoint.host, allocation.job_nodes) >= 0)
+        (place_of(endpoint.host, allocation.job_nodes) >= 0 ||
+         std::ranges::count(host.addresses_outside_step, endpoint.host) > 0))
         return "is not a node of this step";
     return "";
 }
 
-void place_in_step(Plan& plan, const Options& options, const Allocation& allocation) {
+void place_in_step(Plan& plan, const Options& options, const Allocation& allocation,
+                   const HostFacts& host) {
     plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
     plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
     auto given = given_endpoint(options);
@@ -90,7 +92,7 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
     if (given && !options.rdzv_endpoint && !options.master_addr)
         given->host = allocation.nodes.front();
     if (!given) return;
-    if (std::string reason = why_not(*given, allocation); !reason.empty()) {
+    if (std::string reason = why_not(*given, allocation, host); !reason.empty()) {
         plan.warnings.push_back("the endpoint " + given->host + " " + reason +
                                 "; the nodes meet at " + plan.endpoint.host +
                                 ", the first of the step, as they do without the option");
@@ -110,7 +112,22 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
                                               : Lead::no;
 }
 
-MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& allocation) {
+// Where a script's own expansion of $SLURM_PROCID gives every node 0, the second node is the first
+// to see it, and enough to say it.
+void say_unused_rank(Plan& plan, const Options& options, const Allocation& allocation) {
+    const int node = allocation.node_id;
+    if (!options.node_rank || *options.node_rank == node || node > 1) return;
+    plan.host_warnings.push_back(
+        "--node-rank=" + std::to_string(*options.node_rank) + " is not used: SLURM_NODEID is " +
+        std::to_string(node) +
+        (*options.node_rank == 0
+             ? "; $SLURM_PROCID that the batch script expands is 0 on every node"
+             : "") +
+        "; leave the option out");
+}
+
+MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& allocation,
+                        const HostFacts& host) {
     int nodes = static_cast<int>(allocation.nodes.size());
     std::string count = std::to_string(nodes);
     std::string names = slurm::fold_hostlist(allocation.nodes);
@@ -136,16 +153,14 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     plan.expected_nodes = allocation.nodes;
     plan.node_rank = allocation.node_id;
     plan.slurm_restart_count = allocation.restart_count;
-    if (options.node_rank && *options.node_rank != allocation.node_id)
-        plan.notes.push_back("--node-rank=" + std::to_string(*options.node_rank) +
-                             " is not used: SLURM_NODEID is " + std::to_string(allocation.node_id));
+    say_unused_rank(plan, options, allocation);
     plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint;
     if (plan.standalone) {
         plan.endpoint = {"localhost",
                          options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
         plan.lead = Lead::yes;
     } else {
-        place_in_step(plan, options, allocation);
+        place_in_step(plan, options, allocation, host);
     }
     return std::nullopt;
 }
@@ -221,7 +236,7 @@ std::vector<int> derived_ports(const Allocation& allocation) {
 MaybeError plan_meeting(Plan& plan, const Options& options,
                         const std::optional<Allocation>& allocation, const HostFacts& host) {
     if (allocation && !steps_meet(options, *allocation))
-        return meet_in_step(plan, options, *allocation);
+        return meet_in_step(plan, options, *allocation, host);
     auto error = meet_elsewhere(plan, options, host);
     if (!error && allocation) {
         plan.node_name = allocation->node_name;

@@ -61,7 +61,8 @@ TEST(OptionText, CompletionIsForTheNameCalled) {
 TEST(OptionText, AValueThatMayBeLeftOut) {
     EXPECT_THAT(help_text(), HasSubstr("  --dry-run[=text|json]\n"));
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l dry-run -a 'text json'"));
-    EXPECT_THAT(completion("bash", "ddprun"), HasSubstr("&& $before != --dry-run ]]"));
+    EXPECT_THAT(completion("bash", "ddprun"),
+                HasSubstr("&& $before != --dry-run && $before != --check ]]"));
     EXPECT_THAT(completion("zsh", "ddprun"), HasSubstr("'--dry-run=-["));
     EXPECT_THAT(completion("zsh", "ddprun"), HasSubstr("::text|json:(text json)'"));
     EXPECT_THAT(completion("tcsh", "ddprun"), testing::Not(HasSubstr("n/--dry-run/")));

@@ -110,9 +110,31 @@ TEST(PlanMeeting, StepAgainstOptions) {
     EXPECT_THAT(plan({"--nnodes=1:2"}, step(4, 0))->warnings,
                 ElementsAre(HasSubstr("wait as spares")));
     EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->min_nodes, 2);
-    auto ranked = plan({"--node-rank=0"}, step(2, 1));
+}
+
+// A rank that differs from Slurm's is said by one node, not by each of a thousand.
+TEST(PlanMeeting, RankThatTheScriptExpandedTooEarly) {
+    auto ranked = plan({"--node-rank=0"}, step(3, 1));
     EXPECT_EQ(ranked->node_rank, 1);
-    EXPECT_THAT(ranked->notes, testing::Contains(HasSubstr("SLURM_NODEID is 1")));
+    EXPECT_THAT(ranked->host_warnings,
+                ElementsAre("--node-rank=0 is not used: SLURM_NODEID is 1; $SLURM_PROCID that the "
+                            "batch script expands is 0 on every node; leave the option out"));
+    EXPECT_THAT(plan({"--node-rank=0"}, step(3, 2))->host_warnings, IsEmpty());
+    EXPECT_THAT(plan({"--node-rank=1"}, step(3, 1))->host_warnings, IsEmpty());
+    EXPECT_THAT(plan({"--node-rank=5"}, step(3, 0))->host_warnings,
+                ElementsAre(HasSubstr("SLURM_NODEID is 0; leave")));
+}
+
+// What `hostname --ip-address` gave in a batch script whose host is none of the step's.
+TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
+    HostFacts host;
+    host.hostname = "n1";
+    host.addresses_outside_step = {"10.0.0.9"};
+    const auto options = parse_options({"--rdzv-endpoint=10.0.0.9:29500", "./train"}, {}).value();
+    const auto made = make_plan(options, step(2, 1), host);
+    EXPECT_EQ(made->endpoint.host, "n1");
+    EXPECT_EQ(made->lead, Lead::no);
+    EXPECT_THAT(made->warnings, ElementsAre(HasSubstr("10.0.0.9 is not a node of this step")));
 }
 
 // One srun a node: the steps are the nodes, and the endpoint is where they meet.

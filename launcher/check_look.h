@@ -1,0 +1,13 @@
+// What a node sees of itself in a check: ledger, GPUs, program, space, limits. Nothing is changed;
+// a file system that does not answer within 10 s is said so. Shell; blocks.
+#pragma once
+
+#include "launcher/check_facts.h"
+#include "launcher/job_input.h"
+
+namespace ddprun::launcher {
+
+// All but what other nodes are needed for.
+NodeFacts look_at_node(const JobInput& input);
+
+}  // namespace ddprun::launcher

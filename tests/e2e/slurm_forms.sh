@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# What people write today runs under a real Slurm as it stands: the batch scripts of tests/data/forms, and again with ddprun
+# called by the name torchrun. Then the traps of such scripts: each is named in a sentence, or does no harm.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+need_root
+need_program slurmctld
+need_program munged
+need_program ip
+need_program python3
+
+export SLURMLAB_DIR=$work/lab
+up=no
+clean_up() { [[ $up == no ]] || "$slurmlab" down; }
+if ! "$slurmlab" up 4 4 >"$work/up.out" 2>&1; then
+    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
+    fail "the cluster does not start"
+fi
+up=yes
+
+forms=$root/tests/data/forms
+mkdir "$work/bin" "$work/programs" "$work/programs/torchtitan" "$work/seen" "$work/torchrun" "$work/out"
+cp "$forms/worker.py" "$work/programs/train.py"
+cp "$forms/worker.py" "$work/programs/torchtitan/train.py"
+ln -s "$ddprun" "$work/bin/ddprun"
+ln -s "$ddprun" "$work/bin/torchrun"
+export PATH=$work/bin:$PATH
+unset OMP_NUM_THREADS
+cd "$work/programs"
+# The same scripts, as they were before the word was replaced.
+for form in $(grep -l '^#torchrun$' "$forms"/*.sbatch); do
+    sed 's/\bddprun\b/torchrun/g' "$form" >"$work/torchrun/$(basename "$form" .sbatch)_as_torchrun.sbatch"
+done
+
+declare -A job
+submit() { # script, options of sbatch…
+    local script=$1 name; shift
+    name=$(basename "$script" .sbatch)
+    job[$name]=$(FORM_SEEN=$work/seen/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run sbatch --parsable -o "$work/out/$name.out" "$@" "$script")
+}
+none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }
+code_of() { sed -n "s/.*\bJobId=${job[$1]} .* ExitCode=\([0-9]*\):\([0-9]*\) .*/\1 \2/p" "$work/jobs"; }
+
+# Of a form that has ended: what its comments expect.
+check() { # script, name
+    local script=$1 name=$2 what text rank seen world='' port='' args=''
+    say "form $name"
+    cp "$work/out/$name.out" "$work/run.out"
+    [[ $(code_of "$name") == "0 0" ]] || fail "exit code $(code_of "$name")"
+    while read -r what text; do
+        case $what in
+            world) world=$text ;;
+            args) args="args${text:+ $text}" ;;
+            says) expect_in "$work/out/$name.out" "$text" ;;
+        esac
+    done < <(sed -n 's/^#expect //p' "$script")
+    (($(find "$work/seen" -name "$name.*" | wc -l) == world)) || fail "not $world workers: $(ls "$work/seen")"
+    for ((rank = 0; rank < world; rank++)); do
+        seen=$work/seen/$name.$rank
+        [[ -s $seen ]] || fail "rank $rank did not run"
+        grep -qxF -- "WORLD_SIZE=$world" "$seen" || fail "rank $rank: $(grep WORLD_SIZE "$seen"), not $world"
+        [[ $(sed -n 1p "$seen" | sed 's/ $//') == "$args" ]] || fail "rank $rank has $(head -n 1 "$seen"), not $args"
+        port=${port:-$(grep '^MASTER_PORT=' "$seen")}
+        grep -qxF -- "$port" "$seen" || fail "rank $rank meets at another port"
+        sed -n 's/^#expect env //p' "$script" | while read -r text; do
+            grep -qxF -- "$text" "$seen" || fail "rank $rank has no $text, but $(grep "^${text%%=*}=" "$seen")"
+        done
+    done
+}
+
+say "the forms are submitted"
+for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do submit "$script"; done
+wait_until 150 none_queued || fail "not done: $("$slurmlab" run squeue)"
+"$slurmlab" run scontrol -o show jobs >"$work/jobs"
+for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do check "$script" "$(basename "$script" .sbatch)"; done
+expect_nothing_left 5
+
+# Runs a command on the login node to its end: seconds, command… Sets code.
+lab() {
+    local seconds=$1 begin=$SECONDS; shift
+    code=0
+    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    in_time "$seconds" "$begin" || fail "not done in $seconds s"
+}
+# What cannot work ends at once on all nodes: a pattern of the sentence, options of srun, ddprun's after a --.
+refused() {
+    local pattern=$1 options=(); shift
+    while [[ $1 != -- ]]; do options+=("$1"); shift; done
+    lab 30 srun "${options[@]}" ddprun "${@:2}" bash -c 'touch "$0"' "$work/started"
+    expect_code 2
+    expect_in "$work/run.err" "$pattern"
+    [[ ! -e $work/started ]] || fail "a worker ran"
+    expect_nothing_left 5
+}
+# What is only odd runs all the same, and is said: a pattern, world size, options of srun, ddprun's after a --.
+said() {
+    local pattern=$1 world=$2 options=(); shift 2
+    while [[ $1 != -- ]]; do options+=("$1"); shift; done
+    rm -f "$work"/trap.*
+    FORM_SEEN=$work/trap lab 60 srun "${options[@]}" ddprun "${@:2}" train.py
+    expect_code 0
+    expect_in "$work/run.err" "$pattern"
+    (($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == world)) || fail "not $world workers"
+}
+at=${SLURMLAB_NET:-10.77.0}
+each=(--ntasks-per-node=1)
+
+say "an endpoint of two addresses, quoted and not"
+refused 'more than one address.*leave the option out' -N2 "${each[@]}" -- --rdzv-endpoint "$at.1 10.9.9.9:29500"
+refused 'two addresses, the second of them \(10\.9\.9\.9:29500\)' -N2 "${each[@]}" -- --rdzv-endpoint "$at.1" 10.9.9.9:29500
+say "more nodes asked for than the step has"
+refused '--nnodes=4: this step has 2 nodes \(n\[1-2\]\)' -N2 "${each[@]}" -- --nnodes 4
+say "several ddprun on a node"
+refused 'ntasks-per-node=1' -N2 --ntasks-per-node=2 -- --nproc-per-node=2
+say "a login node, where there is no allocation"
+lab 20 ddprun --nnodes=4 true
+expect_code 2
+expect_in "$work/run.err" 'start ddprun by srun'
+say "srun forgotten in a batch script of two nodes"
+printf '#!/bin/bash\nddprun true\n' >"$work/forgotten.sbatch"
+lab 30 sbatch --wait -N2 -o "$work/batch.out" "$work/forgotten.sbatch"
+expect_code 2
+expect_in "$work/batch.out" 'srun is missing'
+say "a variable that contradicts another, a list with a mistake"
+lab 30 srun -N2 "${each[@]}" env SLURM_STEP_NUM_NODES=3 ddprun true
+expect_code 2
+expect_in "$work/run.err" 'SLURM_STEP_NUM_NODES'
+lab 30 srun -N2 "${each[@]}" env 'SLURM_STEP_NODELIST=n[1-2,x]' ddprun true
+expect_code 2
+expect_in "$work/run.err" 'SLURM_STEP_NODELIST.*at character 7'
+expect_nothing_left 5
+
+say "a loopback endpoint: the nodes meet at the first of the step"
+said 'localhost is each node.s own loopback address; the nodes meet at n1' 2 -N2 "${each[@]}" -- --rdzv-endpoint=localhost:29500
+say "the batch script's host is not in the step, by name and by address"
+for host in n1 "$at.1"; do
+    cat >"$work/part.sbatch" <<END
+#!/bin/bash
+srun -N2 -n2 --nodelist=n[2-3] ddprun --rdzv-endpoint=$host:29500 train.py
+END
+    rm -f "$work"/trap.*
+    FORM_SEEN=$work/trap lab 60 sbatch --wait -N3 "${each[@]}" -o "$work/batch.out" "$work/part.sbatch"
+    expect_code 0
+    expect_in "$work/batch.out" 'is not a node of this step; the nodes meet at n2'
+done
+say "the first node's own name is a loopback address there, as in Debian's /etc/hosts"
+{ echo "127.0.0.1 localhost"; echo "127.0.1.1 n1"; grep -v ' n1$' "$SLURMLAB_DIR/hosts"; } >"$work/debian"
+rm -f "$work"/trap.*
+FORM_SEEN=$work/trap lab 60 srun -N2 "${each[@]}" unshare --mount \
+    bash -c '[[ $SLURMD_NODENAME != n1 ]] || mount --bind "$0" /etc/hosts; exec ddprun --join-timeout=20 train.py' "$work/debian"
+expect_code 0
+say "a run id with blanks, dollars and slashes names a folder all the same"
+said 'generation 0: 2 nodes' 2 -N2 "${each[@]}" -- --rdzv-id='$JOB a/../b' --log-dir="$work/logs" --redirects=3
+[[ -s $(find "$work/logs" -path '*/attempt_0/0/stdout.log' | head -n 1) ]] || fail "no log"
+expect_nothing_left 5
