@@ -51,7 +51,9 @@ CheckRow row(const CheckReport& report, const std::string& name) {
 std::vector<std::string> findings(CheckedJob job, const std::string& name) {
     const CheckReport report = make_check_report(std::move(job));
     for (const CheckRow& other : report.rows)
-        if (other.name != name) EXPECT_THAT(other.findings, IsEmpty()) << other.name;
+        if (other.name != name) {
+            EXPECT_THAT(other.findings, IsEmpty()) << other.name;
+        }
     EXPECT_EQ(report.good(), row(report, name).state != State::wrong);
     return row(report, name).findings;
 }
