@@ -76,6 +76,7 @@ class Job {
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
         if (point->listener) {
+            if (point->address && !plan_.local_addr) config.machine.offer.address = *point->address;
             config.machine.offer.service_port = point->listener->local_endpoint().port();
             config.gone_listener.reset(
                 ::fcntl(point->listener->native_handle(), F_DUPFD_CLOEXEC, 3));

@@ -65,19 +65,24 @@ Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) 
         if (port == 0) return listener.error();
     }
     for (const int port : plan.endpoint.ports)
-        point.candidates.push_back({plan.endpoint.host, static_cast<std::uint16_t>(port)});
+        point.candidates.push_back(
+            {plan.endpoint.host, static_cast<std::uint16_t>(port), plan.endpoint.if_unknown});
     return point;
 }
 
 Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
-                               const rendezvous::Addresses& addresses) {
+                               const rendezvous::Addresses& addresses, const HostFacts& host) {
     MeetingPoint point;
     point.leads = true;
-    // Debian's /etc/hosts gives a host's own name a loopback address, which says nothing about the
-    // other nodes of a step.
-    const bool loopback = plan.expected_nodes.size() < 2 && !addresses.empty() &&
-                          std::all_of(addresses.begin(), addresses.end(),
-                                      [](const ip::address& a) { return a.is_loopback(); });
+    const bool says_nothing = std::all_of(addresses.begin(), addresses.end(),
+                                          [](const ip::address& a) { return a.is_loopback(); });
+    // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
+    // the name at all: that says nothing about the other nodes of a step.
+    const bool in_step = plan.expected_nodes.size() > 1;
+    const bool loopback = !in_step && says_nothing && !addresses.empty();
+    if (in_step && says_nothing &&
+        std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)
+        point.address = plan.endpoint.if_unknown;
     Error last;
     boost::asio::steady_timer pause(loop);
     for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {
@@ -128,11 +133,11 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
     }
     if (plan.lead == Lead::no) return as_client(loop, plan);
     const rendezvous::Addresses addresses = addresses_of(loop, plan.endpoint.host);
-    if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses);
+    if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses, host);
     const bool ours = std::any_of(addresses.begin(), addresses.end(),
                                   [&](const ip::address& a) { return is_ours(a, host); });
     if (!ours) return as_client(loop, plan);
-    auto point = as_leader(loop, plan, addresses);
+    auto point = as_leader(loop, plan, addresses, host);
     return point ? std::move(point)
                  : as_client(loop, plan);  // a second ddprun on that host is a client
 }

@@ -16,6 +16,8 @@ namespace ddprun::launcher {
 
 struct MeetingPoint {
     bool leads = false;
+    // The leader's, where its name says nothing to others; else they know it by its name.
+    std::optional<std::string> address;
     std::optional<boost::asio::ip::tcp::acceptor>
         listener;  // of this node's own service, in a job of several nodes
     std::vector<rendezvous::CallTarget> candidates;  // where the leader may be, for the others

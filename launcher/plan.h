@@ -50,6 +50,9 @@ enum class Lead {
 struct Endpoint {
     std::string host;
     std::vector<int> ports;  // to be tried in this order; 0 (standalone only): any free one
+    // Its address, as far as known, for where nobody knows the name: a container may have no names
+    // of other nodes.
+    std::string if_unknown = {};
     bool operator==(const Endpoint&) const = default;
 };
 

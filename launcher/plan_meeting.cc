@@ -87,6 +87,10 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
                    const HostFacts& host) {
     plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
     plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
+    // srun of a batch script runs on the job's first node; that of a login node's shell elsewhere,
+    // where nobody of this job answers.
+    if (!allocation.job_nodes.empty() && allocation.job_nodes.front() == allocation.nodes.front())
+        plan.endpoint.if_unknown = allocation.launch_node_address;
     auto given = given_endpoint(options);
     // --master-port alone says nothing about the host.
     if (given && !options.rdzv_endpoint && !options.master_addr)
@@ -99,6 +103,7 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
         return;
     }
     plan.endpoint.host = given->host;
+    if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
     // The user's port first; behind it the others, for two jobs with one fixed port on a node are
     // common.
     int first = given->port.value_or(0);

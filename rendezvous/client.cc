@@ -138,7 +138,9 @@ asio::awaitable<void> ClientCall::find() {
 }
 
 asio::awaitable<void> ClientCall::try_candidate(CallTarget candidate) {
-    const auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
+    auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
+    if (!addresses && !candidate.if_unknown.empty())
+        addresses = co_await resolve(candidate.if_unknown, left(kResolveWithin));
     if (!addresses) {
         nobody_listens = false;
         note(addresses.error().sentence());

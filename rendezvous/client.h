@@ -33,6 +33,7 @@ namespace ddprun::rendezvous {
 struct CallTarget {
     std::string host;  // name or address
     std::uint16_t port = 0;
+    std::string if_unknown = {};  // its address, as far as known, for where nobody knows the name
     bool operator==(const CallTarget&) const = default;
 };
 

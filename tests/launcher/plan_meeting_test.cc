@@ -97,6 +97,18 @@ TEST(PlanMeeting, EndpointsInAStep) {
     EXPECT_EQ(plan({"--master-port=6000"}, step(2, 1))->endpoint.host, "n1");
 }
 
+// A container may not know the names of the nodes: srun's own address is the batch host's, which
+// is the first node's unless the step is elsewhere.
+TEST(PlanMeeting, FirstNodeWhoseNameNobodyKnows) {
+    Allocation a = step(2, 1);
+    a.launch_node_address = "10.0.0.1";
+    EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "10.0.0.1");
+    EXPECT_EQ(plan({"--rdzv-endpoint=n1:29500"}, a)->endpoint.if_unknown, "10.0.0.1");
+    EXPECT_EQ(plan({"--rdzv-endpoint=n2:29500"}, a)->endpoint.if_unknown, "");
+    a.job_nodes.insert(a.job_nodes.begin(), "n0");
+    EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "");
+}
+
 // Numbers that contradict the step are refused at once, or said.
 TEST(PlanMeeting, StepAgainstOptions) {
     EXPECT_EQ(plan({"--nnodes=4"}, step(2, 0)).error().sentence(),

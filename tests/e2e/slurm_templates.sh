@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# The templates of slurm/ as they stand, on a real Slurm of five hosts with four GPUs each; only CPUs are fewer. The elastic one
+# loses a node; that of a container runs in a tree without Slurm's programs, MUNGE and the nodes' names.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+need_root
+need_program slurmctld
+need_program munged
+need_program ip
+need_program python3
+
+export SLURMLAB_DIR=$work/lab
+up=no
+clean_up() { [[ $up == no ]] || "$slurmlab" down; }
+if ! "$slurmlab" up 5 4 >"$work/up.out" 2>&1; then
+    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
+    fail "the cluster does not start"
+fi
+up=yes
+mkdir "$work/bin" "$work/programs" "$work/image"
+ln -s "$ddprun" "$work/bin/ddprun"
+export PATH=$work/bin:$PATH
+cp "$root/tests/data/forms/worker.py" "$work/programs/train.py"
+cd "$work/programs"
+
+# Submits a template and does not wait: name, options of sbatch… Sets id.
+submit() {
+    local name=$1; shift
+    id=$(FORM_SEEN=$work/programs/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run \
+        sbatch --parsable --cpus-per-task=4 -o "$work/$name-%a.out" "$@" "$root/slurm/$name.sbatch")
+}
+none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }
+code_is() { # job's id, code
+    "$slurmlab" run scontrol -o show job "$1" | grep -q " ExitCode=$2:0 " || fail "job $1: $("$slurmlab" run scontrol -o show job "$1")"
+}
+# Each rank once, with these arguments: name, world size, arguments.
+expect_workers() {
+    local rank
+    (($(find . -maxdepth 1 -name "$1.*" | wc -l) == $2)) || fail "not $2 workers, but $(find . -maxdepth 1 -name "$1.*" | wc -l)"
+    for ((rank = 0; rank < $2; rank++)); do
+        grep -qxF "WORLD_SIZE=$2" "$1.$rank" || fail "rank $rank has no WORLD_SIZE=$2"
+        grep -qxF -- "args $3" "$1.$rank" || fail "rank $rank has $(head -n 1 "$1.$rank")"
+        grep -qx 'CUDA_VISIBLE_DEVICES=0,1,2,3' "$1.$rank" || fail "rank $rank does not see its node's GPUs"
+    done
+}
+
+say "the smallest has three lines"
+(($(wc -l <"$root/slurm/smallest.sbatch") == 3)) || fail "it has more"
+submit smallest
+smallest=$id
+wait_until 60 none_queued || fail "not done"
+code_is "$smallest" 0
+expect_workers smallest 4 '--epochs 3'
+
+say "an array: each number is a job of its own"
+# shellcheck disable=SC2016
+sed -i 's,^env = os.environ$,&\nenv["FORM_SEEN"] += "-" + env.get("SLURM_ARRAY_TASK_ID"\, ""),' train.py
+submit array --array=0-2%2
+array=$id
+wait_until 90 none_queued || fail "not done"
+code_is "$array" 0
+for number in 0 1 2; do
+    expect_workers "array-$number" 8 "--seed $number --output-dir runs/$array/$number"
+done
+(($(grep -h '^TORCHELASTIC_RUN_ID=' array-*.0 | sort -u | wc -l) == 3)) || fail "two numbers are one run"
+expect_nothing_left 5
+
+say "a container, in which nothing of Slurm is"
+cat >"$work/bin/apptainer" <<'END'
+#!/bin/bash
+# exec --nv --bind PATH,… --pwd FOLDER IMAGE COMMAND…: of the host's files only /usr without Slurm and MUNGE, and what is bound.
+[[ "$1 $2 $3 $5" == "exec --nv --bind --pwd" ]] || { echo "apptainer: $*" >&2; exit 255; }
+export BINDS=$4 FOLDER=$6 IMAGE; IMAGE=$(dirname "$0")/../image
+shift 7
+exec unshare --mount bash -ec '
+    mount -t tmpfs none "$IMAGE"; cd "$IMAGE"
+    mkdir usr etc proc dev tmp; for link in bin sbin lib lib64; do ln -s "usr/$link" $link; done
+    mount --bind /usr usr; mount -t proc proc proc; mount --rbind /dev dev
+    for program in usr/bin/{scontrol,srun,sinfo,squeue,munge,unmunge}; do mount --bind /dev/null $program; done
+    echo "127.0.0.1 localhost" >etc/hosts; cp /etc/passwd /etc/ld.so.cache etc/
+    for path in ${BINDS//,/ }; do
+        if [[ -d $path ]]; then mkdir -p ".$path"; else mkdir -p ".$(dirname "$path")"; : >".$path"; fi
+        mount --bind "$path" ".$path"
+    done
+    folder=$FOLDER; unset BINDS FOLDER IMAGE
+    exec chroot . /usr/bin/env -C "$folder" TMPDIR=/tmp "$@"' container "$@"
+END
+chmod +x "$work/bin/apptainer"
+submit container
+container=$id
+wait_until 60 none_queued || fail "not done"
+cp "$work"/container-*.out "$work/run.out"
+code_is "$container" 0
+expect_workers container- 8 '--epochs 3'
+expect_not_in "$work/run.out" 'may join'
+! grep -q '^MASTER_ADDR=n' container-.0 || fail "a name that the other node does not know"
+
+say "elastic: the spare takes the place of a node that is lost"
+cat >train.py <<'END'
+import os, time
+env = os.environ
+open(f"{env['FORM_SEEN']}.{env['TORCHELASTIC_RESTART_COUNT']}.{env['RANK']}.{env['SLURMD_NODENAME']}", "x").close()
+if env["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(313)
+END
+submit elastic
+ran() { (($(find . -name "elastic.$1.*" | wc -l) == 16)); }
+wait_until 60 ran 0 || fail "not 16 workers: $(ls)"
+nodes_of() { find . -name "elastic.$1.*" | sed 's/.*\.//' | sort -u; } # of a generation
+spare=$(comm -13 <(nodes_of 0) <(printf 'n%s\n' 1 2 3 4 5))
+victim=$(nodes_of 0 | grep -v n1 | head -n 1)
+[[ $spare == n[1-5] && -n $victim ]] || fail "not one spare: $spare"
+host=$(readlink "/proc/$(<"$SLURMLAB_DIR/run/slurmd-$victim.pid")/ns/net") lost=""
+for pid in $(marked); do
+    [[ $(readlink "/proc/$pid/ns/net") != "$host" || $(<"/proc/$pid/comm") == slurmstepd ]] || lost+=" $pid"
+done
+# shellcheck disable=SC2086
+kill -KILL $lost
+wait_until 60 none_queued || fail "the job does not end"
+ran 1 || fail "generation 1 has not 16 workers: $(ls)"
+[[ $(nodes_of 1) == "$({ nodes_of 0; echo "$spare"; } | grep -vx "$victim" | sort)" ]] || fail "not $spare for $victim, but $(nodes_of 1)"
+cp "$work"/elastic-*.out "$work/run.out"
+expect_in "$work/run.out" 'generation 1: 4 nodes, 16 workers'
+rm -rf "$TMPDIR"/ddprun* # of the node that was lost
+expect_nothing_left 5
