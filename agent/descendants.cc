@@ -25,6 +25,8 @@ namespace {
 
 constexpr int kLooks =
     100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
+// With one of which it is not known yet whether it is a janitor.
+constexpr Duration kPatience = std::chrono::milliseconds{200};
 
 // Calls `each` with every entry of a folder that is a number.
 template <class Each>
@@ -120,27 +122,64 @@ bool reap_children(const Reaped& reaped) {
     }
 }
 
-bool kill_round(const Reaped& reaped) {
+// All but the janitors that still have time; sorted.
+std::vector<pid_t> Killing::stop_all(Time now) const {
     const pid_t self = ::getpid();
-    std::vector<pid_t> stopped;  // sorted
+    std::vector<pid_t> stopped;
     for (int look = 0; look < kLooks; ++look) {
         bool found_new = false;
         for (const pid_t pid : find_descendants(self)) {
             const auto place = std::lower_bound(stopped.begin(), stopped.end(), pid);
             if (place != stopped.end() && *place == pid) continue;
+            const auto spared = janitors_.find(pid);
+            if (spared != janitors_.end() && now < spared->second.until) continue;
             stopped.insert(place, pid);
             found_new = true;
             send(pid, SIGSTOP);
         }
         if (!found_new) break;
     }
-    for (const pid_t pid : stopped) send(pid, SIGKILL);
-    return reap_children(reaped);
+    return stopped;
+}
+
+bool Killing::spare(pid_t pid, Time now) {
+    if (janitors_.contains(pid)) return false;  // its time is over
+    const Janitor kind = janitor(pid);
+    if (kind == Janitor::none) return false;
+    if (kind == Janitor::unknown) return now < began_ + kPatience;  // stopped, or about to be
+    janitors_[pid] = {kind, now + patience_with(kind)};
+    send(pid, SIGCONT);
+    return true;
+}
+
+bool Killing::round(const Reaped& reaped) {
+    const Time now = boot_now();
+    if (began_ == kNever) began_ = now;
+    const std::vector<pid_t> stopped = stop_all(now);
+    for (const pid_t pid : stopped) {
+        memory_.belongs(pid);
+        if (!spare(pid, now)) send(pid, SIGKILL);
+    }
+    if (!reap_children([&](pid_t pid, int status) {
+            memory_.belongs(pid);
+            if (reaped) reaped(pid, status);
+        })) {
+        // Only janitors are left: the slow ones are needed where others do not know better.
+        if (stopped.empty() && !memory_.tensors_of_unknown())
+            for (auto& [pid, spared] : janitors_)
+                if (spared.kind == Janitor::of_tensors) spared.until = now;
+        return false;
+    }
+    memory_.remove();
+    janitors_.clear();
+    began_ = kNever;
+    return true;
 }
 
 bool kill_all_descendants(Duration limit, const Reaped& reaped) {
     const Time give_up = boot_now() + limit;
-    while (!kill_round(reaped)) {
+    Killing killing;
+    while (!killing.round(reaped)) {
         if (boot_now() >= give_up) return false;
         siginfo_t ended{};
         // A zombie is reaped in the next round at once; otherwise there is something to wait for.

@@ -46,6 +46,7 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     KeeperEvents events;
     std::unique_ptr<asio::posix::stream_descriptor> stream;
     std::unique_ptr<asio::steady_timer> look_again;
+    Killing rounds;  // of what a keeper left that died
     asio::io_context* io = nullptr;
     std::deque<Packet> outgoing;
     bool waiting_to_write = false;
@@ -253,7 +254,7 @@ void Keeper::Impl::on_end() {
 }
 
 void Keeper::Impl::kill_what_is_left() {
-    const bool none_left = kill_round([this](pid_t ended, int) {
+    const bool none_left = rounds.round([this](pid_t ended, int) {
         if (ended == pid) pid = -1;
     });
     if (none_left) {

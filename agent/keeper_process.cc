@@ -77,6 +77,7 @@ class Process {
     Time noticed_{};             // when it last said so, by its own word
 
     bool killing_ = false;
+    Killing rounds_;
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool shutdown_ = false;
     bool gone_ = false;  // ddprun is
@@ -100,7 +101,11 @@ int Process::run() {
         // Requests before the timer: a deadline that has been moved in time must not fire.
         if (!gone_) read_requests();
         settle_ready();
-        if (!killing_) reap_children([this](pid_t pid, int status) { reaped(pid, status); });
+        if (!killing_)
+            reap_children([this](pid_t pid, int status) {
+                rounds_.reaped(pid);
+                reaped(pid, status);
+            });
         on_timer();
         if (killing_) go_on_killing();
         flush();
@@ -230,7 +235,7 @@ void Process::begin_killing() {
 }
 
 void Process::go_on_killing() {
-    if (!kill_round([this](pid_t pid, int status) { reaped(pid, status); })) return;
+    if (!rounds_.round([this](pid_t pid, int status) { reaped(pid, status); })) return;
     killing_ = false;
     for (const std::uint32_t id : std::exchange(sweeps_, {})) {
         Reply reply{};
