@@ -4,16 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "agent/core_dump.h"
-#include "agent/error_account.h"
 #include "agent/hardware.h"
 #include "agent/memory_kills.h"
 #include "agent/small_file.h"
-#include "proto/boot_clock.h"
 
 namespace ddprun::agent {
 namespace {
@@ -44,14 +40,9 @@ std::string core_place(const DeathFacts& facts) {
          .hostname = short_host_name()});
 }
 
-std::string size_text(off_t bytes) {
-    return bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MiB"
-                            : std::to_string(bytes >> 10) + " KiB";
-}
-
 }  // namespace
 
-DeathWitness::DeathWitness(bool files_stay) : files_stay_(files_stay) {
+DeathWitness::DeathWitness() {
     for (const std::string& path : memory_kill_files(read_small_file("/proc/self/cgroup"))) {
         const auto count = memory_kill_count(read_small_file(path));
         if (!count) continue;
@@ -64,32 +55,9 @@ DeathWitness::DeathWitness(bool files_stay) : files_stay_(files_stay) {
     if (kernel_log_) ::lseek(kernel_log_.get(), 0, SEEK_END);
 }
 
-void DeathWitness::look(DeathFacts& facts, const std::string& error_file) {
-    if (!error_file.empty()) read_error_file(facts, error_file);
+void DeathWitness::look(DeathFacts& facts) {
     look_for_memory_kill(facts);
     if (facts.status.core) facts.core_place = core_place(facts);
-}
-
-void DeathWitness::read_error_file(DeathFacts& facts, const std::string& path) const {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file && errno == ENOENT) return;
-    const auto problem = [&](const std::string& what) {
-        facts.error_problem = "error file " + path + " " + what;
-    };
-    struct stat info {};
-    if (!file || ::fstat(file.get(), &info) != 0)
-        return problem(std::string("cannot be read: ") + std::strerror(errno));
-    if (!S_ISREG(info.st_mode)) return problem("is no file");
-    if (files_stay_) facts.error_file = path;
-    if (static_cast<std::size_t>(info.st_size) > kLargestErrorFile)
-        return problem("has " + size_text(info.st_size) + "; more than " +
-                       size_text(kLargestErrorFile) + " are not read");
-    const auto account = read_error_account(read_bounded(file.get(), kLargestErrorFile));
-    if (!account) return problem(account.error().sentence());
-    facts.error = *account;
-    const Duration written =
-        std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec};
-    facts.error_written = boot_now() - (day_now() - written);
 }
 
 // The kernel counts before it kills. A kill of its log belongs to one process; one that is only

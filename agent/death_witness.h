@@ -1,4 +1,4 @@
-// What a node can find out about a worker's death beyond its wait status: its error file, the
+// What a node can find out about a worker's death beyond its wait status and its error file: the
 // kernel's counts and log of processes killed for lack of memory, and where its core dump lies.
 // Shell; the loop's thread; owned by the worker set, one for each generation, since the counts are
 // taken from its making on.
@@ -14,19 +14,17 @@ namespace ddprun::agent {
 
 class DeathWitness {
   public:
-    // `files_stay`: what the workers write is kept after the job.
-    explicit DeathWitness(bool files_stay);
+    DeathWitness();
 
-    // Adds to the facts of a worker that has failed. `error_file` may name nothing that is there.
-    void look(DeathFacts& facts, const std::string& error_file);
+    // Adds to the facts of a worker that has failed. Reads files of the kernel's own, which do not
+    // hang.
+    void look(DeathFacts& facts);
 
   private:
-    void read_error_file(DeathFacts& facts, const std::string& path) const;
     void look_for_memory_kill(DeathFacts& facts);
     void read_kernel_log();
     long counted() const;
 
-    bool files_stay_;
     std::string count_file_;  // empty: none here
     long counted_before_ = 0;
     UniqueFd kernel_log_;  // -1: we may not read it, or its process numbers are not ours

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/attempt_names.h"
+#include "agent/line_splitter.h"
 
 namespace ddprun::agent {
 namespace {
@@ -53,6 +54,13 @@ StreamRoute GenerationOutput::route(int local_rank, int rank, int stream) {
         route.needles = plan_.filters[static_cast<std::size_t>(i)];
         route.filtered_prefix = plan_.prefix(local_rank, rank);
     }
+    route.cut = [tell = tell_, rank] {
+        tell(
+            Error(ErrorCode::malformed,
+                  "rank " + std::to_string(rank) + " has printed a line longer than " +
+                      std::to_string(LineSplitter::kLongest >> 20) +
+                      " MiB; such lines are cut to pieces of that length (files have them whole)"));
+    };
     return route;
 }
 

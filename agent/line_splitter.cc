@@ -37,7 +37,10 @@ std::string LineSplitter::take(std::string_view bytes) {
         if (at == end) return out;
     }
     held_.append(at, end);
-    if (held_.size() >= longest_) end_line(out, "\n");
+    if (held_.size() >= longest_) {
+        cut_ = true;
+        end_line(out, "\n");
+    }
     return out;
 }
 

@@ -4,7 +4,7 @@
 // kept as they are. Any bytes may occur, and how they were cut into pieces makes no difference.
 // With an empty prefix and no needles nothing is held back: bytes pass as they come. With needles
 // only lines that contain one of them pass. A line longer than kLongest is cut, for memory is
-// finite.
+// finite, and the others must not wait for one that writes no end; cut() says that it was.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,8 @@ class LineSplitter {
     // At the end of the stream: the unfinished line; with a prefix, a \n is added, so that the next
     // rank begins anew.
     std::string finish();
+    // Whether a line has been cut so far.
+    bool cut() const { return cut_; }
 
   private:
     bool passes_as_is() const { return prefix_.empty() && needles_.empty(); }
@@ -37,6 +39,7 @@ class LineSplitter {
     std::vector<std::string> needles_;
     std::size_t longest_;
     std::string held_;  // the unfinished line
+    bool cut_ = false;
 };
 
 }  // namespace ddprun::agent

@@ -62,6 +62,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
         if (route.filtered != nullptr) route.filtered->write(filter.take(bytes));
         if (route.console != nullptr) route.console->write(splitter.take(bytes));
         tail->take(line, bytes);
+        if (route.cut && (splitter.cut() || filter.cut())) std::exchange(route.cut, nullptr)();
     }
 
     enum class Left { nothing, maybe_more, ended };

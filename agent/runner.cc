@@ -186,15 +186,18 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
 // A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
 // named, or among the files of the generation.
 void Runner::serve_timers(const std::string& folder) {
-    timers_.reset();
-    if (config_.timer_file.empty() && folder.empty())
+    if (config_.timer_file.empty() && folder.empty()) {
+        timers_.reset();
         return warn("no folder for the workers' timers; name a file in " +
                     std::string(kTimerVariable));
+    }
     const std::string path =
         config_.timer_file.empty() ? folder + "/" + kTimerFile : config_.timer_file;
     auto opened = TimerFifo::open(
-        loop_, path, [this](const TimerRequest& request) { timer_expired(request); },
+        loop_, consoles_.files, path,
+        [this](const TimerRequest& request) { timer_expired(request); },
         [this](const std::string& sentence) { warn(sentence); });
+    timers_.reset();  // the old one's: it may have had the same path
     if (!opened) return warn(opened.error().sentence());
     timers_ = std::move(*opened);
     config_.workers.environment[kTimerVariable] = timers_->path();
@@ -237,7 +240,9 @@ void Runner::sweep(Generation generation) {
     if (workers_) workers_->forgo();
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
-        if (alive.lock() && keeper_.alive()) post(Swept{generation});
+        if (!alive.lock() || !keeper_.alive()) return;
+        const auto swept = [this, generation] { post(Swept{generation}); };
+        workers_ ? workers_->when_told(swept) : swept();
     });
 }
 

@@ -21,7 +21,8 @@ double wall_now() {
 
 }  // namespace
 
-Result<std::unique_ptr<TimerFifo>> TimerFifo::open(boost::asio::io_context& loop, std::string path,
+Result<std::unique_ptr<TimerFifo>> TimerFifo::open(boost::asio::io_context& loop,
+                                                   rendezvous::FileThread& files, std::string path,
                                                    OnExpired on_expired, Warn warn) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) ::unlink(path.c_str());
@@ -32,21 +33,30 @@ Result<std::unique_ptr<TimerFifo>> TimerFifo::open(boost::asio::io_context& loop
     if (fd < 0)
         return Error(ErrorCode::unavailable, "timer file " + path + ": " + std::strerror(errno));
     std::unique_ptr<TimerFifo> fifo(
-        new TimerFifo(loop, std::move(path), std::move(on_expired), std::move(warn)));
+        new TimerFifo(loop, files, std::move(path), std::move(on_expired), std::move(warn)));
     fifo->fifo_.assign(fd);
     fifo->await_lines();
     return fifo;
 }
 
-TimerFifo::TimerFifo(boost::asio::io_context& loop, std::string path, OnExpired on_expired,
-                     Warn warn)
-    : path_(std::move(path)),
+TimerFifo::TimerFifo(boost::asio::io_context& loop, rendezvous::FileThread& files, std::string path,
+                     OnExpired on_expired, Warn warn)
+    : files_(files),
+      path_(std::move(path)),
       on_expired_(std::move(on_expired)),
       warn_(std::move(warn)),
       fifo_(loop),
       timer_(loop) {}
 
-TimerFifo::~TimerFifo() { ::unlink(path_.c_str()); }
+// Unless the next one has taken its place.
+TimerFifo::~TimerFifo() {
+    struct stat status {};
+    ::fstat(fifo_.native_handle(), &status);
+    files_.post([path = path_, own = status.st_ino] {
+        struct stat now {};
+        if (::lstat(path.c_str(), &now) == 0 && now.st_ino == own) ::unlink(path.c_str());
+    });
+}
 
 void TimerFifo::await_lines() {
     fifo_.async_wait(boost::asio::posix::stream_descriptor::wait_read,

@@ -1,5 +1,9 @@
 // The FIFO into which workers write their timers (TORCHELASTIC_TIMER_FILE), read, and the moment at
 // which one has run out. Shell; the loop's thread; owned by the runner, one for each generation.
+//
+// Reading never waits: the FIFO is opened without blocking, both ways, and read once when the loop
+// says that something is there; what it holds is in the kernel's memory. It is made where a folder
+// has just been made (or where the user named it), and removed on the file thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +14,7 @@
 #include <string>
 
 #include "agent/timer_table.h"
+#include "rendezvous/file_thread.h"
 
 namespace ddprun::agent {
 
@@ -19,7 +24,8 @@ class TimerFifo {
     using Warn = std::function<void(const std::string&)>;
 
     // Makes the FIFO, in the place of an older one. Possible errors: unavailable, naming the path.
-    static Result<std::unique_ptr<TimerFifo>> open(boost::asio::io_context& loop, std::string path,
+    static Result<std::unique_ptr<TimerFifo>> open(boost::asio::io_context& loop,
+                                                   rendezvous::FileThread& files, std::string path,
                                                    OnExpired on_expired, Warn warn);
     ~TimerFifo();  // removes it
     TimerFifo(const TimerFifo&) = delete;
@@ -28,11 +34,13 @@ class TimerFifo {
     const std::string& path() const { return path_; }
 
   private:
-    TimerFifo(boost::asio::io_context& loop, std::string path, OnExpired on_expired, Warn warn);
+    TimerFifo(boost::asio::io_context& loop, rendezvous::FileThread& files, std::string path,
+              OnExpired on_expired, Warn warn);
     void await_lines();
     void take_lines();
     void arm();
 
+    rendezvous::FileThread& files_;
     std::string path_;
     OnExpired on_expired_;
     Warn warn_;

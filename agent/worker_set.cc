@@ -57,7 +57,7 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
       folder_(folder),
       on_event_(std::move(on_event)),
       warn_(std::move(warn)),
-      witness_(folder.stays()) {}
+      error_files_(loop, consoles.files) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -220,11 +220,39 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->ended = true;
         take_progress(*worker);  // its last word on that counts before its end
         worker->output->finish();
-        Death death = judge_death(facts_of(*worker, from_wait_status(wait_status), at));
-        on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
+        DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
+        if (facts.status.failed() && !worker->error_file.empty())
+            read_account(worker->error_file, std::move(facts));
+        else
+            tell(std::move(facts));
         return true;
     }
     return false;
+}
+
+void WorkerSet::read_account(const std::string& path, DeathFacts facts) {
+    ++untold_;
+    error_files_.read(path, [this, path, facts = std::move(facts),
+                             alive = std::weak_ptr(alive_)](const ErrorFile& found) mutable {
+        if (!alive.lock()) return;
+        facts.error = found.error;
+        facts.error_problem = found.problem;
+        facts.error_written = found.written;
+        if (found.there && folder_.stays()) facts.error_file = path;
+        tell(std::move(facts));
+        if (!alive.lock() || --untold_ > 0) return;
+        for (const auto& done : std::exchange(when_told_, {})) done();
+    });
+}
+
+void WorkerSet::tell(DeathFacts facts) {
+    Death death = judge_death(std::move(facts));
+    on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
+}
+
+void WorkerSet::when_told(std::function<void()> done) {
+    if (untold_ == 0) return done();
+    when_told_.push_back(std::move(done));
 }
 
 std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
@@ -247,7 +275,7 @@ DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, T
     facts.stopped = signalled_at_;
     facts.sent_signal = worker.sent_signal;
     if (!status.failed()) return facts;
-    witness_.look(facts, worker.error_file);
+    witness_.look(facts);
     facts.tail = worker.output->tail();
     return facts;
 }

@@ -16,6 +16,7 @@
 
 #include "agent/attempt_folder.h"
 #include "agent/death_witness.h"
+#include "agent/error_file.h"
 #include "agent/events.h"
 #include "agent/generation_output.h"
 #include "agent/keeper.h"
@@ -44,8 +45,11 @@ class WorkerSet {
     bool signal_one(std::int64_t pid, int number, const std::string& why);
     // Of those of these local ranks that live: their process and what they printed last.
     std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& local_ranks) const;
-    // The keeper has reaped a process. False: it is none of ours.
+    // The keeper has reaped a process. False: it is none of ours. The event comes when its error
+    // file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
+    // Calls back, at once or later, when of all that have exited the event has come.
+    void when_told(std::function<void()> done);
 
     std::map<std::int64_t, int> ranks_by_pid() const;
 
@@ -58,6 +62,8 @@ class WorkerSet {
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
+    void read_account(const std::string& path, DeathFacts facts);
+    void tell(DeathFacts facts);
     static void send_signal(const Worker& worker, int number);
 
     boost::asio::io_context& loop_;
@@ -68,6 +74,9 @@ class WorkerSet {
     OnEvent on_event_;
     Warn warn_;
     DeathWitness witness_;
+    ErrorFileReader error_files_;
+    int untold_ = 0;  // exited, and its error file is still being read
+    std::vector<std::function<void()>> when_told_;
     rendezvous::NodePlace node_place_;
     std::optional<GenerationOutput> output_;  // once the folders are there
     int signalled_ = 0;

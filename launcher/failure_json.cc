@@ -55,22 +55,25 @@ std::string failure_json(const FailureReport& report) {
         one["seconds_after"] = worker.seconds_after;
         consequences.push_back(std::move(one));
     }
-    return dump({{"format", "ddprun failure report"},
-                 {"version", kFailureJsonVersion},
-                 {"verdict", report.verdict},
-                 {"exit_code", report.code},
-                 {"reason", report.reason},
-                 {"time", report.time},
-                 {"run_id", report.context.run_id},
-                 {"program", report.context.program},
-                 {"slurm_job_id", text_or_null(report.context.slurm_job_id)},
-                 {"reported_by", report.context.node},
-                 {"generation", report.generation ? Json(*report.generation) : Json()},
-                 {"first_failure", first_of(report)},
-                 {"lost_node", lost_of(report)},
-                 {"consequence_count", report.consequence_count},
-                 {"consequences", std::move(consequences)}},
-                2);
+    return dump(
+        {{"format", "ddprun failure report"},
+         {"version", kFailureJsonVersion},
+         {"verdict", report.verdict},
+         {"exit_code", report.code},
+         {"reason", report.reason},
+         {"time", report.time},
+         {"run_id", report.context.run_id},
+         {"program", report.context.program},
+         {"slurm_job_id", text_or_null(report.context.slurm_job_id)},
+         {"reported_by", report.context.node},
+         {"unread_bytes",
+          {{"stdout", report.context.unread_stdout}, {"stderr", report.context.unread_stderr}}},
+         {"generation", report.generation ? Json(*report.generation) : Json()},
+         {"first_failure", first_of(report)},
+         {"lost_node", lost_of(report)},
+         {"consequence_count", report.consequence_count},
+         {"consequences", std::move(consequences)}},
+        2);
 }
 
 std::string torchrun_error_json(const FailureReport& report, Duration now) {

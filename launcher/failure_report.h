@@ -22,6 +22,8 @@ struct ReportContext {
     std::string slurm_job_id;
     std::string node;  // this one
     Duration now{};    // time of day, for what has no time of its own
+    // Bytes of the workers' output that nobody has read from this node's stdout and stderr.
+    std::size_t unread_stdout = 0, unread_stderr = 0;
 };
 
 struct FailureReport {

@@ -222,24 +222,32 @@ class Job {
         });
     }
 
+    // What is lost of stderr cannot be said there: the report's JSON says it.
+    struct Unread {
+        std::size_t out = 0, err = 0;
+    };
+
     Ending finish(Ending ending) {
         if (!log_) open_log("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
-        tell(ending);
+        const Unread unread = flush();
+        tell(ending, unread);
         remove_ledger_of_check();
-        flush();
+        if (unread.err == 0) err().flush(kFlushLimit);
         return ending;
     }
 
     // In a step of Slurm the output of all nodes comes together, so that one says all. Who ends
     // without a word of a leader has nobody else to call the user's program.
-    void tell(const Ending& ending) {
+    void tell(const Ending& ending, const Unread& unread) {
         const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
                                                          .program = plan_.command.display,
                                                          .slurm_job_id = input_.slurm_job_id,
                                                          .node = plan_.node_name,
-                                                         .now = day_now()});
+                                                         .now = day_now(),
+                                                         .unread_stdout = unread.out,
+                                                         .unread_stderr = unread.err});
         if (!report) return;
         if (plan_.check && report->first && ending.code == kCheckWrong) return;  // rank 0 said it
         const bool leads = plan_.max_nodes == 1 || (service_ && service_->leads());
@@ -275,15 +283,17 @@ class Job {
     }
 
     // The runner has gone by now, and has left to the file thread what the workers' files lack.
-    void flush() {
+    Unread flush() {
         if (!log_files_.drain(kFlushLimit))
             say(Note::Level::warn,
                 "the last of what the workers printed may not be in their files: "
                 "the file system does not answer");
-        if (const std::size_t lost = out_.flush(kFlushLimit))
-            say(Note::Level::warn,
-                "the last " + std::to_string(lost) + " bytes for stdout are lost: nobody reads it");
-        err().flush(kFlushLimit);
+        Unread unread{.out = out_.flush(kFlushLimit)};
+        if (unread.out > 0)
+            say(Note::Level::warn, "the last " + std::to_string(unread.out) +
+                                       " bytes for stdout are lost: nobody reads it");
+        unread.err = own_err_ ? own_err_->flush(kFlushLimit) : unread.out;
+        return unread;
     }
 
     // Where stdout and stderr are one pipe, its lines are torn unless one queue has them all.

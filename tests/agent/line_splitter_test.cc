@@ -49,7 +49,9 @@ TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
 TEST(LineSplitter, AnEndlessLineIsCut) {
     LineSplitter splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("12345"), "");
+    EXPECT_FALSE(splitter.cut());
     EXPECT_EQ(splitter.take("67890"), "p:1234567890\n");
+    EXPECT_TRUE(splitter.cut());
 }
 
 TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {

@@ -114,6 +114,20 @@ say "nor where stdout and stderr are one pipe"
 DDPRUN_TEST_MARK=$mark timeout 60 "$ddprun" --standalone --nproc-per-node=4 -q python3 "$work/lines.py" write 2000 2>&1 </dev/null | cat >"$work/both"
 whole "$work/both" 4 2000 1,2
 
+say "a line too long for any memory is cut, which a line says; nothing of it is lost"
+run 60 --standalone --nproc-per-node=2 --log-dir="$work/logs7" --redirects=0:0 --tee=0:1 python3 -c '
+import os
+if os.environ["RANK"] == "0":
+    for _ in range(80):
+        os.write(1, b"x" * (1 << 20))
+else:
+    os.write(1, b"short\n")'
+expect_code 0
+(($(tr -cd x <"$work/run.out" | wc -c) == 80 << 20)) || fail "not 80 MiB of it came"
+(($(grep -c 'rank 0 has printed a line longer than 32 MiB; such lines are cut' "$work/run.err") == 1)) || fail "not one line says so"
+[[ $(grep -o '^[^x]*:short$' "$work/run.out") == '[default1]:short' ]] || fail "the line of the other is torn"
+rm -rf "$work/logs7"
+
 say "any bytes, and no end of a line, pass through one worker as they are"
 head -c 5000000 /dev/urandom >"$work/bytes"
 run 30 --standalone -q --log-dir="$work/logs6" --redirects=2 bash -c 'cat "$0"; cat "$0" >&2' "$work/bytes"
@@ -188,6 +202,19 @@ expect_code 0
 (($(grep -c 'MiB wait for' "$work/job.err") == 1)) || fail "told more than once"
 sed 's/ .*//' "$work/read" | cmp - <(seq -f '%08.0f' 0 99999) || fail "lines are missing"
 cmp "$work/read" "$(only "$work/logs9" attempt_0/0/stdout.log)" || fail "the file is not the same"
+
+say "what is lost of stderr, since nobody reads it, is said in the failure's JSON"
+mkfifo "$work/unread"
+exec 7<>"$work/unread"
+DDPRUN_TEST_MARK=$mark timeout 40 "$ddprun" --standalone --max-restarts=0 --log-dir="$work/logs12" bash -c '
+    head -c 1000000 /dev/zero | tr "\0" x >&2; exit 5' >"$work/run.out" 2>"$work/unread" </dev/null 7>&- || code=$?
+expect_code 5
+exec 7>&-
+python3 -c '
+import json, sys
+unread = json.load(open(sys.argv[1]))["unread_bytes"]
+assert unread["stdout"] == 0 and 900000 <= unread["stderr"] <= 1000000, unread' "$(only "$work/logs12" failure.json)" ||
+    fail "the failure's JSON does not say it"
 
 say "--console-overflow=drop: the workers go on, the oldest lines are dropped and counted"
 rm "$work/progress"

@@ -1,0 +1,42 @@
+// Reads the error file of a worker that has failed, on the file thread: it may lie on a file system
+// that hangs, and the loop and its beats must go on. Shell.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "proto/time.h"
+#include "rendezvous/file_thread.h"
+
+namespace ddprun::agent {
+
+struct ErrorFile {
+    bool there = false;
+    std::string error;              // the message's last line
+    std::string problem;            // what is wrong with it: "error file … is not JSON"
+    std::optional<Time> written{};  // on our clock
+};
+
+// Blocks as long as the file system does. One that is not there is none, and no problem.
+ErrorFile read_error_file(const std::string& path);
+
+class ErrorFileReader {
+  public:
+    using Done = std::function<void(const ErrorFile&)>;
+
+    ErrorFileReader(boost::asio::io_context& loop, rendezvous::FileThread& files,
+                    Duration patience = std::chrono::seconds{2});
+
+    // Calls back once, later, from the loop: when it has been read, or when the file system has not
+    // answered for `patience`. May be called while another is being read.
+    void read(const std::string& path, const Done& done);
+
+  private:
+    boost::asio::io_context& loop_;
+    rendezvous::FileThread& files_;
+    Duration patience_;
+};
+
+}  // namespace ddprun::agent
