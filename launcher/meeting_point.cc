@@ -53,8 +53,7 @@ bool is_ours(const ip::address& address, const HostFacts& host) {
 // the endpoint; elsewhere those are left to the leader, for both may be on one machine.
 Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) {
     MeetingPoint point;
-    std::vector<int> ports;
-    if (!plan.expected_nodes.empty()) ports = plan.endpoint.ports;
+    std::vector<int> ports = plan.service_ports;
     ports.push_back(0);
     for (const int port : ports) {
         auto listener = listen_on(loop, port, false);
@@ -73,9 +72,11 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                const rendezvous::Addresses& addresses) {
     MeetingPoint point;
     point.leads = true;
-    const bool loopback =
-        !addresses.empty() && std::all_of(addresses.begin(), addresses.end(),
-                                          [](const ip::address& a) { return a.is_loopback(); });
+    // A host of a step may know its own name as 127.0.1.1; the others do not.
+    const bool several_hosts = !plan.expected_nodes.empty() && plan.endpoint.host != "127.0.0.1";
+    const bool loopback = !addresses.empty() && !several_hosts &&
+                          std::all_of(addresses.begin(), addresses.end(),
+                                      [](const ip::address& a) { return a.is_loopback(); });
     Error last;
     boost::asio::steady_timer pause(loop);
     for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {

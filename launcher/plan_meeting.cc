@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/plan_tasks.h"
 #include "slurm/hostlist.h"
 
 namespace ddprun::launcher {
@@ -139,7 +140,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     if (options.node_rank && *options.node_rank != allocation.node_id)
         plan.notes.push_back("--node-rank=" + std::to_string(*options.node_rank) +
                              " is not used: SLURM_NODEID is " + std::to_string(allocation.node_id));
-    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint;
+    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint &&
+                      (!options.task_per_worker || allocation.most_tasks() == 1);
     if (plan.standalone) {
         plan.endpoint = {"localhost",
                          options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
@@ -147,6 +149,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     } else {
         place_in_step(plan, options, allocation);
     }
+    plan.service_ports = plan.endpoint.ports;
+    if (options.task_per_worker) tasks_as_nodes(plan, options, allocation);
     return std::nullopt;
 }
 
@@ -220,7 +224,7 @@ std::vector<int> derived_ports(const Allocation& allocation) {
 
 MaybeError plan_meeting(Plan& plan, const Options& options,
                         const std::optional<Allocation>& allocation, const HostFacts& host) {
-    if (allocation && !steps_meet(options, *allocation))
+    if (allocation && (options.task_per_worker || !steps_meet(options, *allocation)))
         return meet_in_step(plan, options, *allocation);
     auto error = meet_elsewhere(plan, options, host);
     if (!error && allocation) {
