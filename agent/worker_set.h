@@ -43,8 +43,8 @@ class WorkerSet {
     // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
     // it is of none.
     bool signal_one(std::int64_t pid, int number, const std::string& why);
-    // Of those of these local ranks that live: their process and what they printed last.
-    std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& local_ranks) const;
+    // Of those of these that live: their process and what they printed last.
+    std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& indices) const;
     // The keeper has reaped a process. False: it is none of ours. The event comes when its error
     // file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
@@ -62,8 +62,8 @@ class WorkerSet {
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
-    void read_account(const std::string& path, DeathFacts facts);
-    void tell(DeathFacts facts);
+    void read_account(const Worker& worker, DeathFacts facts);
+    void tell(int index, DeathFacts facts);
     static void send_signal(const Worker& worker, int number);
 
     boost::asio::io_context& loop_;
