@@ -30,10 +30,11 @@ struct HostFacts {
     std::optional<std::string> hip_visible_devices;
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
     std::string working_directory;
-    std::string temporary_directory = "/tmp";
-    std::string random_id;                   // for a run that nobody named
-    bool called_as_torchrun = false;         // argv[0]: other defaults, see make_plan
-    std::optional<std::string> python_exec;  // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    std::string temporary_directory = "/tmp";  // for files that stay
+    std::string fleeting_directory = "/tmp";   // for those that go with the job
+    std::string random_id;                     // for a run that nobody named
+    bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
+    std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
     bool omp_num_threads_set = false;
 };
 
