@@ -25,12 +25,13 @@ std::string random_name() {
     return name;
 }
 
-std::string temporary_parent() {
-    const char* tmp = std::getenv("TMPDIR");
-    return tmp && *tmp ? tmp : "/tmp";
-}
-
 }  // namespace
+
+std::vector<std::string> temporary_parents() {
+    const char* named = std::getenv("TMPDIR");
+    if (named && *named) return {named};
+    return {"/dev/shm", "/tmp"};
+}
 
 bool WantedFiles::any() const {
     return filtered != 0 || std::ranges::any_of(streams, [](int bits) { return bits != 0; });
@@ -66,13 +67,18 @@ Result<> AttemptFolder::Maker::make_base() {
 
 Result<> AttemptFolder::Maker::make_temporary() {
     if (!temporary.empty()) return {};
-    std::string name = temporary_parent() + "/" + kTemporaryFolder;
-    if (!::mkdtemp(name.data()))
-        return Error(ErrorCode::unavailable,
-                     "folder " + temporary_parent() + " (TMPDIR): " + std::strerror(errno));
-    std::error_code ignored;
-    temporary = fs::absolute(name, ignored).string();
-    return {};
+    int error = 0;
+    for (const std::string& parent : temporary_parents()) {
+        std::string name = parent + "/" + kTemporaryFolder;
+        if (::mkdtemp(name.data())) {
+            std::error_code ignored;
+            temporary = fs::absolute(name, ignored).string();
+            return {};
+        }
+        error = errno;
+    }
+    return Error(ErrorCode::unavailable,
+                 "folder " + temporary_parents().back() + " (TMPDIR): " + std::strerror(error));
 }
 
 AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted) {

@@ -147,7 +147,7 @@ std::string attempt_of(const JobInput& input) {
     const Plan& plan = input.plan;
     std::string base = plan.output.log_dir;
     if (base.empty())
-        base = input.host.temporary_directory + "/" + agent::kTemporaryFolder;
+        base = input.host.fleeting_directory + "/" + agent::kTemporaryFolder;
     else
         base += "/" + agent::run_folder(plan.run_id, std::string(kNotMadeYet).substr(0, 8));
     if (!base.starts_with('/')) base = input.host.working_directory + "/" + base;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <random>
 
+#include "agent/attempt_folder.h"
 #include "agent/hardware.h"
 #include "agent/keeper.h"
 #include "agent/topology.h"
@@ -88,6 +89,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
     if (const auto folder = optional_value(environment, "TMPDIR"); folder && !folder->empty())
         host.temporary_directory = *folder;
+    host.fleeting_directory = agent::temporary_parents().front();
     host.working_directory = std::filesystem::current_path(ignored).string();
     char random[24];
     std::random_device device;

@@ -32,10 +32,11 @@ struct HostFacts {
     // Of the batch script's host, where the step does not run on it: nobody of the step has them.
     std::vector<std::string> addresses_outside_step;
     std::string working_directory;
-    std::string temporary_directory = "/tmp";
-    std::string random_id;                   // for a run that nobody named
-    bool called_as_torchrun = false;         // argv[0]: other defaults, see make_plan
-    std::optional<std::string> python_exec;  // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    std::string temporary_directory = "/tmp";  // for files that stay
+    std::string fleeting_directory = "/tmp";   // for those that go with the job
+    std::string random_id;                     // for a run that nobody named
+    bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
+    std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
     bool omp_num_threads_set = false;
 };
 

@@ -15,10 +15,11 @@ class Case:
     again: bool = False
     signal: int = 0                          # sent to the launcher when so many workers run
     workers: int = 1
+    since: int = 1                           # the first major version of torch that can do it
 
 
-def case(name, args, again=False, kind="job", nodes=(), signal=0, workers=1, **env):
-    return Case(name, args, {k: str(v) for k, v in env.items()}, list(nodes), kind, again, signal, workers)
+def case(name, args, again=False, kind="job", nodes=(), signal=0, workers=1, since=1, **env):
+    return Case(name, args, {k: str(v) for k, v in env.items()}, list(nodes), kind, again, signal, workers, since)
 
 
 def usage(name, args, **env):
@@ -39,7 +40,7 @@ CASES = [
     case("module", "--standalone -m worker a", PYTHONPATH="WORKERS"),
     case("module, long", "--module worker a", PYTHONPATH="WORKERS"),
     case("no python", "--no-python /usr/bin/env python3 WORKER a"),
-    case("run path", "--run-path --nproc-per-node=1 WORKER a"),
+    case("run path", "--run-path --nproc-per-node=1 WORKER a", since=2),
     case("start method", "--start-method=spawn WORKER"),
     # Variables
     case("PET_ variables", "WORKER", again=True, PET_NPROC_PER_NODE=2, PET_ROLE="actor", PET_MAX_RESTARTS=1),
@@ -54,8 +55,8 @@ CASES = [
     case("visible devices", "--nproc-per-node=2 WORKER", CUDA_VISIBLE_DEVICES="3,5"),
     # Nodes and workers
     case("two workers", "--nproc-per-node=2 WORKER", again=True),
-    case("one a CPU", "--nproc-per-node=cpu WORKER"),
-    case("auto", "--nproc-per-node=auto WORKER"),
+    case("one a CPU", "--nproc-per-node=cpu WORKER", since=2),
+    case("auto", "--nproc-per-node=auto WORKER", since=2),
     case("role", "--nproc-per-node=2 --role=trainer WORKER", again=True),
     case("two nodes, static", "", again=True, nodes=[
         "--nnodes=2 --node-rank=0 --master-addr=127.0.0.1 --master-port=PORT --nproc-per-node=2 --role=a WORKER",
@@ -98,11 +99,11 @@ CASES = [
     case("filters, without --tee", "--log-dir=OUT/logs --redirects=3 --duplicate-stdout-filters=rank WORKER"),
     case("filters with a template", "--nproc-per-node=2 --log-dir=OUT/logs --tee=3 --duplicate-stdout-filters=rank "
          "--log-line-prefix-template=${role_name}/$rank/${x}$$: WORKER"),
-    case("prefix template by variable", "--nproc-per-node=2 --log-dir=OUT/logs --tee=2 WORKER",
+    case("prefix template by variable", "--nproc-per-node=2 --log-dir=OUT/logs --tee=2 WORKER", since=2,
          TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE="$local_rank|"),
     case("prefix template, option and variable", "--log-dir=OUT/logs --tee=3 --log-line-prefix-template=a: WORKER",
          TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE="b:"),
-    case("no files by the null device", "--nproc-per-node=2 --log-dir=/dev/null --tee=1 --redirects=2 WORKER"),
+    case("no files by the null device", "--nproc-per-node=2 --log-dir=/dev/null --tee=1 --redirects=2 WORKER", since=2),
     case("event handler", "--event-log-handler=null WORKER"),
     case("logs specs", "--logs-specs=default WORKER"),
     # Devices

@@ -3,12 +3,14 @@
 
     differential.py record TORCHRUN [CASE…]   all or these cases under this torchrun, into tests/data/torchrun/VERSION.json
     differential.py check DDPRUN           all cases under ddprun, by both of its names, against all files
+                                           (Debian's is torchrun_debian.py)
     differential.py again TORCHRUN         ten cases anew under this torchrun, against the file of its version
     differential.py options DDPRUN [TORCHRUN]   every option of torchrun's help is one of ddprun's, and is in a case
 
 What may differ stands in launcher/DIFFERENCES.md. The first column of its tables names the difference: `env NAME`,
-`exit KIND`, `arguments`, `output`, `files`, with ` in CASE` where it is that case's alone; the second says whether it is one
+`exit KIND`, `arguments`, `output`, `files`, with ` in CASE` or ` in VERSION` where it is that one's alone; the second says whether it is one
 too when ddprun is called by the name torchrun. A difference without a row fails, and so does a row that is never met."""
+import dataclasses
 import json
 import os
 import pathlib
@@ -27,28 +29,61 @@ PAGE = ROOT / "launcher/DIFFERENCES.md"
 
 
 def options_of(help_text):
-    """Long options of argparse's help: the lines that begin with one."""
+    """Long options of argparse's help, with dashes: the lines that begin with one. Before 2.0 they had underscores only."""
     names = set()
     for line in help_text.splitlines():
         if re.match(r"^  -", line):
-            names |= set(re.findall(r"--[a-z][a-z0-9-]*(?![a-z0-9_-])", line.split("   ")[0]))
+            names |= {name.replace("_", "-") for name in re.findall(r"--[a-z][a-z0-9_-]*", line.split("   ")[0])}
     return sorted(names - {"--help"})
+
+
+def options_in(line):
+    """Long options among our words of a case, with dashes."""
+    words = line.split("WORKER")[0].split()
+    return {word.split("=")[0].replace("_", "-") for word in words if word.startswith("--") and word != "--"}
+
+
+def as_spelled_before_2_0(line):
+    """A case's words in the only spelling that there was, or nothing where there was none."""
+    ours, worker, theirs = line.partition("WORKER")
+    return re.sub(r"(?<=--)[a-z-]+", lambda name: name[0].replace("-", "_"), ours) + worker + theirs
 
 
 def version_of(torchrun):
     python = pathlib.Path(torchrun[0]).parent / "python3"
-    asked = subprocess.run([str(python), "-c", "import torch; print(torch.__version__.split('+')[0])"],
+    if not python.exists():
+        python = "/usr/bin/python3"  # torchrun_debian.py
+    asked = subprocess.run([str(python), "-c", "import torch; print(torch.__version__)"],
                            capture_output=True, text=True, check=True)
-    return asked.stdout.strip()
+    return re.match("[0-9.]+", asked.stdout)[0]
+
+
+def major_of(version):
+    return int(version.split(".")[0])
+
+
+def ours_known():
+    """The options of the newest recorded version."""
+    return set(list(recorded().values())[-1]["options"])
 
 
 def record(torchrun, names):
     file = DATA / (version_of(torchrun) + ".json")
     help_text = subprocess.run(torchrun + ["--help"], capture_output=True, text=True, check=True).stdout
     answers = json.loads(file.read_text())["cases"] if names else {}
+    known = set(options_of(help_text))
+    underscores_only = "--nproc-per-node" not in help_text
     for case in CASES:
         if names and case.name not in names:
             continue
+        # What that version did not have yet is no case of it; what nobody has is.
+        if case.since > major_of(file.stem):
+            continue
+        if set().union(*map(options_in, [case.args, *case.nodes])) & ours_known() - known:
+            continue
+        if underscores_only:
+            case = dataclasses.replace(case, args=as_spelled_before_2_0(case.args),
+                                       nodes=[as_spelled_before_2_0(line) for line in case.nodes])
         answers[case.name] = run(torchrun, case)
         answers[case.name].pop("said")
         print(case.name, answers[case.name]["codes"], flush=True)
@@ -67,8 +102,8 @@ class Page:
                     self.rows[key] = cells[1] == "yes"
         self.met = set()
 
-    def allows(self, key, case, as_torchrun):
-        for row in (key, f"{key} in {case}"):
+    def allows(self, key, case, version, as_torchrun):
+        for row in (key, f"{key} in {case}", f"{key} in {version}"):
             if row in self.rows and (self.rows[row] or not as_torchrun):
                 self.met.add(row)
                 return True
@@ -99,12 +134,12 @@ def differences(theirs, ours, case):
         yield "files", f"{theirs['files']} there, {ours['files']} here"
 
 
-def compare(theirs, ours, case, page, as_torchrun):
+def compare(theirs, ours, case, page, as_torchrun, version=""):
     where = "as torchrun" if as_torchrun else "as ddprun"
     failures = []
     for key, sentence in differences(theirs, ours, case):
-        if not page.allows(key, case.name, as_torchrun):
-            failures.append(f"{case.name}, {where}: {key}: {sentence}")
+        if not page.allows(key, case.name, version, as_torchrun):
+            failures.append(f"{case.name}, {where}, {version}: {key}: {sentence}")
     return failures
 
 
@@ -127,7 +162,7 @@ def check(ddprun):
                 for as_torchrun in (False, True):
                     if case.name in file["cases"]:
                         failures += compare(file["cases"][case.name], answers[case.name, as_torchrun], case, page,
-                                            as_torchrun)
+                                            as_torchrun, version)
     failures += [f"{PAGE.name}: no case meets the row {row}" for row in sorted(set(page.rows) - page.met)]
     print(f"{len(CASES)} cases, {len(versions)} versions of torchrun, {len(page.met)} meant differences")
     return failures

@@ -102,7 +102,8 @@ def run(launcher, case):
                                              stdout=streams[0], stderr=streams[1], start_new_session=True), streams))
         if case.signal:
             await_workers(case.workers, out, started[0][0])
-            os.kill(started[0][0].pid, case.signal)
+            if started[0][0].poll() is None:  # one that knows not the option has ended
+                os.kill(started[0][0].pid, case.signal)
         codes = [process.wait(LIMIT) for process, _ in started]
         texts = []
         for _, streams in started:
