@@ -85,7 +85,7 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
             fill(made, base, generation, wanted);
     }
     if (log_dir.empty() || made.folder.empty()) {
-        const WantedFiles none{std::vector<int>(wanted.streams.size()), 0};
+        const WantedFiles none{std::vector<int>(wanted.streams.size()), 0, wanted.first_local_rank};
         if (const auto done = make_temporary(); done)
             fill(made, temporary, generation, none);
         else if (!made.problem)
@@ -108,7 +108,8 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
     };
     const std::string attempt = attempt_folder(in, generation);
     for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
-        const std::string folder = worker_folder(attempt, static_cast<int>(i));
+        const std::string folder =
+            worker_folder(attempt, wanted.first_local_rank + static_cast<int>(i));
         std::error_code error;
         fs::create_directories(folder, error);
         if (error) return note("folder " + folder, error.message());

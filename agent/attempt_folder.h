@@ -21,8 +21,9 @@ namespace ddprun::agent {
 
 // Which files are asked for; bits: 1 stdout, 2 stderr.
 struct WantedFiles {
-    std::vector<int> streams;  // by local rank
+    std::vector<int> streams;  // of each worker
     int filtered = 0;
+    int first_local_rank = 0;  // of these workers
     bool any() const;
 };
 

@@ -29,7 +29,8 @@ struct LinkLost {
 struct MessageCame {
     rendezvous::ToNode message;
 };
-// Answers to Spawn, one for each worker.
+// Answers to Spawn, one for each worker. Here and below `local_rank` counts the workers of this
+// ddprun; what leaves the machine counts those of the host (HostPlace).
 struct WorkerStarted {
     Generation generation;
     int local_rank = 0;

@@ -33,19 +33,19 @@ std::unique_ptr<Console> GenerationOutput::file(UniqueFd fd, const std::string& 
         Console::Options{.limit = kFileLimit, .patience = kFilePatience});
 }
 
-std::string GenerationOutput::folder(int local_rank) const {
-    const auto index = static_cast<std::size_t>(local_rank);
-    return index < files_.workers.size() ? files_.workers[index].folder : std::string();
+std::string GenerationOutput::folder(int index) const {
+    const auto i = static_cast<std::size_t>(index);
+    return i < files_.workers.size() ? files_.workers[i].folder : std::string();
 }
 
-StreamRoute GenerationOutput::route(int local_rank, int rank, int stream) {
+StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int stream) {
     const int i = index_of(stream);
     StreamRoute route;
-    if (!folder(local_rank).empty()) {
-        UniqueFd& fd = files_.workers[static_cast<std::size_t>(local_rank)].streams[i];
-        if (fd) route.file = file(std::move(fd), folder(local_rank) + "/" + kStreamFiles[i]);
+    if (!folder(index).empty()) {
+        UniqueFd& fd = files_.workers[static_cast<std::size_t>(index)].streams[i];
+        if (fd) route.file = file(std::move(fd), folder(index) + "/" + kStreamFiles[i]);
     }
-    const StreamPlan plan = plan_stream(plan_, local_rank, stream, route.file != nullptr);
+    const StreamPlan plan = plan_stream(plan_, index, stream, route.file != nullptr);
     if (plan.console) route.console = stream == kStdout ? &consoles_.out : &consoles_.err;
     if (plan.prefix) route.prefix = plan_.prefix(local_rank, rank);
     if (plan.filtered && filtered_[i]) {

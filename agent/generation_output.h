@@ -27,9 +27,9 @@ class GenerationOutput {
     GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
                      const Consoles& consoles, AttemptFiles files, Console::Tell tell);
 
-    // Once for each stream of a worker: its file goes with the route.
-    StreamRoute route(int local_rank, int rank, int stream);
-    std::string folder(int local_rank) const;  // empty: there is none
+    // Once for each stream of a worker, by its index here: its file goes with the route.
+    StreamRoute route(int index, int local_rank, int rank, int stream);
+    std::string folder(int index) const;  // empty: there is none
 
   private:
     std::unique_ptr<Console> file(UniqueFd fd, const std::string& name);

@@ -30,7 +30,7 @@ struct RankOutput {
 };
 
 struct OutputPlan {
-    std::vector<RankOutput> ranks;  // by local rank
+    std::vector<RankOutput> ranks;  // of the workers here
     Label label = Label::all;
     std::string prefix_template;  // empty: torchrun's "[default0]:"
     std::string role = "default", hostname;

@@ -8,8 +8,11 @@ namespace {
 slurm::WorkerTask task_of(const WorkerPlace& place) {
     slurm::WorkerTask task;
     task.rank = place.rank;
-    // With --virtual-local-rank the program sees one GPU, and LOCAL_RANK is 0.
-    task.local_rank = place.more.contains("LOCAL_RANK") ? 0 : place.local_rank;
+    // With --virtual-local-rank the program sees one GPU, and LOCAL_RANK is 0. A task that srun
+    // started alone with its GPU has its number all the same.
+    task.local_rank =
+        place.more.contains("LOCAL_RANK") && !place.task_of_host ? 0 : place.local_rank;
+    task.of_srun = place.task_of_host;
     task.world_size = place.world_size;
     task.nodes = place.group_world_size;
     task.node_rank = place.group_rank;

@@ -17,7 +17,7 @@ namespace ddprun::agent {
 using Environment = std::map<std::string, std::string>;
 
 // The place of one worker in one generation. All sizes count workers, but for the group's, which
-// count nodes.
+// count hosts.
 struct WorkerPlace {
     int rank = 0;
     int local_rank = 0;
@@ -25,7 +25,8 @@ struct WorkerPlace {
     int local_world_size = 1;
     int group_rank = 0;
     int group_world_size = 1;
-    bool equal_nodes = false;  // whether all nodes are known to have local_world_size workers
+    bool equal_nodes = false;   // whether all hosts are known to have local_world_size workers
+    bool task_of_host = false;  // the only worker of its ddprun, one of several on the host
     std::string role = "default";
     int role_rank = 0;
     int role_world_size = 1;

@@ -2,18 +2,20 @@
 
 namespace ddprun::agent {
 
-WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int local_rank) {
+WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index) {
+    const rendezvous::HostPlace host = node.host();
     WorkerPlace place;
-    place.rank = node.rank_offset + local_rank;
-    place.local_rank = local_rank;
+    place.rank = node.rank_offset + index;
+    place.local_rank = host.first_local_rank + index;
     place.world_size = node.world_size;
-    place.local_world_size = node.slots;
-    place.group_rank = node.node_rank;
-    place.group_world_size = node.nodes;
+    place.local_world_size = host.workers;
+    place.group_rank = host.rank;
+    place.group_world_size = host.hosts;
+    place.task_of_host = node.shared.has_value();
     place.role = plan.role;
-    place.role_rank = node.role_rank_offset + local_rank;
+    place.role_rank = node.role_rank_offset + index;
     place.role_world_size = node.role_world_size;
-    place.equal_nodes = node.equal_slots;
+    place.equal_nodes = host.equal;
     place.master_addr = node.master_address;
     place.master_port = node.master_port;
     place.generation = node.generation.value;
@@ -23,7 +25,7 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.progress_fd = kProgressFd;
     place.signal_names = plan.signal_names;
     place.slurm_env = plan.slurm_env;
-    if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(local_rank)];
+    if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(index)];
     return place;
 }
 

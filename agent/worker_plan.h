@@ -37,7 +37,8 @@ inline constexpr int kProgressFd = 3;  // the number that DDPRUN_PROGRESS_FD nam
 // Names the FIFO for torchrun's file timers; the user may have set it.
 inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 
-// Of a worker of the node that has this place. The error file is the caller's to add.
-WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int local_rank);
+// Of a worker of the node that has this place, by its index there. The error file is the caller's to
+// add.
+WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index);
 
 }  // namespace ddprun::agent

@@ -14,6 +14,7 @@
 #include "agent/output.h"
 #include "agent/worker_arguments.h"
 #include "proto/boot_clock.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::agent {
 namespace {
@@ -36,7 +37,7 @@ int shell_code(const Error& error) { return error.code() == ErrorCode::not_found
 struct WorkerSet::Worker {
     explicit Worker(boost::asio::io_context& loop) : progress(loop) {}
 
-    int local_rank = 0, rank = 0;
+    int index = 0, local_rank = 0, rank = 0;
     std::int64_t pid = 0;
     UniqueFd pidfd;
     Time started{};
@@ -66,12 +67,14 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     WantedFiles wanted;
     for (int i = 0; i < node_place_.slots; ++i) {
         auto worker = std::make_unique<Worker>(loop_);
-        worker->local_rank = i;
+        worker->index = i;
+        worker->local_rank = node_place_.host().first_local_rank + i;
         worker->rank = node_place_.rank_offset + i;
         workers_.push_back(std::move(worker));
         wanted.streams.push_back(plan_.output.to_files(i));
     }
     wanted.filtered = plan_.output.to_filtered();
+    wanted.first_local_rank = node_place_.host().first_local_rank;
     folder_.make(
         node_place_.generation, std::move(wanted),
         [this, ready = std::move(ready), alive = std::weak_ptr(alive_)](AttemptFiles files) {
@@ -88,22 +91,22 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
                     files.problem->sentence() + "; what has no file goes to the console"));
     output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
     for (auto& worker : workers_)
-        if (const std::string folder = output_->folder(worker->local_rank); !folder.empty())
+        if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
-    WorkerPlace place = place_of(plan_, node_place_, worker.local_rank);
+    WorkerPlace place = place_of(plan_, node_place_, worker.index);
     place.error_file = worker.error_file;
     return worker_environment(plan_.environment, place);
 }
 
 void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& environment) {
     worker.output = std::make_unique<WorkerOutput>(
-        loop_, output_->route(worker.local_rank, worker.rank, kStdout),
-        output_->route(worker.local_rank, worker.rank, kStderr));
+        loop_, output_->route(worker.index, worker.local_rank, worker.rank, kStdout),
+        output_->route(worker.index, worker.local_rank, worker.rank, kStderr));
     auto ends = worker.output->open();
     int progress[2];
     if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
@@ -116,7 +119,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     WorkerStart start;
     start.argv = worker_arguments(plan_.argv, plan_.first_argument, worker.local_rank,
                                   plan_.collapse_dollars);
-    if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.local_rank)];
+    if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.index)];
     start.environment = environment;
     start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
     start.stdout_fd = ends->out.get();
@@ -134,13 +137,13 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);
         if (signalled_ != 0) send_signal(worker, signalled_);  // a stop began before it was known
-        on_event_(WorkerStarted{node_place_.generation, worker.local_rank, worker.pid});
+        on_event_(WorkerStarted{node_place_.generation, worker.index, worker.pid});
     });
 }
 
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
     worker.ended = true;
-    on_event_(WorkerNotStarted{node_place_.generation, worker.local_rank, sentence, exit_code});
+    on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
 }
 
 void WorkerSet::await_progress(Worker& worker) {
@@ -162,7 +165,7 @@ bool WorkerSet::take_progress(Worker& worker) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
             on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
-                                     field(line, "snapshot"), worker.local_rank});
+                                     field(line, "snapshot"), worker.index});
         }
         if (worker.progress_line.size() > kProgressLineLimit) return false;
     }
@@ -190,15 +193,14 @@ bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why)
     return false;
 }
 
-std::vector<rendezvous::WorkerOutcome> WorkerSet::living(
-    const std::vector<int>& local_ranks) const {
+std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>& indices) const {
     std::vector<rendezvous::WorkerOutcome> found;
-    for (const int local_rank : local_ranks) {
-        const Worker& worker = *workers_.at(static_cast<std::size_t>(local_rank));
+    for (const int index : indices) {
+        const Worker& worker = *workers_.at(static_cast<std::size_t>(index));
         if (worker.ended || worker.pid == 0) continue;
         rendezvous::WorkerOutcome outcome;
         outcome.rank = worker.rank;
-        outcome.local_rank = local_rank;
+        outcome.local_rank = worker.index;
         outcome.pid = worker.pid;
         outcome.tail = worker.output->tail();
         found.push_back(std::move(outcome));
@@ -221,6 +223,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         take_progress(*worker);  // its last word on that counts before its end
         worker->output->finish();
         Death death = judge_death(facts_of(*worker, from_wait_status(wait_status), at));
+        death.outcome.local_rank = worker->index;
         on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
         return true;
     }
@@ -240,7 +243,7 @@ DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, T
     facts.rank = worker.rank;
     facts.local_rank = worker.local_rank;
     facts.pid = worker.pid;
-    facts.node = plan_.node.name;
+    facts.node = rendezvous::host_of(plan_.node.name);
     facts.started = worker.started;
     facts.reaped = at;
     facts.slurm_job_id = plan_.slurm_job_id;

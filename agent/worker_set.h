@@ -42,8 +42,8 @@ class WorkerSet {
     // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
     // it is of none.
     bool signal_one(std::int64_t pid, int number, const std::string& why);
-    // Of those of these local ranks that live: their process and what they printed last.
-    std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& local_ranks) const;
+    // Of those of these that live: their process and what they printed last.
+    std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& indices) const;
     // The keeper has reaped a process. False: it is none of ours.
     bool exited(std::int64_t pid, int wait_status, Time at);
 

@@ -4,6 +4,7 @@
 
 #include "agent/machine_state.h"
 #include "rendezvous/hang.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::agent {
 namespace {
@@ -36,7 +37,8 @@ rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& eve
     outcome.rank = running->place.rank_offset + event.local_rank;
     outcome.exit_code = event.exit_code;
     outcome.sentence = "rank " + std::to_string(outcome.rank) + " (local " +
-                       std::to_string(event.local_rank) + " on " + config.node.name +
+                       std::to_string(running->place.host().first_local_rank + event.local_rank) +
+                       " on " + rendezvous::host_of(config.node.name) +
                        ") was not started: " + event.sentence;
     return outcome;
 }
@@ -58,6 +60,7 @@ void Machine::State::on_exited(Time now, const WorkerExited& event) {
 void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     ++running->exited;
     worker(outcome.local_rank).ended = true;
+    outcome.local_rank += running->place.host().first_local_rank;
     // Who ends after the stop began does so because of it.
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
@@ -242,6 +245,7 @@ void Machine::State::on_examined(const WorkersExamined& event) {
         .generation = event.generation, .complete = false, .outcomes = event.outcomes};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
         outcome.rank = running->place.rank_offset + outcome.local_rank;
+        outcome.local_rank += running->place.host().first_local_rank;
         outcome.hung = true;
     }
     send(std::move(report));

@@ -29,7 +29,7 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads) {
         offer.address = "127.0.0.1";
     else if (plan.local_addr)
         offer.address = *plan.local_addr;
-    else if (leads)
+    else if (leads || (plan.task && plan.task->beside_leader))
         offer.address = plan.endpoint.host;
     return offer;
 }

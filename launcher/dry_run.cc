@@ -34,8 +34,9 @@ Doubts doubts_of(const Plan& plan, const StepToCome* step) {
     if (step && !step->workers_known) doubts.workers = "depends on the workers of each node";
     if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return doubts;
     // Of more nodes than may take part the first that come do.
-    doubts.place =
-        !plan.node_rank || plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes);
+    doubts.place = !plan.node_rank ||
+                   plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes) ||
+                   (plan.task && !plan.task->order_known);
     const int shown = std::min(plan.max_nodes, kMostNodesShown);
     if (shown < plan.max_nodes)
         doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
@@ -56,8 +57,11 @@ Known<T> with_doubt(T value, const std::string& unknown, const std::string& cond
 // All nodes as they would come, this one with what it offers and the others in its image.
 std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) {
     const Plan& plan = input.plan;
-    const auto mine = static_cast<std::size_t>(plan.node_rank.value_or(0));
     const auto& names = plan.expected_nodes;
+    const auto mine =
+        plan.task
+            ? static_cast<std::size_t>(std::ranges::find(names, plan.node_name) - names.begin())
+            : static_cast<std::size_t>(plan.node_rank.value_or(0));
     std::vector<Candidate> candidates;
     const auto count = names.empty()
                            ? static_cast<std::size_t>(std::min(plan.max_nodes, kMostNodesShown))
@@ -133,6 +137,7 @@ Known<std::string> ledger_of(const Plan& plan, const StepToCome* step) {
 
 std::string order_of(const Plan& plan) {
     if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return "there is one";
+    if (plan.task) return "that of the tasks, SLURM_PROCID";
     if (!plan.expected_nodes.empty()) return "that of the step, SLURM_NODEID";
     return plan.node_rank ? "--node-rank" : "the names of the nodes that come";
 }
@@ -153,19 +158,20 @@ std::vector<DryRun::Worker> workers_of(const JobInput& input, const agent::Worke
                                        const Places& places, const rendezvous::Member& self) {
     std::vector<DryRun::Worker> all;
     const auto visible = agent::visible_devices(input.host.gpus, input.host.cuda_visible_devices);
+    const int first = input.plan.task ? input.plan.task->local_id : 0;
     for (int i = 0; i < input.plan.slots; ++i) {
         const auto index = static_cast<std::size_t>(i);
-        DryRun::Worker worker{i, places.rank(self, i), visible, {}, {}, {}};
+        DryRun::Worker worker{first + i, places.rank(self, i), visible, {}, {}, {}};
         if (!workers.cpus.empty()) worker.cpus = workers.cpus[index];
         if (!workers.more.empty())
             if (const auto own = workers.more[index].find("CUDA_VISIBLE_DEVICES");
                 own != workers.more[index].end())
                 worker.devices = {own->second};
-        worker.argv = agent::worker_arguments(workers.argv, workers.first_argument, i,
+        worker.argv = agent::worker_arguments(workers.argv, workers.first_argument, first + i,
                                               workers.collapse_dollars);
         for (const int stream : {0, 1})
             if (workers.output.to_files(i) & (1 << stream))
-                worker.files.push_back(agent::worker_folder(attempt_of(input), i) + "/" +
+                worker.files.push_back(agent::worker_folder(attempt_of(input), first + i) + "/" +
                                        agent::kStreamFiles[stream]);
         all.push_back(std::move(worker));
     }

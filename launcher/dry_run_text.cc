@@ -1,9 +1,11 @@
 #include "launcher/dry_run_text.h"
 
 #include <algorithm>
+#include <set>
 
 #include "agent/exit_report.h"
 #include "launcher/option_table.h"
+#include "rendezvous/node_name.h"
 #include "slurm/hostlist.h"
 
 namespace ddprun::launcher {
@@ -86,6 +88,14 @@ class Writer {
     }
 
   private:
+    int hosts() const {
+        if (!plan_.task) return static_cast<int>(dry_.nodes.size());
+        std::set<std::string> names;
+        for (const std::string& node : plan_.expected_nodes)
+            names.insert(rendezvous::host_of(node));
+        return static_cast<int>(names.size());
+    }
+
     void title(std::string_view text) { text_ += "\n" + std::string(text) + ":\n"; }
     void row(std::string name, const std::string& value) {
         name.resize(std::max<std::size_t>(name.size() + 1, 20), ' ');
@@ -97,7 +107,7 @@ class Writer {
                                                           : "ddprun would start ";
         text_ += dry_.world_size.value ? counted(*dry_.world_size.value, "worker") : "workers";
         text_ +=
-            " on " + counted(static_cast<int>(dry_.nodes.size()), "node") +
+            " on " + counted(hosts(), "node") +
             (dry_.world_size.note.empty() || !dry_.world_size.value ? ""
                                                                     : ", " + dry_.world_size.note) +
             "; nothing has been started.\n";
@@ -113,11 +123,11 @@ class Writer {
             plan_.min_nodes == plan_.max_nodes
                 ? std::to_string(plan_.max_nodes)
                 : std::to_string(plan_.min_nodes) + " to " + std::to_string(plan_.max_nodes);
-        row("nodes",
+        row(plan_.task ? "tasks" : "nodes",
             range + (names.size() == dry_.nodes.size() ? ": " + slurm::fold_hostlist(names)
                                                        : ", whose names are not known yet"));
         if (dry_.nodes.size() > 1) row("their order", dry_.order);
-        row("workers per node",
+        row(plan_.task ? "workers per task" : "workers per node",
             dry_.workers_per_node.value
                 ? std::to_string(*dry_.workers_per_node.value) + ": " + plan_.slots_reason
                 : text_of(dry_.workers_per_node));

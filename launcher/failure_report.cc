@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "agent/exit_report.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -35,7 +36,7 @@ std::string padded(long number, std::size_t width) {
 FailureReport::Worker worker_of(const std::string& node, const rendezvous::WorkerOutcome& outcome,
                                 Duration at, Duration after) {
     FailureReport::Worker worker;
-    worker.node = node;
+    worker.node = rendezvous::host_of(node);
     worker.time = utc_text(at + after);
     worker.rank = outcome.rank;
     worker.local_rank = outcome.local_rank;
@@ -148,8 +149,8 @@ std::optional<FailureReport> make_failure_report(const rendezvous::Ending& endin
     if (ending.first_failure)
         report.first = worker_of(ending.first_failure_node, *ending.first_failure, at, {});
     if (ending.loss)
-        report.lost =
-            FailureReport::LostNode{ending.loss->node, report.time, ending.loss->sentence};
+        report.lost = FailureReport::LostNode{rendezvous::host_of(ending.loss->node), report.time,
+                                              ending.loss->sentence};
     for (const rendezvous::Consequence& one : ending.told_consequences)
         report.consequences.push_back(worker_of(one.node, one.outcome, at, one.after));
     report.consequence_count = ending.consequences;

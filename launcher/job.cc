@@ -247,6 +247,7 @@ class Job {
         const bool failure = ending.verdict != rendezvous::Verdict::user_signal &&
                              ending.verdict != rendezvous::Verdict::work_left;
         FailureOutlets outlets;
+        outlets.in_a_line = first_on_host(plan_) || alone;
         outlets.in_full = (leads || plan_.expected_nodes.empty()) &&
                           (report->first.has_value() || report->lost.has_value());
         outlets.json_file = log_folder_.empty() ? "" : log_folder_ + "/failure.json";
@@ -297,7 +298,9 @@ class Job {
     }
 
     void say_what_was_planned(bool leads) {
-        for (const std::string& sentence : plan_.host_warnings) say(Note::Level::warn, sentence);
+        if (first_on_host(plan_))
+            for (const std::string& sentence : plan_.host_warnings)
+                say(Note::Level::warn, sentence);
         if (!leads && plan_.lead == Lead::no) return;  // the leader says it
         for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);

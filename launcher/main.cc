@@ -114,6 +114,22 @@ int fail_once(const Error& error, const Environment& environment) {
                                        : launcher::exit_code(launcher::verdict_of(error));
 }
 
+// So is what is wrong with the step's layout.
+Result<> check_layout(const launcher::Options& options, const Environment& environment) {
+    const auto allocation = slurm::read_allocation(environment);
+    if (!allocation || !*allocation) return {};  // told with the plan
+    const auto shape =
+        slurm::check_launch_shape(environment, *allocation, launcher::shape_asked(options));
+    return shape ? Result<>() : shape.error();
+}
+
+// What cannot be planned is so in every task of a host.
+int fail_on_host(const Error& error, const std::string& local_id) {
+    return local_id.empty() || local_id == "0" || error.code() != ErrorCode::usage
+               ? fail(error)
+               : launcher::exit_code(launcher::verdict_of(error));
+}
+
 // The number of a standard stream that is closed would go to the next descriptor that is opened,
 // and what is meant for the stream would end there.
 void fill_standard_streams() {
@@ -146,10 +162,10 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, Environmen
                                     const char* called_as) {
     const auto allocation = slurm::read_allocation(environment);
     if (!allocation) return allocation.error();
-    const bool one_node = options.standalone || (options.nnodes && options.nnodes->max == 1);
-    const auto shape = slurm::check_launch_shape(environment, *allocation, one_node);
+    const auto shape =
+        slurm::check_launch_shape(environment, *allocation, launcher::shape_asked(options));
     if (!shape) return shape.error();
-    const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
+    const bool in_step = shape->kind == slurm::LaunchShape::Kind::in_step;
     launcher::JobInput input;
     input.host = look_at_host(environment, called_as, options);
     if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run)
@@ -211,6 +227,7 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
 // Of the nodes of a step that runs already, the first tells it; the others say what is their own.
 int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
     if (dry.start == launcher::DryRun::Start::step && dry.plan.node_rank.value_or(0) != 0) {
+        if (!launcher::first_on_host(dry.plan)) return 0;
         std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(),
                      launcher::dry_run_line(dry).c_str());
         for (const std::string& warning : dry.plan.host_warnings)
@@ -227,7 +244,7 @@ int dry_run(const launcher::Options& options, const Environment& environment,
     if (!step) return fail(step.error());
     const auto input = *step ? plan_step(options, **step, environment, called_as)
                              : plan_job(options, environment, called_as);
-    if (!input) return fail(input.error());
+    if (!input) return fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
     return show(launcher::make_dry_run(*input, *step ? &**step : nullptr), *options.dry_run);
 }
 
@@ -250,11 +267,13 @@ int main(int argc, char** argv) {
         return print(launcher::completion(*options->print_completion,
                                           is_torchrun(argv[0]) ? "torchrun" : "ddprun"));
 
+    if (const auto good = check_layout(*options, environment); !good)
+        return fail_once(good.error(), environment);
     if (options->dry_run) return dry_run(*options, environment, argv[0]);
 
     auto input = plan_job(*options, environment, argv[0]);
     if (!input) {
-        const int code = fail(input.error());
+        const int code = fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
         auto unusable = come_without_workers(*options, environment, argv[0], input.error());
         if (!unusable || checks) return code;
         input = std::move(*unusable);

@@ -53,8 +53,7 @@ bool is_ours(const ip::address& address, const HostFacts& host) {
 // the endpoint; elsewhere those are left to the leader, for both may be on one machine.
 Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) {
     MeetingPoint point;
-    std::vector<int> ports;
-    if (!plan.expected_nodes.empty()) ports = plan.endpoint.ports;
+    std::vector<int> ports = plan.service_ports;
     ports.push_back(0);
     for (const int port : ports) {
         auto listener = listen_on(loop, port, false);
@@ -78,7 +77,7 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                           [](const ip::address& a) { return a.is_loopback(); });
     // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
     // the name at all: that says nothing about the other nodes of a step.
-    const bool in_step = plan.expected_nodes.size() > 1;
+    const bool in_step = plan.expected_nodes.size() > 1 && plan.endpoint.host != "127.0.0.1";
     const bool loopback = !in_step && says_nothing && !addresses.empty();
     if (in_step && says_nothing &&
         std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)

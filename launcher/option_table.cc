@@ -158,6 +158,10 @@ constexpr OptionRow kTable[] = {
      "cores, or the cores of one cache. Without GPUs the nodes are dealt out evenly",
      "", "node socket exclusive core-complex", false},
 
+    {"task-per-worker", 0, "", flag, Group::slurm, false, "",
+     "Each task that srun starts is one worker, as in srun --ntasks-per-node=4 python train.py: "
+     "its "
+     "rank is SLURM_PROCID. Without it several tasks on a node are refused"},
     {"slurm-env", 0, "rewrite|keep|drop", value, Group::slurm, false, "rewrite",
      "Slurm's variables in the workers, which describe ddprun. rewrite: each worker sees itself as "
      "a task of the step (SLURM_PROCID is RANK, ...). drop: it sees no job. Both remove those of "

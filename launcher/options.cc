@@ -250,6 +250,7 @@ void set_flag(Options& options, std::string_view name) {
     if (name == "label" || name == "no-label") options.label = name == "label";
     if (name == "verbose" || name == "quiet") options.verbosity = name == "verbose" ? 1 : -1;
     if (name == "virtual-local-rank") options.virtual_local_rank = true;
+    if (name == "task-per-worker") options.task_per_worker = true;
     if (name == "version") options.version = true;
     if (name == "print-man") options.print_man = true;
     if (name == "help") options.help = true;

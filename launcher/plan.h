@@ -99,6 +99,15 @@ struct Plan {
     std::string node_name;
     std::vector<std::string> expected_nodes;  // in the order of ranks; empty: not known
     std::optional<int> node_rank;             // index in that order, or what --node-rank says
+    // One of several tasks on a host, each of which is a node (--task-per-worker).
+    struct Task {
+        int local_id = 0;
+        int tasks_here = 1;
+        bool order_known = false;    // else expected_nodes stand in that of hosts
+        bool beside_leader = false;  // on the host where the nodes meet
+        bool own_gpus = false;       // Slurm shows each task its own alone
+    };
+    std::optional<Task> task;
     int min_nodes = 1, max_nodes = 1;
     int slots = 1;
     std::string slots_reason;    // "--nproc-per-node=4", "one for each GPU of SLURM_GPUS_ON_NODE=4"
@@ -106,6 +115,8 @@ struct Plan {
     bool standalone = false;     // one node, nobody else can come
     Endpoint endpoint;
     Lead lead = Lead::yes;
+    std::vector<int>
+        service_ports;  // to be tried by a node that does not lead, before any free one
     std::optional<std::string> local_addr;
     std::string unusable;  // why no worker can run on this node; the others are waiting to hear it
     bool check = false;    // the worker is check_node.h's, and its report is all there is to say
@@ -141,6 +152,9 @@ struct Plan {
 // Possible errors: usage, with the sentence that says which option to change.
 Result<Plan> make_plan(const Options& options, const std::optional<slurm::Allocation>& allocation,
                        const HostFacts& host);
+
+// Whether this is the one that speaks for its host.
+inline bool first_on_host(const Plan& plan) { return !plan.task || plan.task->local_id == 0; }
 
 const char* to_string(Lead lead);
 

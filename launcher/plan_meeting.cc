@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/plan_tasks.h"
 #include "slurm/hostlist.h"
 
 namespace ddprun::launcher {
@@ -159,7 +160,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     plan.node_rank = allocation.node_id;
     plan.slurm_restart_count = allocation.restart_count;
     say_unused_rank(plan, options, allocation);
-    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint;
+    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint &&
+                      (!options.task_per_worker || allocation.most_tasks() == 1);
     if (plan.standalone) {
         plan.endpoint = {"localhost",
                          options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
@@ -167,6 +169,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     } else {
         place_in_step(plan, options, allocation, host);
     }
+    plan.service_ports = plan.endpoint.ports;
+    if (options.task_per_worker) tasks_as_nodes(plan, options, allocation);
     return std::nullopt;
 }
 
@@ -240,7 +244,7 @@ std::vector<int> derived_ports(const Allocation& allocation) {
 
 MaybeError plan_meeting(Plan& plan, const Options& options,
                         const std::optional<Allocation>& allocation, const HostFacts& host) {
-    if (allocation && !steps_meet(options, *allocation))
+    if (allocation && (options.task_per_worker || !steps_meet(options, *allocation)))
         return meet_in_step(plan, options, *allocation, host);
     auto error = meet_elsewhere(plan, options, host);
     if (!error && allocation) {

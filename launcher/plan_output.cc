@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/template_text.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -14,9 +15,13 @@ int bits(const Streams& streams) {
     return (streams.out ? agent::kStdout : 0) | (streams.err ? agent::kStderr : 0);
 }
 
+// On this host.
+int workers_here(const Plan& plan) { return plan.task ? plan.task->tasks_here : plan.slots; }
+
 std::string there_are(const Plan& plan) {
-    return "there " + (plan.slots == 1 ? "is 0" : "are 0 to " + std::to_string(plan.slots - 1)) +
-           " on " + plan.node_name;
+    const int all = workers_here(plan);
+    return "there " + (all == 1 ? "is 0" : "are 0 to " + std::to_string(all - 1)) + " on " +
+           rendezvous::host_of(plan.node_name);
 }
 
 // The least of those that there are not.
@@ -26,26 +31,28 @@ void check_ranks(Plan& plan, const char* option, int rank) {
 }
 
 void check_ranks(Plan& plan, const char* option, const StreamsPerRank& streams) {
-    const auto beyond = streams.by_rank.lower_bound(plan.slots);
+    const auto beyond = streams.by_rank.lower_bound(workers_here(plan));
     if (beyond != streams.by_rank.end()) check_ranks(plan, option, beyond->first);
 }
 
 void plan_ranks(Plan& plan, const Options& options) {
     const std::vector<int>& shown = options.local_ranks_filter;
-    for (int i = 0; i < plan.slots; ++i)
+    const int first = plan.task ? plan.task->local_id : 0;
+    for (int i = first; i < first + plan.slots; ++i)
         plan.output.ranks.push_back(
             {.redirected = bits(options.redirects.of(i)),
              .teed = bits(options.tee.of(i)),
              .shown = shown.empty() || std::ranges::find(shown, i) != shown.end()});
     check_ranks(plan, "--redirects", options.redirects);
     check_ranks(plan, "--tee", options.tee);
-    if (std::ranges::none_of(plan.output.ranks, &RankOutput::shown))
+    if (!shown.empty() &&
+        std::ranges::none_of(shown, [&](int rank) { return rank < workers_here(plan); }))
         plan.host_warnings.push_back(
             "--local-ranks-filter: none of its ranks is here, so no worker's output comes to the "
             "console; " +
             there_are(plan));
     else if (const auto beyond =
-                 std::ranges::find_if(shown, [&](int r) { return r >= plan.slots; });
+                 std::ranges::find_if(shown, [&](int r) { return r >= workers_here(plan); });
              beyond != shown.end())
         check_ranks(plan, "--local-ranks-filter", *beyond);
 }

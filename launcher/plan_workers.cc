@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "agent/cpu_share.h"
+#include "launcher/plan_tasks.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -29,6 +30,18 @@ int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& h
     return shown == 0 ? held : std::min(held, shown);
 }
 
+// NCCL takes no GPU twice. Where Slurm has dealt whole ones, there is no doubt of their number.
+std::optional<Error> check_gpus(const Plan& plan, const Allocation& allocation, int gpus) {
+    const bool dealt = allocation.gpus_on_node || allocation.gpus_per_task;
+    if (!dealt || gpus == 0 || plan.slots <= gpus) return std::nullopt;
+    const std::string count = std::to_string(plan.slots);
+    return usage("--nproc-per-node=" + count + ": Slurm gave " + std::to_string(gpus) +
+                 (gpus == 1 ? " GPU" : " GPUs") + " to this task on " + plan.node_name +
+                 "; use --gpus-per-node=" + count +
+                 (allocation.gpus_per_task ? " rather than --gpus-per-task" : "") +
+                 " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+}
+
 std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFacts& host) {
     if (const auto list = listed_devices(allocation, host))
         return "one for each GPU of CUDA_VISIBLE_DEVICES=" + *list;
@@ -45,8 +58,11 @@ void give_reason(Plan& plan, const Options& options, const std::optional<Allocat
     using Kind = WorkersPerNode::Kind;
     const bool count = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
     const bool cpu = options.nproc_per_node && options.nproc_per_node->kind == Kind::cpu;
-    plan.slots_counted = !count && (options.nproc_per_node || !host.called_as_torchrun);
-    if (count)
+    plan.slots_counted =
+        !count && !options.task_per_worker && (options.nproc_per_node || !host.called_as_torchrun);
+    if (options.task_per_worker)
+        plan.slots_reason = "--task-per-worker";
+    else if (count)
         plan.slots_reason = "--nproc-per-node=" + std::to_string(plan.slots);
     else if (!plan.slots_counted)
         plan.slots_reason = "torchrun's default";
@@ -73,7 +89,7 @@ int usable_cpus(const HostFacts& host) {
                           : cpus;
 }
 
-void plan_threads(Plan& plan, const HostFacts& host) {
+void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const HostFacts& host) {
     if (host.omp_num_threads_set) return;
     if (host.called_as_torchrun) {
         if (plan.slots == 1) return;
@@ -82,7 +98,8 @@ void plan_threads(Plan& plan, const HostFacts& host) {
             "OMP_NUM_THREADS=1 for each worker, as torchrun has it; set it to choose another");
         return;
     }
-    const int cpus = usable_cpus(host);
+    const int cpus =
+        plan.task ? cpus_of_task(plan, *allocation, usable_cpus(host)) : usable_cpus(host);
     plan.omp_num_threads = std::max(1, cpus / plan.slots);
     if (!plan.worker_cpus.empty()) {
         plan.worker_variables.resize(plan.worker_cpus.size());
@@ -97,6 +114,20 @@ void plan_threads(Plan& plan, const HostFacts& host) {
     plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +
                          " for each worker (" + std::to_string(cpus) + " CPUs, " +
                          std::to_string(plan.slots) + " workers); set it to choose another");
+}
+
+// Among all tasks of the host where Slurm has bound none of them, else within this one's CPUs.
+std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
+                               const std::optional<Allocation>& allocation, const HostFacts& host) {
+    const bool shared = plan.task && shares_cpus(plan, *allocation, host.cpus);
+    auto nodes = agent::device_nodes(host.gpus, listed_devices(allocation, host));
+    if (plan.task && plan.task->own_gpus && shared) nodes.clear();  // others' are not seen
+    if (plan.task && !plan.task->own_gpus && !shared) nodes = own_part(plan, std::move(nodes));
+    auto shares = agent::share_cpus(binding, host.cpu_list, std::move(nodes),
+                                    shared ? plan.task->tasks_here : plan.slots);
+    if (!shares) return usage("--numa-binding: " + shares.error().sentence());
+    plan.worker_cpus = own_part(plan, std::move(*shares));
+    return std::nullopt;
 }
 
 // torchrun runs everything by Python but for --no-python; ddprun goes by the name, so that a C++
@@ -114,6 +145,16 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
                                 const HostFacts& host) {
     using Kind = WorkersPerNode::Kind;
     int gpus = visible_gpus(allocation, host), cpus = std::max(host.cpus, 1);
+    if (options.task_per_worker) {
+        if (options.nproc_per_node &&
+            (options.nproc_per_node->kind != Kind::count || options.nproc_per_node->count != 1))
+            return usage(
+                "--task-per-worker with --nproc-per-node: each task has one worker; leave one of "
+                "them out");
+        plan.slots = 1;
+        give_reason(plan, options, allocation, host);
+        return plan_task_gpus(plan, *allocation, gpus);
+    }
     if (!options.nproc_per_node) {
         plan.slots = host.called_as_torchrun || gpus == 0 ? 1 : gpus;
         if (!host.called_as_torchrun)
@@ -140,8 +181,10 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
         }
     }
     give_reason(plan, options, allocation, host);
-    bool by_gpus = plan.slots == gpus &&
-                   !(options.nproc_per_node && options.nproc_per_node->kind == Kind::count);
+    const bool counted = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
+    if (counted && allocation)
+        if (auto error = check_gpus(plan, *allocation, gpus)) return error;
+    bool by_gpus = plan.slots == gpus && !counted;
     if (by_gpus && gpus_not_from_slurm(allocation, host))
         plan.host_warnings.push_back(
             "Slurm gave this step no GPU, but " + plan.node_name + " shows " +
@@ -150,10 +193,7 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
     if (gpus > 0 && plan.slots > gpus)
         plan.host_warnings.push_back(std::to_string(plan.slots) + " workers, but " +
                                      std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
-                                     " visible on " + plan.node_name +
-                                     (allocation && allocation->gpus_per_task
-                                          ? "; use --gpus-per-node rather than --gpus-per-task"
-                                          : "; some will share one"));
+                                     " visible on " + plan.node_name + "; some will share one");
     return std::nullopt;
 }
 
@@ -163,22 +203,23 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
     const auto list = listed_devices(allocation, host);
     const bool divided =
         !list && std::ranges::any_of(host.gpus, [](const auto& gpu) { return !gpu.mig.empty(); });
-    if (options.numa_binding) {
-        auto shares = agent::share_cpus(*options.numa_binding, host.cpu_list,
-                                        agent::device_nodes(host.gpus, list), plan.slots);
-        if (!shares) return usage("--numa-binding: " + shares.error().sentence());
-        plan.worker_cpus = std::move(*shares);
-    }
+    // Workers of this host that share its GPUs; a task with its own has the only one that it sees.
+    const bool own = plan.task && plan.task->own_gpus;
+    const int sharing = plan.task && !own ? plan.task->tasks_here : plan.slots;
+    if (options.numa_binding)
+        if (auto error = bind_cpus(plan, *options.numa_binding, allocation, host)) return error;
     if (options.virtual_local_rank) {
-        auto dealt = agent::deal_devices(host.gpus, list, host.hip_visible_devices, plan.slots);
+        auto dealt = agent::deal_devices(host.gpus, list, host.hip_visible_devices, sharing);
         if (!dealt) return dealt.error();
-        plan.worker_variables = std::move(*dealt);
-    } else if (divided && plan.slots > 1) {
+        plan.worker_variables = own_part(plan, std::move(*dealt));
+    } else if (own) {
+        plan.worker_variables = {{{"LOCAL_RANK", "0"}}};
+    } else if (divided && sharing > 1) {
         plan.host_warnings.push_back("the GPUs of " + plan.node_name +
                                      " are divided (MIG), and a process sees one instance at most; "
                                      "give --virtual-local-rank, so that each worker has its own");
     }
-    plan_threads(plan, host);
+    plan_threads(plan, allocation, host);
     return std::nullopt;
 }
 

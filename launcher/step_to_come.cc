@@ -53,6 +53,11 @@ void count_workers(StepToCome& step, const Options& options) {
 
 }  // namespace
 
+slurm::ShapeAsked shape_asked(const Options& options) {
+    return {.one_node = options.standalone || (options.nnodes && options.nnodes->max == 1),
+            .task_per_worker = options.task_per_worker};
+}
+
 Result<std::optional<StepToCome>> step_to_come(const Options& options,
                                                const Environment& environment) {
     StepToCome step;
@@ -63,9 +68,9 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
         step.warning = "this is no job: it is for srun to start it, in a job of " +
                        std::to_string(options.nnodes->max) + " nodes";
     } else {
-        const bool one_node = options.standalone || (options.nnodes && options.nnodes->max == 1);
+        const slurm::ShapeAsked asked = shape_asked(options);
         if (slurm::context_of(environment) == slurm::Context::step ||
-            slurm::check_launch_shape(environment, std::nullopt, one_node))
+            slurm::check_launch_shape(environment, std::nullopt, asked))
             return std::optional<StepToCome>();
         auto allocation = of_job(environment);
         if (!allocation) return allocation.error();
@@ -73,7 +78,7 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
         step.nodes_known = true;
         step.warning =
             "as it stands this would not start: " +
-            slurm::check_launch_shape(environment, std::nullopt, one_node).error().sentence();
+            slurm::check_launch_shape(environment, std::nullopt, asked).error().sentence();
     }
     step.allocation.step_id = kStep;
     step.allocation.node_name = step.allocation.nodes.front();

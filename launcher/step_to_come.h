@@ -9,11 +9,14 @@
 
 #include "launcher/plan.h"
 #include "slurm/allocation.h"
+#include "slurm/launch_shape.h"
 
 namespace ddprun::launcher {
 
 // Of more nodes nobody tells the ranks one by one, though as many as come may be allowed.
 inline constexpr int kMostNodesShown = 65536;  // in a range of Slurm's
+
+slurm::ShapeAsked shape_asked(const Options& options);
 
 struct StepToCome {
     slurm::Allocation allocation;  // of the first node; names of what is not known yet stand for it

@@ -41,7 +41,7 @@ void TellFailure::tell(const FailureReport& report, const FailureOutlets& outlet
     if (outlets.in_full)
         for (const std::string& line : report_lines(report, kept ? outlets.json_file : ""))
             print_(line);
-    else
+    else if (outlets.in_a_line)
         print_(report_line(report));
     if (!outlets.scheduler_file.empty())
         keep(outlets.scheduler_file, torchrun_error_json(report, report.context.now));

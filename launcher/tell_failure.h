@@ -15,7 +15,8 @@
 namespace ddprun::launcher {
 
 struct FailureOutlets {
-    bool in_full = true;         // on the console; else one line
+    bool in_full = true;         // on the console
+    bool in_a_line = true;       // else; or not at all
     std::string json_file;       // empty: not kept
     std::string scheduler_file;  // TORCHELASTIC_ERROR_FILE of our own environment; empty: none
     std::string program;         // --on-failure; empty: none, or another node calls it

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
+#include "rendezvous/node_name.h"
+
 namespace ddprun::rendezvous {
 namespace {
 
 constexpr std::int64_t kWithin = 5;  // generations
 constexpr std::ptrdiff_t kOften = 2;
 
-bool is_blamed(const Blame& blame, const std::string& node) {
-    return std::find(blame.nodes.begin(), blame.nodes.end(), node) != blame.nodes.end();
+bool is_blamed(const Blame& blame, const std::string& host) {
+    return std::find(blame.nodes.begin(), blame.nodes.end(), host) != blame.nodes.end();
 }
 
 }  // namespace
@@ -19,11 +21,11 @@ Blame with_cause(Blame blame, const FirstCause& cause) {
         return old.generation.value <= cause.generation.value - kWithin ||
                old.generation == cause.generation;
     });
-    blame.causes.push_back(cause);
-    const auto times =
-        std::count_if(blame.causes.begin(), blame.causes.end(),
-                      [&](const FirstCause& each) { return each.node == cause.node; });
-    if (times >= kOften && !is_blamed(blame, cause.node)) blame.nodes.push_back(cause.node);
+    const std::string host = host_of(cause.node);
+    blame.causes.push_back({cause.generation, host});
+    const auto times = std::count_if(blame.causes.begin(), blame.causes.end(),
+                                     [&](const FirstCause& each) { return each.node == host; });
+    if (times >= kOften && !is_blamed(blame, host)) blame.nodes.push_back(host);
     return blame;
 }
 
@@ -31,7 +33,7 @@ std::vector<Candidate> without_blamed(std::vector<Candidate> candidates, const B
                                       int most) {
     for (auto it = candidates.begin();
          it != candidates.end() && static_cast<int>(candidates.size()) > most;)
-        it = is_blamed(blame, it->node.name) ? candidates.erase(it) : it + 1;
+        it = is_blamed(blame, host_of(it->node.name)) ? candidates.erase(it) : it + 1;
     return candidates;
 }
 

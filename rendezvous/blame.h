@@ -1,7 +1,7 @@
 // Nodes that fail again and again: who was the first cause of a generation's end twice within five
 // generations is blamed for the rest of the job (design 4.2). A spare takes its place where there
-// is one, and it is named for the next submission. Names, not processes: a new ddprun on the same
-// host has the same hardware. Pure functions.
+// is one, and it is named for the next submission. Hosts, not processes: a new ddprun on the same
+// one has the same hardware, and so has another task of it. Pure functions.
 #pragma once
 
 #include <optional>

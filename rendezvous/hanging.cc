@@ -4,6 +4,7 @@
 
 #include "rendezvous/hang.h"
 #include "rendezvous/machine_state.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -97,8 +98,12 @@ void Machine::State::end_hung(Time now) {
 // ---- who fails again and again
 
 Blame Machine::State::judged() const {
-    if (!config.limits.blame || culprit.empty() || !top || top->assignment.members.size() < 2)
-        return blame;
+    if (!config.limits.blame || culprit.empty() || !top) return blame;
+    const std::vector<Member>& members = top->assignment.members;
+    const std::string first = host_of(members.front().node.name);
+    if (std::ranges::all_of(members,
+                            [&](const Member& each) { return host_of(each.node.name) == first; }))
+        return blame;  // there is no other host
     return with_cause(blame, {newest(), culprit});
 }
 
@@ -107,7 +112,7 @@ void Machine::State::say_blamed() {
         if (std::find(blame.nodes.begin(), blame.nodes.end(), node) != blame.nodes.end()) continue;
         const std::vector<Member>& members = top->assignment.members;
         const bool replaced = std::none_of(members.begin(), members.end(), [&](const Member& each) {
-            return each.node.name == node;
+            return host_of(each.node.name) == node;
         });
         note(Note::Level::warn,
              blame_sentence(top->blame, node, replaced) + "; " + exclude_option(top->blame));

@@ -16,7 +16,7 @@ namespace ddprun::rendezvous {
 
 // One `ddprun` process: never known by its host's name alone, for a restarted one is another.
 struct NodeId {
-    std::string name;
+    std::string name;  // node_name.h
     Incarnation incarnation;
     auto operator<=>(const NodeId&) const = default;
 };
@@ -174,7 +174,7 @@ struct Ending {
     bool operator==(const Ending&) const = default;
 };
 
-// Which node was the first cause of a generation's end.
+// Which host was the first cause of a generation's end.
 struct FirstCause {
     Generation generation = kNoGeneration;
     std::string node;

@@ -4,7 +4,37 @@
 #include <set>
 #include <utility>
 
+#include "rendezvous/node_name.h"
+
 namespace ddprun::rendezvous {
+namespace {
+
+// Where every task of a host is a node: its workers are numbered across them.
+void share_hosts(const Assignment& assignment, std::map<NodeId, NodePlace>& places) {
+    if (std::ranges::none_of(assignment.members, is_task_node,
+                             [](const Member& member) { return member.node.name; }))
+        return;
+    std::map<std::string, HostPlace> hosts;
+    for (const Member& member : assignment.members) {
+        const int next = static_cast<int>(hosts.size());
+        auto [host, first] =
+            hosts.try_emplace(host_of(member.node.name), HostPlace{.rank = next, .workers = 0});
+        places[member.node].shared = HostPlace{.first_local_rank = host->second.workers};
+        host->second.workers += member.offer.slots;
+    }
+    const int workers = hosts.begin()->second.workers;
+    const bool equal = std::ranges::all_of(
+        hosts, [&](const auto& host) { return host.second.workers == workers; });
+    for (auto& [node, place] : places) {
+        const HostPlace& host = hosts[host_of(node.name)];
+        place.shared->rank = host.rank;
+        place.shared->hosts = static_cast<int>(hosts.size());
+        place.shared->workers = host.workers;
+        place.shared->equal = equal;
+    }
+}
+
+}  // namespace
 
 std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
     std::map<NodeId, NodePlace> places;
@@ -37,6 +67,7 @@ std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
         place.role_world_size = role_sizes[member.offer.role];
         if (place.has_store()) place.addresses.assign(addresses.begin(), addresses.end());
     }
+    share_hosts(assignment, places);
     return places;
 }
 

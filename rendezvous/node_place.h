@@ -4,12 +4,23 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rendezvous/model.h"
 
 namespace ddprun::rendezvous {
+
+// The place of one of several nodes that share a host (node_name.h).
+struct HostPlace {
+    int rank = 0;              // of the host, by the lowest rank on it
+    int hosts = 1;             // that have members
+    int first_local_rank = 0;  // of this node's workers, in the order of ranks
+    int workers = 1;           // on this host
+    bool equal = true;         // whether every host has so many
+    bool operator==(const HostPlace&) const = default;
+};
 
 struct NodePlace {
     Generation generation = kNoGeneration;
@@ -27,8 +38,13 @@ struct NodePlace {
     // Where the members' workers may come from: each address once. Only the node with the store
     // admits anybody, so that only its place has them.
     std::vector<std::string> addresses = {};
+    std::optional<HostPlace> shared = {};  // none: each node is a host of its own
 
     bool has_store() const { return node_rank == 0; }
+    // As the workers see it.
+    HostPlace host() const {
+        return shared.value_or(HostPlace{node_rank, nodes, 0, slots, equal_slots});
+    }
     bool operator==(const NodePlace&) const = default;
 };
 

@@ -78,9 +78,10 @@ void Machine::State::gather(Time now, bool by_lease) {
     else if (since_min == kNever)
         since_min = now;
     if (news < enough_at && now < again) return wake_at(again);
-    const std::vector<Candidate> here = candidates(now);
+    std::vector<Candidate> here = candidates(now);
+    if (!top) here = of_whole_hosts(std::move(here), config.limits.order, config.limits.max_nodes);
     const QuorumVerdict verdict =
-        decide_quorum({.here = count,
+        decide_quorum({.here = static_cast<int>(here.size()),
                        .missing = missing(here),
                        .first = !top,
                        .since_gathering = gathering_since,

@@ -1,6 +1,10 @@
 #include "rendezvous/quorum.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+
+#include "rendezvous/node_name.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -14,9 +18,25 @@ std::string counts(const QuorumInput& input, const Limits& limits) {
     return text;
 }
 
+std::vector<std::string> hosts_named(const std::vector<std::string>& nodes) {
+    std::map<std::string, int> tasks;
+    for (const std::string& node : nodes)
+        if (is_task_node(node)) ++tasks[host_of(node)];
+    std::vector<std::string> names;
+    for (const std::string& node : nodes) {
+        const auto found = is_task_node(node) ? tasks.find(host_of(node)) : tasks.end();
+        if (found == tasks.end() || found->second == 1)
+            names.push_back(node);
+        else if (const int all = std::exchange(found->second, 0); all > 0)
+            names.push_back(found->first + " (" + std::to_string(all) + " tasks)");
+    }
+    return names;
+}
+
 }  // namespace
 
-std::string name_some(const std::vector<std::string>& names) {
+std::string name_some(const std::vector<std::string>& nodes) {
+    const std::vector<std::string> names = hosts_named(nodes);
     std::string text;
     for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i)
         text += (i ? ", " : "") + names[i];

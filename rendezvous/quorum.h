@@ -29,7 +29,8 @@ struct QuorumVerdict {
 
 QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time now);
 
-// At most three names and the count of the rest: "gpu03, gpu04, gpu06 and 2 more".
+// At most three names and the count of the rest: "gpu03, gpu04, gpu06 and 2 more". Of several tasks
+// of a host only that is named, where their first one stands: "gpu03 (4 tasks), gpu04/1".
 std::string name_some(const std::vector<std::string>& names);
 
 }  // namespace ddprun::rendezvous

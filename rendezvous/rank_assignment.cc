@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "rendezvous/node_name.h"
+
 namespace ddprun::rendezvous {
 namespace {
 
@@ -31,11 +33,11 @@ struct First {  // the order of nodes that have no place yet
         return found == order.end() ? order.size() : found->second;
     }
     bool operator()(const Candidate& a, const Candidate& b) const {
-        const auto ia = index_of(a.node.name), ib = index_of(b.node.name);
-        if (ia != ib) return ia < ib;
         const int ra = a.offer.node_rank.value_or(1 << 30),
                   rb = b.offer.node_rank.value_or(1 << 30);
         if (ra != rb) return ra < rb;
+        const auto ia = index_of(a.node.name), ib = index_of(b.node.name);
+        if (ia != ib) return ia < ib;
         if (natural_less(a.node.name, b.node.name) != natural_less(b.node.name, a.node.name))
             return natural_less(a.node.name, b.node.name);
         if (a.node.name != b.node.name) return a.node.name < b.node.name;  // "n1" and "n01"
@@ -112,6 +114,20 @@ std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
         offset += p->offer.slots;
     }
     return members;
+}
+
+std::vector<Candidate> of_whole_hosts(std::vector<Candidate> candidates,
+                                      const std::vector<std::string>& order, int max_nodes) {
+    if (order.size() <= static_cast<std::size_t>(max_nodes) ||
+        std::ranges::none_of(order, is_task_node))
+        return candidates;
+    std::unordered_map<std::string, int> lacking;
+    for (const std::string& name : order) ++lacking[host_of(name)];
+    for (const Candidate& candidate : candidates) --lacking[host_of(candidate.node.name)];
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        return lacking[host_of(candidate.node.name)] > 0;
+    });
+    return candidates;
 }
 
 int world_size(const std::vector<Member>& members) {

@@ -12,6 +12,17 @@ std::uint16_t read_port(const Place& place, const char* field, std::uint32_t val
     return static_cast<std::uint16_t>(place.integer(field, value, 0, UINT16_MAX));
 }
 
+HostPlace read(const Place& place, const link::HostPlace& from, const NodePlace& node) {
+    HostPlace host;
+    host.hosts = place.small("hosts", from.hosts(), 1, node.nodes);
+    host.rank = place.small("rank", from.rank(), 0, host.hosts - 1);
+    host.workers = place.small("workers", from.workers(), node.slots, node.world_size);
+    host.first_local_rank =
+        place.small("first_local_rank", from.first_local_rank(), 0, host.workers - node.slots);
+    host.equal = from.equal();
+    return host;
+}
+
 }  // namespace
 
 std::string TextBudget::take(const std::string& text) {
@@ -134,6 +145,13 @@ void write(const NodePlace& from, link::NodePlace& to) {
     to.set_master_port(from.master_port);
     to.set_max_restarts(from.max_restarts);
     for (const std::string& address : from.addresses) to.add_addresses(address);
+    if (!from.shared) return;
+    link::HostPlace& shared = *to.mutable_shared();
+    shared.set_rank(from.shared->rank);
+    shared.set_hosts(from.shared->hosts);
+    shared.set_first_local_rank(from.shared->first_local_rank);
+    shared.set_workers(from.shared->workers);
+    shared.set_equal(from.shared->equal);
 }
 
 NodePlace read(const Place& place, const link::NodePlace& from) {
@@ -155,6 +173,7 @@ NodePlace read(const Place& place, const link::NodePlace& from) {
     if (place.count("addresses", from.addresses().size(), kMaxNodes * kMaxAddresses))
         for (const std::string& address : from.addresses())
             own.addresses.push_back(place.text("addresses", address, 1, kMaxAddress));
+    if (from.has_shared()) own.shared = read(place.at("shared"), from.shared(), own);
     return own;
 }
 

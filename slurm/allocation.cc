@@ -1,6 +1,7 @@
 #include "slurm/allocation.h"
 
 #include <charconv>
+#include <numeric>
 #include <string_view>
 
 #include "slurm/count_list.h"
@@ -169,11 +170,23 @@ void read_tasks(Reader& reader, Allocation& allocation) {
     allocation.tasks_per_node = reader.counts("SLURM_STEP_TASKS_PER_NODE");
     allocation.proc_id = reader.number<int>("SLURM_PROCID").value_or(0);
     allocation.local_id = reader.number<int>("SLURM_LOCALID").value_or(0);
+    allocation.distribution = reader.text("SLURM_DISTRIBUTION");
     std::size_t counts = allocation.tasks_per_node.size();
     if (!reader.error() && counts != 0 && counts != allocation.nodes.size())
         reader.fail(wrong("SLURM_STEP_TASKS_PER_NODE", reader.text("SLURM_STEP_TASKS_PER_NODE"),
                           std::to_string(counts) + " counts for " +
                               std::to_string(allocation.nodes.size()) + " nodes"));
+    if (reader.error() || counts == 0) return;
+    const auto below = [&](const char* name, int value, long long tasks, const char* where) {
+        if (value >= tasks)
+            reader.fail(wrong(name, std::to_string(value),
+                              std::string("SLURM_STEP_TASKS_PER_NODE has ") +
+                                  std::to_string(tasks) + " tasks " + where));
+    };
+    const auto& each = allocation.tasks_per_node;
+    below("SLURM_LOCALID", allocation.local_id, allocation.tasks_here(), "on this node");
+    below("SLURM_PROCID", allocation.proc_id, std::accumulate(each.begin(), each.end(), 0LL),
+          "in this step");
 }
 
 void read_resources(Reader& reader, Allocation& allocation) {

@@ -38,6 +38,7 @@ struct Allocation {
     std::vector<std::string> nodes;      // of the step, in the order of SLURM_NODEID
     std::vector<std::string> job_nodes;  // of the whole job; empty when not told
     std::vector<int> tasks_per_node;     // as long as nodes; empty when not told
+    std::string distribution;            // of tasks over nodes, e.g. "block"; empty when not told
     int node_id = 0;                     // ours, an index of nodes
     int proc_id = 0;                     // of our task in the step
     int local_id = 0;                    // of our task on this node
@@ -58,6 +59,12 @@ struct Allocation {
     // The tasks on our node; 1 when not told.
     int tasks_here() const {
         return tasks_per_node.empty() ? 1 : tasks_per_node[static_cast<std::size_t>(node_id)];
+    }
+    // On the node that has most of them.
+    int most_tasks() const {
+        int most = 1;
+        for (const int tasks : tasks_per_node) most = tasks > most ? tasks : most;
+        return most;
     }
 };
 

@@ -1,6 +1,5 @@
 #include "slurm/launch_shape.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace ddprun::slurm {
@@ -24,33 +23,40 @@ std::string job_name(const Environment& environment) {
     return entry == environment.end() ? "this job" : "job " + entry->second;
 }
 
-Result<LaunchShape> within_step(const Allocation& allocation) {
-    int most = 1;
-    if (!allocation.tasks_per_node.empty())
-        most = *std::ranges::max_element(allocation.tasks_per_node);
-    if (most == 1) return LaunchShape{LaunchShape::Kind::agent_per_node, ""};
-    // Told by every node in the same words, also by those that have one task only.
-    int here = allocation.tasks_here();
-    std::string count = std::to_string(most);
-    return Error(ErrorCode::usage, "srun starts " + count + " ddprun on " +
-                                       (here == most ? "this node" : "a node of this step") +
-                                       ", where one is to start all workers; use srun "
-                                       "--ntasks-per-node=1 ddprun --nproc-per-node=" +
-                                       count + " (and --gpus-per-node=" + count +
-                                       " rather than --gpus-per-task)");
+Result<LaunchShape> within_step(const Allocation& allocation, const ShapeAsked& asked) {
+    const int most = allocation.most_tasks();
+    if (asked.task_per_worker && allocation.tasks_per_node.empty())
+        return Error(ErrorCode::usage,
+                     "--task-per-worker: SLURM_STEP_TASKS_PER_NODE is not set within this step; "
+                     "does --export or a container drop Slurm's variables?");
+    if (most == 1 || asked.task_per_worker) return LaunchShape{LaunchShape::Kind::in_step, ""};
+    const std::string count = std::to_string(most);
+    return Error(ErrorCode::usage,
+                 "srun starts " + count +
+                     " ddprun on a node, where one is to start all workers; "
+                     "use srun --ntasks-per-node=1 ddprun --nproc-per-node=" +
+                     count + " (and --gpus-per-node=" + count +
+                     " rather than --gpus-per-task), or say that each task is one worker: "
+                     "ddprun --task-per-worker");
 }
 
 }  // namespace
 
 Result<LaunchShape> check_launch_shape(const Environment& environment,
-                                       const std::optional<Allocation>& allocation, bool one_node) {
-    if (allocation) return within_step(*allocation);
+                                       const std::optional<Allocation>& allocation,
+                                       const ShapeAsked& asked) {
+    if (allocation) return within_step(*allocation, asked);
+    if (asked.task_per_worker)
+        return Error(ErrorCode::usage,
+                     "--task-per-worker: each task that srun starts would run one worker, but this "
+                     "is none; use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave "
+                     "the option out");
     Context context = context_of(environment);
     LaunchShape alone;
     if (context == Context::none) return alone;
     int nodes = nodes_of_job(environment);
     std::string job = job_name(environment), count = std::to_string(nodes);
-    if (one_node) {
+    if (asked.one_node) {
         if (nodes > 1 || context == Context::shell)
             alone.note = "runs on this host only, as asked, within " + job;
         return alone;

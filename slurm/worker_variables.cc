@@ -36,6 +36,7 @@ Text tasks_per_node(const View& view) {
 }
 
 Text global_ids(const View& view) {
+    if (view.task.of_srun) return std::nullopt;  // those of other tasks, in any order
     std::string ids;
     for (int i = 0; i < view.task.workers_here; ++i)
         ids += (i == 0 ? "" : ",") + std::to_string(view.task.first_rank_here + i);
@@ -45,7 +46,7 @@ Text global_ids(const View& view) {
 // Programs start so many threads or readers.
 Text cpus_per_task(const View& view) {
     const Text whole = view.of("SLURM_CPUS_PER_TASK");
-    if (!whole) return std::nullopt;
+    if (!whole || view.task.of_srun) return whole;
     int cpus = 0;
     const auto [end, failure] = std::from_chars(whole->data(), whole->data() + whole->size(), cpus);
     if (failure != std::errc() || end != whole->data() + whole->size()) return std::nullopt;
@@ -107,6 +108,11 @@ bool is_process_manager(std::string_view name) {
         [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+bool world_is_step(const View& view) {
+    return view.task.of_srun && view.of("SLURM_PROCID") == std::to_string(view.task.rank) &&
+           view.of("SLURM_STEP_NUM_TASKS") == std::to_string(view.task.world_size);
+}
+
 bool in_job(const Environment& environment) {
     return std::ranges::any_of(std::initializer_list<const char*>{"SLURM_JOB_ID", "SLURM_JOBID"},
                                [&](const char* name) {
@@ -121,7 +127,9 @@ void set_worker_variables(Environment& environment, WorkerVariables mode, const 
     if (mode == WorkerVariables::keep || !in_job(environment)) return;
     const Environment inherited = environment;
     std::erase_if(environment, [](const auto& entry) { return is_process_manager(entry.first); });
+    const bool true_as_told = mode == WorkerVariables::rewrite && world_is_step({task, inherited});
     for (const Row& row : kLayout) {
+        if (true_as_told && row.value) continue;
         const Text value = mode == WorkerVariables::rewrite && row.value
                                ? row.value({task, inherited})
                                : std::nullopt;

@@ -15,7 +15,8 @@
 //   SLURM_STEP_NODELIST                                  kept while it is true
 //   SLURM_STEP_ID and all by which a task finds srun, PMI or PMIx       removed
 //
-// What is not known is not there: a missing variable ends a program with its name, a wrong one
+// A task with one worker of its own (--task-per-worker) keeps its place as srun told it, as long as
+// the world is the whole step. What is not known is not there: a missing variable ends a program with its name, a wrong one
 // hangs it. All follow the generation. `drop` removes these and the job's id and node list, so that
 // no program believes itself under Slurm; `keep` touches nothing. What describes the job or the
 // host (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURMD_NODENAME, SLURM_CPUS_ON_NODE, ...) stays with
@@ -39,6 +40,9 @@ struct WorkerTask {
     int first_rank_here = 0;  // of the workers on this node
     int workers_here = 1;
     bool equal_nodes = true;  // whether all nodes have so many
+    // The worker is its ddprun's only one, and that is one of several tasks of its node
+    // (--task-per-worker): while the world is the step, all that srun told of its place is true.
+    bool of_srun = false;
 };
 
 // Nothing is touched outside a job.

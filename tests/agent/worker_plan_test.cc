@@ -22,8 +22,7 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     plan.omp_num_threads = 3;
     plan.signal_names = "SIGTERM";
     plan.more = {{{"A", "0"}}, {{"A", "1"}}};
-    const WorkerPlace place =
-        place_of(plan, rendezvous::places_of(generation).at(node("c")), 1);
+    const WorkerPlace place = place_of(plan, rendezvous::places_of(generation).at(node("c")), 1);
     EXPECT_EQ(place.rank, 6);
     EXPECT_EQ(place.local_rank, 1);
     EXPECT_EQ(place.world_size, 7);
@@ -42,6 +41,21 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     EXPECT_EQ(place.progress_fd, kProgressFd);
     EXPECT_EQ(place.signal_names, "SIGTERM");
     EXPECT_EQ(place.more, (Environment{{"A", "1"}}));
+}
+
+// Two tasks on each of two hosts, dealt out in turn: local ranks and groups go by host.
+TEST(WorkerPlan, PlaceOfATask) {
+    const auto generation = assignment(0, {node("a/0"), node("b/0"), node("a/1"), node("b/1")}, 1);
+    const WorkerPlace place =
+        place_of(WorkerPlan{}, rendezvous::places_of(generation).at(node("b/1")), 0);
+    EXPECT_EQ(place.rank, 3);
+    EXPECT_EQ(place.local_rank, 1);
+    EXPECT_EQ(place.world_size, 4);
+    EXPECT_EQ(place.local_world_size, 2);
+    EXPECT_EQ(place.group_rank, 1);
+    EXPECT_EQ(place.group_world_size, 2);
+    EXPECT_TRUE(place.equal_nodes);
+    EXPECT_TRUE(place.task_of_host);
 }
 
 // What a file name cannot hold never leads out of the log folder.

@@ -204,6 +204,29 @@ TEST(DryRun, AsManyAsCome) {
     EXPECT_THAT(dry_run_text(dry({"--nnodes=1:1000000"})), HasSubstr("on 65536 nodes"));
 }
 
+// The third of five tasks, dealt out in turn: all places follow. With a host file they do not.
+TEST(DryRun, TasksInTheOrderOfRanks) {
+    auto step = kStep;
+    step["SLURM_STEP_NODELIST"] = "n[1-2]", step["SLURM_STEP_NUM_NODES"] = "2";
+    step["SLURM_STEP_TASKS_PER_NODE"] = "4,1", step["SLURM_STEP_NUM_TASKS"] = "5";
+    step["SLURM_NODEID"] = "0", step["SLURM_PROCID"] = "2", step["SLURM_LOCALID"] = "1";
+    step["SLURM_DISTRIBUTION"] = "cyclic";
+    const DryRun third = dry({"--task-per-worker", "--redirects=3"}, step);
+    ASSERT_EQ(third.nodes.size(), 5u);
+    EXPECT_EQ(third.nodes[1].name, "n2/0");
+    EXPECT_TRUE(third.nodes[2].here);
+    EXPECT_EQ(third.nodes[2].first_rank, (Known<int>{2, ""}));
+    ASSERT_EQ(third.workers.size(), 1u);
+    EXPECT_EQ(third.workers[0].local_rank, 1);
+    EXPECT_EQ(third.workers[0].rank, (Known<int>{2, ""}));
+    EXPECT_EQ(variable(third, "LOCAL_RANK").value, "1");
+    EXPECT_EQ(variable(third, "LOCAL_WORLD_SIZE").value, "4");
+    EXPECT_EQ(variable(third, "GROUP_WORLD_SIZE").value, "2");
+    EXPECT_THAT(dry_run_text(third), HasSubstr("5 workers on 2 nodes"));
+    step["SLURM_DISTRIBUTION"] = "arbitrary";
+    EXPECT_FALSE(dry({"--task-per-worker"}, step).nodes[2].first_rank.value);
+}
+
 // With more nodes than may take part, and where names decide, nobody knows a rank before.
 TEST(DryRun, APlaceMayBeUnknown) {
     for (const DryRun& open :

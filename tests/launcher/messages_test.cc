@@ -68,9 +68,9 @@ Result<Plan> plan_of(const std::vector<std::string>& words, const Environment& e
     auto allocation = slurm::read_allocation(environment);
     if (!allocation) return allocation.error();
     const bool one_node = options->standalone || (options->nnodes && options->nnodes->max == 1);
-    auto shape = slurm::check_launch_shape(environment, *allocation, one_node);
+    auto shape = slurm::check_launch_shape(environment, *allocation, {.one_node = one_node});
     if (!shape) return shape.error();
-    const bool in_step = shape->kind == slurm::LaunchShape::Kind::agent_per_node;
+    const bool in_step = shape->kind == slurm::LaunchShape::Kind::in_step;
     return make_plan(*options, in_step ? *allocation : std::nullopt, host_of(environment));
 }
 

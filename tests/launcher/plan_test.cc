@@ -80,12 +80,27 @@ TEST(Plan, SlotsAsAsked) {
     EXPECT_EQ(plan({"--nproc-per-node=gpu"}).error().sentence(),
               "--nproc-per-node=gpu: no GPU is visible on me; ask Slurm for --gpus-per-node, or "
               "give a count or cpu");
+}
+
+// Where Slurm has dealt GPUs, none is for two workers; where it has not, that may be meant.
+TEST(Plan, MoreWorkersThanGpus) {
     auto allocation = step(1);
-    allocation.gpus_per_task = 1;
     allocation.visible_devices = "0";
     EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->host_warnings,
-                ElementsAre("4 workers, but 1 GPU is visible on n1; use --gpus-per-node rather "
-                            "than --gpus-per-task"));
+                ElementsAre("4 workers, but 1 GPU is visible on n1; some will share one"));
+    allocation.gpus_on_node = 1;
+    EXPECT_EQ(plan({"--nproc-per-node=4"}, allocation).error().sentence(),
+              "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 (for "
+              "workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+    allocation.gpus_per_task = 1;
+    EXPECT_EQ(
+        plan({"--nproc-per-node=4"}, allocation).error().sentence(),
+        "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 "
+        "rather than --gpus-per-task (for workers that need none: srun env CUDA_VISIBLE_DEVICES= "
+        "ddprun …)");
+    EXPECT_TRUE(plan({"--nproc-per-node=cpu"}, allocation)) << "they are said to use CPUs";
+    allocation.visible_devices = "";
+    EXPECT_TRUE(plan({"--nproc-per-node=4"}, allocation));
 }
 
 // The node's CPUs are shared out, unless the user has said it.

@@ -50,6 +50,15 @@ TEST(Blame, IsForTheRestOfTheJob) {
     EXPECT_THAT(once.nodes, IsEmpty());
 }
 
+// Tasks of one host have the same hardware.
+TEST(Blame, IsTheHostsWhereTasksAreNodes) {
+    const Blame blame = after({"n1/0", "n2/0", "n1/1"});
+    EXPECT_THAT(blame.nodes, ElementsAre("n1"));
+    EXPECT_EQ(exclude_option(blame), "for the next submission: sbatch --exclude=n1");
+    EXPECT_THAT(names(without_blamed(here({"n1/0", "n1/1", "n2/0", "n2/1"}), blame, 2)),
+                ElementsAre("n2/0", "n2/1"));
+}
+
 // A blamed node is left out only where another can take its place.
 TEST(Blame, LeavesOutWhereThereIsASpare) {
     const Blame blame = after({"b", "b", "c", "c"});

@@ -52,6 +52,7 @@ inline NodePlace example_master_place() {
     NodePlace place = example_place();
     place.node_rank = place.rank_offset = 0;
     place.addresses = {"10.0.0.7", "fe80::1"};
+    place.shared = HostPlace{1, 2, 3, 8, true};
     return place;
 }
 

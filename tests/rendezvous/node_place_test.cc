@@ -77,6 +77,19 @@ TEST(NodePlace, NamesTheStoreToAllAndTheAddressesToItsNode) {
                 ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.4", "172.17.0.1"));
 }
 
+// Five tasks on three hosts, dealt out in turn: what workers see is counted by host.
+TEST(NodePlace, CountsWithinTheHost) {
+    const auto places = places_of(
+        assignment(0, {node("b/0"), node("a/0"), node("c/0"), node("b/1"), node("b/2")}, 1));
+    EXPECT_EQ(places.at(node("b/1")).shared, (HostPlace{0, 3, 1, 3, false}));
+    EXPECT_EQ(places.at(node("b/2")).shared, (HostPlace{0, 3, 2, 3, false}));
+    EXPECT_EQ(places.at(node("c/0")).shared, (HostPlace{2, 3, 0, 1, false}));
+    EXPECT_EQ(places.at(node("c/0")).node_rank, 2);
+    const auto equal = places_of(assignment(0, {node("b/0"), node("a/0")}, 1));
+    EXPECT_TRUE(equal.at(node("a/0")).host().equal);
+    EXPECT_FALSE(places_of(unequal()).at(node("b")).shared);
+}
+
 std::string four_digits(int number) { return std::to_string(10000 + number).substr(1); }
 
 Offer far_offer(int number) {

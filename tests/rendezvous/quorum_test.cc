@@ -74,4 +74,5 @@ TEST(Quorum, NamesAtMostThree) {
     EXPECT_EQ(name_some({"a"}), "a");
     EXPECT_EQ(name_some({"a", "b", "c"}), "a, b, c");
     EXPECT_EQ(name_some({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
+    EXPECT_EQ(name_some({"a/1", "b/0", "b/1", "c", "b/2"}), "a/1, b (3 tasks), c");
 }

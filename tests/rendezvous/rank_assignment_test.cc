@@ -39,15 +39,30 @@ TEST(RankAssignment, ComparesNamesAsPeopleDo) {
 }
 
 // Each way to order the first generation counts only where the one before says nothing.
-TEST(RankAssignment, OrdersTheFirstTimeByListThenNodeRankThenName) {
+TEST(RankAssignment, OrdersTheFirstTimeByNodeRankThenListThenName) {
     EXPECT_EQ(places(assign_ranks(come({"n10", "n2", "n1"}), {}, {}, 3)), "n1:0 n2:1 n10:2");
     EXPECT_EQ(places(assign_ranks(come({"n1", "n2", "n3"}), {}, {"n3", "n1", "n2"}, 3)),
               "n3:0 n1:1 n2:2");
     EXPECT_EQ(
         places(assign_ranks(
             {{node("a"), offer_of_rank(1)}, {node("b"), offer_of_rank(0)}, {node("c"), offer()}},
-            {}, {}, 3)),
+            {}, {"c", "a", "b"}, 3)),
         "b:0 a:1 c:2");
+}
+
+// One host of three is a spare: none is split between world and spares while its tasks come.
+TEST(RankAssignment, TakesHostsWhole) {
+    const std::vector<std::string> order{"a/0", "a/1", "b/0", "b/1", "c/0", "c/1"};
+    const auto chosen = [&](const std::vector<std::string>& names, int most) {
+        std::string text;
+        for (const Candidate& each : of_whole_hosts(come(names), order, most))
+            text += each.node.name + " ";
+        return text;
+    };
+    EXPECT_EQ(chosen({"a/0", "a/1", "b/0", "c/1"}, 4), "a/0 a/1 ");
+    EXPECT_EQ(chosen({"a/0", "a/1", "b/0", "c/1", "c/0"}, 4), "a/0 a/1 c/1 c/0 ");
+    EXPECT_EQ(chosen({"a/0", "b/0"}, 6), "a/0 b/0 ") << "there are no spares";
+    EXPECT_EQ(of_whole_hosts(come({"a"}), {"a", "b"}, 1).size(), 1u);
 }
 
 TEST(RankAssignment, GivesEachNodeAsManyRanksAsSlots) {

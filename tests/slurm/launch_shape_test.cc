@@ -16,58 +16,72 @@ Allocation step_with_tasks(std::vector<int> tasks) {
     return allocation;
 }
 
+constexpr ShapeAsked kOneNode{.one_node = true};
+
 Environment job(const char* nodes) {
     return {{"SLURM_JOB_ID", "8812"}, {"SLURM_JOB_NUM_NODES", nodes}, {"SLURMD_NODENAME", "n1"}};
 }
 
 // One task on each node is the way it is meant.
 TEST(LaunchShape, AgentPerNode) {
-    EXPECT_EQ(check_launch_shape({}, step_with_tasks({1, 1}), false)->kind, Kind::agent_per_node);
-    EXPECT_EQ(check_launch_shape({}, step_with_tasks({}), false)->kind, Kind::agent_per_node);
+    EXPECT_EQ(check_launch_shape({}, step_with_tasks({1, 1}), {})->kind, Kind::in_step);
+    EXPECT_EQ(check_launch_shape({}, step_with_tasks({}), {})->kind, Kind::in_step);
 }
 
-// --ntasks-per-node=4 left over from `srun python`: refused on every node, with the line to write.
-TEST(LaunchShape, TaskPerGpuIsRefused) {
-    auto shape = check_launch_shape({}, step_with_tasks({4, 4}), false);
+// --ntasks-per-node=4 left over from `srun python`: refused in the same words by every task, with
+// both lines that may have been meant.
+TEST(LaunchShape, SeveralTasksAreRefused) {
+    const auto shape = check_launch_shape({}, step_with_tasks({4, 4}), {});
     ASSERT_FALSE(shape);
     EXPECT_EQ(
         shape.error(),
         Error(ErrorCode::usage,
-              "srun starts 4 ddprun on this node, where one is to start all workers; use srun "
+              "srun starts 4 ddprun on a node, where one is to start all workers; use srun "
               "--ntasks-per-node=1 ddprun --nproc-per-node=4 (and --gpus-per-node=4 rather than "
-              "--gpus-per-task)"));
-    EXPECT_THAT(check_launch_shape({}, step_with_tasks({1, 2}), false).error().sentence(),
-                HasSubstr("on a node of this step"));
+              "--gpus-per-task), or say that each task is one worker: ddprun --task-per-worker"));
+    EXPECT_THAT(check_launch_shape({}, step_with_tasks({1, 2}), {}).error().sentence(),
+                HasSubstr("srun starts 2 ddprun on a node"));
+}
+
+TEST(LaunchShape, TaskPerWorker) {
+    const ShapeAsked asked{.task_per_worker = true};
+    EXPECT_EQ(check_launch_shape({}, step_with_tasks({4, 2}), asked)->kind, Kind::in_step);
+    EXPECT_EQ(check_launch_shape({}, step_with_tasks({1, 1}), asked)->kind, Kind::in_step);
+    EXPECT_THAT(check_launch_shape({}, step_with_tasks({}), asked).error().sentence(),
+                HasSubstr("SLURM_STEP_TASKS_PER_NODE is not set"));
+    for (const Environment& outside : {Environment{}, job("1"), job("2")})
+        EXPECT_THAT(check_launch_shape(outside, std::nullopt, asked).error().sentence(),
+                    HasSubstr("use srun --ntasks-per-node=4 ddprun --task-per-worker"));
 }
 
 // A script of several nodes without srun would leave all but one of them idle.
 TEST(LaunchShape, ForgottenSrun) {
-    auto shape = check_launch_shape(job("4"), std::nullopt, false);
+    auto shape = check_launch_shape(job("4"), std::nullopt, {});
     ASSERT_FALSE(shape);
     EXPECT_EQ(shape.error().code(), ErrorCode::usage);
     EXPECT_THAT(shape.error().sentence(), HasSubstr("job 8812 has 4 nodes"));
     EXPECT_THAT(shape.error().sentence(), HasSubstr("use srun --ntasks-per-node=1 ddprun"));
-    EXPECT_EQ(check_launch_shape(job("4"), std::nullopt, true)->note,
+    EXPECT_EQ(check_launch_shape(job("4"), std::nullopt, kOneNode)->note,
               "runs on this host only, as asked, within job 8812");
-    EXPECT_EQ(check_launch_shape(job("1"), std::nullopt, false)->note, "");
+    EXPECT_EQ(check_launch_shape(job("1"), std::nullopt, {})->note, "");
 }
 
 // salloc's shell is not one of the job's nodes.
 TEST(LaunchShape, LoginNode) {
     Environment environment = job("1");
     environment.erase("SLURMD_NODENAME");
-    auto shape = check_launch_shape(environment, std::nullopt, false);
+    auto shape = check_launch_shape(environment, std::nullopt, {});
     ASSERT_FALSE(shape);
     EXPECT_THAT(shape.error().sentence(), HasSubstr("not a node of job 8812"));
-    EXPECT_TRUE(check_launch_shape(environment, std::nullopt, true));
+    EXPECT_TRUE(check_launch_shape(environment, std::nullopt, kOneNode));
 }
 
 // No job at all, and an interactive shell on a node.
 TEST(LaunchShape, Alone) {
-    EXPECT_EQ(check_launch_shape({}, std::nullopt, false)->kind, Kind::alone);
+    EXPECT_EQ(check_launch_shape({}, std::nullopt, {})->kind, Kind::alone);
     Environment environment = job("2");
     environment["SLURM_STEP_ID"] = "4294967290";
-    EXPECT_THAT(check_launch_shape(environment, std::nullopt, false)->note,
+    EXPECT_THAT(check_launch_shape(environment, std::nullopt, {})->note,
                 HasSubstr("for all 2 nodes"));
 }
 

@@ -172,5 +172,50 @@ TEST(WorkerVariables, NothingIsTouchedOutsideAJob) {
         EXPECT_EQ(after(env, mode, sixth_of_eight()), env);
 }
 
+// --task-per-worker, dealt out in turn: the second task of the second node.
+Environment task_of_cyclic_step() {
+    Environment env = step_of_two();
+    env["SLURM_PROCID"] = "3", env["SLURM_LOCALID"] = "1";
+    env["SLURM_STEP_NUM_TASKS"] = env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = "5";
+    env["SLURM_STEP_TASKS_PER_NODE"] = env["SLURM_TASKS_PER_NODE"] = "3,2";
+    env["SLURM_GTIDS"] = "1,3";
+    env.erase("SLURM_NTASKS_PER_NODE");
+    return env;
+}
+
+WorkerTask that_task() {
+    WorkerTask task;
+    task.rank = 3, task.local_rank = 1, task.world_size = 5;
+    task.nodes = 2, task.node_rank = 1, task.first_rank_here = 2, task.workers_here = 2;
+    task.equal_nodes = false, task.of_srun = true;
+    return task;
+}
+
+// All that srun says of such a task's place is true, also what ddprun could not conclude.
+TEST(WorkerVariables, ATaskKeepsItsPlaceInTheWholeStep) {
+    const Environment before = task_of_cyclic_step();
+    const Environment env = after(before, rewrite, that_task());
+    for (const char* name :
+         {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS",
+          "SLURM_STEP_TASKS_PER_NODE", "SLURM_GTIDS", "SLURM_CPUS_PER_TASK", "SLURM_STEP_NODELIST"})
+        EXPECT_THAT(env, Contains(std::pair(name, before.at(name))));
+    EXPECT_THAT(env, Not(Contains(Key("SLURM_STEP_ID"))));
+    EXPECT_THAT(env, Not(Contains(Key("SLURM_TRES_PER_TASK"))));
+    EXPECT_THAT(after(before, drop, that_task()), Not(Contains(Key("SLURM_PROCID"))));
+}
+
+// A task of the first node is lost: the ranks behind it move up.
+TEST(WorkerVariables, ATaskFollowsASmallerGeneration) {
+    WorkerTask task = that_task();
+    task.rank = 2, task.world_size = 4, task.equal_nodes = true;
+    const Environment env = after(task_of_cyclic_step(), rewrite, task);
+    EXPECT_THAT(env, Contains(std::pair("SLURM_PROCID", "2")));
+    EXPECT_THAT(env, Contains(std::pair("SLURM_LOCALID", "1")));
+    EXPECT_THAT(env, Contains(std::pair("SLURM_STEP_NUM_TASKS", "4")));
+    EXPECT_THAT(env, Contains(std::pair("SLURM_STEP_TASKS_PER_NODE", "2(x2)")));
+    EXPECT_THAT(env, Contains(std::pair("SLURM_CPUS_PER_TASK", "16")));
+    EXPECT_THAT(env, Not(Contains(Key("SLURM_GTIDS"))));
+}
+
 }  // namespace
 }  // namespace ddprun::slurm
