@@ -106,6 +106,8 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     call_at = kNever;
     caller.led_by(welcome.at);
     caller.learn(welcome.order);
+    // Before the Join, which could complete a generation; that is for hearing the end.
+    if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
     send(rendezvous::Join{config.offer, next_beat(now)});
     if (signal) send(rendezvous::StopAsked{*signal, "signal " + std::to_string(*signal)});
     if (!running) return;

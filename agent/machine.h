@@ -28,7 +28,8 @@ struct MachineConfig {
     std::string version{};
     rendezvous::Limits limits{};  // for a rendezvous outside the job
     bool leads = false;           // this node's service leads at the start
-    bool may_lead = false;  // later too, if the leader is lost and the ledger proves to be shared
+    bool may_lead = false;   // later too, if the leader is lost and the ledger proves to be shared
+    std::string unusable{};  // why no worker can run here: the others are told; empty: they can
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};

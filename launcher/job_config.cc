@@ -62,6 +62,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.requeue = plan.slurm_restart_count;
     config.machine.version = DDPRUN_VERSION;
     config.machine.limits = limits_of(plan);
+    config.machine.unusable = plan.unusable;
     config.machine.join_timeout = plan.times.join_timeout;
     config.machine.grace_final = plan.times.grace_final;
     config.machine.kill_patience = plan.times.unkillable;

@@ -48,6 +48,9 @@ Environment read_environment() {
     return environment;
 }
 
+// Who can run no worker waits only for so long to say so.
+constexpr std::chrono::milliseconds kUnusableComes{60'000};
+
 std::string value_of(const Environment& environment, const std::string& name) {
     const auto it = environment.find(name);
     return it == environment.end() ? std::string() : it->second;
@@ -201,6 +204,28 @@ Result<launcher::JobInput> plan_step(const launcher::Options& options,
     return input;
 }
 
+// What cannot be planned on this node alone is told to the others, which would wait for it: it
+// comes to the meeting, and runs no worker. Nothing where they cannot be met either, and so are
+// wrong too.
+std::optional<launcher::JobInput> come_without_workers(launcher::Options options,
+                                                       Environment environment,
+                                                       const char* called_as, const Error& why) {
+    options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
+    options.numa_binding.reset();
+    options.virtual_local_rank = false;
+    options.on_failure.reset();
+    options.program = "/proc/self/exe";
+    options.python.reset();
+    options.module = options.run_path = false;
+    options.no_python = true;
+    auto input = plan_job(options, std::move(environment), called_as);
+    if (!input || input->plan.expected_nodes.size() < 2) return std::nullopt;
+    input->plan.unusable = why.sentence();
+    input->plan.times.join_timeout = std::min(input->plan.times.join_timeout, kUnusableComes);
+    input->plan.notes.clear();
+    return std::move(*input);
+}
+
 // Of the nodes of a step that runs already, the first tells it; the others say what is their own.
 int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
     if (dry.start == launcher::DryRun::Start::step && dry.plan.node_rank.value_or(0) != 0) {
@@ -248,9 +273,13 @@ int main(int argc, char** argv) {
         return fail_once(good.error(), environment);
     if (options->dry_run) return dry_run(*options, environment, argv[0]);
 
-    const std::string local_id = value_of(environment, "SLURM_LOCALID");
-    auto input = plan_job(*options, std::move(environment), argv[0]);
-    if (!input) return fail_on_host(input.error(), local_id);
+    auto input = plan_job(*options, environment, argv[0]);
+    if (!input) {
+        const int code = fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
+        auto unusable = come_without_workers(*options, environment, argv[0], input.error());
+        if (!unusable || checks) return code;
+        input = std::move(*unusable);
+    }
     if (checks)
         return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
     if (options->check) launcher::make_check_plan(input->plan, *options, words);

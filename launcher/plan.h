@@ -119,7 +119,8 @@ struct Plan {
     std::vector<int>
         service_ports;  // to be tried by a node that does not lead, before any free one
     std::optional<std::string> local_addr;
-    bool check = false;  // the worker is check_node.h's, and its report is all there is to say
+    std::string unusable;  // why no worker can run on this node; the others are waiting to hear it
+    bool check = false;    // the worker is check_node.h's, and its report is all there is to say
     int slurm_restart_count = 0;  // in the link's identity: who is from before a requeue is refused
     Ledger ledger;
     Identity identity;

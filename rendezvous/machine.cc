@@ -276,6 +276,8 @@ void Machine::State::on_unusable(Time now, Session session, const std::string& r
     const NodeState* node = roster.of(session);
     if (!node || roster.gone(node->id)) return;
     const std::string why = "is unusable: " + reason;
+    if (unusable.empty()) unusable_since = now;
+    unusable.emplace(node->id.name, why);
     if (!loss && is_member(node->id))
         loss = Loss{{node->id.name, "node " + node->id.name + " " + why}, now};
     on_gone(now, NodeId(node->id), why);

@@ -99,6 +99,8 @@ struct Machine::State {
     std::string culprit;  // the node because of which the newest has ended; empty: none
     Time gathering_since;
     Time since_min = kNever;
+    std::map<std::string, std::string> unusable;  // nodes that can run no worker, and why
+    Time unusable_since = kNever;
     // Beats by which a node came back or became fit for a place: before so many more of them as are
     // missing nobody needs to be counted, which with ten thousand nodes would cost as much each
     // time.
@@ -221,6 +223,7 @@ struct Machine::State {
 
     // proposal.cc: what follows
     void decide_failure();
+    bool too_few_are_usable(Time now);
     void gather(Time now, bool by_lease);
     void say_waiting(Time now, const std::string& sentence);
     void propose(Time now, LedgerEntry entry);

@@ -47,7 +47,28 @@ void Machine::State::complete_ending(Time now) {
     ending->generation = newest();
 }
 
+// The nodes of a step are all that there will be at the start. Those that have not come yet are to
+// hear why there is no job, rather than to call in vain.
+bool Machine::State::too_few_are_usable(Time now) {
+    const auto nodes = static_cast<int>(config.limits.order.size());
+    const auto lost = static_cast<int>(unusable.size());
+    if (top || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes) return false;
+    const auto come = std::ranges::count_if(
+        roster.nodes(), [](const auto& each) { return each.second.connected(); });
+    if (come < nodes && now < unusable_since + lease()) {
+        wake_at(unusable_since + lease());
+        return true;
+    }
+    const auto& [name, why] = *unusable.begin();
+    ending = unavailable("node " + name + " " + why +
+                         (lost == 1 ? "" : "; and " + std::to_string(lost - 1) + " more"));
+    ending->code = 2;
+    propose_end(now);
+    return true;
+}
+
 void Machine::State::gather(Time now, bool by_lease) {
+    if (too_few_are_usable(now)) return;
     if (next_word == kNever) next_word = gathering_since + kFirstWord;
     const Time again = std::min(next_word, gathering_since + config.limits.times.join_timeout);
     if (news < enough_at && now < again) return wake_at(again);

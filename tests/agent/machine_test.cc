@@ -188,6 +188,16 @@ TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
     EXPECT_THAT(s.tick(0.6), ElementsAre("Beat echo 2 floor -1 running -1"));
 }
 
+// Where no worker can run, the leader is told before the Join, which might complete a generation;
+// and so again over each new connection.
+TEST(AgentMachine, IsUnusableFromTheStart) {
+    Script s(MachineConfig{.unusable = "no GPU"});
+    s.step(0, Started{});
+    EXPECT_THAT(s.welcome(0), ElementsAre("Unusable: no GPU", HasSubstr("Join")));
+    EXPECT_THAT(s.told(1, rendezvous::Finished{ending(rendezvous::Verdict::unavailable, 2, "b")}),
+                ElementsAre("Leave", "exit 2"));
+}
+
 // SIGKILL has no effect: it is looked who is left, the leader is told, and the node waits for the
 // end of the job. A worker that ends at last changes nothing.
 TEST(AgentMachine, IsUnusableWhenAWorkerOutlivesSigkill) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What people write today runs under a real Slurm as it stands: the batch scripts of tests/data/forms, and again with ddprun
-# called by the name torchrun. Then the traps of such scripts: each is named in a sentence, or does no harm.
+# called by the name torchrun (FORMS=PATTERN: some of them). Then the traps of such scripts: each is named in a sentence, or does no harm.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_root
@@ -59,6 +59,7 @@ check() { # script, name
         seen=$work/seen/$name.$rank
         [[ -s $seen ]] || fail "rank $rank did not run"
         grep -qxF -- "WORLD_SIZE=$world" "$seen" || fail "rank $rank: $(grep WORLD_SIZE "$seen"), not $world"
+        grep -qxF -- "SLURM_PROCID=$rank" "$seen" || fail "rank $rank is another task: $(grep SLURM_PROCID "$seen")"
         [[ $(sed -n 1p "$seen" | sed 's/ $//') == "$args" ]] || fail "rank $rank has $(head -n 1 "$seen"), not $args"
         port=${port:-$(grep '^MASTER_PORT=' "$seen")}
         grep -qxF -- "$port" "$seen" || fail "rank $rank meets at another port"
@@ -69,10 +70,14 @@ check() { # script, name
 }
 
 say "the forms are submitted"
-for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do submit "$script"; done
+scripts=()
+for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do
+    [[ ${FORMS:-} ]] && [[ ! $script =~ $FORMS ]] || scripts+=("$script")
+done
+for script in "${scripts[@]}"; do submit "$script"; done
 wait_until 150 none_queued || fail "not done: $("$slurmlab" run squeue)"
 "$slurmlab" run scontrol -o show jobs >"$work/jobs"
-for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do check "$script" "$(basename "$script" .sbatch)"; done
+for script in "${scripts[@]}"; do check "$script" "$(basename "$script" .sbatch)"; done
 expect_nothing_left 5
 
 # Runs a command on the login node to its end: seconds, command… Sets code.
@@ -130,6 +135,23 @@ lab 30 srun -N2 "${each[@]}" env 'SLURM_STEP_NODELIST=n[1-2,x]' ddprun true
 expect_code 2
 expect_in "$work/run.err" 'SLURM_STEP_NODELIST.*at character 7'
 expect_nothing_left 5
+
+say "what is wrong on one node alone ends all at once, also where that node leads"
+for host in n1 n2; do
+    # shellcheck disable=SC2016
+    lab 20 srun -N3 "${each[@]}" bash -c '[[ $SLURMD_NODENAME != "$0" ]] || cd /; exec ddprun train.py' "$host"
+    expect_code 2
+    expect_in "$work/run.err" "^ddprun: script train.py: No such file"
+    expect_in "$work/run.err" "node $host is unusable: script train.py: No such file"
+    expect_nothing_left 5
+done
+say "where the others are enough they go on without it"
+rm -f "$work"/trap.*
+# shellcheck disable=SC2016
+FORM_SEEN=$work/trap lab 60 srun -N3 "${each[@]}" \
+    bash -c '[[ $SLURMD_NODENAME != n3 ]] || cd /; exec ddprun --nnodes=2:3 --last-call=1 train.py'
+expect_code 0
+(($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == 2)) || fail "not 2 workers"
 
 say "a loopback endpoint: the nodes meet at the first of the step"
 said 'localhost is each node.s own loopback address; the nodes meet at n1' 2 -N2 "${each[@]}" -- --rdzv-endpoint=localhost:29500

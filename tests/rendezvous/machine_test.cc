@@ -218,6 +218,50 @@ TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
                 Contains("create 1: end 69, node a is unusable: stuck"));
 }
 
+Limits of_step(int min_nodes) {
+    Limits limits = ddprun::test::limits(min_nodes, 3);
+    limits.order = {"a", "b", "c"};
+    return limits;
+}
+// Says that it can run no worker, and then joins to hear the end.
+void comes_unusable(Script& s, double now, int session, const char* name) {
+    s.hello(now, session, node(name));
+    s.come(now, session, Unusable{"no GPU"});
+}
+
+// A step has no other nodes: the job ends as soon as all have come to hear why, with the code of a
+// wrong command line, and no worker has run.
+TEST(Machine, NodeOfAStepThatCanRunNothingEndsTheJobAtOnce) {
+    Script s(of_step(3));
+    s.join(0, 1, node("a"));
+    comes_unusable(s, 0.1, 2, "b");
+    EXPECT_THAT(s.join(0.1, 2, node("b")), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.join(0.2, 3, node("c")), Contains("create 0: end 2, node b is unusable: no GPU"));
+    const Lines end = s.created(0.3);
+    for (const char* told : {"1: Finished 2", "3: Finished 2"}) EXPECT_THAT(end, Contains(told));
+}
+
+// Who has not come after a lease may never come.
+TEST(Machine, EndForWantOfUsableNodesIsNotPutOffForEver) {
+    Script s(of_step(2));
+    comes_unusable(s, 1, 1, "a");
+    comes_unusable(s, 2, 2, "b");
+    EXPECT_THAT(s.tick(10.9), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.tick(11), Contains("create 0: end 2, node a is unusable: no GPU; and 1 more"));
+}
+
+// Where the others are enough they begin without it.
+TEST(Machine, NodeThatCanRunNothingMayBeMissing) {
+    Script s(of_step(2));
+    comes_unusable(s, 0, 3, "c");
+    s.join(0, 1, node("a"));
+    s.join(0, 2, node("b"));
+    for (double now = 1; now < 31; now += 2)  // the last call
+        for (const int session : {1, 2})
+            EXPECT_THAT(s.beat(now, session), Not(Contains(HasSubstr("create")))) << now;
+    EXPECT_THAT(s.tick(31.1), Contains(HasSubstr("create 0: generation 0 {a b}")));
+}
+
 // What ended the last generation is told as the cause when nobody comes in place of a lost node,
 // and its moment is of this leader's clock.
 TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
