@@ -28,6 +28,8 @@ struct HostFacts {
     std::vector<agent::Gpu> gpus;      // that the host shows; what is visible is decided here
     std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
     std::optional<std::string> hip_visible_devices;
+    std::vector<std::pair<std::string, std::string>>
+        interfaces;  // each address with its interface in front; for --interface only
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
     std::string working_directory;
     std::string temporary_directory = "/tmp";
