@@ -36,10 +36,10 @@ std::vector<int> allowed_cpus() {
     return cpus;
 }
 
-std::vector<std::string> interface_addresses() {
-    std::vector<std::string> addresses;
+std::vector<InterfaceAddress> interfaces() {
+    std::vector<InterfaceAddress> found;
     ifaddrs* list = nullptr;
-    if (::getifaddrs(&list) != 0) return addresses;
+    if (::getifaddrs(&list) != 0) return found;
     for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
         if (one->ifa_addr == nullptr) continue;
         const int family = one->ifa_addr->sa_family;
@@ -49,11 +49,18 @@ std::vector<std::string> interface_addresses() {
         if (family == AF_INET6)
             bytes = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
         char text[INET6_ADDRSTRLEN];
-        if (bytes == nullptr || ::inet_ntop(family, bytes, text, sizeof text) == nullptr) continue;
-        if (std::find(addresses.begin(), addresses.end(), text) == addresses.end())
-            addresses.emplace_back(text);
+        if (bytes != nullptr && ::inet_ntop(family, bytes, text, sizeof text) != nullptr)
+            found.push_back({one->ifa_name, text});
     }
     ::freeifaddrs(list);
+    return found;
+}
+
+std::vector<std::string> interface_addresses() {
+    std::vector<std::string> addresses;
+    for (const InterfaceAddress& one : interfaces())
+        if (std::find(addresses.begin(), addresses.end(), one.address) == addresses.end())
+            addresses.push_back(one.address);
     return addresses;
 }
 

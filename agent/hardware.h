@@ -21,6 +21,13 @@ std::vector<int> allowed_cpus();
 // All addresses of all interfaces as text ("10.0.0.7", "fe80::1"), loopback too, each once.
 std::vector<std::string> interface_addresses();
 
+// The same with the interfaces that have them, in the kernel's order.
+struct InterfaceAddress {
+    std::string interface;
+    std::string address;
+};
+std::vector<InterfaceAddress> interfaces();
+
 // Raises the soft limit of open files to the hard one; returns the old soft limit, which workers
 // are given back. Nothing when it could not be read.
 std::optional<std::uint64_t> raise_nofile_limit();

@@ -87,6 +87,9 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.cpus = static_cast<int>(agent::allowed_cpus().size());
     if (options.numa_binding) host.cpu_list = agent::read_cpus(agent::allowed_cpus());
     host.cpu_quota = agent::cpu_quota();
+    if (options.interface)
+        for (auto& one : agent::interfaces())
+            host.interfaces.emplace_back(std::move(one.interface), std::move(one.address));
     host.gpus = agent::find_gpus();
     host.cuda_visible_devices = optional_value(environment, "CUDA_VISIBLE_DEVICES");
     host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
@@ -116,9 +119,11 @@ int fail_once(const Error& error, const Environment& environment) {
                                        : launcher::exit_code(launcher::verdict_of(error));
 }
 
+using Allocation = Result<std::optional<slurm::Allocation>>;
+
 // So is what is wrong with the step's layout.
-Result<> check_layout(const launcher::Options& options, const Environment& environment) {
-    const auto allocation = slurm::read_allocation(environment);
+Result<> check_layout(const launcher::Options& options, const Allocation& allocation,
+                      const Environment& environment) {
     if (!allocation || !*allocation) return {};  // told with the plan
     const auto shape =
         slurm::check_launch_shape(environment, *allocation, launcher::shape_asked(options));
@@ -160,9 +165,8 @@ Result<> check_programs(const launcher::Plan& plan, const Environment& environme
     return Error(good.error().code(), "--on-failure: " + good.error().sentence());
 }
 
-Result<launcher::JobInput> plan_job(const launcher::Options& options, Environment environment,
-                                    const char* called_as) {
-    const auto allocation = slurm::read_allocation(environment);
+Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allocation& allocation,
+                                    Environment environment, const char* called_as) {
     if (!allocation) return allocation.error();
     const auto shape =
         slurm::check_launch_shape(environment, *allocation, launcher::shape_asked(options));
@@ -208,6 +212,7 @@ Result<launcher::JobInput> plan_step(const launcher::Options& options,
 // comes to the meeting, and runs no worker. Nothing where they cannot be met either, and so are
 // wrong too.
 std::optional<launcher::JobInput> come_without_workers(launcher::Options options,
+                                                       const Allocation& allocation,
                                                        Environment environment,
                                                        const char* called_as, const Error& why) {
     options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
@@ -218,7 +223,7 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
     options.python.reset();
     options.module = options.run_path = false;
     options.no_python = true;
-    auto input = plan_job(options, std::move(environment), called_as);
+    auto input = plan_job(options, allocation, std::move(environment), called_as);
     if (!input || input->plan.expected_nodes.size() < 2) return std::nullopt;
     input->plan.unusable = why.sentence();
     input->plan.times.join_timeout = std::min(input->plan.times.join_timeout, kUnusableComes);
@@ -240,12 +245,12 @@ int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
                                                         : launcher::dry_run_text(dry));
 }
 
-int dry_run(const launcher::Options& options, const Environment& environment,
-            const char* called_as) {
+int dry_run(const launcher::Options& options, const Allocation& allocation,
+            const Environment& environment, const char* called_as) {
     const auto step = launcher::step_to_come(options, environment);
     if (!step) return fail(step.error());
     const auto input = *step ? plan_step(options, **step, environment, called_as)
-                             : plan_job(options, environment, called_as);
+                             : plan_job(options, allocation, environment, called_as);
     if (!input) return fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
     return show(launcher::make_dry_run(*input, *step ? &**step : nullptr), *options.dry_run);
 }
@@ -269,14 +274,16 @@ int main(int argc, char** argv) {
         return print(launcher::completion(*options->print_completion,
                                           is_torchrun(argv[0]) ? "torchrun" : "ddprun"));
 
-    if (const auto good = check_layout(*options, environment); !good)
+    const auto allocation = slurm::read_allocation(environment);
+    if (const auto good = check_layout(*options, allocation, environment); !good)
         return fail_once(good.error(), environment);
-    if (options->dry_run) return dry_run(*options, environment, argv[0]);
+    if (options->dry_run) return dry_run(*options, allocation, environment, argv[0]);
 
-    auto input = plan_job(*options, environment, argv[0]);
+    auto input = plan_job(*options, allocation, environment, argv[0]);
     if (!input) {
         const int code = fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
-        auto unusable = come_without_workers(*options, environment, argv[0], input.error());
+        auto unusable =
+            come_without_workers(*options, allocation, environment, argv[0], input.error());
         if (!unusable || checks) return code;
         input = std::move(*unusable);
     }

@@ -44,6 +44,8 @@ constexpr OptionRow kTable[] = {
     {"local-addr", 0, "ADDRESS", value, Group::meeting, true, "the one that reaches the leader",
      "Address of this node that the others are told",
      "the full host name, which other nodes may not be able to look up"},
+    {"interface", 0, "NAME", value, Group::meeting, false, "",
+     "The same, as that of a network interface which all nodes have: ib0"},
     {"ports", 0, "FROM-TO", value, Group::meeting, false,
      "under srun SLURM_STEP_RESV_PORTS, else made from job and step",
      "Ports to try for the rendezvous, in this order"},

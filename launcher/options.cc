@@ -97,6 +97,8 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.master_port, read_int(v, 0, 65535)); }},
     {"local-addr",
      [](Options& o, const std::string& v) { return store(o.local_addr, Result<std::string>(v)); }},
+    {"interface",
+     [](Options& o, const std::string& v) { return store(o.interface, Result<std::string>(v)); }},
     {"ports", [](Options& o, const std::string& v) { return store(o.ports, read_port_range(v)); }},
     {"ledger",
      [](Options& o, const std::string& v) {

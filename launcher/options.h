@@ -52,7 +52,7 @@ struct Options {
     RdzvConf rdzv_conf;
     std::optional<std::string> master_addr;
     std::optional<int> master_port;
-    std::optional<std::string> local_addr;
+    std::optional<std::string> local_addr, interface;
     std::optional<PortRange> ports;
     std::optional<rendezvous::LedgerPlace> ledger;  // without a job
     std::optional<std::string> secret_file;

@@ -96,7 +96,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_meeting(plan, options, allocation, host)) return *error;
     if (auto error = plan_slots(plan, options, allocation, host)) return *error;
     if (auto error = plan_shares(plan, options, allocation, host)) return *error;
-    plan.local_addr = options.local_addr;
+    if (auto error = plan_address(plan, options, host)) return *error;
     if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};

@@ -28,6 +28,8 @@ struct HostFacts {
     std::vector<agent::Gpu> gpus;      // that the host shows; what is visible is decided here
     std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
     std::optional<std::string> hip_visible_devices;
+    std::vector<std::pair<std::string, std::string>>
+        interfaces;  // each address with its interface in front; for --interface only
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
     // Of the batch script's host, where the step does not run on it: nobody of the step has them.
     std::vector<std::string> addresses_outside_step;

@@ -227,6 +227,34 @@ bool steps_meet(const Options& options, const Allocation& allocation) {
 
 }  // namespace
 
+// The first IPv4 address of the interface, else an IPv6 one that reaches beyond its cable.
+MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& host) {
+    plan.local_addr = options.local_addr;
+    if (!options.interface) return std::nullopt;
+    const std::string option = "--interface=" + *options.interface;
+    if (options.local_addr) return usage(option + " with --local-addr: leave one of them out");
+    std::string others, v6;
+    for (const auto& [interface, address] : host.interfaces) {
+        if (interface != *options.interface) {
+            if ((" " + others + ",").find(" " + interface + ",") == std::string::npos)
+                others += (others.empty() ? "" : ", ") + interface;
+            continue;
+        }
+        const bool four = address.find(':') == std::string::npos;
+        if (four && !plan.local_addr) plan.local_addr = address;
+        if (!four && v6.empty() && !address.starts_with("fe80")) v6 = address;
+    }
+    if (!plan.local_addr && !v6.empty()) plan.local_addr = v6;
+    if (!plan.local_addr)
+        return usage(option + ": " + plan.node_name + " has no address on it; it has some on " +
+                     others);
+    if (is_loopback(*plan.local_addr) && plan.max_nodes > 1 &&
+        !(plan.task && is_loopback(plan.endpoint.host)))
+        return usage(option + ": " + *plan.local_addr +
+                     " is each node's own loopback address; name an interface of a network");
+    return std::nullopt;
+}
+
 std::vector<int> derived_ports(const Allocation& allocation) {
     constexpr long long kFirst = 20000, kCount = 10000, kApart = 2503;
     auto below_count = [](const std::string& digits) {

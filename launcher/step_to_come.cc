@@ -90,6 +90,7 @@ Options without_host(Options options, const StepToCome& step) {
     if (!step.workers_known)
         options.nproc_per_node = WorkersPerNode{WorkersPerNode::Kind::count, 1};
     options.virtual_local_rank = false;
+    options.interface.reset();
     options.numa_binding.reset();
     return options;
 }

@@ -34,8 +34,10 @@ Result<LaunchShape> within_step(const Allocation& allocation, const ShapeAsked& 
     return Error(ErrorCode::usage,
                  "srun starts " + count +
                      " ddprun on a node, where one is to start all workers; "
-                     "use srun --ntasks-per-node=1 ddprun --nproc-per-node=" +
-                     count + " (and --gpus-per-node=" + count +
+                     "use srun --ntasks=" +
+                     std::to_string(allocation.nodes.size()) +
+                     " --ntasks-per-node=1 ddprun --nproc-per-node=" + count +
+                     " (and --gpus-per-node=" + count +
                      " rather than --gpus-per-task), or say that each task is one worker: "
                      "ddprun --task-per-worker");
 }

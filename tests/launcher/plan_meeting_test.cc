@@ -49,6 +49,30 @@ TEST(PlanMeeting, AStepNeedsNoOption) {
     EXPECT_TRUE(plan({}, step(1, 0))->standalone);
 }
 
+// On each node another address, of the same network.
+TEST(PlanMeeting, AddressOfAnInterface) {
+    HostFacts host;
+    host.interfaces = {{"lo", "127.0.0.1"},    {"eth0", "10.0.0.7"},  {"ib0", "fe80::1"},
+                       {"ib0", "fd00::7"},     {"ib1", "fe80::2"},    {"hsn0", "fd00::8"},
+                       {"hsn0", "10.249.0.7"}, {"hsn0", "10.249.1.7"}};
+    const auto with = [&](std::vector<std::string> words, int nodes = 4) {
+        words.push_back("./train");
+        return make_plan(parse_options(words, {}).value(), step(nodes, 0), host);
+    };
+    EXPECT_EQ(with({"--interface=eth0"})->local_addr, "10.0.0.7");
+    EXPECT_EQ(with({"--interface=hsn0"})->local_addr, "10.249.0.7");
+    EXPECT_EQ(with({"--interface=ib0"})->local_addr, "fd00::7");
+    EXPECT_EQ(with({})->local_addr, std::nullopt);
+    for (const char* none : {"--interface=ib1", "--interface=ib7"})
+        EXPECT_EQ(with({none}).error().sentence(),
+                  std::string(none) + ": n1 has no address on it; it has some on lo, eth0, ib0" +
+                      (none == std::string("--interface=ib7") ? ", ib1" : "") + ", hsn0");
+    EXPECT_THAT(with({"--interface=lo"}).error().sentence(), HasSubstr("own loopback address"));
+    EXPECT_TRUE(with({"--interface=lo"}, 1));
+    EXPECT_THAT(with({"--interface=eth0", "--local-addr=10.0.0.7"}).error().sentence(),
+                HasSubstr("leave one of them out"));
+}
+
 // Four ports, apart for neighbouring jobs and steps, below those that Linux gives out.
 TEST(PlanMeeting, PortsOfAStep) {
     Allocation a = step(2, 0), b = a;

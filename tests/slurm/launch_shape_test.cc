@@ -37,6 +37,7 @@ TEST(LaunchShape, SeveralTasksAreRefused) {
         shape.error(),
         Error(ErrorCode::usage,
               "srun starts 4 ddprun on a node, where one is to start all workers; use srun "
+              "--ntasks=2 "
               "--ntasks-per-node=1 ddprun --nproc-per-node=4 (and --gpus-per-node=4 rather than "
               "--gpus-per-task), or say that each task is one worker: ddprun --task-per-worker"));
     EXPECT_THAT(check_launch_shape({}, step_with_tasks({1, 2}), {}).error().sentence(),
