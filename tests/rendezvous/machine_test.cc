@@ -402,9 +402,10 @@ TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
     EXPECT_EQ(s.next(), at(1.6));
     EXPECT_THAT(s.tick(1.5), IsEmpty());
     EXPECT_THAT(s.tick(1.6), ElementsAre("create 0: generation 0 {a b} after start"));
-    EXPECT_THAT(s.created(3.7, failed),
-                ElementsAre("note: the job has ended: ledger: disk full, for 3.1 s (--join-timeout)", "1: Finished 69",
-                            "2: Finished 69", "closed with 69"));
+    EXPECT_THAT(
+        s.created(3.7, failed),
+        ElementsAre("note: the job has ended: ledger: disk full, for 3.1 s (--join-timeout)",
+                    "1: Finished 69", "2: Finished 69", "closed with 69"));
 }
 
 // The ledger already holds the end: whoever comes is told, and nothing is written.

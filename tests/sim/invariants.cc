@@ -212,6 +212,19 @@ void Invariants::exited(const Process& process, const Ending& ending) {
                          describe(end->ending));
 }
 
+void Invariants::requeued(const Process& process) {
+    const std::string& who = world_.hosts()[process.host].name;
+    const LedgerEntry* end = world_.ledger().end();
+    if (++requeues_ > 1) world_.violation(who + " requeues the job once more");
+    if (!end || !end->ending.requeue)
+        world_.violation(who + " requeues the job, and no end says so");
+    for (const Host& host : world_.hosts())
+        for (const Worker& worker : host.workers)
+            if (worker.alive && host.up && !just_resumed(host))
+                world_.violation(who + " requeues the job while " + name(worker.generation) +
+                                 " runs on " + host.name);
+}
+
 bool Invariants::just_resumed(const Host& host) const {
     return host.resumed_stale && world_.now() <= host.resumed_at + world_.lease(0.07);
 }

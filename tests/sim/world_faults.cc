@@ -162,7 +162,7 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::stop_asked:
             if (!process || !process->alive) break;
             process->signalled = true;
-            post_agent(*process, agent::SignalCame{SIGTERM});
+            post_agent(*process, agent::SignalCame{fault.lasts > Duration{} ? 10 : 15});
             break;
         case Fault::Kind::process_killed:
             kill_process(host);
