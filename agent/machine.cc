@@ -12,10 +12,12 @@ namespace {
 using rendezvous::Ending;
 using rendezvous::Verdict;
 
-Ending stopped_by(int signal) {
-    return {.verdict = Verdict::user_signal,
-            .code = 128 + signal,
-            .sentence = "stopped by signal " + std::to_string(signal),
+// Without a word of the leader.
+Ending stopped_by(const rendezvous::StopAsked& asked) {
+    const bool plain = asked.cause == rendezvous::StopCause::signal;
+    return {.verdict = plain ? Verdict::user_signal : Verdict::work_left,
+            .code = plain ? 128 + asked.signal : rendezvous::kWorkLeft,
+            .sentence = "stopped by " + asked.reason,
             .first_failure = {},
             .first_failure_node = {},
             .consequences = 0};
@@ -155,6 +157,7 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
 
 void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
+    signal_answer_by = kNever;
     running->planned_stop = true;
     running->withheld.clear();  // it was this that they died of
     running->withheld_until = kNever;
@@ -189,7 +192,7 @@ void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
         if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
         return tell_stop(now);
     }
-    if (asked->signal != 0) leave(now, stopped_by(asked->signal));
+    if (asked->signal != 0) leave(now, stopped_by(*asked));
 }
 
 void Machine::State::tell_stop(Time now) {
@@ -270,7 +273,7 @@ void Machine::State::on_tick(Time now) {
     if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
     if (running && now >= running->withheld_until) judge_withheld(now);
     watch_job_end(now);
-    if (now >= signal_answer_by) leave(now, stopped_by(asked->signal));
+    if (now >= signal_answer_by) leave(now, stopped_by(*asked));
     if (phase == Phase::finished) return;
     check_link(now);
     if (now >= call_at) place_call(now);

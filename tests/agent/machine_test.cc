@@ -380,6 +380,25 @@ TEST(AgentMachine, TheEndOfTheJobsTimeIsSeenComing) {
     EXPECT_THAT(s.step(2.3, SignalCame{15}), Contains(HasSubstr("StopAsked 15"))) << "scancel";
 }
 
+// The leader's Stop is the answer, however long the workers take; without one the node leaves alone.
+TEST(AgentMachine, AStopIsAnsweredByTheLeader) {
+    MachineConfig config;
+    config.stop.requeue_signals = {10};
+    for (const bool answered : {true, false}) {
+        Script s(config);
+        s.run();
+        EXPECT_THAT(s.step(0.3, SignalCame{10}), Contains("StopAsked 10 named_signal"));
+        rendezvous::Stop stop{g0, 10, "stopped"};
+        stop.cause = rendezvous::StopCause::named_signal;
+        if (answered) s.told(0.4, stop);
+        s.exits(1, killed(0, 15));
+        s.exits(1, killed(1, 15));
+        s.step(1, Swept{g0});
+        for (double now = 1.5; now < 11; now += 0.5) s.ack(now, 0);
+        EXPECT_EQ(s.snapshot().phase, answered ? Phase::joining : Phase::finished);
+    }
+}
+
 // Told by Slurm later: half of what was left then is the workers'.
 TEST(AgentMachine, AnEndThatIsToldLaterCountsToo) {
     Script s;

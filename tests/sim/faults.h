@@ -11,7 +11,7 @@ namespace ddprun::sim {
 
 struct Fault {
     enum class Kind {
-        worker_fails,      // one of the node's workers exits with 1..9
+        worker_fails,      // one of the node's workers exits with 1..9; see WorldConfig::in_slurm
         workers_stubborn,  // they do not end at SIGTERM
         keeper_dies,       // alone; ddprun kills what it left and starts another
         stop_asked,        // a user's SIGTERM to this ddprun; with `lasts` SIGUSR1, to requeue

@@ -200,7 +200,9 @@ void Invariants::exited(const Process& process, const Ending& ending) {
         }
     const LedgerEntry* end = world_.ledger().end();
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
-    if (process.signalled && ending.verdict == Verdict::user_signal) return;  // it had no leader
+    if (process.signalled &&  // it had no leader
+        (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left))
+        return;
     for (const auto& each : world_.processes())  // by a ledger that is away for good
         if (each->told && each->told->verdict == ending.verdict && each->told->code == ending.code)
             return;

@@ -543,6 +543,23 @@ TEST(Sim, ANamedSignalOnOneNodeRequeuesTheJob) {
             });
 }
 
+// Slurm signals a worker before any ddprun: the stop that follows was the cause of its death, and of
+// those that it has caused.
+TEST(Sim, WorkersThatSlurmSignalsFirstHaveNotFailed) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.in_slurm = true;
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 1),
+                             fault(Fault::Kind::stop_asked, 2200ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            expect_all_exit(world, Verdict::user_signal, 128 + 15);
+            EXPECT_EQ(generations(world).size(), 1u);
+        });
+}
+
 TEST(Sim, ADeadKeeperCostsOneGeneration) {
     for_seeds(
         [](auto seed) {

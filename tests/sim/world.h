@@ -52,7 +52,7 @@ struct WorldConfig {
     double lost_answers = 0.05;
     Duration stale_look_ups{};  // how old a look-up in the ledger may be
     bool succession = true;
-    bool in_slurm = false;
+    bool in_slurm = false;  // workers that fail die of SIGTERM, as if Slurm had signalled them
     bool leader_joins_late = false;  // so that it leads, and is a spare
     double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
     std::vector<Fault> faults;
