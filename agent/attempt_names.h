@@ -14,7 +14,8 @@ namespace ddprun::agent {
 
 inline constexpr const char* kStreamFiles[] = {"stdout.log", "stderr.log"};
 inline constexpr const char* kErrorFile = "error.json";
-inline constexpr const char* kTimerFile = "timer";  // beside it, of local rank 0
+inline constexpr const char* kTimerFile = "timer";     // beside it, of local rank 0
+inline constexpr const char* kStopFile = "stop.json";  // so too; DDPRUN_STOP_FILE names it
 // In TMPDIR, where there is no log folder; the X are chosen when it is made, as by mkdtemp(3).
 inline constexpr const char* kTemporaryFolder = "ddprun_XXXXXX";
 

@@ -2,10 +2,12 @@
 // the runner makes the one and performs the other, in the order given.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "agent/stop_policy.h"
 #include "rendezvous/messages.h"
 #include "rendezvous/note.h"
 
@@ -62,6 +64,7 @@ struct WorkerProgress {
     std::int64_t step = -1;
     std::int64_t snapshot = -1;
     int local_rank = 0;
+    Duration snapshot_took{};  // to save one; 0: not told
 };
 // The answer to ExamineWorkers: each with what it prints last and where it is.
 struct WorkersExamined {
@@ -79,11 +82,16 @@ struct LedgerChecked {
 struct SignalCame {
     int signal = 0;
 };
+// The answer to AskJobEnd; none: Slurm has not said it, or knows no end.
+struct JobEndKnown {
+    std::optional<Time> end;
+};
 struct Tick {};
 
-using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
-                           WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
-                           WorkersExamined, StoreContact, LedgerChecked, SignalCame, Tick>;
+using Event =
+    std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
+                 WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
+                 WorkersExamined, StoreContact, LedgerChecked, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 
@@ -138,8 +146,11 @@ struct Spawn {
     rendezvous::NodePlace place;
     bool operator==(const Spawn&) const = default;
 };
-struct SignalWorkers {  // to the process groups of all workers that live
+// To the process groups of all workers that live. With a hint they find the file that
+// DDPRUN_STOP_FILE names before the signal reaches them.
+struct SignalWorkers {
     int signal = 0;
+    std::optional<StopHint> hint = {};
     bool operator==(const SignalWorkers&) const = default;
 };
 // Nothing moves any more: find out where these workers are, while they live. Answered by
@@ -148,6 +159,10 @@ struct ExamineWorkers {
     Generation generation;
     std::vector<int> local_ranks;
     bool operator==(const ExamineWorkers&) const = default;
+};
+// When does Slurm end this job? Answered by JobEndKnown.
+struct AskJobEnd {
+    bool operator==(const AskJobEnd&) const = default;
 };
 // Kill whatever is left of this generation, descendants too; answered by Swept.
 struct Sweep {
@@ -172,9 +187,9 @@ struct Exit {
     bool operator==(const Exit&) const = default;
 };
 
-using Effect =
-    std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline, OpenStore,
-                 Spawn, SignalWorkers, ExamineWorkers, Sweep, LookForStuck, CloseStore, Exit, Note>;
+using Effect = std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline,
+                            OpenStore, Spawn, SignalWorkers, ExamineWorkers, AskJobEnd, Sweep,
+                            LookForStuck, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

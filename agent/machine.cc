@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/exit_report.h"
 #include "agent/machine_state.h"
 #include "proto/overload.h"
 
@@ -11,10 +12,12 @@ namespace {
 using rendezvous::Ending;
 using rendezvous::Verdict;
 
-Ending stopped_by(int signal) {
-    return {.verdict = Verdict::user_signal,
-            .code = 128 + signal,
-            .sentence = "stopped by signal " + std::to_string(signal),
+// Without a word of the leader.
+Ending stopped_by(const rendezvous::StopAsked& asked) {
+    const bool plain = asked.cause == rendezvous::StopCause::signal;
+    return {.verdict = plain ? Verdict::user_signal : Verdict::work_left,
+            .code = plain ? 128 + asked.signal : rendezvous::kWorkLeft,
+            .sentence = "stopped by " + asked.reason,
             .first_failure = {},
             .first_failure_node = {},
             .consequences = 0};
@@ -64,7 +67,8 @@ Effects Machine::step(Time now, const Event& event) {
                  [&](const WorkersExamined& e) { s.on_examined(e); },
                  [&](const StoreContact& e) { s.on_contact(now, e); },
                  [&](const LedgerChecked& e) { s.on_ledger_checked(now, e.shared); },
-                 [&](const SignalCame& e) { s.on_signal(now, e.signal); }, [&](const Tick&) {}},
+                 [&](const SignalCame& e) { s.on_signal(now, e.signal); },
+                 [&](const JobEndKnown& e) { s.on_job_end(now, e.end); }, [&](const Tick&) {}},
         event);
     if (s.phase != Phase::finished) s.on_tick(now);
     return std::move(s.effects);
@@ -109,7 +113,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     // Before the Join, which could complete a generation; that is for hearing the end.
     if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
     send(rendezvous::Join{config.offer, next_beat(now)});
-    if (signal) send(rendezvous::StopAsked{*signal, "signal " + std::to_string(*signal)});
+    if (asked) tell_stop(now);
     if (!running) return;
     // What the old connection may have lost; the leader counts it once.
     if (!running->failures.empty()) report_failures(now);
@@ -126,8 +130,10 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     if (running && ack.over >= running->place.generation) {
         if (phase == Phase::waiting)
             cleared(now);
-        else if (phase == Phase::running || running->planned_stop)
+        else if (phase == Phase::running || running->planned_stop) {
+            judge_withheld(now);
             begin_stop(now, 15, config.grace_restart);
+        }
     } else if (!running) {
         at_once |= lease.raise_floor(ack.over);
     }
@@ -147,29 +153,73 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
         return beat(now);
     }
     caller.learn(assigned.order);
-    start_workers(assigned, *deadline);
+    start_workers(now, assigned, *deadline);
     beat(now);
 }
 
 void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
+    signal_answer_by = kNever;
     running->planned_stop = true;
-    note(Note::Level::info, stop.reason + "; stopping the workers");
-    begin_stop(now, stop.signal, config.grace_final);
+    running->withheld.clear();  // it was this that they died of
+    running->withheld_until = kNever;
+    const std::optional<Duration> left =
+        stop.left || !config.stop.job_end ? stop.left : std::optional(*config.stop.job_end - now);
+    const Duration grace =
+        grace_of(stop.cause, left, config.grace_final, config.stop, snapshot_took);
+    note(Note::Level::info, stop.reason + "; stopping the workers, which have " + to_text(grace));
+    const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
+    running->hint =
+        StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
+    begin_stop(now, number, grace);
+    if (running->exited == running->place.slots) sweep(now);
 }
 
 // All nodes stop together, so the leader is told; who has no leader stops alone.
 void Machine::State::on_signal(Time now, int number) {
     if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
         return pass_on(number);
-    if (signal && number == kInterrupt && config.at_terminal) return kill_now(now);
-    if (ending || signal) return;
-    signal = number;
+    if (asked && number == kInterrupt && config.at_terminal) return kill_now(now);
+    ask_stop(now, stop_by_signal(number, config.stop, now));
+}
+
+// The first one counts, but for one that cancels what was to go on from the queue.
+void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
+    const bool cancels =
+        asked && asked->requeue && !stop.requeue && stop.cause == rendezvous::StopCause::signal;
+    if (ending || (asked && !cancels)) return;
+    const bool first = !asked;
+    asked = std::move(stop);
     if (welcomed) {
-        signal_answer_by = now + lease.lease();
-        return send(rendezvous::StopAsked{number, "signal " + std::to_string(number)});
+        if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
+        return tell_stop(now);
     }
-    leave(now, stopped_by(number));
+    if (asked->signal != 0) leave(now, stopped_by(*asked));
+}
+
+void Machine::State::tell_stop(Time now) {
+    if (config.stop.job_end) asked->left = *config.stop.job_end - now;
+    send(*asked);
+}
+
+// The end of the job's time, seen coming; and, where no variable tells it, asked for.
+void Machine::State::watch_job_end(Time now) {
+    if (now >= stop_due()) ask_stop(now, stop_by_time_limit(config.stop, now));
+    if (now < ask_job_end_at || !leads()) return;
+    ask_job_end_at = now + kAskJobEndAgain;
+    effects.push_back(AskJobEnd{});
+}
+
+Time Machine::State::stop_due() const {
+    if (asked || ending || !running) return kNever;
+    return stop_due_at(config.stop, snapshot_took);
+}
+
+void Machine::State::on_job_end(Time now, std::optional<Time> end) {
+    config.stop.job_end = end;
+    note(Note::Level::debug, end ? "squeue: " + to_text(*end - now) + " of the job's time are left"
+                                 : "squeue says no end of the job's time");
+    if (end && !config.stop.first_left) config.stop.first_left = *end - now;
 }
 
 // Every node has got it, or none but this one was meant: so it goes no further than its workers.
@@ -199,7 +249,8 @@ void Machine::State::leave(Time now, Ending with) {
         effects.push_back(Exit{*ending});
         phase = Phase::finished;
     } else if (phase == Phase::running) {
-        begin_stop(now, signal.value_or(15), config.grace_final);
+        begin_stop(now, asked && asked->signal != 0 ? asked->signal : kTerminate,
+                   config.grace_final);
     } else if (phase == Phase::waiting) {
         cleared(now);
     }
@@ -213,6 +264,7 @@ void Machine::State::expire(Time now) {
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it
     running->planned_stop = false;
+    judge_withheld(now);
     phase = Phase::stopping;
     sweep(now);
 }
@@ -221,7 +273,9 @@ void Machine::State::on_tick(Time now) {
     climb(now);
     look_for_stuck(now);
     if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
-    if (now >= signal_answer_by) leave(now, stopped_by(*signal));
+    if (running && now >= running->withheld_until) judge_withheld(now);
+    watch_job_end(now);
+    if (now >= signal_answer_by) leave(now, stopped_by(*asked));
     if (phase == Phase::finished) return;
     check_link(now);
     if (now >= call_at) place_call(now);
@@ -230,7 +284,8 @@ void Machine::State::on_tick(Time now) {
 
 Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
-    Time next = std::min(signal_answer_by, call_at);
+    Time next = std::min({signal_answer_by, call_at, stop_due()});
+    if (leads()) next = std::min(next, ask_job_end_at);
     if (welcomed) next = std::min(next, tell_at);
     if (welcomed && lease.next_beat() != kNever) {
         next = std::min(
@@ -238,7 +293,7 @@ Time Machine::State::next_deadline() const {
              lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
     }
     if (running) {
-        next = std::min(next, running->look_at);
+        next = std::min({next, running->look_at, running->withheld_until});
         if (!running->sweeping) next = std::min(next, deadline());
         if (running->ladder && !running->sweeping)
             next = std::min(next, running->ladder->next_deadline());

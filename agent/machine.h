@@ -33,6 +33,7 @@ struct MachineConfig {
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};
+    StopOptions stop{};
     std::vector<int> passed_on{};  // signals that are the workers' business: the job goes on
     bool at_terminal =
         false;  // a second SIGINT means it: kill (Slurm repeats signals without meaning it)

@@ -15,8 +15,10 @@
 
 namespace ddprun::agent {
 
-constexpr int kInterrupt = 2;  // SIGINT
-constexpr int kKill = 9;       // SIGKILL
+constexpr int kInterrupt = 2;                               // SIGINT
+constexpr int kKill = 9;                                    // SIGKILL
+constexpr int kTerminate = 15;                              // SIGTERM
+constexpr auto kAskJobEndAgain = std::chrono::minutes{10};  // a limit may be changed
 
 // What is known of a worker beside how it ended.
 struct WorkerState {
@@ -37,6 +39,10 @@ struct Running {
     bool reported_complete = false;
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
+    std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
+    // Failures that may turn out to be of a stop of Slurm's, not yet told: until then.
+    std::vector<std::pair<rendezvous::WorkerOutcome, Time>> withheld;
+    Time withheld_until = kNever;
     std::vector<std::pair<rendezvous::WorkerOutcome, Time>>
         failures;  // before the stop began; with the time of the exit
     bool progressed = false;
@@ -84,9 +90,11 @@ struct Machine::State {
     Time check_at = kLongAgo;  // when to look at the ledger again
     std::optional<Running> running;
     Past past;
-    std::optional<rendezvous::Ending> ending;  // we leave with this once our workers are gone
-    std::optional<int> signal;                 // a user's signal that the leader was told of
-    Time signal_answer_by = kNever;
+    std::optional<rendezvous::Ending> ending;    // we leave with this once our workers are gone
+    std::optional<rendezvous::StopAsked> asked;  // a stop that the leader was told of
+    Time signal_answer_by = kNever;              // of one by a signal
+    Duration snapshot_took{};                    // the newest that was told, of any worker here
+    Time ask_job_end_at = kNever;
     Time tell_at = kNever;  // in a job of one node, which has no regular beats: when to send one
     Effects effects;
 
@@ -110,6 +118,11 @@ struct Machine::State {
     void on_assigned(Time now, const rendezvous::Assigned& assigned);
     void on_stop(Time now, const rendezvous::Stop& stop);
     void on_signal(Time now, int signal);
+    void ask_stop(Time now, rendezvous::StopAsked stop);
+    void tell_stop(Time now);
+    void watch_job_end(Time now);
+    Time stop_due() const;
+    void on_job_end(Time now, std::optional<Time> end);
     void pass_on(int signal);
     void kill_now(Time now);
     void expire(Time now);
@@ -120,11 +133,13 @@ struct Machine::State {
     void leave(Time now, rendezvous::Ending ending);
 
     // workers.cc: the workers of this node
-    void start_workers(const rendezvous::Assigned& assigned, Time deadline);
+    void start_workers(Time now, const rendezvous::Assigned& assigned, Time deadline);
     void on_exited(Time now, const WorkerExited& event);
     void on_started(Time now, const WorkerStarted& event);
     void on_not_started(Time now, const WorkerNotStarted& event);
     void worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at);
+    void take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at);
+    void judge_withheld(Time now);
     void report_failures(Time now, std::size_t from = 0);
     void report_complete(Time now);
     void begin_stop(Time now, int signal, Duration grace);

@@ -121,9 +121,9 @@ void Runner::perform(Effect& effect) {
             [&](const OpenStore& e) { open_store(e.place); },
             [&](const CloseStore&) { store_.reset(); }, [&](const Spawn& e) { spawn(e.place); },
             [&](const SignalWorkers& e) {
-                if (workers_) workers_->signal(e.signal);
+                if (workers_) e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
             },
-            [&](const ExamineWorkers& e) { examine(e); },
+            [&](const AskJobEnd&) { ask_job_end(); }, [&](const ExamineWorkers& e) { examine(e); },
             [&](const Sweep& e) { sweep(e.generation); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
@@ -219,6 +219,13 @@ void Runner::check_ledger(const CheckLedger& check) {
                           [this, alive = std::weak_ptr(alive_)](bool is) {
                               if (alive.lock()) post(LedgerChecked{is});
                           });
+}
+
+void Runner::ask_job_end() {
+    if (!config_.find_job_end) return;
+    config_.find_job_end([this, alive = std::weak_ptr(alive_)](std::optional<Time> end) {
+        if (alive.lock()) post(JobEndKnown{end});
+    });
 }
 
 void Runner::examine(const ExamineWorkers& asked) {

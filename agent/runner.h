@@ -34,6 +34,8 @@ class Runner {
         bool one_node = false;      // the workers' store listens on loopback only
         std::vector<store::Network> store_allow;  // besides the members
         store::Limits store_limits;
+        // Asks Slurm when the job's time is over; the answer comes on the loop. Empty: no Slurm.
+        std::function<void(std::function<void(std::optional<Time>)>)> find_job_end;
         UniqueFd gone_listener;  // our service's listening socket for the keeper to hold; -1: none
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
@@ -60,6 +62,7 @@ class Runner {
     void serve_timers(const std::string& folder);
     void timer_expired(const TimerRequest& request);
     void check_ledger(const CheckLedger& check);
+    void ask_job_end();
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
     void look_for_stuck(const LookForStuck& look);

@@ -47,8 +47,10 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     // These two keep what the user has set.
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
-    // An outer ddprun's descriptor means nothing here.
+    // An outer ddprun's mean nothing here.
     env.erase("DDPRUN_PROGRESS_FD");
+    env.erase("DDPRUN_STOP_FILE");
+    if (!place.stop_file.empty()) env["DDPRUN_STOP_FILE"] = place.stop_file;
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
     for (const auto& [name, value] : place.more) env[name] = value;
     slurm::set_worker_variables(env, place.slurm_env, task_of(place));

@@ -37,6 +37,7 @@ struct WorkerPlace {
     std::string run_id;
     bool use_agent_store = true;
     std::string error_file;  // path for the worker's own account of its death; empty: none
+    std::string stop_file;   // where it reads that and why it is being stopped; empty: none
     std::optional<int> omp_num_threads;  // used only when the user has set none
     std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // that ddprun handles
     std::optional<int> progress_fd;  // DDPRUN_PROGRESS_FD; unset otherwise

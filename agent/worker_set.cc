@@ -12,6 +12,7 @@
 
 #include "agent/attempt_names.h"
 #include "agent/output.h"
+#include "agent/stop_file.h"
 #include "agent/worker_arguments.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/node_name.h"
@@ -20,6 +21,9 @@ namespace ddprun::agent {
 namespace {
 
 constexpr std::size_t kProgressLineLimit = 4096;
+constexpr std::int64_t kLongestSnapshot = 86'400'000;  // in ms; a program may say anything
+// For the file system that takes the stop's file: then workers are told without it.
+constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
 
 // "step=12 snapshot=10" → the number behind a name, or -1.
 std::int64_t field(const std::string& line, const std::string& name) {
@@ -58,7 +62,8 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
       folder_(folder),
       on_event_(std::move(on_event)),
       warn_(std::move(warn)),
-      error_files_(loop, consoles.files) {}
+      error_files_(loop, consoles.files),
+      stop_timer_(loop) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -100,6 +105,7 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
     WorkerPlace place = place_of(plan_, node_place_, worker.index);
     place.error_file = worker.error_file;
+    place.stop_file = stop_file();
     return worker_environment(plan_.environment, place);
 }
 
@@ -165,7 +171,9 @@ bool WorkerSet::take_progress(Worker& worker) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
             on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
-                                     field(line, "snapshot"), worker.index});
+                                     field(line, "snapshot"), worker.index,
+                                     std::chrono::milliseconds(std::clamp<std::int64_t>(
+                                         field(line, "snapshot_ms"), 0, kLongestSnapshot))});
         }
         if (worker.progress_line.size() > kProgressLineLimit) return false;
     }
@@ -179,6 +187,28 @@ void WorkerSet::signal(int number) {
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
+}
+
+std::string WorkerSet::stop_file() const {
+    const std::string folder = output_ ? output_->folder(0) : "";
+    return folder.empty() ? folder : folder + "/" + kStopFile;
+}
+
+void WorkerSet::stop(const StopHint& hint) {
+    const std::string path = stop_file();
+    if (path.empty()) return signal(hint.signal);
+    const auto once = [this, number = hint.signal, alive = std::weak_ptr(alive_),
+                       told = std::make_shared<bool>(false)] {
+        if (!alive.lock() || std::exchange(*told, true)) return;
+        stop_timer_.cancel();
+        signal(number);
+    };
+    stop_timer_.expires_after(kStopFileLimit);
+    stop_timer_.async_wait([once](const boost::system::error_code& error) {
+        if (!error) once();
+    });
+    consoles_.files.post([path, text = to_json(hint, day_now())] { write_stop_file(path, text); },
+                         once);
 }
 
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +41,8 @@ class WorkerSet {
     void start(const rendezvous::NodePlace& place, Ready ready);
     void forgo();             // none that has not been requested yet is to start any more
     void signal(int number);  // to the process group of each that lives
+    // The same, once the file that tells the workers of it is there, or takes too long.
+    void stop(const StopHint& hint);
     // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
     // it is of none.
     bool signal_one(std::int64_t pid, int number, const std::string& why);
@@ -58,6 +61,7 @@ class WorkerSet {
     void start_all(AttemptFiles files, const Ready& ready);
     void start_one(Worker& worker, const std::vector<std::string>& environment);
     std::vector<std::string> environment_of(const Worker& worker) const;
+    std::string stop_file() const;  // empty: there is no folder for it
     void fail(Worker& worker, const std::string& sentence, int exit_code);
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
@@ -82,6 +86,7 @@ class WorkerSet {
     int signalled_ = 0;
     bool forgone_ = false;
     std::optional<Time> signalled_at_;  // the first time
+    boost::asio::steady_timer stop_timer_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -1,6 +1,7 @@
 // Starting, watching and stopping the workers of one generation: the other half of the agent
 // machine.
 #include <algorithm>
+#include <utility>
 
 #include "agent/machine_state.h"
 #include "rendezvous/hang.h"
@@ -9,7 +10,6 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kTerminate = 15;  // SIGTERM
 // A worker that never reports progress counts as progressing when it has lived so long after all
 // were in contact.
 constexpr auto kLifeAfterContact = std::chrono::seconds{60};
@@ -19,7 +19,7 @@ constexpr std::size_t kTailsTold = 4;
 
 }  // namespace
 
-void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time deadline) {
+void Machine::State::start_workers(Time now, const rendezvous::Assigned& assigned, Time deadline) {
     const rendezvous::NodePlace& place = assigned.place;
     running = Running{};
     running->place = place;
@@ -29,6 +29,7 @@ void Machine::State::start_workers(const rendezvous::Assigned& assigned, Time de
     effects.push_back(SetDeadline{deadline});
     if (place.has_store()) effects.push_back(OpenStore{place});
     effects.push_back(Spawn{place});
+    if (config.stop.ask_job_end && ask_job_end_at == kNever) ask_job_end_at = now + lease.lease();
 }
 
 rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& event) const {
@@ -64,17 +65,37 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
     // Who ends after the stop began does so because of it.
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
-    if (counts) {
-        const bool first = std::ranges::all_of(
-            running->failures, [at](const auto& failure) { return at < failure.second; });
-        if (!first && running->failures.size() >= kTailsTold) outcome.tail.clear();
-        running->failures.emplace_back(std::move(outcome), at);
-        report_failures(now, running->failures.size() - 1);
+    const bool withhold = counts && phase == Phase::running &&
+                          (!running->withheld.empty() ||
+                           (config.stop.in_slurm && rendezvous::asks_to_stop(outcome.signal)));
+    if (withhold) {
+        if (running->withheld.empty()) running->withheld_until = now + kSignalPatience;
+        running->withheld.emplace_back(std::move(outcome), at);
+    } else if (counts) {
+        take_failure(now, std::move(outcome), at);
         if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
     }
     if (running->exited < running->place.slots) return;
     running->all_ended = now;
-    sweep(now);
+    if (running->withheld.empty()) sweep(now);
+}
+
+void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at) {
+    const bool first = std::ranges::all_of(
+        running->failures, [at](const auto& failure) { return at < failure.second; });
+    if (!first && running->failures.size() >= kTailsTold) outcome.tail.clear();
+    running->failures.emplace_back(std::move(outcome), at);
+    report_failures(now, running->failures.size() - 1);
+}
+
+// No stop has come in time, or another cause has ended the generation: they were failures.
+void Machine::State::judge_withheld(Time now) {
+    if (!running || running->withheld.empty()) return;
+    running->withheld_until = kNever;
+    for (auto& [outcome, at] : std::exchange(running->withheld, {}))
+        take_failure(now, std::move(outcome), at);
+    if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
+    if (running->exited == running->place.slots) sweep(now);
 }
 
 void Machine::State::report_failures(Time now, std::size_t from) {
@@ -109,7 +130,7 @@ void Machine::State::climb(Time now) {
     if (signal == kKill)
         sweep(now);
     else if (signal)
-        effects.push_back(SignalWorkers{*signal});
+        effects.push_back(SignalWorkers{*signal, running->hint});
 }
 
 void Machine::State::sweep(Time now) {
@@ -180,6 +201,7 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
     running->step = std::max(running->step, event.step);
     running->snapshot = std::max(running->snapshot, event.snapshot);
+    if (event.snapshot_took > Duration{}) snapshot_took = event.snapshot_took;
     std::int64_t& step = worker(event.local_rank).step;
     step = std::max(step, event.step);
     if (++running->reports == 1) running->first_report = now;

@@ -187,7 +187,7 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
         return with_doubt(value, unknown, condition);
     };
     if (name == "MASTER_PORT") return with("a free one, anew in each generation", "");
-    if (name == "TORCHELASTIC_ERROR_FILE") return with(value, "");
+    if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE") return with(value, "");
     if (name == "TORCHELASTIC_RUN_ID") return dry.run_id;
     if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
         return with(places.doubts.workers, places.of_world());
@@ -225,6 +225,7 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     const rendezvous::NodePlace self = rendezvous::places_of(assignment).at(workers.node);
     agent::WorkerPlace place = agent::place_of(workers, self, 0);
     place.error_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kErrorFile;
+    place.stop_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kStopFile;
     std::vector<DryRun::Variable> variables;
     const auto name_of = [](const std::string& line) { return line.substr(0, line.find('=')); };
     const auto ours = agent::worker_environment({}, place);

@@ -207,6 +207,22 @@ class Writer {
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
         row("signals that stop", signals(plan_.signals));
         row("passed on", signals(plan_.passed_on));
+        if (plan_.stop.in_slurm) slurm_stop();
+    }
+
+    void slurm_stop() {
+        const agent::StopOptions& stop = plan_.stop;
+        row("told before end",
+            stop.before
+                ? seconds(std::chrono::duration_cast<std::chrono::milliseconds>(*stop.before))
+                : "60 s, or longer where snapshots take long");
+        row("requeue",
+            stop.requeue == agent::RequeueMode::never ? std::string("never")
+            : stop.requeue == agent::RequeueMode::always
+                ? std::string("after the time limit and every SIGTERM")
+                : "after the time limit" + (stop.requeue_signals.empty()
+                                                ? std::string()
+                                                : " and " + signals(stop.requeue_signals)));
     }
 
     static std::string signals(const std::vector<int>& numbers) {

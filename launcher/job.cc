@@ -14,6 +14,7 @@
 #include "launcher/job_config.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
+#include "launcher/slurm_calls.h"
 #include "launcher/tell_failure.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/ledger_followed.h"
@@ -62,6 +63,7 @@ class Job {
           plan_(input_.plan),
           keeper_(std::move(keeper)),
           node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {
+        if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_.slurm_job_id, input_.environment);
         if (!one_console_)
             own_err_.emplace(
                 loop_, console_files_, STDERR_FILENO, "stderr",
@@ -75,6 +77,7 @@ class Job {
                  least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
+        if (slurm_) config.find_job_end = std::bind_front(&Job::find_job_end, this);
         if (point->listener) {
             if (point->address && !plan_.local_addr) config.machine.offer.address = *point->address;
             config.machine.offer.service_port = point->listener->local_endpoint().port();
@@ -130,8 +133,28 @@ class Job {
                 stop_when_done();
             },
             secrets());
+        if (slurm_)
+            service_->on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
         service_->listen();
         return {};
+    }
+
+    void requeue(std::function<void()> done) {
+        slurm_->requeue([this, done = std::move(done)](const Result<>& requeued) {
+            if (requeued)
+                say(Note::Level::info, "job " + input_.slurm_job_id + " is requeued");
+            else
+                say(Note::Level::warn,
+                    "job " + input_.slurm_job_id +
+                        " is not requeued: scontrol requeue: " + requeued.error().sentence());
+            done();
+        });
+    }
+
+    void find_job_end(std::function<void(std::optional<Time>)> done) {
+        slurm_->time_left([done = std::move(done)](std::optional<std::chrono::seconds> left) {
+            done(left ? std::optional(boot_now() + *left) : std::nullopt);
+        });
     }
 
     // `mark`: of the leader's ledger; 0: to begin one, or to go on with it.
@@ -189,27 +212,26 @@ class Job {
                                  ending_ = ending;
                                  stop_when_done();
                              });
-        boost::asio::signal_set signals(loop_);
         // What the caller has us ignore stays ignored: nohup.
         for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
             for (const int number : *numbers)
-                if (!is_ignored(number)) signals.add(number);
-        await_signal(signals, runner);
+                if (!is_ignored(number)) signals_.add(number);
+        await_signal(runner);
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
+        signals_.cancel();
         log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
 
-    void await_signal(boost::asio::signal_set& signals, agent::Runner& runner) {
-        signals.async_wait(
-            [this, &signals, &runner](const boost::system::error_code& error, int number) {
-                if (error) return;
-                runner.signal(number);
-                await_signal(signals, runner);
-            });
+    void await_signal(agent::Runner& runner) {
+        signals_.async_wait([this, &runner](const boost::system::error_code& error, int number) {
+            if (error) return;
+            runner.signal(number);
+            await_signal(runner);
+        });
     }
 
     // The leader stays until every node has heard the verdict (the service bounds that itself).
@@ -339,6 +361,9 @@ class Job {
                         [this](const Error& e) { broken(e); },
                         console_options()};
     std::optional<agent::Console> own_err_;
+    // Caught to the last: a requeue signals who has heard of the end and is about to leave.
+    boost::asio::signal_set signals_{loop_};
+    std::optional<SlurmCalls> slurm_;             // of a step of Slurm
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
     rendezvous::LedgerFollowed ledger_{loop_,
                                        [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {

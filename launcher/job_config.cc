@@ -38,6 +38,15 @@ std::string command_digest(const Plan& plan) {
     return text;
 }
 
+// Slurm says the end in time of day.
+static agent::StopOptions stop_options(const Plan& plan) {
+    agent::StopOptions stop = plan.stop;
+    if (!plan.job_end) return stop;
+    stop.first_left = std::chrono::seconds(*plan.job_end) - day_now();
+    stop.job_end = boot_now() + *stop.first_left;
+    return stop;
+}
+
 rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node) {
     const Plan& plan = input.plan;
     rendezvous::MachineConfig config;
@@ -45,6 +54,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.self = node;
     config.succession = shares_ledger(plan);
     config.requeue = plan.slurm_restart_count;
+    config.in_slurm = plan.stop.in_slurm;
     config.command_digest = command_digest(plan);
     config.version = DDPRUN_VERSION;
     config.seed = rendezvous::random_number();
@@ -71,6 +81,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.leads = leads;
     config.machine.may_lead = shares_ledger(plan);
     config.machine.passed_on = plan.passed_on;
+    config.machine.stop = stop_options(plan);
     config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);

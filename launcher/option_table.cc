@@ -170,6 +170,21 @@ constexpr OptionRow kTable[] = {
      "PMI and PMIx. keep: as they are",
      "", "rewrite keep drop"},
 
+    {"stop-before", 0, "SECONDS", value, Group::slurm, false,
+     "60, or twice the last snapshot's duration and 10, where workers tell it",
+     "How long before the end of the job's time the workers are told to stop; a file that "
+     "DDPRUN_STOP_FILE names says why and how long they have. By default at most half of the time "
+     "that the job had"},
+    {"stop-signal", 0, "NAME", value, Group::slurm, false, "SIGTERM, or the signal that came",
+     "What workers get at such a stop, and at every other that is not a failure's"},
+    {"requeue", 0, "auto|never|always", value, Group::slurm, false, "auto",
+     "Whether the job goes back into Slurm's queue when it was stopped with work left. auto: by a "
+     "time limit seen coming or a signal of --requeue-signal. always: by SIGTERM too, which may be "
+     "scancel's. The code is 75 in any case but SIGTERM's",
+     "", "auto never always"},
+    {"requeue-signal", 0, "NAME,...", value, Group::slurm, false, "",
+     "Signals of sbatch --signal that stop the job to go on from the queue, e.g. USR1"},
+
     {"store-allow", 0, "NET,...|any", value, Group::store, false, "",
      "Who may connect besides the job's nodes: addresses or networks, e.g. 10.0.0.0/8"},
     {"store-max-connections", 0, "N", value, Group::store, false, "100000", "Connections at once"},

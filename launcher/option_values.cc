@@ -252,4 +252,11 @@ Result<slurm::WorkerVariables> read_slurm_env(std::string_view text) {
     return wrong("not rewrite, keep or drop");
 }
 
+Result<agent::RequeueMode> read_requeue(std::string_view text) {
+    if (text == "auto") return agent::RequeueMode::automatic;
+    if (text == "never") return agent::RequeueMode::never;
+    if (text == "always") return agent::RequeueMode::always;
+    return wrong("not auto, never or always");
+}
+
 }  // namespace ddprun::launcher

@@ -12,6 +12,7 @@
 
 #include "agent/cpu_share.h"
 #include "agent/output_plan.h"
+#include "agent/stop_policy.h"
 #include "proto/error.h"
 #include "rendezvous/identity_mode.h"
 #include "rendezvous/model.h"
@@ -91,6 +92,7 @@ Result<std::vector<int>> read_rank_list(std::string_view text);
 std::vector<std::string> read_filters(std::string_view text);
 Result<agent::CpuBinding> read_numa_binding(std::string_view text);
 Result<slurm::WorkerVariables> read_slurm_env(std::string_view text);
+Result<agent::RequeueMode> read_requeue(std::string_view text);
 // --store-allow: any is a network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A count of 1 or more, with K, M, G or T behind it for powers of 1024.

@@ -221,6 +221,19 @@ constexpr SetterRow kSetters[] = {
          auto error = check_choice("slurm-env", v);
          return error ? error : store(o.slurm_env, read_slurm_env(v));
      }},
+    {"stop-before",
+     [](Options& o, const std::string& v) { return store_time(o.stop_before, v, 1); }},
+    {"stop-signal",
+     [](Options& o, const std::string& v) { return store(o.stop_signal, read_signal(v)); }},
+    {"requeue-signal",
+     [](Options& o, const std::string& v) {
+         return store(o.requeue_signals, read_signals_freely(v));
+     }},
+    {"requeue",
+     [](Options& o, const std::string& v) {
+         auto error = check_choice("requeue", v);
+         return error ? error : store(o.requeue, read_requeue(v));
+     }},
     {"store-allow",
      [](Options& o, const std::string& v) { return store(o.store_allow, read_networks(v)); }},
     {"store-max-connections",

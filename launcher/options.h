@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/output_plan.h"
+#include "agent/stop_policy.h"
 #include "launcher/option_values.h"
 #include "launcher/rdzv_conf.h"
 #include "proto/error.h"
@@ -69,6 +70,10 @@ struct Options {
     std::optional<std::chrono::milliseconds> unkillable_timeout;
     std::optional<std::string> on_failure;
     std::vector<int> signals;  // beyond those that are always handled
+    std::optional<std::chrono::milliseconds> stop_before;
+    std::optional<int> stop_signal;
+    std::vector<int> requeue_signals;
+    std::optional<agent::RequeueMode> requeue;
     std::string signal_names;  // as given, for the workers; empty: not given
 
     // Output.

@@ -87,6 +87,31 @@ void plan_signals(Plan& plan, const Options& options) {
                             : options.signal_names;
 }
 
+// Only a step has a job that can be put back into the queue.
+MaybeError plan_stop(Plan& plan, const Options& options,
+                     const std::optional<Allocation>& allocation) {
+    agent::StopOptions& stop = plan.stop;
+    stop.before = options.stop_before;
+    stop.worker_signal = options.stop_signal;
+    stop.requeue_signals = options.requeue_signals;
+    const std::vector<int> cancelling = always_handled();
+    for (const int number : stop.requeue_signals) {
+        if (std::ranges::find(cancelling, number) != cancelling.end())
+            return Error(ErrorCode::usage,
+                         "--requeue-signal: SIGTERM, SIGINT, SIGHUP and SIGQUIT also cancel jobs; "
+                         "give another, such as USR1, and name it in sbatch --signal too");
+        std::erase(plan.passed_on, number);
+        if (std::ranges::find(plan.signals, number) == plan.signals.end())
+            plan.signals.push_back(number);
+    }
+    if (!allocation) return std::nullopt;
+    stop.in_slurm = true;
+    stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
+    plan.job_end = allocation->end_time;
+    stop.ask_job_end = !plan.job_end;
+    return std::nullopt;
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& allocation,
@@ -117,6 +142,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.slurm_env = options.slurm_env.value_or(plan.slurm_env);
     plan_output(plan, options, host);
     plan_signals(plan, options);
+    if (auto error = plan_stop(plan, options, allocation)) return *error;
     plan.store_allow = options.store_allow;
     plan.store_limits = options.store_limits;
     return plan;

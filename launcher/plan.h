@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/gpu_share.h"
+#include "agent/stop_policy.h"
 #include "launcher/options.h"
 #include "proto/error.h"
 #include "slurm/allocation.h"
@@ -139,9 +140,11 @@ struct Plan {
     std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
     store::Limits store_limits;
     std::string role = "default";
-    std::vector<int> signals;                   // that stop the job
-    std::vector<int> passed_on;                 // that go to this node's workers and stop nothing
-    std::string signal_names;                   // as torchrun's workers are told
+    std::vector<int> signals;             // that stop the job
+    std::vector<int> passed_on;           // that go to this node's workers and stop nothing
+    agent::StopOptions stop;              // but for the end of the job's time on our own clock
+    std::optional<std::int64_t> job_end;  // since 1970; none: no variable tells it
+    std::string signal_names;             // as torchrun's workers are told
     std::vector<std::vector<int>> worker_cpus;  // by local rank; empty: all that ddprun may use
     std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's

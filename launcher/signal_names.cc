@@ -30,7 +30,7 @@ constexpr Row kRows[] = {
     {"SIGILL", SIGILL, false},   {"SIGTRAP", SIGTRAP, false},    {"SIGSYS", SIGSYS, false},
 };
 
-Result<int> read_signal(std::string_view name) {
+Result<int> read_name(std::string_view name) {
     const auto row = std::ranges::find(kRows, name, &Row::name);
     if (row != std::end(kRows) && row->possible) return row->number;
     if (row != std::end(kRows))
@@ -59,12 +59,31 @@ Result<std::vector<int>> read_signals(std::string_view text) {
         std::string_view name = text.substr(0, comma);
         while (name.starts_with(' ')) name.remove_prefix(1);
         while (name.ends_with(' ')) name.remove_suffix(1);
-        auto number = read_signal(name);
+        auto number = read_name(name);
         if (!number) return number.error();
         if (std::ranges::find(numbers, *number) == numbers.end()) numbers.push_back(*number);
         if (comma == std::string_view::npos) return numbers;
         text.remove_prefix(comma + 1);
     }
+}
+
+Result<std::vector<int>> read_signals_freely(std::string_view text) {
+    std::string whole;
+    for (;;) {
+        const std::size_t comma = text.find(',');
+        const std::string_view name = text.substr(0, comma);
+        whole += (name.starts_with("SIG") || name.empty() ? "" : "SIG") + std::string(name);
+        if (comma == std::string_view::npos) return read_signals(whole);
+        whole += ',';
+        text.remove_prefix(comma + 1);
+    }
+}
+
+Result<int> read_signal(std::string_view text) {
+    const auto numbers = read_signals_freely(text);
+    if (!numbers) return numbers.error();
+    if (numbers->size() != 1) return wrong("give one signal, such as SIGTERM");
+    return numbers->front();
 }
 
 }  // namespace ddprun::launcher

@@ -21,4 +21,8 @@ std::vector<int> passed_on_unless_named();
 // nearest name), or one that cannot be handled.
 Result<std::vector<int>> read_signals(std::string_view text);
 
+// The same with or without SIG in front, as Slurm's own options take it; and one alone.
+Result<std::vector<int>> read_signals_freely(std::string_view text);
+Result<int> read_signal(std::string_view text);
+
 }  // namespace ddprun::launcher

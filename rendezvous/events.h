@@ -64,10 +64,12 @@ struct Called {
     Outcome outcome = Outcome::no_answer;
     Standing standing;
 };
+// The answer to Requeue: it is done, or has failed and was said.
+struct Requeued {};
 struct Tick {};  // the deadline of next_deadline() has come
 
 using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, Lead,
-                           LeaderHeard, Called, Tick>;
+                           LeaderHeard, Called, Requeued, Tick>;
 
 // ---- effects
 
@@ -101,13 +103,20 @@ struct Standby {
     std::optional<Peer> peer;
     bool operator==(const Standby&) const = default;
 };
+// Put the job back into Slurm's queue: the end is recorded, no worker lives. Comes once at the most
+// in the life of an allocation, and before the nodes are told the end, for the first of them that
+// leaves may make srun kill the others. Answered by Requeued.
+struct Requeue {
+    bool operator==(const Requeue&) const = default;
+};
 // The job has ended and everyone was told: the service flushes, then may be destroyed.
 struct Closed {
     Ending ending;
     bool operator==(const Closed&) const = default;
 };
 
-using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Closed, Note>;
+using Effect =
+    std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Requeue, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

@@ -61,7 +61,20 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     // Ours, perhaps by an earlier try of which nobody knew.
     top = created.entry;
     if (top->kind != LedgerEntry::Kind::end) return on_won(now);
+    if (top->ending.requeue && ending && ending->requeue) {  // nobody has taken it back meanwhile
+        phase = Phase::ending;
+        requeueing = true;
+        effects.push_back(Requeue{});
+        return;
+    }
+    on_requeued(now);
+}
+
+void Machine::State::on_requeued(Time now) {
+    if (!top || top->kind != LedgerEntry::Kind::end || phase == Phase::closed) return;
+    const bool requeue = ending && ending->requeue;
     ending = top->ending;
+    ending->requeue &= requeue;
     close(now);
 }
 
@@ -153,7 +166,7 @@ void Machine::State::take_over(Time now) {
                                Note::Level::info);
     note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
     ack_all(now);
-    if (stop) stop_all(stop->signal, ending->sentence);
+    stop_all(now);
     all_complete(now);
 }
 
@@ -353,6 +366,7 @@ void Machine::State::follow(Time now) {
         complete_ending(now);
         return close(now);
     }
+    if (failure && !ending && may_be_stop(now)) return;
     if (failure && !ending) decide_failure();
     if (ending) return propose_end(now);
     gather(now, by_lease);

@@ -143,7 +143,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     history.progressed |= top->progressed;
     history.in_a_row = top->in_a_row;
     history.last_cause = top->last_cause;
-    if (top->kind == LedgerEntry::Kind::end) {
+    if (top->kind == LedgerEntry::Kind::end && !continues(*top, config.requeue)) {
         ending = top->ending;
         return close(now);
     }

@@ -40,7 +40,8 @@ Result<LedgerClaim> claim_from_json(std::string_view text) {
 
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner) {
-    if (!entries.empty() && entries.back().kind == LedgerEntry::Kind::end)
+    if (!entries.empty() && entries.back().kind == LedgerEntry::Kind::end &&
+        !continues(entries.back(), owner.requeue))
         return LedgerUse::finished;
     if (cut) {
         const bool left = !entries.empty() && entries.back().requeue < owner.requeue;

@@ -26,7 +26,8 @@ Result<LedgerClaim> claim_from_json(std::string_view text);
 // What a job that begins does with a ledger of its name.
 enum class LedgerUse {
     ours,       // begin, or go on after its last entry
-    finished,   // its last entry is the end of a job: set it aside, begin a new one
+    finished,   // its last entry is the end of a job, and no stop after which Slurm has requeued
+                // it: set it aside, begin a new one
     foreign,    // another command's, perhaps of a job that runs now: leave it alone, look elsewhere
     left,       // an entry cannot be read, but those before it are of an allocation that Slurm has
                 // ended since: set it aside, begin a new one

@@ -131,6 +131,7 @@ Ending read_ending(const Place& place, const Json& json) {
     ending.told_consequences = read_consequences(place, json.at("told_consequences"));
     ending.generation = Generation{long_number(place, json, "generation", kNoGeneration.value)};
     ending.at = Duration{long_number(place, json, "at_ns", 0)};
+    ending.requeue = json.value("requeue", false);
     if (json.contains("loss"))
         ending.loss = {text(place, json.at("loss"), "node", kMaxName),
                        text(place, json.at("loss"), "sentence")};

@@ -122,6 +122,7 @@ Json write(const Ending& ending) {
               {"told_consequences", write(ending.told_consequences)},
               {"generation", ending.generation.value},
               {"at_ns", ending.at.count()}};
+    if (ending.requeue) json["requeue"] = true;
     if (ending.first_failure) json["first_failure"] = write(*ending.first_failure);
     if (ending.loss)
         json["loss"] = {{"node", text_json(ending.loss->node)},

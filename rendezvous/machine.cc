@@ -54,7 +54,8 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const LedgerRead& e) { s.on_read(now, e); },
                         [&](const LedgerUnread& e) { s.on_unread(e); },
                         [&](const LedgerCreated& e) { s.on_created(now, e); },
-                        [&](const Called& e) { s.on_called(now, e); }, [](const Lead&) {},
+                        [&](const Called& e) { s.on_called(now, e); },
+                        [&](const Requeued&) { s.on_requeued(now); }, [](const Lead&) {},
                         [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
     if (s.phase != Phase::closed) s.lead(now);
@@ -85,7 +86,7 @@ void Machine::State::came(Time now, const Came& event) {
                         [&](const Join& m) { on_join(now, session, m); },
                         [&](const Beat& m) { on_beat(now, session, m); },
                         [&](const Report& m) { on_report(now, session, m); },
-                        [&](const StopAsked& m) { on_stop_asked(session, m); },
+                        [&](const StopAsked& m) { on_stop_asked(now, session, m); },
                         [&](const Leave& m) {
                             if (const NodeState* node = roster.of(session))
                                 on_gone(now, NodeId(node->id), "left: " + m.reason, false);
@@ -156,11 +157,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
                              order()});
     on_beat(now, session, join.beat);
     // It may have been away when the others were told.
-    if (const std::string* reason = stop         ? &ending->sentence
-                                    : regrouping ? &*regrouping
-                                                 : nullptr;
-        reason && holding() && held->lease.has(node->id))
-        send(session, Stop{held->assignment.generation, stop ? stop->signal : kTerminate, *reason});
+    if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
 }
 
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
@@ -240,25 +237,63 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
         all_complete(now);
 }
 
-void Machine::State::on_stop_asked(Session session, const StopAsked& asked) {
+void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
     const NodeState* node = roster.of(session);
-    if (!node || stop || phase == Phase::closed || phase == Phase::ending) return;
+    if (!node || phase == Phase::closed) return;
+    if (stop) return withdraw_requeue(asked);
+    if (phase == Phase::ending) return;
     stop = asked;
-    ending = Ending{.verdict = Verdict::user_signal,
-                    .code = 128 + asked.signal,
+    stop_since = now;
+    const bool plain = asked.cause == StopCause::signal;
+    ending = Ending{.verdict = plain ? Verdict::user_signal : Verdict::work_left,
+                    .code = plain ? 128 + asked.signal : kWorkLeft,
                     .sentence = "stopped: " + asked.reason + " on node " + node->id.name,
                     .first_failure = {},
                     .first_failure_node = {},
                     .consequences = 0};
+    ending->requeue = asked.requeue && !config.outside;
+    if (asked.requeue && config.outside)
+        note(Note::Level::warn,
+             "a rendezvous outside the job cannot requeue it: let the batch script do so when "
+             "ddprun "
+             "exits with 75");
     failure.reset();
     note(Note::Level::info, ending->sentence);
-    if (holding()) stop_all(asked.signal, ending->sentence);
+    stop_all(now);
 }
 
-void Machine::State::stop_all(int signal, const std::string& reason) {
+// Who cancels the job means it, whatever has stopped it before.
+void Machine::State::withdraw_requeue(const StopAsked& asked) {
+    if (asked.cause != StopCause::signal || asked.requeue || requeueing || !ending ||
+        !ending->requeue)
+        return;
+    ending->requeue = false;
+    note(Note::Level::info, asked.reason + " came while the job was stopping: it is not requeued");
+}
+
+std::optional<Stop> Machine::State::stop_now(Time now) const {
+    if (!holding()) return std::nullopt;
+    Stop told{.generation = held->assignment.generation, .signal = kTerminate, .reason = {}};
+    if (stop) {
+        told.signal = stop->signal;
+        told.reason = ending->sentence;
+        told.cause = stop->cause;
+        if (stop->left) told.left = *stop->left - (now - stop_since);
+        told.requeue = ending->requeue;
+    } else if (regrouping) {
+        told.reason = *regrouping;
+        told.cause = StopCause::larger_world;
+    } else {
+        return std::nullopt;
+    }
+    return told;
+}
+
+void Machine::State::stop_all(Time now) {
+    const auto told = stop_now(now);
+    if (!told) return;
     for (auto& [id, node] : roster.nodes())
-        if (node.connected() && held->lease.has(id))
-            send(*node.session, Stop{held->assignment.generation, signal, reason});
+        if (node.connected() && held->lease.has(id)) send(*node.session, *told);
 }
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {

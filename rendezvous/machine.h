@@ -42,6 +42,7 @@ struct MachineConfig {
     Limits limits;
     std::uint64_t seed = 0;   // of the entries' random numbers and the leader's identities
     bool succession = false;  // the ledger is shared: others may lead after this one
+    bool in_slurm = false;    // whose signals may reach workers before ddprun
     bool outside = false;     // the rendezvous runs in none of the nodes: one node has a lease too
     // From a Time of this node to the time of day, since 1970: what a report's times are in.
     Duration to_day{};

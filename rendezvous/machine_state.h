@@ -53,6 +53,11 @@ struct Hang {
     std::map<int, WorkerOutcome> seen;
 };
 
+// Of a worker's death by a signal with which Slurm asks to stop, that no ddprun sent: whether a stop
+// follows, which then was its cause, is waited for before it is judged. Where Slurm tracks processes
+// without control groups, it signals workers and ddprun in any order.
+constexpr auto kSignalPatience = std::chrono::seconds{1};
+
 // A node that is not heard, and whose own port is called until it says something (rule 13).
 struct Pursuit {
     Peer peer;
@@ -127,6 +132,8 @@ struct Machine::State {
     FirstFailure failure;             // of the generation that has ended last, not yet decided
     std::optional<Loss> loss;         // of a node, that ended the last generation
     std::optional<StopAsked> stop;    // a planned stop is under way
+    Time stop_since{};                // when it was asked for
+    bool requeueing = false;          // Slurm is being asked, and signals all for it
     Time late_since = kNever;         // since when somebody waits to be taken into what runs
     std::int64_t late_snapshot = -1;  // the newest snapshot of that time
     // They are looked for when one comes, at each snapshot and once in a while: with ten thousand
@@ -143,8 +150,11 @@ struct Machine::State {
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
-    void stop_all(int signal, const std::string& reason);
-    void on_stop_asked(Session session, const StopAsked& asked);
+    // What a member is told while a stop, or a pause for a larger world, is under way.
+    std::optional<Stop> stop_now(Time now) const;
+    void stop_all(Time now);
+    void on_stop_asked(Time now, Session session, const StopAsked& asked);
+    void withdraw_requeue(const StopAsked& asked);
     void on_said_gone(Time now, Session session, const NodeId& node);
     // Who left in good order is not to blame.
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
@@ -195,6 +205,7 @@ struct Machine::State {
     void on_read(Time now, const LedgerRead& read);
     void on_unread(const LedgerUnread& unread);
     void on_created(Time now, const LedgerCreated& created);
+    void on_requeued(Time now);
     void ledger_failed(Time now, const std::string& sentence);
     void on_won(Time now);
     void forget_generation();
@@ -222,6 +233,7 @@ struct Machine::State {
     void follow(Time now);
 
     // proposal.cc: what follows
+    bool may_be_stop(Time now);
     void decide_failure();
     bool too_few_are_usable(Time now);
     void gather(Time now, bool by_lease);

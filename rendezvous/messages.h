@@ -85,10 +85,14 @@ struct Report {
     bool operator==(const Report&) const = default;
 };
 
-// This node was told to stop by a signal: all stop.
+// All are to stop: this node got a signal, or sees the end of the job's time coming. The first one
+// counts; a later plain signal (cause `signal`) takes back the requeue that an earlier one wanted.
 struct StopAsked {
     int signal = 0;
     std::string reason;
+    StopCause cause = StopCause::signal;
+    std::optional<Duration> left = {};  // of the job's time, where it is known
+    bool requeue = false;  // the job is to go on from the queue, by this node's options
     bool operator==(const StopAsked&) const = default;
 };
 
@@ -183,6 +187,9 @@ struct Stop {
     Generation generation = kNoGeneration;
     int signal = 0;
     std::string reason;
+    StopCause cause = StopCause::signal;
+    std::optional<Duration> left = {};  // as in StopAsked
+    bool requeue = false;
     bool operator==(const Stop&) const = default;
 };
 

@@ -105,6 +105,13 @@ struct Assignment {
     bool operator==(const Assignment&) const = default;
 };
 
+inline constexpr int kWorkLeft = 75;  // what a stop with work left ends the job with
+
+// TERM, INT, HUP, USR1, USR2: with these Slurm, or its user, asks to stop.
+inline constexpr bool asks_to_stop(int signal) {
+    return signal == 15 || signal == 2 || signal == 1 || signal == 10 || signal == 12;
+}
+
 inline constexpr int kHungCode = 124;  // what a hang ends the job with, as timeout(1) does
 
 // How a worker ended, as its own node saw it; or where it is, of one that hangs.
@@ -140,6 +147,14 @@ enum class Verdict : int {
     user_signal = 5,    // stopped by a user's signal; 128+n
 };
 
+// Why workers are stopped as planned, with time for a last snapshot. The numbers travel.
+enum class StopCause : int {
+    signal = 0,        // a user's or Slurm's, that nobody has said more of: ends with 128+n
+    time_limit = 1,    // the job's time is nearly over: ends with 75
+    named_signal = 2,  // of --requeue-signal: ends with 75
+    larger_world = 3,  // for nodes that wait to be taken in: the next generation follows
+};
+
 // A failure that came after the first one of its generation, without its output.
 struct Consequence {
     std::string node;
@@ -171,6 +186,8 @@ struct Ending {
     // When the first cause was, or the end where there is none, since 1970 by the clock of the
     // leader's host; 0: no leader has said it.
     Duration at{};
+    // The job is to be put back into Slurm's queue, once, by the leader that records this.
+    bool requeue = false;
     bool operator==(const Ending&) const = default;
 };
 
@@ -253,5 +270,13 @@ struct LedgerEntry {
     RestartRecord restart;
     bool operator==(const LedgerEntry&) const = default;
 };
+
+// Whether the job goes on after that end: it was stopped with work left, and Slurm has started it
+// anew since (`requeue`: SLURM_RESTART_COUNT).
+inline bool continues(const LedgerEntry& end, int requeue) {
+    const Verdict verdict = end.ending.verdict;
+    return end.requeue < requeue &&
+           (verdict == Verdict::work_left || verdict == Verdict::user_signal);
+}
 
 }  // namespace ddprun::rendezvous

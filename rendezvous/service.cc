@@ -53,6 +53,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const CreateEntry& create);
     void operator()(const Call& call) { neighbours.call(call); }
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
+    void operator()(const Requeue&);
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
@@ -79,6 +80,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     std::map<Session, std::shared_ptr<Local>> locals;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
     std::optional<Ending> ending;             // the machine has closed
+    std::function<void(std::function<void()>)> on_requeue;
 };
 
 Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
@@ -240,6 +242,18 @@ void Service::State::operator()(const CreateEntry& create) {
 
 // ---- the end
 
+void Service::State::operator()(const Requeue&) {
+    const auto done = [weak = weak_from_this()] {
+        if (const auto self = weak.lock(); self && !self->ending) self->step(Requeued{});
+    };
+    const auto requeue = [weak = weak_from_this(), done] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->on_requeue ? self->on_requeue(done) : done();
+    };
+    asio::post(loop, requeue);  // the machine is not to be entered twice
+}
+
 void Service::State::operator()(const Closed& closed) {
     if (ending) return;
     ending = closed.ending;
@@ -331,6 +345,10 @@ int Service::standby_handle() const { return state_->neighbours.standby_handle()
 
 std::string Service::standby_gone_frame(const NodeId& node) const {
     return state_->neighbours.standby_gone_frame(node);
+}
+
+void Service::on_requeue(std::function<void(std::function<void()>)> requeue) {
+    state_->on_requeue = std::move(requeue);
 }
 
 void Service::on_standby(std::function<void()> changed) {

@@ -61,6 +61,10 @@ class Service {
     std::string standby_gone_frame(const NodeId& node) const;  // to write there
     void on_standby(std::function<void()> changed);
 
+    // Who puts the job back into Slurm's queue; it calls `done` when it has, or could not. Called on
+    // the loop, at most once. Without one nothing is done.
+    void on_requeue(std::function<void(std::function<void()> done)> requeue);
+
     // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
     // once when the job has ended.
     void adopt(boost::asio::ip::tcp::socket socket);

@@ -246,6 +246,7 @@ void write(const Ending& from, link::Ending& to) {
     }
     if (from.generation != kNoGeneration) to.set_generation(from.generation.value);
     to.set_at(from.at.count());
+    to.set_requeue(from.requeue);
 }
 
 static void read_account(const Place& place, const link::Ending& from, Ending& ending) {
@@ -277,6 +278,7 @@ Ending read(const Place& place, const link::Ending& from) {
     ending.first_failure_node =
         place.text("first_failure_node", from.first_failure_node(), 0, kMaxName);
     ending.consequences = place.small("consequences", from.consequences(), 0, kMaxWorld);
+    ending.requeue = from.requeue();
     read_account(place, from, ending);
     return ending;
 }

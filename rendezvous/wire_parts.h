@@ -47,4 +47,17 @@ Ending read(const Place& place, const link::Ending& from);
 Generation read_generation(const Place& place, const char* field, std::int64_t value);
 EntryNumber read_entry(const Place& place, const char* field, std::int64_t value);
 
+// What StopAsked and Stop share.
+template <class Message>
+StopCause read_cause(const Place& place, const Message& from) {
+    return static_cast<StopCause>(
+        place.small("cause", from.cause(), 0, static_cast<int>(StopCause::larger_world)));
+}
+template <class Message>
+std::optional<Duration> read_left(const Place& place, const Message& from) {
+    constexpr Duration kFar = std::chrono::hours{24 * 366};
+    if (!from.has_left()) return std::nullopt;
+    return place.duration("left", from.left(), -kFar, kFar);
+}
+
 }  // namespace ddprun::rendezvous

@@ -70,6 +70,9 @@ struct Writer {
     void operator()(const StopAsked& asked) const {
         to.mutable_stop_asked()->set_signal(asked.signal);
         to.mutable_stop_asked()->set_reason(clipped(asked.reason));
+        to.mutable_stop_asked()->set_cause(static_cast<int>(asked.cause));
+        if (asked.left) to.mutable_stop_asked()->set_left(asked.left->count());
+        to.mutable_stop_asked()->set_requeue(asked.requeue);
     }
     void operator()(const Leave& leave) const {
         to.mutable_leave()->set_reason(clipped(leave.reason));
@@ -152,7 +155,8 @@ Report read(const Place& place, const link::Report& from) {
 
 StopAsked read(const Place& place, const link::StopAsked& from) {
     return {place.small("signal", from.signal(), 0, 64),
-            place.text("reason", from.reason(), 0, kMaxText)};
+            place.text("reason", from.reason(), 0, kMaxText), read_cause(place, from),
+            read_left(place, from), from.requeue()};
 }
 
 ToLeader read(Fault& fault, const link::ToLeader& from) {

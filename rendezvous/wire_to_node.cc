@@ -54,6 +54,9 @@ struct Writer {
         to.mutable_stop()->set_generation(stop.generation.value);
         to.mutable_stop()->set_signal(stop.signal);
         to.mutable_stop()->set_reason(clipped(stop.reason));
+        to.mutable_stop()->set_cause(static_cast<int>(stop.cause));
+        if (stop.left) to.mutable_stop()->set_left(stop.left->count());
+        to.mutable_stop()->set_requeue(stop.requeue);
     }
     void operator()(const Examine& examine) const {
         to.mutable_examine()->set_generation(examine.generation.value);
@@ -135,7 +138,10 @@ Standing read(const Place& place, const link::Standing& from) {
 Stop read(const Place& place, const link::Stop& from) {
     return {read_generation(place, "generation", from.generation()),
             place.small("signal", from.signal(), 0, 64),
-            place.text("reason", from.reason(), 0, kMaxText)};
+            place.text("reason", from.reason(), 0, kMaxText),
+            read_cause(place, from),
+            read_left(place, from),
+            from.requeue()};
 }
 
 Examine read(const Place& place, const link::Examine& from) {

@@ -90,7 +90,8 @@ inline Ending example_ending() {
             {{"gpu02", example_outcome(), std::chrono::milliseconds{3}}},
             NodeLoss{"gpu03", "node gpu03 is gone"},
             Generation{5},
-            std::chrono::seconds{1'800'000'000}};
+            std::chrono::seconds{1'800'000'000},
+            true};
 }
 
 inline Beat example_beat() {
@@ -129,6 +130,7 @@ inline std::vector<ToLeader> examples_to_leader() {
             Report{Generation{5}, true, {example_outcome(), example_outcome()}},
             Report{Generation{5}, false, {example_hang()}},
             StopAsked{15, "scancel"},
+            StopAsked{0, "limit", StopCause::time_limit, std::chrono::seconds{60}, true},
             Leave{"done"},
             Gone{{"gpu01", Incarnation{7}}},
             Unusable{"rank 3 cannot be killed"},
@@ -150,6 +152,7 @@ inline std::vector<ToNode> examples_to_node() {
         Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
         Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},
         Stop{Generation{5}, 15, "drain"},
+        Stop{Generation{5}, 0, "limit", StopCause::time_limit, std::chrono::seconds{-1}, true},
         Examine{Generation{5}, {13, 0}},
         Finished{example_ending()},
         Refused{"this is run 8812"}};

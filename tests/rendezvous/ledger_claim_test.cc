@@ -44,6 +44,13 @@ TEST(LedgerClaim, DecidesWhoseALedgerIs) {
     EXPECT_EQ(decide_use(claim, ended, false, other), LedgerUse::finished);
     EXPECT_EQ(decide_use(claim, ended, true, ours), LedgerUse::finished)
         << "nothing follows an end";
+    EXPECT_EQ(decide_use(claim, ended, false, requeued), LedgerUse::finished);
+    std::vector<LedgerEntry> stopped = ended;
+    stopped.back().ending.verdict = Verdict::work_left;
+    stopped.back().requeue = 0;
+    const LedgerOwner first{"abc123", 0, 0}, second{"abc123", 1, 0};
+    EXPECT_EQ(decide_use(claim, stopped, false, second), LedgerUse::ours) << "from the queue";
+    EXPECT_EQ(decide_use(claim, stopped, false, first), LedgerUse::finished);
     EXPECT_EQ(decide_use(claim, none, true, requeued), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, ours), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, requeued), LedgerUse::left);

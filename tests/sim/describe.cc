@@ -129,6 +129,7 @@ std::string describe(const rendezvous::Event& event) {
                      return std::string("LedgerCreated ") + outcomes[static_cast<int>(e.outcome)] +
                             text(e.entry);
                  },
+                 [](const Requeued&) { return std::string("Requeued"); },
                  [](const Lead&) { return std::string("Lead"); },
                  [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
                  [](const Called& e) {
@@ -153,6 +154,7 @@ std::string describe(const rendezvous::Effect& effect) {
                  [](const Close& e) { return "Close s" + text(e.session); },
                  [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
                  [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
+                 [](const Requeue&) { return std::string("Requeue"); },
                  [](const Closed& e) { return "Closed " + describe(e.ending); },
                  [](const Note& e) { return "note: " + e.sentence; }},
         effect);
@@ -185,6 +187,9 @@ std::string describe(const agent::Event& event) {
             [](const LedgerChecked& e) {
                 return std::string(e.shared ? "LedgerChecked shared" : "LedgerChecked not shared");
             },
+            [](const JobEndKnown& e) {
+                return "JobEndKnown " + (e.end ? text(*e.end) : std::string("none"));
+            },
             [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
             [](const Tick&) { return std::string("Tick"); }},
         event);
@@ -208,6 +213,7 @@ std::string describe(const agent::Effect& effect) {
             [](const ExamineWorkers& e) {
                 return "ExamineWorkers g" + text(e.generation) + " " + text(e.local_ranks.size());
             },
+            [](const AskJobEnd&) { return std::string("AskJobEnd"); },
             [](const Sweep& e) { return "Sweep g" + text(e.generation); },
             [](const LookForStuck& e) { return "LookForStuck g" + text(e.generation); },
             [](const CloseStore&) { return std::string("CloseStore"); },

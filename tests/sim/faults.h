@@ -11,10 +11,10 @@ namespace ddprun::sim {
 
 struct Fault {
     enum class Kind {
-        worker_fails,      // one of the node's workers exits with 1..9
+        worker_fails,      // one of the node's workers exits with 1..9; see WorldConfig::in_slurm
         workers_stubborn,  // they do not end at SIGTERM
         keeper_dies,       // alone; ddprun kills what it left and starts another
-        stop_asked,        // a user's SIGTERM to this ddprun
+        stop_asked,        // a user's SIGTERM to this ddprun; with `lasts` SIGUSR1, to requeue
         process_killed,    // ddprun dies, its keeper says Gone
         process_replaced,  // the same, and a new ddprun comes on that host after `lasts`
         step_killed,       // ddprun, keeper and workers at once: nobody says anything, ports close

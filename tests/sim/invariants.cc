@@ -200,7 +200,9 @@ void Invariants::exited(const Process& process, const Ending& ending) {
         }
     const LedgerEntry* end = world_.ledger().end();
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
-    if (process.signalled && ending.verdict == Verdict::user_signal) return;  // it had no leader
+    if (process.signalled &&  // it had no leader
+        (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left))
+        return;
     for (const auto& each : world_.processes())  // by a ledger that is away for good
         if (each->told && each->told->verdict == ending.verdict && each->told->code == ending.code)
             return;
@@ -210,6 +212,19 @@ void Invariants::exited(const Process& process, const Ending& ending) {
     else if (end->ending.verdict != ending.verdict || end->ending.code != ending.code)
         world_.violation(host.name + " exits with " + describe(ending) + " instead of " +
                          describe(end->ending));
+}
+
+void Invariants::requeued(const Process& process) {
+    const std::string& who = world_.hosts()[process.host].name;
+    const LedgerEntry* end = world_.ledger().end();
+    if (++requeues_ > 1) world_.violation(who + " requeues the job once more");
+    if (!end || !end->ending.requeue)
+        world_.violation(who + " requeues the job, and no end says so");
+    for (const Host& host : world_.hosts())
+        for (const Worker& worker : host.workers)
+            if (worker.alive && host.up && !just_resumed(host))
+                world_.violation(who + " requeues the job while " + name(worker.generation) +
+                                 " runs on " + host.name);
 }
 
 bool Invariants::just_resumed(const Host& host) const {

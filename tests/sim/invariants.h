@@ -33,6 +33,10 @@ class Invariants {
     // Nobody leaves workers behind, and nobody claims another end than the one recorded.
     void exited(const Process& process, const rendezvous::Ending& ending);
 
+    // Once, after a recorded end that says so, while no worker lives anywhere.
+    void requeued(const Process& process);
+    int requeues() const { return requeues_; }
+
     // ---- after each step
     // No node runs workers of two generations; no two generations train at once; none runs beyond
     // its deadline.
@@ -57,7 +61,8 @@ class Invariants {
     std::map<Generation, std::set<int>> successes_;                          // ranks that exited 0
     std::set<Generation> still_;
     std::set<std::pair<Generation, int>> spawned_;  // on that host
-    Time ended_at_ = kNever;                        // when the end was recorded
+    int requeues_ = 0;
+    Time ended_at_ = kNever;  // when the end was recorded
 };
 
 }  // namespace ddprun::sim

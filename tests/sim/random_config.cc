@@ -62,6 +62,7 @@ WorldConfig random_config(std::uint64_t seed) {
                 return Behaviour{work, 0, false, stands ? step : -1};
             };
     }
+    config.in_slurm = random.chance(0.2);
     return config;
 }
 

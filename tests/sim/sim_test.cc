@@ -527,6 +527,39 @@ TEST(Sim, AUsersSignalOnOneNodeStopsAllWithIt) {
         [](const World& world) { expect_all_exit(world, Verdict::user_signal, 128 + 15); });
 }
 
+// Once, after the last worker, and never when a plain signal comes meanwhile; the invariants look.
+TEST(Sim, ANamedSignalOnOneNodeRequeuesTheJob) {
+    for (const bool cancelled : {false, true})
+        for_seeds(
+            [&](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.faults = {fault(Fault::Kind::stop_asked, 1500ms, 2, 1ms)};
+                if (cancelled) config.faults.push_back(fault(Fault::Kind::stop_asked, 1501ms, 1));
+                return config;
+            },
+            [&](const World& world) {
+                expect_all_exit(world, Verdict::work_left, 75);
+                EXPECT_EQ(world.requeues(), cancelled ? 0 : 1);
+            });
+}
+
+// Slurm signals a worker before any ddprun: the stop that follows was the cause of its death, and of
+// those that it has caused.
+TEST(Sim, WorkersThatSlurmSignalsFirstHaveNotFailed) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.in_slurm = true;
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 1),
+                             fault(Fault::Kind::stop_asked, 2200ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            expect_all_exit(world, Verdict::user_signal, 128 + 15);
+            EXPECT_EQ(generations(world).size(), 1u);
+        });
+}
+
 TEST(Sim, ADeadKeeperCostsOneGeneration) {
     for_seeds(
         [](auto seed) {

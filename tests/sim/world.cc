@@ -97,6 +97,9 @@ void World::start_process(Host& host) {
     config.join_timeout = times.join_timeout;
     config.grace_final = lease(1);
     config.grace_restart = lease(0.3);
+    config.stop.in_slurm = config_.in_slurm;
+    config.stop.requeue = agent::RequeueMode::automatic;
+    config.stop.requeue_signals = {10};
     config.leads = host.index == 0;
     config.may_lead = true;
     process->agent.emplace(config, now);
@@ -114,6 +117,7 @@ void World::start_process(Host& host) {
         service.limits = config_.limits;
         service.seed = random_.bits();
         service.succession = config_.succession;
+        service.in_slurm = config_.in_slurm;
         here.service.emplace(service, now);
     }
     if (host.index != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
@@ -256,6 +260,10 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                     deliver(process, false,
                             [this, &process, said] { step_service(process, said); });
                 });
+        } else if (std::holds_alternative<rendezvous::Requeue>(effect)) {
+            invariants_.requeued(process);
+            clock_.after(lease(0.01),
+                         [this, &process] { post_service(process, rendezvous::Requeued{}); });
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
             process.closed_at = now();

@@ -52,6 +52,7 @@ struct WorldConfig {
     double lost_answers = 0.05;
     Duration stale_look_ups{};  // how old a look-up in the ledger may be
     bool succession = true;
+    bool in_slurm = false;  // workers that fail die of SIGTERM, as if Slurm had signalled them
     bool leader_joins_late = false;  // so that it leads, and is a spare
     double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
     std::vector<Fault> faults;
@@ -78,6 +79,7 @@ class World {
     std::string tail(std::size_t lines) const;
     Time started(Generation generation) const;  // when its last worker did; kNever: not all have
     std::size_t steps() const { return steps_; }
+    int requeues() const { return invariants_.requeues(); }
     // By a node's name, how many messages it has sent to leaders, beats and openings left out.
     const std::map<std::string, int>& said() const { return said_; }
 

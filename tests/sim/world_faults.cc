@@ -148,7 +148,10 @@ void World::apply(const Fault& fault) {
             for (Worker& worker : host.workers)
                 if (worker.alive && !worker.dying && !paused(host) && process->alive &&
                     worker.owner == process->id.incarnation) {
-                    process->keeper->ends(worker.pid, random_.between(1, 9), 0, true);
+                    if (config_.in_slurm)
+                        process->keeper->ends(worker.pid, 0, 15, true);
+                    else
+                        process->keeper->ends(worker.pid, random_.between(1, 9), 0, true);
                     break;
                 }
             break;
@@ -162,7 +165,7 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::stop_asked:
             if (!process || !process->alive) break;
             process->signalled = true;
-            post_agent(*process, agent::SignalCame{SIGTERM});
+            post_agent(*process, agent::SignalCame{fault.lasts > Duration{} ? 10 : 15});
             break;
         case Fault::Kind::process_killed:
             kill_process(host);

@@ -1,0 +1,56 @@
+#include "launcher/slurm_calls.h"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include "rendezvous/program.h"
+#include "slurm/time_left.h"
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr auto kAnswerLimit = std::chrono::seconds{10};
+
+// What Slurm's commands need, as far as it is set.
+constexpr const char* kKept[] = {"PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF"};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
+                       const std::map<std::string, std::string>& environment)
+    : loop_(loop), job_id_(std::move(job_id)), environment_{"env", "-i", "LC_ALL=C"} {
+    for (const char* name : kKept)
+        if (const auto found = environment.find(name); found != environment.end())
+            environment_.push_back(found->first + "=" + found->second);
+}
+
+void SlurmCalls::call(const std::string& command,
+                      std::function<void(Result<std::string>)> done) const {
+    std::vector<std::string> words = environment_;
+    words.insert(words.end(), {"sh", "-c", "exec " + command + " \"$1\" 2>&1", "sh", job_id_});
+    const auto answered = [done = std::move(done)](std::exception_ptr,
+                                                   Result<rendezvous::ProgramResult> result) {
+        if (!result) return done(Error(ErrorCode::unavailable, result.error().sentence()));
+        if (result->code == 0) return done(std::move(result->output));
+        const std::string said = first_line(result->output);
+        done(Error(ErrorCode::unavailable,
+                   said.empty() ? "it ended with " + std::to_string(result->code) : said));
+    };
+    boost::asio::co_spawn(loop_, rendezvous::run_program(std::move(words), {}, kAnswerLimit),
+                          answered);
+}
+
+void SlurmCalls::time_left(std::function<void(std::optional<std::chrono::seconds>)> done) const {
+    call("squeue -h -o %L -j", [done = std::move(done)](const Result<std::string>& answer) {
+        done(answer ? slurm::read_time_left(*answer) : std::nullopt);
+    });
+}
+
+void SlurmCalls::requeue(std::function<void(Result<>)> done) const {
+    call("scontrol requeue", [done = std::move(done)](const Result<std::string>& answer) {
+        done(answer ? Result<>() : answer.error());
+    });
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,37 @@
+// The two questions to Slurm's own commands: how long the job may still run, and to put it back into
+// the queue. Both are optional and have a deadline; the commands see nothing of our environment but
+// what they need to start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
+//
+// Thread: the loop's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "proto/error.h"
+
+namespace ddprun::launcher {
+
+class SlurmCalls {
+  public:
+    SlurmCalls(boost::asio::io_context& loop, std::string job_id,
+               const std::map<std::string, std::string>& environment);
+
+    // None: no limit, or no answer.
+    void time_left(std::function<void(std::optional<std::chrono::seconds>)> done) const;
+    // Possible errors: unavailable, with what scontrol says.
+    void requeue(std::function<void(Result<>)> done) const;
+
+  private:
+    void call(const std::string& command, std::function<void(Result<std::string>)> done) const;
+
+    boost::asio::io_context& loop_;
+    std::string job_id_;
+    std::vector<std::string> environment_;  // env's words
+};
+
+}  // namespace ddprun::launcher

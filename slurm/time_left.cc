@@ -1,0 +1,48 @@
+#include "slurm/time_left.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ddprun::slurm {
+namespace {
+
+constexpr long kMost = 100'000'000;  // three years
+
+// One number at the front, with what ends it; -1: there is none.
+long take(std::string_view& text, char end) {
+    const std::size_t at = text.find(end);
+    const std::string_view digits = text.substr(0, at);
+    long value = -1;
+    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || last != digits.data() + digits.size() || value < 0 || value > kMost)
+        return -1;
+    text.remove_prefix(std::min(at == std::string_view::npos ? at : at + 1, text.size()));
+    return value;
+}
+
+std::optional<std::chrono::seconds> read_line(std::string_view line) {
+    const long days = line.find('-') == std::string_view::npos ? 0 : take(line, '-');
+    const auto colons = std::count(line.begin(), line.end(), ':');
+    const long hours = colons == 2 ? take(line, ':') : 0;
+    const long minutes = colons == 1 || colons == 2 ? take(line, ':') : -1;
+    const long seconds = take(line, ':');
+    if (days < 0 || hours < 0 || minutes < 0 || seconds < 0 || !line.empty()) return std::nullopt;
+    return std::chrono::seconds(((days * 24 + hours) * 60 + minutes) * 60 + seconds);
+}
+
+}  // namespace
+
+std::optional<std::chrono::seconds> read_time_left(std::string_view text) {
+    std::optional<std::chrono::seconds> least;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        while (line.starts_with(' ')) line.remove_prefix(1);
+        while (line.ends_with(' ')) line.remove_suffix(1);
+        if (const auto left = read_line(line); left && (!least || *left < *least)) least = left;
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return least;
+}
+
+}  // namespace ddprun::slurm

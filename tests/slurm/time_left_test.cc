@@ -1,0 +1,31 @@
+// The time left as squeue says it.
+#include "slurm/time_left.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::slurm {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(TimeLeft, IsReadInAllItsForms) {
+    EXPECT_EQ(read_time_left("1:05\n"), seconds(65));
+    EXPECT_EQ(read_time_left("00:00"), seconds(0));
+    EXPECT_EQ(read_time_left("2:03:04\n"), seconds(7384));
+    EXPECT_EQ(read_time_left("10-02:03:04"), seconds(10 * 86400 + 7384));
+    EXPECT_EQ(read_time_left(" 59:59 \n"), seconds(3599));
+}
+
+TEST(TimeLeft, OfAHeterogeneousJobIsTheShortest) {
+    EXPECT_EQ(read_time_left("2:00:00\n1:00:00\nUNLIMITED\n"), seconds(3600));
+}
+
+TEST(TimeLeft, IsNotGuessed) {
+    for (const char* text :
+         {"", "\n", "UNLIMITED\n", "INVALID", "NOT_SET", "5", "1-5", "-1:00", "1:-5", "1:2:3:4",
+          "x:10", "1:05 slurm_load_jobs error", "99999999999999999999:00"})
+        EXPECT_FALSE(read_time_left(text)) << text;
+}
+
+}  // namespace
+}  // namespace ddprun::slurm
