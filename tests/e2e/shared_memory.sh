@@ -11,10 +11,15 @@ foreign=(/dev/shm/torch_$$_"$RANDOM"_0 /dev/shm/torch_4194999_"$RANDOM"_0 /dev/s
     /dev/shm/psm_"$(printf '%08x' $((RANDOM * RANDOM)))")
 touch "${foreign[@]}"
 exec {held}<>"${foreign[2]}"
+begin_anew() { # the folder of the workers: what they were to leave goes with it
+    local id
+    for id in $(cat "$1"/keyed.* 2>/dev/null); do ipcrm -m "$id"; done
+    rm -rf "$1"
+    mkdir "$1"
+}
 clean_up() {
     rm -f "${foreign[@]}" /dev/shm/cache-"$mark"-?
-    local id
-    for id in $(cat "$work"/*/keyed.* 2>/dev/null); do ipcrm -m "$id" 2>/dev/null; done
+    begin_anew "$work/python" 2>/dev/null
 }
 expect_foreign() {
     local name
@@ -35,14 +40,14 @@ none_there() { [[ -z $(still_there "$1") ]]; }
 for ((round = 0; round < rounds; round++)); do
     for kind in loader python; do
         say "what a $kind leaves is gone before the next generation"
-        rm -rf "${work:?}/$kind" && mkdir "$work/$kind"
+        begin_anew "$work/$kind"
         run 100 --standalone --nproc-per-node=2 --max-restarts=1 --shutdown-timeout=1 "$e2e/shared_memory.py" "$work/$kind" $kind
         expect_code 0
         expect_nothing_left
         expect_foreign
 
         say "what a $kind leaves is gone when ddprun is killed"
-        rm -rf "${work:?}/$kind/" && mkdir "$work/$kind"
+        begin_anew "$work/$kind"
         start job --standalone --nproc-per-node=2 --max-restarts=1 "$python" -c '
 import os, runpy, sys
 os.kill = lambda *args: None  # nobody dies by itself
@@ -59,7 +64,6 @@ runpy.run_path(sys.argv[0], run_name="__main__")' "$e2e/shared_memory.py" "$work
     for rank in 0 1; do [[ -e /dev/shm/cache-$mark-$rank ]] || fail "/dev/shm/cache-$mark-$rank has been removed"; done
     for id in $(cat "$work"/python/keyed.*); do
         awk '{print $2}' /proc/sysvipc/shm | grep -qx "$id" || fail "segment $id, which has a key, has been removed"
-        ipcrm -m "$id"
     done
     rm -f /dev/shm/cache-"$mark"-?
 done
