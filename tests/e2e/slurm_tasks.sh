@@ -92,6 +92,7 @@ expect_nothing_left 5
 say "the killed agent of the leading task: the others go on under the next"
 lab_job() { # name, command…
     local name=$1; shift
+    : >"$work/$name.out"
     DDPRUN_TEST_MARK=$mark "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
