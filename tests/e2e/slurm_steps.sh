@@ -21,10 +21,14 @@ fi
 up=yes
 cd "$work" # the ledger's folder is made in the working directory
 
+# The nodes of the job before may be on their way out, and others would be taken.
+idle() { [[ $("$slurmlab" run sinfo -h -o %t) == idle ]]; }
+
 # Runs a command on the login node to its end: seconds, command… Sets code.
 lab() {
-    local seconds=$1 begin=$SECONDS; shift
-    code=0
+    local seconds=$1 begin; shift
+    wait_until 20 idle || fail "the cluster is not idle"
+    begin=$SECONDS code=0
     timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
@@ -32,6 +36,7 @@ lab() {
 # A batch script from standard input: sbatch's options… Its output is in run.out of the working directory.
 batch() {
     { echo '#!/bin/bash'; cat; } >"$work/job.sbatch"
+    wait_until 20 idle || fail "the cluster is not idle"
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 40 "$slurmlab" run env DDPRUN_TEST_MARK="$mark" show="$show" ddprun="$ddprun" \
         sbatch --wait -o "$work/said.%a" -e "$work/batch.err" "$@" "$work/job.sbatch" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?

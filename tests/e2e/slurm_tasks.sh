@@ -22,10 +22,14 @@ fi
 up=yes
 cd "$work" # the ledger's folder is made in the working directory
 
+# The nodes of the job before may be on their way out, and others would be taken.
+idle() { [[ $("$slurmlab" run sinfo -h -o %t) == idle ]]; }
+
 # Runs a command on the login node to its end: seconds, command… Sets code.
 lab() {
-    local seconds=$1 begin=$SECONDS; shift
-    code=0
+    local seconds=$1 begin; shift
+    wait_until 20 idle || fail "the cluster is not idle"
+    begin=$SECONDS code=0
     timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
@@ -92,6 +96,8 @@ expect_nothing_left 5
 say "the killed agent of the leading task: the others go on under the next"
 lab_job() { # name, command…
     local name=$1; shift
+    : >"$work/$name.out"
+    wait_until 20 idle || fail "the cluster is not idle"
     DDPRUN_TEST_MARK=$mark "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }

@@ -134,6 +134,12 @@ TEST(Allocation, NamesTheVariable) {
                  "SLURM_STEP_TASKS_PER_NODE=\"1(y3)\": not a repetition like (x2) at character 2; "
                  "is this run inside "
                  "an allocation?"},
+             Row{"SLURM_LOCALID", "1",
+                 "SLURM_LOCALID=\"1\": SLURM_STEP_TASKS_PER_NODE has 1 tasks on this node; is this "
+                 "run inside an allocation?"},
+             Row{"SLURM_PROCID", "2",
+                 "SLURM_PROCID=\"2\": SLURM_STEP_TASKS_PER_NODE has 2 tasks in this step; is this "
+                 "run inside an allocation?"},
              Row{"SLURM_GPUS_ON_NODE", "four",
                  "SLURM_GPUS_ON_NODE=\"four\": not a whole number; is this run inside an "
                  "allocation?"},
