@@ -16,13 +16,14 @@ TEST(WorkerEnv, SetsTorchrunsVariables) {
     place.role_world_size = 8;
     place.master_addr = "10.0.0.1", place.master_port = 29400, place.generation = 3,
     place.max_restarts = 4;
-    place.run_id = "job-8812", place.error_file = "/l/error.json";
+    place.run_id = "job-8812", place.error_file = "/l/error.json", place.stop_file = "/l/stop.json";
     EXPECT_THAT(worker_environment({}, place),
-                ElementsAre("GROUP_RANK=1", "GROUP_WORLD_SIZE=2", "LOCAL_RANK=1",
-                            "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29400",
-                            "RANK=5", "ROLE_NAME=default", "ROLE_RANK=5", "ROLE_WORLD_SIZE=8",
-                            "TORCHELASTIC_ERROR_FILE=/l/error.json", "TORCHELASTIC_MAX_RESTARTS=4",
-                            "TORCHELASTIC_RESTART_COUNT=3", "TORCHELASTIC_RUN_ID=job-8812",
+                ElementsAre("DDPRUN_STOP_FILE=/l/stop.json", "GROUP_RANK=1", "GROUP_WORLD_SIZE=2",
+                            "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1",
+                            "MASTER_PORT=29400", "RANK=5", "ROLE_NAME=default", "ROLE_RANK=5",
+                            "ROLE_WORLD_SIZE=8", "TORCHELASTIC_ERROR_FILE=/l/error.json",
+                            "TORCHELASTIC_MAX_RESTARTS=4", "TORCHELASTIC_RESTART_COUNT=3",
+                            "TORCHELASTIC_RUN_ID=job-8812",
                             "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                             "TORCHELASTIC_USE_AGENT_STORE=True",
                             "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));

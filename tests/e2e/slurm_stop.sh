@@ -5,7 +5,8 @@
 #
 #   slurm_stop.sh linuxproc|cgroup
 #
-# DDPRUN_LONG=1 plays all with both (a normal run what differs with cgroup), waits for Slurm's own clocks too (a time limit takes minutes), and plays the race of signals 50 times.
+# DDPRUN_LONG=1 plays all with both (a normal run with cgroup only what may differ), waits for Slurm's own clocks too (a time
+# limit takes minutes), and plays the race of signals 50 times.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_root

@@ -268,6 +268,28 @@ TEST(Plan, Signals) {
 }
 
 // The static rendezvous' patience is the join timeout's; torchrun's c10d takes no notice of it.
+// What --requeue-signal names stops the job and is passed on no more; only a step can be requeued.
+TEST(Plan, StopAndRequeue) {
+    const auto alone = plan({"--stop-before=90", "--stop-signal=USR2", "--requeue-signal=USR1"});
+    ASSERT_TRUE(alone);
+    EXPECT_EQ(alone->stop.before, std::chrono::seconds(90));
+    EXPECT_EQ(alone->stop.worker_signal, SIGUSR2);
+    EXPECT_EQ(alone->stop.requeue, agent::RequeueMode::never) << "there is no queue";
+    EXPECT_EQ(alone->passed_on, std::vector{SIGUSR2});
+    EXPECT_THAT(alone->signals, testing::Contains(SIGUSR1));
+    auto two = step(2);
+    const auto asks = plan({}, two);
+    ASSERT_TRUE(asks);
+    EXPECT_TRUE(asks->stop.in_slurm && asks->stop.ask_job_end);
+    EXPECT_EQ(asks->stop.requeue, agent::RequeueMode::automatic);
+    two.end_time = 1'800'000'000;
+    const auto told = plan({"--requeue=always"}, two);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->job_end, 1'800'000'000);
+    EXPECT_FALSE(told->stop.ask_job_end);
+    EXPECT_EQ(told->stop.requeue, agent::RequeueMode::always);
+}
+
 TEST(Plan, StaticTimeout) {
     EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->times.join_timeout, milliseconds(60'000));
     EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->times.join_timeout,

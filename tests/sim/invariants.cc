@@ -222,7 +222,7 @@ void Invariants::requeued(const Process& process) {
         world_.violation(who + " requeues the job, and no end says so");
     for (const Host& host : world_.hosts())
         for (const Worker& worker : host.workers)
-            if (worker.alive && host.up && !just_resumed(host))
+            if (worker.alive && host.up && !world_.paused(host) && !just_resumed(host))
                 world_.violation(who + " requeues the job while " + name(worker.generation) +
                                  " runs on " + host.name);
 }
