@@ -106,6 +106,7 @@ struct Reach::State {
     std::string word;
     asio::io_context loop{1};
     std::optional<tcp::acceptor> listener;
+    std::uint16_t port = 0;
     std::thread thread;
     // Of call(), on the loop.
     std::vector<Peer> peers;
@@ -177,6 +178,7 @@ Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
     auto listener = listen_on(state->loop, 0, false);
     if (!listener) return listener.error();
     state->listener = std::move(*listener);
+    state->port = state->listener->local_endpoint().port();
     asio::co_spawn(state->loop, state->accept(), asio::detached);
     state->thread = std::thread([&loop = state->loop] { loop.run(); });
     return std::unique_ptr<Reach>(new Reach(std::move(state)));
@@ -189,7 +191,7 @@ Reach::~Reach() {
     state_->thread.join();
 }
 
-std::uint16_t Reach::port() const { return state_->listener->local_endpoint().port(); }
+std::uint16_t Reach::port() const { return state_->port; }
 const std::string& Reach::word() const { return state_->word; }
 
 Reach::Outcome Reach::call(std::vector<Peer> peers) {

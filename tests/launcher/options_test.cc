@@ -188,6 +188,17 @@ TEST(Options, SomeHaveNoVariable) {
     EXPECT_THAT(parsed("p", environment).warnings, IsEmpty());
 }
 
+// A check needs no program, and is no dry run.
+TEST(Options, Check) {
+    EXPECT_EQ(parsed("p").check, std::nullopt);
+    EXPECT_EQ(parsed("--check").check, CheckFormat::text);
+    EXPECT_EQ(parsed("--check=json --nnodes=2 p").check, CheckFormat::json);
+    EXPECT_EQ(parse_options({"--check", "--dry-run", "p"}, {}).error().sentence(),
+              "--check and --dry-run: give one of them");
+    EXPECT_THAT(parse_options({"--check=yaml"}, {}).error().sentence(),
+                HasSubstr("--check=yaml: not known; give text or json"));
+}
+
 // Alone it is text; the next word is the program.
 TEST(Options, DryRun) {
     EXPECT_EQ(parsed("p").dry_run, std::nullopt);
