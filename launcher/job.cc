@@ -220,7 +220,10 @@ class Job {
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
-        signals_.cancel();
+        signals_.clear();
+        // A requeue signals who has heard of the end and is about to leave.
+        for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
+            for (const int number : *numbers) std::signal(number, SIG_IGN);
         log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
@@ -361,7 +364,6 @@ class Job {
                         [this](const Error& e) { broken(e); },
                         console_options()};
     std::optional<agent::Console> own_err_;
-    // Caught to the last: a requeue signals who has heard of the end and is about to leave.
     boost::asio::signal_set signals_{loop_};
     std::optional<SlurmCalls> slurm_;             // of a step of Slurm
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node

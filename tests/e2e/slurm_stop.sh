@@ -80,11 +80,15 @@ all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
 is_in() { [[ $(lab scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
 expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(lab scontrol show job -o "$job")"; }
 restarts() { lab scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-# Slurm lets a requeued job wait for two minutes; nobody waits for that here.
-hurry() {
-    expect_state PENDING 30
-    lab scontrol update jobid="$job" starttime=now
+# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here.
+again() {
+    local shown
+    shown=$(lab scontrol show job -o "$job")
+    [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
+    [[ $shown != *JobState=PENDING* ]] || lab scontrol update jobid="$job" starttime=now 2>/dev/null || true
+    return 1
 }
+hurry() { wait_until "${1:-60}" again || fail "job $job does not run again: $(lab scontrol show job -o "$job")"; }
 # The ddprun of a host.
 ddprun_on() {
     local id
@@ -240,9 +244,8 @@ real_limit() {
     say "Slurm's own time limit of two minutes"
     limit=2 submit real 0 1000000 1 --stop-before=40
     expect_run 0
-    expect_state PENDING 150
+    hurry 240
     expect_in "$at.err" 'the time limit is reached in'
-    hurry
     expect_run 1
     (($(<"$at/run.1.0") == $(<"$at/count"))) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
     lab scancel "$job"
