@@ -72,20 +72,16 @@ std::vector<int> step_ports(const Options& options, const Allocation& allocation
     return ports;
 }
 
-// Several nodes cannot meet at a loopback address, nor at a node of the job that this step does not
-// run on; scripts that take `hostname` in the batch shell give such endpoints. Empty: the endpoint
-// may be right.
-std::string why_not(const HostPort& endpoint, const Allocation& allocation, const HostFacts& host) {
-    if (is_loopback(endpoint.host)) return "is each node's own loopback address";
-    if (place_of(endpoint.host, allocation.nodes) < 0 &&
-        (place_of(endpoint.host, allocation.job_nodes) >= 0 ||
-         std::ranges::count(host.addresses_outside_step, endpoint.host) > 0))
-        return "is not a node of this step";
-    return "";
+// Whether it is a node of the job that this step does not run on; scripts that take `hostname` in
+// the batch shell give such endpoints.
+bool outside_step(const HostPort& endpoint, const Allocation& allocation, const HostFacts& host) {
+    return place_of(endpoint.host, allocation.nodes) < 0 &&
+           (place_of(endpoint.host, allocation.job_nodes) >= 0 ||
+            std::ranges::count(host.addresses_outside_step, endpoint.host) > 0);
 }
 
-void place_in_step(Plan& plan, const Options& options, const Allocation& allocation,
-                   const HostFacts& host) {
+MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& allocation,
+                         const HostFacts& host) {
     plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
     plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
     // srun of a batch script runs on the job's first node; that of a login node's shell elsewhere,
@@ -96,12 +92,18 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
     // --master-port alone says nothing about the host.
     if (given && !options.rdzv_endpoint && !options.master_addr)
         given->host = allocation.nodes.front();
-    if (!given) return;
-    if (std::string reason = why_not(*given, allocation, host); !reason.empty()) {
-        plan.warnings.push_back("the endpoint " + given->host + " " + reason +
-                                "; the nodes meet at " + plan.endpoint.host +
-                                ", the first of the step, as they do without the option");
-        return;
+    if (!given) return std::nullopt;
+    if (is_loopback(given->host) && allocation.nodes.size() > 1)
+        return usage("the endpoint " + given->host +
+                     " is each node's own loopback address, where " +
+                     std::to_string(allocation.nodes.size()) +
+                     " nodes cannot meet; leave --rdzv-endpoint and --master-addr out, Slurm "
+                     "knows the first node of the step");
+    if (outside_step(*given, allocation, host)) {
+        plan.warnings.push_back(
+            "the endpoint " + given->host + " is not a node of this step; the nodes meet at " +
+            plan.endpoint.host + ", the first of the step, as they do without the option");
+        return std::nullopt;
     }
     plan.endpoint.host = given->host;
     if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
@@ -116,16 +118,18 @@ void place_in_step(Plan& plan, const Options& options, const Allocation& allocat
     plan.lead = place < 0                     ? Lead::if_address_matches
                 : place == allocation.node_id ? Lead::yes
                                               : Lead::no;
+    return std::nullopt;
 }
 
 // Where a script's own expansion of $SLURM_PROCID gives every node 0, the second node is the first
 // to see it, and enough to say it.
 void say_unused_rank(Plan& plan, const Options& options, const Allocation& allocation) {
-    const int node = allocation.node_id;
-    if (!options.node_rank || *options.node_rank == node || node > 1) return;
+    const bool task = options.task_per_worker;
+    const int own = task ? allocation.proc_id : allocation.node_id;
+    if (!options.node_rank || *options.node_rank == own || own > 1) return;
     plan.host_warnings.push_back(
-        "--node-rank=" + std::to_string(*options.node_rank) + " is not used: SLURM_NODEID is " +
-        std::to_string(node) +
+        "--node-rank=" + std::to_string(*options.node_rank) +
+        " is not used: " + (task ? "SLURM_PROCID" : "SLURM_NODEID") + " is " + std::to_string(own) +
         (*options.node_rank == 0
              ? "; $SLURM_PROCID that the batch script expands is 0 on every node"
              : "") +
@@ -167,7 +171,7 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
                          options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
         plan.lead = Lead::yes;
     } else {
-        place_in_step(plan, options, allocation, host);
+        if (auto error = place_in_step(plan, options, allocation, host)) return error;
     }
     plan.service_ports = plan.endpoint.ports;
     if (options.task_per_worker) tasks_as_nodes(plan, options, allocation);

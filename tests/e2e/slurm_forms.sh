@@ -155,8 +155,8 @@ FORM_SEEN=$work/trap lab 60 srun "${three[@]}" \
 expect_code 0
 (($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == 2)) || fail "not 2 workers"
 
-say "a loopback endpoint: the nodes meet at the first of the step"
-said 'localhost is each node.s own loopback address; the nodes meet at n1' 2 "${two[@]}" -- --rdzv-endpoint=localhost:29500
+say "a loopback endpoint of several nodes"
+refused 'localhost is each node.s own loopback address, where 2 nodes cannot meet; leave' "${two[@]}" -- --rdzv-endpoint=localhost:29500
 say "the batch script's host is not in the step, by name and by address"
 for host in n1 "$at.1"; do
     cat >"$work/part.sbatch" <<END

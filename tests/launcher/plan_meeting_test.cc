@@ -104,7 +104,6 @@ TEST(PlanMeeting, EndpointsInAStep) {
              Row{"n2.cluster.local:29500", "n2.cluster.local", Lead::no, Lead::yes, 0},
              Row{"n1i:29500", "n1i", Lead::if_address_matches, Lead::if_address_matches, 0},
              Row{"10.0.0.1", "10.0.0.1", Lead::if_address_matches, Lead::if_address_matches, 0},
-             Row{"localhost:29500", "n1", Lead::yes, Lead::no, 1},
              Row{"other:29500", "n1", Lead::yes, Lead::no, 1},
          }) {
         auto first = plan({"--rdzv-endpoint", row.endpoint}, step(2, 0));
@@ -119,6 +118,14 @@ TEST(PlanMeeting, EndpointsInAStep) {
     EXPECT_EQ(plan({"--master-addr=n1", "--master-port=6000"}, step(2, 1))->endpoint.ports.front(),
               6000);
     EXPECT_EQ(plan({"--master-port=6000"}, step(2, 1))->endpoint.host, "n1");
+}
+
+TEST(PlanMeeting, NoLoopbackForSeveralNodes) {
+    for (const char* option : {"--rdzv-endpoint=localhost:29500", "--master-addr=127.0.0.1"}) {
+        EXPECT_THAT(plan({option}, step(2, 1)).error().sentence(),
+                    HasSubstr("own loopback address, where 2 nodes cannot meet; leave"));
+        EXPECT_TRUE(plan({option}, step(1, 0))) << option;
+    }
 }
 
 // A container may not know the names of the nodes: srun's own address is the batch host's, which

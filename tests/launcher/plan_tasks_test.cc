@@ -56,6 +56,12 @@ TEST(PlanTasks, EachIsANodeWithOneWorker) {
     EXPECT_THAT(second->expected_nodes, ElementsAre("n1/0", "n1/1", "n2/0", "n2/1"));
 }
 
+TEST(PlanTasks, RankOfATaskIsItsOwn) {
+    EXPECT_THAT(plan({"--node-rank=1"}, task({2, 2}, 1, 0, 1))->host_warnings, IsEmpty());
+    EXPECT_THAT(plan({"--node-rank=0"}, task({2, 2}, 1, 0, 1))->host_warnings,
+                ElementsAre(HasSubstr("SLURM_PROCID is 1")));
+}
+
 TEST(PlanTasks, OneTaskOnEachNodeIsAsWithoutTheOption) {
     const auto only = plan({}, task({1, 1}, 1, 1, 0), [] {
         HostFacts facts = host();
