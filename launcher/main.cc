@@ -215,7 +215,8 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
                                                        const Allocation& allocation,
                                                        Environment environment,
                                                        const char* called_as, const Error& why) {
-    options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
+    if (!options.task_per_worker)
+        options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
     options.numa_binding.reset();
     options.virtual_local_rank = false;
     options.on_failure.reset();
