@@ -1,23 +1,12 @@
 #!/usr/bin/env bash
 # srun ddprun --check on a real Slurm of four hosts: nothing is wrong, and each thing that can be is found and named. A clock
 # that is wrong is played in tests/launcher: Linux has one for all hosts.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 need_program nft
 need_program jq
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() { [[ $up == no ]] || "$slurmlab" down; }
-if ! "$slurmlab" up 4 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+start_lab 4 4
 cd "$work"
 net=${SLURMLAB_NET:-10.77.0}
 

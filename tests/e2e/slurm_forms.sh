@@ -1,22 +1,11 @@
 #!/usr/bin/env bash
 # What people write today runs under a real Slurm as it stands: the batch scripts of tests/data/forms, and again with ddprun
 # called by the name torchrun (FORMS=PATTERN: some of them). Then the traps of such scripts: each is named in a sentence, or does no harm.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 need_program python3
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() { [[ $up == no ]] || "$slurmlab" down; }
-if ! "$slurmlab" up 4 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+start_lab 4 4
 
 forms=$root/tests/data/forms
 mkdir "$work/bin" "$work/programs" "$work/programs/torchtitan" "$work/seen" "$work/torchrun" "$work/out"
@@ -38,7 +27,6 @@ submit() { # script, options of sbatch…
     name=$(basename "$script" .sbatch)
     job[$name]=$(FORM_SEEN=$work/seen/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run sbatch --parsable -o "$work/out/$name.out" "$@" "$script")
 }
-none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }
 code_of() { sed -n "s/.*\bJobId=${job[$1]} .* ExitCode=\([0-9]*\):\([0-9]*\) .*/\1 \2/p" "$work/jobs"; }
 
 # Of a form that has ended: what its comments expect.
@@ -80,14 +68,6 @@ wait_until 150 none_queued || fail "not done: $("$slurmlab" run squeue)"
 for script in "${scripts[@]}"; do check "$script" "$(basename "$script" .sbatch)"; done
 expect_nothing_left 5
 
-# Runs a command on the login node to its end: seconds, command… Sets code.
-lab() {
-    local seconds=$1 begin=$SECONDS; shift
-    code=0
-    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
-        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
-    in_time "$seconds" "$begin" || fail "not done in $seconds s"
-}
 # What cannot work ends at once on all nodes: a pattern of the sentence, options of srun, ddprun's after a --.
 refused() {
     local pattern=$1 options=(); shift

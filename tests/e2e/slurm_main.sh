@@ -1,36 +1,15 @@
 #!/usr/bin/env bash
 # The main job on a real Slurm cluster of four hosts: plain srun, a crash on the third node, the same in a batch script,
 # scancel, the job's exit code.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun train
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() {
-    [[ $up == no ]] || "$slurmlab" down
-}
-if ! "$slurmlab" up 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+start_lab 4
 cd "$work" # the ledger's folder is made in the working directory
 mkdir "$work/no-munge"
 printf '#!/bin/sh\nexit 6\n' | tee "$work/no-munge/munge" >"$work/no-munge/unmunge"
 chmod +x "$work"/no-munge/*
 
-# Runs a command on the login node to its end: seconds, command… Sets code.
-lab() {
-    local seconds=$1 begin=$SECONDS; shift
-    code=0
-    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
-        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
-    in_time "$seconds" "$begin" || fail "not done in $seconds s"
-}
 job=("$ddprun" --nproc-per-node=2 "$train" --steps 40 --snapshot-every 10)
 crash=(--crash-at-step 25 --crash-rank 4)
 
@@ -122,5 +101,5 @@ lab 20 sbatch --parsable -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/lo
 expect_code 0
 id=$(<"$work/run.out")
 wait_until 20 count_is "sleep 311" 16 || fail "the workers do not run"
-lab 20 scancel "$id"
+"$slurmlab" run scancel "$id"
 expect_nothing_left 40

@@ -1,38 +1,13 @@
 #!/usr/bin/env bash
 # The shapes in which Slurm starts a step, on a real cluster of three hosts: a part of the job's nodes, under salloc, in an array,
 # steps at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as 127.0.1.1; --interface.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() {
-    [[ $up == no ]] || "$slurmlab" down
-}
 # Only this scheduler starts heterogeneous jobs.
-if ! SLURMLAB_SCHEDULER=backfill "$slurmlab" up 3 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+SLURMLAB_SCHEDULER=backfill start_lab 3
 cd "$work" # the ledger's folder is made in the working directory
 
-# The nodes of the job before may be on their way out, and others would be taken.
-idle() { [[ $("$slurmlab" run sinfo -h -o %t) == idle ]]; }
-
-# Runs a command on the login node to its end: seconds, command… Sets code.
-lab() {
-    local seconds=$1 begin; shift
-    wait_until 20 idle || fail "the cluster is not idle"
-    begin=$SECONDS code=0
-    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
-        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
-    in_time "$seconds" "$begin" || fail "not done in $seconds s"
-}
 # A batch script from standard input: sbatch's options… Its output is in run.out of the working directory.
 batch() {
     { echo '#!/bin/bash'; cat; } >"$work/job.sbatch"

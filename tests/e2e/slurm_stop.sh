@@ -7,27 +7,15 @@
 #
 # DDPRUN_LONG=1 plays all with both (a normal run with cgroup only what may differ), waits for Slurm's own clocks too (a time
 # limit takes minutes), and plays the race of signals 50 times.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 need_program python3
 tracker=${1:-linuxproc}
 [[ $tracker == linuxproc || -w /sys/fs/cgroup/freezer ]] || skip "no freezer of cgroup v1, which proctrack/cgroup of this Slurm needs"
 long=${DDPRUN_LONG:-0}
 
-export SLURMLAB_DIR=$work/lab SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE
-up=no
-clean_up() {
-    [[ $up == no ]] || "$slurmlab" down
-}
-if ! "$slurmlab" up 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+export SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE
+start_lab 4
 cd "$work" # the ledger's folder is made in the working directory
 
 # Counts to its argument, in the folder that it is given: `count`, the newest of rank 0; `told.RANK`, when and what it was
@@ -58,7 +46,7 @@ while count < until:
     os.write(int(env["DDPRUN_PROGRESS_FD"]), b"step=%d\n" % count)
 PYTHON
 
-lab() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
+login() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
 # Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells), worker's count and seconds
 # to save, options of ddprun… Sets job and at (its folder).
 submit() {
@@ -72,23 +60,23 @@ submit() {
         printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$work/worker.py" "$at" "$count" "$saving"
         echo "; echo \"code \$?\""
     } >"$at/job.sbatch"
-    job=$(lab sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" -o "$at.out" -e "$at.err" "$at/job.sbatch")
+    job=$(login sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" -o "$at.out" -e "$at.err" "$at/job.sbatch")
 }
 runs() { [[ $(find "$at" -name "run.$1.*" | wc -l) == 8 ]]; }
 expect_run() { wait_until 30 runs "$1" || fail "generation $1 of job $job does not run"; }
 all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
-is_in() { [[ $(lab scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
-expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(lab scontrol show job -o "$job")"; }
-restarts() { lab scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
+is_in() { [[ $(login scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
+expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(login scontrol show job -o "$job")"; }
+restarts() { login scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 # Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here.
 again() {
     local shown
-    shown=$(lab scontrol show job -o "$job")
+    shown=$(login scontrol show job -o "$job")
     [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
-    [[ $shown != *JobState=PENDING* ]] || lab scontrol update jobid="$job" starttime=now 2>/dev/null || true
+    [[ $shown != *JobState=PENDING* ]] || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
 }
-hurry() { wait_until "${1:-60}" again || fail "job $job does not run again: $(lab scontrol show job -o "$job")"; }
+hurry() { wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
 # The ddprun of a host.
 ddprun_on() {
     local id
@@ -148,27 +136,27 @@ end_is_seen() {
     expect_in "$at.err" 'goes on after entry'
 
     say "scancel: nothing starts"
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
     [[ $(restarts) == 1 ]] || fail "it was requeued"
-    is_in CANCELLED || fail "it is $(lab scontrol show job -o "$job")"
+    is_in CANCELLED || fail "it is $(login scontrol show job -o "$job")"
 }
 
 named_signal() {
     say "a signal that the user has named: the same, and its code is 75"
     submit named 0 1000000 0.2 --requeue-signal=USR1
     expect_run 0
-    lab scancel -s USR1 "$job"
+    login scancel -s USR1 "$job"
     hurry
     expect_in "$at.err" 'SIGUSR1, --requeue-signal'
     expect_run 1
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
     submit stays 0 1000000 0 --requeue-signal=USR1 --requeue=never
     expect_run 0
-    lab scancel -s USR1 "$job"
+    login scancel -s USR1 "$job"
     expect_done 75
     [[ $(restarts) == 0 ]] || fail "it was requeued with --requeue=never"
 }
@@ -177,9 +165,9 @@ cancelled_while_saving() {
     say "scancel while the last snapshot is being written: the requeue is off"
     submit cancelled 0 1000000 3 --requeue-signal=USR1
     expect_run 0
-    lab scancel -s USR1 "$job"
+    login scancel -s USR1 "$job"
     wait_until 10 all_told 0 || fail "not all workers were told"
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
     expect_in "$at.err" 'it is not requeued'
@@ -195,13 +183,13 @@ preempted() {
     sed -e '/gpus-per-node/d' -e 's/cpus-per-task=.*/cpus-per-task=8/' \
         -e "s,train.py.*,--nproc-per-node=2 --no-python python3 $work/worker.py $at 1000000 0.2," \
         "$root/slurm/preemptible.sbatch" >"$at/job.sbatch"
-    job=$(lab env PATH="$work/programs:$PATH" sbatch --parsable -o "$at.out" -e "$at.err" "$at/job.sbatch")
+    job=$(login env PATH="$work/programs:$PATH" sbatch --parsable -o "$at.out" -e "$at.err" "$at/job.sbatch")
     expect_run 0
-    lab srun -p urgent -N4 true >"$work/urgent.out" 2>&1 || fail "the urgent job does not run"
+    login srun -p urgent -N4 true >"$work/urgent.out" 2>&1 || fail "the urgent job does not run"
     hurry
     expect_run 1
     (($(<"$at/run.1.0") == $(<"$at/count"))) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
 }
@@ -215,7 +203,7 @@ signalled_first() {
         submit "race$round" 0 1000000 -1
         expect_run 0
         if ((round % 2)); then
-            lab scancel -s TERM "$job"
+            login scancel -s TERM "$job"
         else
             first=$(worker_on n2) then=$(ddprun_on n4)
             kill -HUP "$first"
@@ -235,7 +223,7 @@ dies_alone() {
     kill -HUP "$(worker_on n2)"
     expect_run 1
     expect_in "$at.err" 'was killed by signal 1 '
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
 }
@@ -248,7 +236,7 @@ real_limit() {
     expect_in "$at.err" 'the time limit is reached in'
     expect_run 1
     (($(<"$at/run.1.0") == $(<"$at/count"))) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
-    lab scancel "$job"
+    login scancel "$job"
     expect_state CANCELLED
 }
 

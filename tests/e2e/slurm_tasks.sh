@@ -2,38 +2,13 @@
 # The pattern without a launcher on a real Slurm cluster of three hosts with four GPUs each: srun starts a task for each
 # worker, ddprun --task-per-worker makes one world of them. Ranks in every distribution, crash, lost agents, a lost host,
 # the right device for each kind of GPU binding, and what is refused.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun train
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 need_program jq
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() {
-    [[ $up == no ]] || "$slurmlab" down
-}
-if ! "$slurmlab" up 3 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+start_lab 3 4
 cd "$work" # the ledger's folder is made in the working directory
 
-# The nodes of the job before may be on their way out, and others would be taken.
-idle() { [[ $("$slurmlab" run sinfo -h -o %t) == idle ]]; }
-
-# Runs a command on the login node to its end: seconds, command… Sets code.
-lab() {
-    local seconds=$1 begin; shift
-    wait_until 20 idle || fail "the cluster is not idle"
-    begin=$SECONDS code=0
-    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
-        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
-    in_time "$seconds" "$begin" || fail "not done in $seconds s"
-}
 tasks=("$ddprun" --task-per-worker)
 # The pid of the ddprun that srun started as this task: host, local id.
 agent() {

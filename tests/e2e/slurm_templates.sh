@@ -1,22 +1,11 @@
 #!/usr/bin/env bash
 # The templates of slurm/ as they stand, on a real Slurm of five hosts with four GPUs each; only CPUs are fewer. The elastic one
 # loses a node; that of a container runs in a tree without Slurm's programs, MUNGE and the nodes' names.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
-need_root
-need_program slurmctld
-need_program munged
-need_program ip
 need_program python3
 
-export SLURMLAB_DIR=$work/lab
-up=no
-clean_up() { [[ $up == no ]] || "$slurmlab" down; }
-if ! "$slurmlab" up 5 4 >"$work/up.out" 2>&1; then
-    cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
-    fail "the cluster does not start"
-fi
-up=yes
+start_lab 5 4
 mkdir "$work/bin" "$work/programs" "$work/image"
 ln -s "$ddprun" "$work/bin/ddprun"
 export PATH=$work/bin:$PATH
@@ -29,7 +18,6 @@ submit() {
     id=$(FORM_SEEN=$work/programs/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run \
         sbatch --parsable --cpus-per-task=4 -o "$work/$name-%a.out" "$@" "$root/slurm/$name.sbatch")
 }
-none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }
 code_is() { # job's id, code
     "$slurmlab" run scontrol -o show job "$1" | grep -q " ExitCode=$2:0 " || fail "job $1: $("$slurmlab" run scontrol -o show job "$1")"
 }

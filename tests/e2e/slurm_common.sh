@@ -1,0 +1,31 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# A real Slurm cluster for an end-to-end test, taken down at its end. Sourced in place of common.sh.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_root
+need_program slurmctld
+need_program munged
+need_program ip
+
+export SLURMLAB_DIR=$work/lab
+lab_is_up=no
+clean_up() { [[ $lab_is_up == no ]] || "$slurmlab" down; }
+start_lab() { # hosts, GPUs on each
+    if ! "$slurmlab" up "$@" >"$work/up.out" 2>&1; then
+        cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
+        fail "the cluster does not start"
+    fi
+    lab_is_up=yes
+}
+
+# The nodes of the job before may be on their way out, and others would be taken.
+idle() { [[ $("$slurmlab" run sinfo -h -o %t | sort -u) == idle ]]; }
+# Runs a command on the login node to its end: seconds, command… Sets code.
+lab() {
+    local seconds=$1 begin; shift
+    wait_until 20 idle || fail "the cluster is not idle"
+    begin=$SECONDS code=0
+    timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    in_time "$seconds" "$begin" || fail "not done in $seconds s"
+}
+none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }
