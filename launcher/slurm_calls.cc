@@ -27,8 +27,11 @@ SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
 
 void SlurmCalls::call(const std::string& command,
                       std::function<void(Result<std::string>)> done) const {
+    // The signals that a requeue sends to all processes of a step come to scontrol, too.
+    const std::string script =
+        "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
     std::vector<std::string> words = environment_;
-    words.insert(words.end(), {"sh", "-c", "exec " + command + " \"$1\" 2>&1", "sh", job_id_});
+    words.insert(words.end(), {"sh", "-c", script, "sh", job_id_});
     const auto answered = [done = std::move(done)](std::exception_ptr,
                                                    Result<rendezvous::ProgramResult> result) {
         if (!result) return done(Error(ErrorCode::unavailable, result.error().sentence()));

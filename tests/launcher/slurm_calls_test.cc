@@ -1,0 +1,70 @@
+// Slurm's commands as small scripts: what they are called with, and what becomes of their answers.
+#include "launcher/slurm_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+namespace ddprun::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+class SlurmCallsTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "slurm_calls_XXXXXX";
+        ASSERT_NE(::mkdtemp(name.data()), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void command(const std::string& name, const std::string& text) {
+        const auto path = folder_ / name;
+        std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
+        ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+    }
+    SlurmCalls calls() {
+        return {loop_,
+                "8812",
+                {{"PATH", folder_.string() + ":/usr/bin:/bin"}, {"SQUEUE_FORMAT", "%i"}}};
+    }
+    Result<> requeue() {
+        std::optional<Result<>> answer;
+        calls().requeue([&answer](Result<> result) { answer = std::move(result); });
+        loop_.run();
+        return answer ? *answer : Error(ErrorCode::internal, "no answer");
+    }
+
+    boost::asio::io_context loop_;
+    std::filesystem::path folder_;
+};
+
+// Where Slurm takes all descendants of a step's task for its processes, a requeue sends SIGTERM to
+// the scontrol that asks for it.
+TEST_F(SlurmCallsTest, RequeueIsNotEndedByTheSignalItCauses) {
+    command("scontrol", "kill -TERM $$; [ \"$*\" = 'requeue 8812' ]");
+    const auto answer = requeue();
+    EXPECT_TRUE(answer) << answer.error().sentence();
+}
+
+TEST_F(SlurmCallsTest, TellsWhatScontrolSays) {
+    command("scontrol", "echo 'Requested operation is presently disabled' >&2; exit 1");
+    EXPECT_THAT(requeue().error().sentence(), HasSubstr("presently disabled"));
+}
+
+TEST_F(SlurmCallsTest, ReadsTheTimeLeftWithoutTheUsersFormat) {
+    command("squeue", "echo \"${SQUEUE_FORMAT-1:02:03}\"");
+    std::optional<std::chrono::seconds> left;
+    calls().time_left([&left](std::optional<std::chrono::seconds> answer) { left = answer; });
+    loop_.run();
+    EXPECT_EQ(left, std::chrono::seconds{3723});
+}
+
+}  // namespace
+}  // namespace ddprun::launcher
