@@ -68,12 +68,13 @@ all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
 is_in() { [[ $(login scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
 expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(login scontrol show job -o "$job")"; }
 restarts() { login scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here.
+# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here. One
+# that is started before it is gone from them fails.
 again() {
     local shown
     shown=$(login scontrol show job -o "$job")
     [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
-    [[ $shown != *JobState=PENDING* ]] || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
+    [[ $shown != *JobState=PENDING* ]] || ! idle || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
 }
 hurry() { wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
