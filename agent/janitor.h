@@ -18,8 +18,9 @@ enum class Janitor {
 // Of a process that has been sent SIGSTOP. Never waits, not for one that hangs in the kernel either.
 Janitor janitor(pid_t pid);
 
-// How long it may take when all others are dead. Python's takes a tenth of a second if it has
-// just begun, else milliseconds. PyTorch's waits two seconds for processes to come, so it is let do its work only where nobody else can do it.
+// How long it may take when all others are dead. Python's takes a tenth of a second if it has just
+// begun, else milliseconds. PyTorch's waits two seconds for processes to come, so it is let do its
+// work only where nobody else can do it.
 constexpr Duration patience_with(Janitor kind) {
     return kind == Janitor::of_tensors ? std::chrono::seconds{3} : std::chrono::seconds{1};
 }
