@@ -69,15 +69,17 @@ is_in() { [[ $(login scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\ 
 expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(login scontrol show job -o "$job")"; }
 restarts() { login scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 # Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here. One
-# that is started before it is gone from them fails.
+# that is started in the second in which it was killed fails: slurmd takes its credential for the one that was revoked.
 again() {
     local shown
     shown=$(login scontrol show job -o "$job")
     [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
-    [[ $shown != *JobState=PENDING* ]] || ! idle || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
+    [[ $shown == *JobState=PENDING* ]] && idle || return 1
+    gone_at=${gone_at:-$EPOCHSECONDS}
+    ((EPOCHSECONDS <= gone_at + 1)) || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
 }
-hurry() { wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
+hurry() { gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
 # The ddprun of a host.
 ddprun_on() {
     local id
