@@ -1,7 +1,9 @@
 """Runs one case under one launcher and says what happened, without what differs from run to run."""
+import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -17,9 +19,12 @@ NOISE = re.compile(r"^(SLURM|PET_|TORCH|OMP_|RANK$|WORLD_SIZE$|LOCAL_|GROUP_|ROL
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+    """Below what ddprun takes for its jobs and what the kernel gives to clients: nobody gets it before the case does."""
+    while True:
+        port = random.randrange(10000, 20000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return str(port)
 
 
 def words_of(line, out, port):

@@ -120,11 +120,19 @@ expect_in() { has "$1" "$2" || fail "${1##*/} has no \"$2\""; } # file, pattern
 expect_not_in() { ! has "$1" "$2" || fail "${1##*/} has \"$2\""; }
 checksum_of() { grep -ho 'checksum=[^ ]*' "$@" | tail -n 1 || true; } # files
 
-# A port that nobody listens on, outside the range from which the kernel gives ports to clients.
+# A port for this test alone as long as it runs: below those that ddprun takes for its jobs (from 20000 on, some of them
+# bound without listening, so that nobody sees them) and those that the kernel gives to clients. The claim is a link to
+# the test's process id; that of a test which has ended is taken over.
+claims=/tmp/ddprun-test-ports.$UID
 free_port() {
     local port
+    mkdir -p "$claims"
     while true; do
-        port=$((20000 + RANDOM % 10000))
+        port=$((10000 + RANDOM % 10000))
+        if ! ln -s "$$" "$claims/$port" 2>/dev/null; then
+            kill -0 "$(readlink "$claims/$port")" 2>/dev/null || rm -f "$claims/$port"
+            continue
+        fi
         grep -qi "$(printf ':%04X 0' "$port")" /proc/net/tcp /proc/net/tcp6 2>/dev/null || { echo "$port"; return; }
     done
 }
@@ -137,6 +145,7 @@ _finish() {
     set +e
     declare -F clean_up >/dev/null && clean_up
     marked | xargs -r kill -9 2>/dev/null
+    [[ ! -d $claims ]] || find "$claims" -lname "$$" -delete 2>/dev/null
     rm -rf "$work"
     exit "$result"
 }
