@@ -82,7 +82,7 @@ struct LedgerChecked {
 struct SignalCame {
     int signal = 0;
 };
-// The answer to AskJobEnd; none: Slurm has not said it, or knows no end.
+// The answer to AskJobEnd, where Slurm gave one; none: it knows no end.
 struct JobEndKnown {
     std::optional<Time> end;
 };

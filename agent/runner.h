@@ -34,7 +34,8 @@ class Runner {
         bool one_node = false;      // the workers' store listens on loopback only
         std::vector<store::Network> store_allow;  // besides the members
         store::Limits store_limits;
-        // Asks Slurm when the job's time is over; the answer comes on the loop. Empty: no Slurm.
+        // Asks Slurm when the job's time is over; the answer, if any, comes on the loop. Empty: no
+        // Slurm.
         std::function<void(std::function<void(std::optional<Time>)>)> find_job_end;
         UniqueFd gone_listener;  // our service's listening socket for the keeper to hold; -1: none
     };

@@ -22,6 +22,7 @@
 #include "rendezvous/random_bytes.h"
 #include "rendezvous/secret.h"
 #include "rendezvous/service.h"
+#include "slurm/time_left.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -152,8 +153,8 @@ class Job {
     }
 
     void find_job_end(std::function<void(std::optional<Time>)> done) {
-        slurm_->time_left([done = std::move(done)](std::optional<std::chrono::seconds> left) {
-            done(left ? std::optional(boot_now() + *left) : std::nullopt);
+        slurm_->time_left([done = std::move(done)](std::chrono::seconds left) {
+            done(left == slurm::kNoLimit ? std::nullopt : std::optional(boot_now() + left));
         });
     }
 

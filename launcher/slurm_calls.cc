@@ -44,9 +44,10 @@ void SlurmCalls::call(const std::string& command,
                           answered);
 }
 
-void SlurmCalls::time_left(std::function<void(std::optional<std::chrono::seconds>)> done) const {
+void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
     call("squeue -h -o %L -j", [done = std::move(done)](const Result<std::string>& answer) {
-        done(answer ? slurm::read_time_left(*answer) : std::nullopt);
+        if (!answer) return;
+        if (const auto left = slurm::read_time_left(*answer)) done(*left);
     });
 }
 

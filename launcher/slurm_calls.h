@@ -9,7 +9,6 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "proto/error.h"
@@ -21,8 +20,9 @@ class SlurmCalls {
     SlurmCalls(boost::asio::io_context& loop, std::string job_id,
                const std::map<std::string, std::string>& environment);
 
-    // None: no limit, or no answer.
-    void time_left(std::function<void(std::optional<std::chrono::seconds>)> done) const;
+    // slurm::kNoLimit where the job has none. Without an answer `done` is not called: what was known
+    // before holds.
+    void time_left(std::function<void(std::chrono::seconds)> done) const;
     // Possible errors: unavailable, with what scontrol says.
     void requeue(std::function<void(Result<>)> done) const;
 

@@ -21,6 +21,7 @@ long take(std::string_view& text, char end) {
 }
 
 std::optional<std::chrono::seconds> read_line(std::string_view line) {
+    if (line == "UNLIMITED") return kNoLimit;
     const long days = line.find('-') == std::string_view::npos ? 0 : take(line, '-');
     const auto colons = std::count(line.begin(), line.end(), ':');
     const long hours = colons == 2 ? take(line, ':') : 0;

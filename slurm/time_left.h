@@ -8,7 +8,10 @@
 
 namespace ddprun::slurm {
 
-// Of several lines (the parts of a heterogeneous job) the shortest time; nullopt: none says one.
+inline constexpr auto kNoLimit = std::chrono::seconds::max();
+
+// Of several lines (the parts of a heterogeneous job) the shortest time, kNoLimit where it is
+// UNLIMITED; nullopt: none says one.
 std::optional<std::chrono::seconds> read_time_left(std::string_view text);
 
 }  // namespace ddprun::slurm

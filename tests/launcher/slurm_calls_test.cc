@@ -10,6 +10,8 @@
 #include <fstream>
 #include <optional>
 
+#include "slurm/time_left.h"
+
 namespace ddprun::launcher {
 namespace {
 
@@ -40,6 +42,13 @@ class SlurmCallsTest : public testing::Test {
         loop_.run();
         return answer ? *answer : Error(ErrorCode::internal, "no answer");
     }
+    std::optional<std::chrono::seconds> time_left() {
+        std::optional<std::chrono::seconds> left;
+        calls().time_left([&left](std::chrono::seconds answer) { left = answer; });
+        loop_.restart();
+        loop_.run();
+        return left;
+    }
 
     boost::asio::io_context loop_;
     std::filesystem::path folder_;
@@ -60,10 +69,21 @@ TEST_F(SlurmCallsTest, TellsWhatScontrolSays) {
 
 TEST_F(SlurmCallsTest, ReadsTheTimeLeftWithoutTheUsersFormat) {
     command("squeue", "echo \"${SQUEUE_FORMAT-1:02:03}\"");
-    std::optional<std::chrono::seconds> left;
-    calls().time_left([&left](std::optional<std::chrono::seconds> answer) { left = answer; });
-    loop_.run();
-    EXPECT_EQ(left, std::chrono::seconds{3723});
+    EXPECT_EQ(time_left(), std::chrono::seconds{3723});
+}
+
+TEST_F(SlurmCallsTest, KnowsAJobWithoutALimit) {
+    command("squeue", "echo UNLIMITED");
+    EXPECT_EQ(time_left(), slurm::kNoLimit);
+}
+
+// A controller that is away for a moment must not take away an end that is known.
+TEST_F(SlurmCallsTest, TellsNoTimeLeftWhereSlurmDoesNot) {
+    for (const char* answer :
+         {"echo 'slurm_load_jobs error' >&2; exit 1", "echo INVALID", "true"}) {
+        command("squeue", answer);
+        EXPECT_EQ(time_left(), std::nullopt) << answer;
+    }
 }
 
 }  // namespace

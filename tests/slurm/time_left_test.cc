@@ -20,10 +20,11 @@ TEST(TimeLeft, OfAHeterogeneousJobIsTheShortest) {
     EXPECT_EQ(read_time_left("2:00:00\n1:00:00\nUNLIMITED\n"), seconds(3600));
 }
 
+TEST(TimeLeft, MayHaveNoEnd) { EXPECT_EQ(read_time_left("UNLIMITED\n"), kNoLimit); }
+
 TEST(TimeLeft, IsNotGuessed) {
-    for (const char* text :
-         {"", "\n", "UNLIMITED\n", "INVALID", "NOT_SET", "5", "1-5", "-1:00", "1:-5", "1:2:3:4",
-          "x:10", "1:05 slurm_load_jobs error", "99999999999999999999:00"})
+    for (const char* text : {"", "\n", "INVALID", "NOT_SET", "5", "1-5", "-1:00", "1:-5", "1:2:3:4",
+                             "x:10", "1:05 slurm_load_jobs error", "99999999999999999999:00"})
         EXPECT_FALSE(read_time_left(text)) << text;
 }
 
