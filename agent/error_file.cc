@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -48,25 +47,18 @@ ErrorFile read_error_file(const std::string& path) {
     return found;
 }
 
-ErrorFileReader::ErrorFileReader(boost::asio::io_context& loop, rendezvous::FileThread& files,
-                                 Duration patience)
-    : loop_(loop), files_(files), patience_(patience) {}
-
-void ErrorFileReader::read(const std::string& path, const Done& done) {
-    const auto impatience = std::make_shared<boost::asio::steady_timer>(loop_, patience_);
-    const auto told = std::make_shared<bool>(false);
-    const auto tell = [impatience, told, done](const ErrorFile& found) {
-        if (std::exchange(*told, true)) return;
-        impatience->cancel();
-        done(found);
-    };
-    impatience->async_wait([tell, path](const boost::system::error_code& error) {
-        ErrorFile unread;
-        unread.problem = "error file " + path + " cannot be read: its file system does not answer";
-        if (!error) tell(unread);
-    });
+void read_error_file(rendezvous::FileThread& files, const std::string& path, Duration patience,
+                     std::function<void(const ErrorFile&)> done) {
     const auto found = std::make_shared<ErrorFile>();
-    files_.post([found, path] { *found = read_error_file(path); }, [tell, found] { tell(*found); });
+    files.post_within(
+        patience, [found, path] { *found = read_error_file(path); },
+        [found, path, done = std::move(done)](bool in_time) {
+            if (in_time) return done(*found);
+            ErrorFile unread;
+            unread.problem =
+                "error file " + path + " cannot be read: its file system does not answer";
+            done(unread);
+        });
 }
 
 }  // namespace ddprun::agent

@@ -2,7 +2,6 @@
 // that hangs, and the loop and its beats must go on. Shell.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,21 +21,9 @@ struct ErrorFile {
 // Blocks as long as the file system does. One that is not there is none, and no problem.
 ErrorFile read_error_file(const std::string& path);
 
-class ErrorFileReader {
-  public:
-    using Done = std::function<void(const ErrorFile&)>;
-
-    ErrorFileReader(boost::asio::io_context& loop, rendezvous::FileThread& files,
-                    Duration patience = std::chrono::seconds{2});
-
-    // Calls back once, later, from the loop: when it has been read, or when the file system has not
-    // answered for `patience`. May be called while another is being read.
-    void read(const std::string& path, const Done& done);
-
-  private:
-    boost::asio::io_context& loop_;
-    rendezvous::FileThread& files_;
-    Duration patience_;
-};
+// Calls back once, later, from the loop: when it has been read, or when the file system has not
+// answered for `patience`.
+void read_error_file(rendezvous::FileThread& files, const std::string& path, Duration patience,
+                     std::function<void(const ErrorFile&)> done);
 
 }  // namespace ddprun::agent

@@ -24,6 +24,8 @@ constexpr std::size_t kProgressLineLimit = 4096;
 constexpr std::int64_t kLongestSnapshot = 86'400'000;  // in ms; a program may say anything
 // For the file system that takes the stop's file: then workers are told without it.
 constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
+// For the file system that has an error file: then the death is told without it.
+constexpr auto kErrorFileLimit = std::chrono::seconds{2};
 
 // "step=12 snapshot=10" → the number behind a name, or -1.
 std::int64_t field(const std::string& line, const std::string& name) {
@@ -61,9 +63,7 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
       consoles_(consoles),
       folder_(folder),
       on_event_(std::move(on_event)),
-      warn_(std::move(warn)),
-      error_files_(loop, consoles.files),
-      stop_timer_(loop) {}
+      warn_(std::move(warn)) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -197,18 +197,11 @@ std::string WorkerSet::stop_file() const {
 void WorkerSet::stop(const StopHint& hint) {
     const std::string path = stop_file();
     if (path.empty()) return signal(hint.signal);
-    const auto once = [this, number = hint.signal, alive = std::weak_ptr(alive_),
-                       told = std::make_shared<bool>(false)] {
-        if (!alive.lock() || std::exchange(*told, true)) return;
-        stop_timer_.cancel();
-        signal(number);
-    };
-    stop_timer_.expires_after(kStopFileLimit);
-    stop_timer_.async_wait([once](const boost::system::error_code& error) {
-        if (!error) once();
-    });
-    consoles_.files.post([path, text = to_json(hint, day_now())] { write_stop_file(path, text); },
-                         once);
+    consoles_.files.post_within(
+        kStopFileLimit, [path, text = to_json(hint, day_now())] { write_stop_file(path, text); },
+        [this, number = hint.signal, alive = std::weak_ptr(alive_)](bool) {
+            if (alive.lock()) signal(number);
+        });
 }
 
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
@@ -265,8 +258,8 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
 void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
     ++untold_;
     const std::string& path = worker.error_file;
-    error_files_.read(path, [this, index = worker.index, path, facts = std::move(facts),
-                             alive = std::weak_ptr(alive_)](const ErrorFile& found) mutable {
+    const auto told = [this, index = worker.index, path, facts = std::move(facts),
+                       alive = std::weak_ptr(alive_)](const ErrorFile& found) mutable {
         if (!alive.lock()) return;
         facts.error = found.error;
         facts.error_problem = found.problem;
@@ -275,7 +268,8 @@ void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
         tell(index, std::move(facts));
         if (!alive.lock() || --untold_ > 0) return;
         for (const auto& done : std::exchange(when_told_, {})) done();
-    });
+    };
+    read_error_file(consoles_.files, path, kErrorFileLimit, told);
 }
 
 void WorkerSet::tell(int index, DeathFacts facts) {

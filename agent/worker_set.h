@@ -7,7 +7,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,7 +77,6 @@ class WorkerSet {
     OnEvent on_event_;
     Warn warn_;
     DeathWitness witness_;
-    ErrorFileReader error_files_;
     int untold_ = 0;  // exited, and its error file is still being read
     std::vector<std::function<void()>> when_told_;
     rendezvous::NodePlace node_place_;
@@ -86,7 +84,6 @@ class WorkerSet {
     int signalled_ = 0;
     bool forgone_ = false;
     std::optional<Time> signalled_at_;  // the first time
-    boost::asio::steady_timer stop_timer_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

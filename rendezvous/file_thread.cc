@@ -2,6 +2,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -80,6 +81,22 @@ void FileThread::post(std::function<void()> work, std::function<void()> done) {
     if (!shared_->thread.joinable())
         shared_->thread = std::thread([shared = shared_] { shared->run(); });
     shared_->changed.notify_all();
+}
+
+void FileThread::post_within(Duration patience, std::function<void()> work,
+                             std::function<void(bool)> done) {
+    if (!shared_->loop) return post(std::move(work));
+    const auto timer = std::make_shared<asio::steady_timer>(*shared_->loop, patience);
+    const auto once = [timer, told = std::make_shared<bool>(false),
+                       done = std::move(done)](bool in_time) {
+        if (std::exchange(*told, true)) return;
+        timer->cancel();
+        done(in_time);
+    };
+    timer->async_wait([once](const boost::system::error_code& error) {
+        if (!error) once(false);
+    });
+    post(std::move(work), [once] { once(true); });
 }
 
 FileThread::Progress FileThread::progress() const { return shared_->progress; }

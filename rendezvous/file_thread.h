@@ -31,6 +31,10 @@ class FileThread {
     // Loop thread only. Never blocks.
     void post(std::function<void()> work, std::function<void()> done = {});
 
+    // As post; `done` is called within `patience`: whether the work is done by then.
+    void post_within(Duration patience, std::function<void()> work,
+                     std::function<void(bool in_time)> done);
+
     // Work that takes long counts up here as it gets on.
     using Progress = std::shared_ptr<std::atomic<std::uint64_t>>;
     Progress progress() const;

@@ -13,9 +13,9 @@ using namespace ddprun::agent;
 namespace {
 
 struct ErrorFiles : Rig {
-    ErrorFile read(ErrorFileReader reader, const std::string& path) {
+    ErrorFile read(const std::string& path, Duration patience = std::chrono::seconds{20}) {
         std::optional<ErrorFile> found;
-        reader.read(path, [&](const ErrorFile& file) { found = file; });
+        read_error_file(files, path, patience, [&](const ErrorFile& file) { found = file; });
         EXPECT_FALSE(found) << "never from within the call";
         EXPECT_TRUE(run_until([&] { return found.has_value(); }));
         return found.value_or(ErrorFile{});
@@ -28,7 +28,7 @@ TEST(ErrorFile, IsReadWithItsTime) {
     ErrorFiles rig;
     const Time before = boot_now();
     std::ofstream(rig.path("error.json")) << R"({"message": {"message": "KeyError: 3"}})";
-    const ErrorFile found = rig.read({rig.io, rig.files}, rig.path("error.json"));
+    const ErrorFile found = rig.read(rig.path("error.json"));
     EXPECT_TRUE(found.there);
     EXPECT_EQ(found.error, "KeyError: 3");
     EXPECT_EQ(found.problem, "");
@@ -38,7 +38,7 @@ TEST(ErrorFile, IsReadWithItsTime) {
 
 TEST(ErrorFile, MayNotBeThere) {
     ErrorFiles rig;
-    const ErrorFile found = rig.read({rig.io, rig.files}, rig.path("nothing"));
+    const ErrorFile found = rig.read(rig.path("nothing"));
     EXPECT_FALSE(found.there);
     EXPECT_EQ(found.problem, "");
 }
@@ -48,7 +48,7 @@ TEST(ErrorFile, OfAFileSystemThatHangsIsNotWaitedFor) {
     std::promise<void> answers;
     rig.files.post([hung = answers.get_future().share()] { hung.wait(); });
     const std::string path = rig.path("error.json");
-    const ErrorFile found = rig.read({rig.io, rig.files, std::chrono::milliseconds{20}}, path);
+    const ErrorFile found = rig.read(path, std::chrono::milliseconds{20});
     EXPECT_EQ(found.problem,
               "error file " + path + " cannot be read: its file system does not answer");
     answers.set_value();
