@@ -3,8 +3,8 @@
 // Each ddprun has a folder of its own in the log folder, each generation one in that: nothing is
 // ever written over. Without a log folder, and where it cannot be used, a temporary folder has the
 // error files; it goes with this object. Where TMPDIR is not set it lies in memory: on a disk the
-// folders of 64 workers take longer than their start. All work is done on the file thread, for a log folder may
-// lie on a file system that hangs. Thread: the loop's.
+// folders of 64 workers take longer than their start. All work is done on the file thread, for a log
+// folder may lie on a file system that hangs. Thread: the loop's.
 #pragma once
 
 #include <functional>

@@ -249,7 +249,7 @@ void Machine::State::leave(Time now, Ending with) {
         effects.push_back(Exit{*ending});
         phase = Phase::finished;
     } else if (phase == Phase::running) {
-        begin_stop(now, asked && asked->signal != 0 ? asked->signal : kTerminate,
+        begin_stop(now, asked && asked->signal != 0 ? asked->signal : rendezvous::kTerminate,
                    config.grace_final);
     } else if (phase == Phase::waiting) {
         cleared(now);

@@ -17,7 +17,6 @@ namespace ddprun::agent {
 
 constexpr int kInterrupt = 2;                               // SIGINT
 constexpr int kKill = 9;                                    // SIGKILL
-constexpr int kTerminate = 15;                              // SIGTERM
 constexpr auto kAskJobEndAgain = std::chrono::minutes{10};  // a limit may be changed
 
 // What is known of a worker beside how it ended.

@@ -8,10 +8,9 @@
 namespace ddprun::agent {
 namespace {
 
+using rendezvous::kTerminate;
 using rendezvous::StopAsked;
 using rendezvous::StopCause;
-
-constexpr int kTerminate = 15;  // SIGTERM
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 

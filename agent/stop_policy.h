@@ -33,10 +33,6 @@ struct StopOptions {
         RequeueMode::never;  // outside a batch job there is no queue to go back to
 };
 
-// A worker's death by a signal of those with which Slurm asks to stop, which no ddprun has sent, is
-// not judged for so long: a stop that reaches any node in that time was its cause.
-inline constexpr Duration kSignalPatience = std::chrono::seconds{1};
-
 inline constexpr Duration kLeastStopBefore = std::chrono::seconds{60};
 // Of the time that is left, what is kept for killing, recording the end and asking Slurm.
 inline constexpr Duration kKeptBack = std::chrono::seconds{10};

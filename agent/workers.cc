@@ -69,11 +69,11 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
                           (!running->withheld.empty() ||
                            (config.stop.in_slurm && rendezvous::asks_to_stop(outcome.signal)));
     if (withhold) {
-        if (running->withheld.empty()) running->withheld_until = now + kSignalPatience;
+        if (running->withheld.empty()) running->withheld_until = now + rendezvous::kSignalPatience;
         running->withheld.emplace_back(std::move(outcome), at);
     } else if (counts) {
         take_failure(now, std::move(outcome), at);
-        if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
+        if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace_restart);
     }
     if (running->exited < running->place.slots) return;
     running->all_ended = now;
@@ -94,7 +94,7 @@ void Machine::State::judge_withheld(Time now) {
     running->withheld_until = kNever;
     for (auto& [outcome, at] : std::exchange(running->withheld, {}))
         take_failure(now, std::move(outcome), at);
-    if (phase == Phase::running) begin_stop(now, kTerminate, config.grace_restart);
+    if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace_restart);
     if (running->exited == running->place.slots) sweep(now);
 }
 

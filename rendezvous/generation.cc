@@ -70,14 +70,6 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     on_requeued(now);
 }
 
-void Machine::State::on_requeued(Time now) {
-    if (!top || top->kind != LedgerEntry::Kind::end || phase == Phase::closed) return;
-    const bool requeue = ending && ending->requeue;
-    ending = top->ending;
-    ending->requeue &= requeue;
-    close(now);
-}
-
 // Without an ending ledger_is_silent() sees to it that this does not last for ever.
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     if (failing_since == kNever || failing != sentence)
@@ -149,25 +141,6 @@ void Machine::State::announce(Time now) {
         else
             send(*node.session, Parked{parked, order_now});
     }
-}
-
-// The same generation under this leader: nothing is extended until every member has echoed an Ack
-// sent from now on, for only then none listens to the leader before.
-void Machine::State::take_over(Time now) {
-    for (auto& [id, node] : roster.nodes()) {
-        node.acks.clear();
-        node.confirmed.reset();
-    }
-    for (const Member& member : top->assignment.members)
-        if (const NodeState* node = roster.find(member.node);
-            !node || roster.gone(member.node) || node->beat.floor >= newest())
-            return end_by_loss(now, member.node.name,
-                               "node " + member.node.name + " left during the takeover",
-                               Note::Level::info);
-    note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
-    ack_all(now);
-    stop_all(now);
-    all_complete(now);
 }
 
 void Machine::State::expire(Time now) {

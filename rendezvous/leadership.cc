@@ -300,4 +300,23 @@ void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::s
     *this = std::move(fresh);
 }
 
+// The same generation under this leader: nothing is extended until every member has echoed an Ack
+// sent from now on, for only then none listens to the leader before.
+void Machine::State::take_over(Time now) {
+    for (auto& [id, node] : roster.nodes()) {
+        node.acks.clear();
+        node.confirmed.reset();
+    }
+    for (const Member& member : top->assignment.members)
+        if (const NodeState* node = roster.find(member.node);
+            !node || roster.gone(member.node) || node->beat.floor >= newest())
+            return end_by_loss(now, member.node.name,
+                               "node " + member.node.name + " left during the takeover",
+                               Note::Level::info);
+    note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
+    ack_all(now);
+    stop_all(now);
+    all_complete(now);
+}
+
 }  // namespace ddprun::rendezvous

@@ -237,65 +237,6 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
         all_complete(now);
 }
 
-void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
-    const NodeState* node = roster.of(session);
-    if (!node || phase == Phase::closed) return;
-    if (stop) return withdraw_requeue(asked);
-    if (phase == Phase::ending) return;
-    stop = asked;
-    stop_since = now;
-    const bool plain = asked.cause == StopCause::signal;
-    ending = Ending{.verdict = plain ? Verdict::user_signal : Verdict::work_left,
-                    .code = plain ? 128 + asked.signal : kWorkLeft,
-                    .sentence = "stopped: " + asked.reason + " on node " + node->id.name,
-                    .first_failure = {},
-                    .first_failure_node = {},
-                    .consequences = 0};
-    ending->requeue = asked.requeue && !config.outside;
-    if (asked.requeue && config.outside)
-        note(Note::Level::warn,
-             "a rendezvous outside the job cannot requeue it: let the batch script do so when "
-             "ddprun "
-             "exits with 75");
-    failure.reset();
-    note(Note::Level::info, ending->sentence);
-    stop_all(now);
-}
-
-// Who cancels the job means it, whatever has stopped it before.
-void Machine::State::withdraw_requeue(const StopAsked& asked) {
-    if (asked.cause != StopCause::signal || asked.requeue || requeueing || !ending ||
-        !ending->requeue)
-        return;
-    ending->requeue = false;
-    note(Note::Level::info, asked.reason + " came while the job was stopping: it is not requeued");
-}
-
-std::optional<Stop> Machine::State::stop_now(Time now) const {
-    if (!holding()) return std::nullopt;
-    Stop told{.generation = held->assignment.generation, .signal = kTerminate, .reason = {}};
-    if (stop) {
-        told.signal = stop->signal;
-        told.reason = ending->sentence;
-        told.cause = stop->cause;
-        if (stop->left) told.left = *stop->left - (now - stop_since);
-        told.requeue = ending->requeue;
-    } else if (regrouping) {
-        told.reason = *regrouping;
-        told.cause = StopCause::larger_world;
-    } else {
-        return std::nullopt;
-    }
-    return told;
-}
-
-void Machine::State::stop_all(Time now) {
-    const auto told = stop_now(now);
-    if (!told) return;
-    for (auto& [id, node] : roster.nodes())
-        if (node.connected() && held->lease.has(id)) send(*node.session, *told);
-}
-
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
     if (!roster.set_gone(id)) return;
     all_back_at = 0;  // one event may prove several

@@ -1,8 +1,8 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
 // pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
-// and again), generation.cc (when a generation ends and who may propose what follows) and
-// proposal.cc (what that is).
+// and again), generation.cc (when a generation ends and who may propose what follows), proposal.cc
+// (what that is) and stopping.cc (the agreed stop).
 #pragma once
 
 #include <random>
@@ -22,7 +22,6 @@
 
 namespace ddprun::rendezvous {
 
-inline constexpr int kTerminate = 15;  // SIGTERM
 inline constexpr auto kFirstWord =
     std::chrono::seconds{5};  // of gathering, until it is said who is missing
 
@@ -52,11 +51,6 @@ struct Hang {
     std::set<NodeId> asked;  // those that have not
     std::map<int, WorkerOutcome> seen;
 };
-
-// Of a worker's death by a signal with which Slurm asks to stop, that no ddprun sent: whether a stop
-// follows, which then was its cause, is waited for before it is judged. Where Slurm tracks processes
-// without control groups, it signals workers and ddprun in any order.
-constexpr auto kSignalPatience = std::chrono::seconds{1};
 
 // A node that is not heard, and whose own port is called until it says something (rule 13).
 struct Pursuit {
@@ -150,11 +144,6 @@ struct Machine::State {
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
-    // What a member is told while a stop, or a pause for a larger world, is under way.
-    std::optional<Stop> stop_now(Time now) const;
-    void stop_all(Time now);
-    void on_stop_asked(Time now, Session session, const StopAsked& asked);
-    void withdraw_requeue(const StopAsked& asked);
     void on_said_gone(Time now, Session session, const NodeId& node);
     // Who left in good order is not to blame.
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
@@ -182,6 +171,7 @@ struct Machine::State {
     void answered_inquiry(Time now, const Called& called);
     void look_up_again(Time now);
     bool ledger_is_silent(Time now);
+    void take_over(Time now);
     void yield(Time now, const Peer& to, Duration rest, const std::string& why);
 
     // pursuit.cc: nodes that are not heard
@@ -205,11 +195,9 @@ struct Machine::State {
     void on_read(Time now, const LedgerRead& read);
     void on_unread(const LedgerUnread& unread);
     void on_created(Time now, const LedgerCreated& created);
-    void on_requeued(Time now);
     void ledger_failed(Time now, const std::string& sentence);
     void on_won(Time now);
     void forget_generation();
-    void take_over(Time now);
     void announce(Time now);
     void expire(Time now);
     void end_generation(Time now, const std::string& cause, Note::Level level,
@@ -232,8 +220,16 @@ struct Machine::State {
     void lead(Time now);
     void follow(Time now);
 
-    // proposal.cc: what follows
+    // stopping.cc: the agreed stop
+    void on_stop_asked(Time now, Session session, const StopAsked& asked);
+    void withdraw_requeue(const StopAsked& asked);
+    // What a member is told while a stop, or a pause for a larger world, is under way.
+    std::optional<Stop> stop_now(Time now) const;
+    void stop_all(Time now);
     bool may_be_stop(Time now);
+    void on_requeued(Time now);
+
+    // proposal.cc: what follows
     void decide_failure();
     bool too_few_are_usable(Time now);
     void gather(Time now, bool by_lease);

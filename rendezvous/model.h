@@ -107,10 +107,17 @@ struct Assignment {
 
 inline constexpr int kWorkLeft = 75;  // what a stop with work left ends the job with
 
+inline constexpr int kTerminate = 15;  // SIGTERM
+
 // TERM, INT, HUP, USR1, USR2: with these Slurm, or its user, asks to stop.
 inline constexpr bool asks_to_stop(int signal) {
-    return signal == 15 || signal == 2 || signal == 1 || signal == 10 || signal == 12;
+    return signal == kTerminate || signal == 2 || signal == 1 || signal == 10 || signal == 12;
 }
+
+// A worker's death by one of these that no ddprun sent is not judged for so long: a stop that
+// reaches any node in that time was its cause. Where Slurm tracks processes without control groups
+// it signals workers and ddprun in any order.
+inline constexpr Duration kSignalPatience = std::chrono::seconds{1};
 
 inline constexpr int kHungCode = 124;  // what a hang ends the job with, as timeout(1) does
 

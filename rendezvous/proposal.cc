@@ -12,14 +12,6 @@ constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about
 
 }  // namespace
 
-// Whether the first failure may turn out to be a stop's: then it is looked at again later.
-bool Machine::State::may_be_stop(Time now) {
-    const Time until = failure.at() + kSignalPatience;
-    if (!config.in_slurm || !asks_to_stop(failure.outcome().signal) || now >= until) return false;
-    wake_at(until);
-    return true;
-}
-
 void Machine::State::decide_failure() {
     if (!failure.outcome().hung) culprit = failure.node();
     const RestartDecision decision =
