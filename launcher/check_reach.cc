@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <boost/algorithm/hex.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -42,14 +43,7 @@ const std::string& bulk() {
 }
 
 // Hexadecimal, so that it can stand in a line.
-std::string new_word() {
-    std::string word;
-    for (const char c : rendezvous::random_bytes(kWord / 2)) {
-        constexpr char kDigits[] = "0123456789abcdef";
-        word += {kDigits[static_cast<unsigned char>(c) >> 4], kDigits[c & 15]};
-    }
-    return word;
-}
+std::string new_word() { return boost::algorithm::hex_lower(rendezvous::random_bytes(kWord / 2)); }
 
 Error late(Steady::duration limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();

@@ -4,6 +4,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "rendezvous/node_name.h"
 #include "rendezvous/resolve.h"
 
 namespace ddprun::launcher {
@@ -77,7 +78,9 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                           [](const ip::address& a) { return a.is_loopback(); });
     // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
     // the name at all: that says nothing about the other hosts of a step.
-    const bool several_hosts = plan.expected_nodes.size() > 1 && plan.endpoint.host != "127.0.0.1";
+    const bool several_hosts = std::ranges::any_of(plan.expected_nodes, [&](const auto& node) {
+        return rendezvous::host_of(node) != rendezvous::host_of(plan.expected_nodes.front());
+    });
     const bool loopback = !several_hosts && says_nothing && !addresses.empty();
     if (several_hosts && says_nothing &&
         std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)

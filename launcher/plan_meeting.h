@@ -17,7 +17,8 @@ std::optional<Error> plan_meeting(Plan& plan, const Options& options,
                                   const std::optional<slurm::Allocation>& allocation,
                                   const HostFacts& host);
 
-// The address that the others are told: --local-addr, --interface. After it. Possible errors: usage.
+// After it. The address that the others are told: --local-addr, --interface. Possible errors:
+// usage.
 std::optional<Error> plan_address(Plan& plan, const Options& options, const HostFacts& host);
 
 // Ports to try for a step: the same on all its nodes, apart for steps that run at the same time,

@@ -1,6 +1,8 @@
 #include "rendezvous/opening.h"
 
 #include "rendezvous/frame.h"
+
+#include <boost/algorithm/hex.hpp>
 #include "rendezvous/wire.h"
 
 namespace ddprun::rendezvous {
@@ -11,14 +13,13 @@ constexpr std::size_t kLength = 4;             // of a frame, before its body
 constexpr std::size_t kQuoted = 16;
 
 std::string quoted(std::string_view bytes) {
-    constexpr const char* kHex = "0123456789abcdef";
     std::string text = "\"";
     for (const char c : bytes.substr(0, kQuoted)) {
         const auto byte = static_cast<unsigned char>(c);
         if (byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\')
             text += c;
         else
-            text += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+            text += "\\x" + boost::algorithm::hex_lower(std::string(1, c));
     }
     return text + '"';
 }

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <unistd.h>
 
+#include <boost/algorithm/hex.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <optional>
@@ -28,14 +29,7 @@ constexpr const char* kMendOutside =
     "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
 // As text, for it goes through programs and files.
-std::string random_secret() {
-    std::string text;
-    for (const unsigned char byte : random_bytes(32)) {
-        text.push_back("0123456789abcdef"[byte >> 4]);
-        text.push_back("0123456789abcdef"[byte & 15]);
-    }
-    return text;
-}
+std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32)); }
 
 Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
 

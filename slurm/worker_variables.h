@@ -16,11 +16,11 @@
 //   SLURM_STEP_ID and all by which a task finds srun, PMI or PMIx       removed
 //
 // A task with one worker of its own (--task-per-worker) keeps its place as srun told it, as long as
-// the world is the whole step. What is not known is not there: a missing variable ends a program with its name, a wrong one
-// hangs it. All follow the generation. `drop` removes these and the job's id and node list, so that
-// no program believes itself under Slurm; `keep` touches nothing. What describes the job or the
-// host (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURMD_NODENAME, SLURM_CPUS_ON_NODE, ...) stays with
-// `rewrite`. The reasons stand in README.md. Pure.
+// the world is the whole step. What is not known is not there: a missing variable ends a program
+// with its name, a wrong one hangs it. All follow the generation. `drop` removes these and the job's
+// id and node list, so that no program believes itself under Slurm; `keep` touches nothing. What
+// describes the job or the host (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURMD_NODENAME,
+// SLURM_CPUS_ON_NODE, ...) stays with `rewrite`. The reasons stand in README.md. Pure.
 #pragma once
 
 #include <map>

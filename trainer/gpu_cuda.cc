@@ -1,4 +1,5 @@
 #include <cuda_runtime_api.h>
+#include <boost/algorithm/hex.hpp>
 #include <unistd.h>
 
 #include "trainer/gpu.h"
@@ -20,11 +21,7 @@ std::string gpu_name(int index) {
     if (cudaDeviceGetPCIBusId(pci, sizeof pci, index) != cudaSuccess) return "";
     // Two MIG slices have one PCI address; their UUIDs differ.
     std::string name = std::string(host) + "/" + pci + "/";
-    static constexpr char kDigits[] = "0123456789abcdef";
-    for (char byte : properties.uuid.bytes) {
-        name += kDigits[(byte >> 4) & 15];
-        name += kDigits[byte & 15];
-    }
+    boost::algorithm::hex_lower(properties.uuid.bytes, std::back_inserter(name));
     return name;
 }
 

@@ -29,7 +29,7 @@ CheckedJob job_of(int nodes) {
     job.run_id = "lab.7.0";
     job.nodes_wanted = nodes;
     job.meeting_place = "n1";
-    job.ledger = {rendezvous::LedgerPlace::Kind::directory, "/work/.ddprun/lab.7.0.check", {}};
+    job.ledger = {rendezvous::LedgerPlace::Kind::directory, "/home/user/.ddprun/lab.7.0.check", {}};
     for (int number = 1; number <= nodes; ++number) {
         job.expected.push_back("n" + std::to_string(number));
         job.nodes.emplace_back(node(number, nodes));
@@ -69,7 +69,7 @@ TEST(CheckReport, NothingIsWrong) {
     EXPECT_TRUE(report.good());
     EXPECT_EQ(row(report, "nodes").sentence, "4 of 4 have met at n1");
     EXPECT_EQ(row(report, "network").sentence, "12 of 12 connections between nodes");
-    EXPECT_EQ(row(report, "ledger").sentence, "directory:/work/.ddprun/lab.7.0.check");
+    EXPECT_EQ(row(report, "ledger").sentence, "directory:/home/user/.ddprun/lab.7.0.check");
     EXPECT_EQ(row(report, "gpus").state, State::skipped);
     EXPECT_EQ(row(report, "clocks").state, State::good);
     EXPECT_THAT(check_text(report), HasSubstr("ddprun has checked n[1-4] in 0.0 s:\n"));

@@ -40,7 +40,7 @@ HostFacts host_of(const Environment& environment) {
     host.cpus = 8;
     if (auto gpus = environment.find("GPUS"); gpus != environment.end())
         host.gpus.resize(std::stoul(gpus->second));
-    host.working_directory = "/work";
+    host.working_directory = "/home/user";
     host.random_id = "random";
     return host;
 }

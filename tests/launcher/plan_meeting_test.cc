@@ -27,7 +27,7 @@ Result<Plan> plan(const std::vector<std::string>& options, std::optional<Allocat
     words.push_back("./train");
     HostFacts host;
     host.hostname = "me";
-    host.working_directory = "/work";
+    host.working_directory = "/home/user";
     host.random_id = "random";
     return make_plan(parse_options(words, {}).value(), allocation, host);
 }

@@ -26,7 +26,7 @@ HostFacts host(int cpus = 8) {
     HostFacts host;
     host.hostname = "me";
     host.cpus = cpus;
-    host.working_directory = "/work";
+    host.working_directory = "/home/user";
     host.random_id = "random";
     return host;
 }

@@ -68,7 +68,7 @@ inline WorkerOutcome example_outcome() {
     outcome.tail = {"first line", "", "not UTF-8: \xff\xfe"};
     outcome.error_file = "/logs/error.json";
     outcome.core_dumped = outcome.out_of_memory = true;
-    outcome.remarks = {"core dump: /work/core.4711", "another"};
+    outcome.remarks = {"core dump: /home/user/core.4711", "another"};
     return outcome;
 }
 

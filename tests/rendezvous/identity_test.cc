@@ -1,6 +1,7 @@
 #include "rendezvous/identity.h"
 
 #include <gtest/gtest.h>
+#include <boost/algorithm/hex.hpp>
 
 #include <functional>
 
@@ -18,14 +19,7 @@ Transcript transcript() {
             std::string(kNonceSize, 'l')};
 }
 
-std::string hex(std::string_view bytes) {
-    std::string text;
-    for (const unsigned char byte : bytes) {
-        text += "0123456789abcdef"[byte >> 4];
-        text += "0123456789abcdef"[byte & 15];
-    }
-    return text;
-}
+using boost::algorithm::hex_lower;
 
 TEST(Identity, WhoHasTheSecretIsBelieved) {
     for (const Side side : {Side::node, Side::leader}) {
@@ -86,9 +80,9 @@ TEST(Identity, AnythingElseIsNoProof) {
 
 // The bytes of scheme 1, checked with Python's hmac: another build must make the same.
 TEST(Identity, SchemeOneIsWrittenDown) {
-    EXPECT_EQ(hex(prove(kSecret, Side::node, transcript())),
+    EXPECT_EQ(hex_lower(prove(kSecret, Side::node, transcript())),
               "d4d5b5da1e417f48a9344de6b19eb9053ab7797f4ca52fc4c5d9efaf786b9ce8");
-    EXPECT_EQ(hex(Seal(kSecret, Side::leader, transcript()).next("body")),
+    EXPECT_EQ(hex_lower(Seal(kSecret, Side::leader, transcript()).next("body")),
               "bbe0d63cef05620f5815d8a56fdb279f");
 }
 
