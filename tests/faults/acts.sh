@@ -61,7 +61,7 @@ act_remove() { rm -rf "${ledger:?}"/*; }
 # ---- time, and what is to be seen
 
 act_hold() { sleep "$(awk "BEGIN { print $1 * $lease }")"; } # the length of a fault, in leases
-act_load() { # busy loops on all processors, the job at nice 19 beside them; SLOW_SECONDS says how long (30)
+act_load() { # busy loops on all processors, the job at nice 19 beside them; SLOW_SECONDS says how long (30; 600 in a long run)
     local id loops=()
     for id in $(marked); do renice -n 19 -p "$id" >/dev/null 2>&1 || true; done
     for ((id = 0; id < $(nproc); id++)); do
@@ -70,7 +70,6 @@ act_load() { # busy loops on all processors, the job at nice 19 beside them; SLO
     done
     sleep "$slow_seconds"
     kill "${loops[@]}" 2>/dev/null || true
-    ! ended "${pid[n1]}" || fail "the job ended before the load"
 }
 # Waits until the generation's workers have all begun, and notes how long after the last fault.
 act_generation() { # number

@@ -33,7 +33,8 @@ chosen() { # patterns…; none: by the kind of run
 # shellcheck disable=SC2034 # they are for hosts.sh, job.sh, acts.sh and the table
 set_defaults() {
     nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused="" slow=""
-    slow_seconds=${SLOW_SECONDS:-30}
+    slow_seconds=${SLOW_SECONDS:-${DDPRUN_LONG:+600}}
+    slow_seconds=${slow_seconds:-30}
     pace=40 last_pace=1 # milliseconds a step, while faults are to come and after the last
     last=0 struck=0 stalled=no took=()
 }
@@ -55,6 +56,7 @@ tell() {
         # shellcheck disable=SC2086
         act_${word# }
     done
+    ((last > 0 || expected != 0)) || ! ended "${pid[n1]}" || fail "the job ended before the last of the faults"
     end_job
     clear_story
 }

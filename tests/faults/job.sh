@@ -71,7 +71,7 @@ start_job() {
         start_node "$name"
         wait_until 20 is_spare "$name" || fail "$name is no spare"
     done
-    wait_until 30 has_snapshot || fail "no snapshot"
+    wait_until $((30 + pace / 50)) has_snapshot || fail "no snapshot" # of step 10
 }
 
 left() { # what still runs or lies on hosts that are up

@@ -4,7 +4,8 @@
 #   worker.sh FOLDER OPTIONS-OF-TRAIN…
 #
 # Each worker holds a lock on its generation's file for as long as it lives, so the files tell on true time, and over all
-# hosts, whether two generations live at once. FOLDER/last is the last generation of the story: it hurries.
+# hosts, whether two generations live at once. FOLDER/last is the last generation of the story: it hurries,
+# unless it is the first too, which has the faults.
 set -euo pipefail
 folder=$1; shift
 generation=$TORCHELASTIC_RESTART_COUNT
@@ -20,5 +21,5 @@ done
 exec {mutex}>&-
 echo "$EPOCHREALTIME" >"$folder/started.$generation.$RANK"
 pace=$(<"$folder/pace")
-((generation < $(<"$folder/last"))) || pace=$(<"$folder/last-pace")
+((generation == 0 || generation < $(<"$folder/last"))) || pace=$(<"$folder/last-pace")
 exec "${TRAIN:?}" --steps 150 --snapshot-every 10 --snapshot-dir "$folder/snapshots" --step-time-ms "$pace" "$@"
