@@ -131,31 +131,15 @@ void Machine::State::check_link(Time now) {
         link_lost(now, "no answer for " + to_text(now - lease.silent_since()));
 }
 
-// A leader that holds a generation has written the newest entry: it tells whether our ledger is
-// its.
-void Machine::State::heard_leader(Time now, const rendezvous::Ack& ack) {
+void Machine::State::heard_leader() {
     if (caller.order().empty() || leads()) return;
     if (!caller.leader()->address.empty()) effects.push_back(LeaderHeard{*caller.leader()});
-    if (!config.may_lead || ledger_shared || checking || ack.held == kNoGeneration ||
-        now < check_at)
-        return;
-    checking = true;
-    effects.push_back(CheckLedger{ack.entry, lease.leader()});
 }
 
-void Machine::State::on_ledger_checked(Time now, bool shared) {
-    checking = false;
-    ledger_shared = shared;
-    if (shared)
-        return note(Note::Level::debug,
-                    "the leader's last entry is in this node's ledger: it can "
-                    "take over");
-    check_at = now + lease.lease();
-    if (!said_not_shared)
-        note(Note::Level::warn,
-             "the leader's last entry is not in this node's ledger, so that this node cannot take "
-             "over; is --ledger one that all nodes share?");
-    said_not_shared = true;
+void Machine::State::on_ledger_found(bool found) {
+    if (found && !ledger_found && config.may_lead)
+        note(Note::Level::debug, "the leader's ledger is read on this node, too: it can take over");
+    ledger_found = found;
 }
 
 }  // namespace ddprun::agent

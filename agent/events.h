@@ -75,9 +75,9 @@ struct StoreContact {  // a worker has connected to this generation's store (onl
                        // node)
     Generation generation;
 };
-// The answer to CheckLedger: whether that entry of that leader stands in this node's ledger.
-struct LedgerChecked {
-    bool shared = false;
+// Before each Welcome: whether this node reads the ledger that the leader has named, by its mark.
+struct LedgerFound {
+    bool found = false;
 };
 struct SignalCame {
     int signal = 0;
@@ -91,7 +91,7 @@ struct Tick {};
 using Event =
     std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                  WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
-                 WorkersExamined, StoreContact, LedgerChecked, SignalCame, JobEndKnown, Tick>;
+                 WorkersExamined, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 
@@ -117,13 +117,6 @@ struct Lead {
 struct LeaderHeard {
     rendezvous::Peer leader;
     bool operator==(const LeaderHeard&) const = default;
-};
-// Look whether the ledger that this node would lead with has the entry that this leader wrote:
-// answered by LedgerChecked.
-struct CheckLedger {
-    EntryNumber entry;
-    rendezvous::NodeId leader;
-    bool operator==(const CheckLedger&) const = default;
 };
 struct SendMessage {
     rendezvous::ToLeader message;
@@ -187,9 +180,9 @@ struct Exit {
     bool operator==(const Exit&) const = default;
 };
 
-using Effect = std::variant<Connect, Lead, LeaderHeard, CheckLedger, SendMessage, SetDeadline,
-                            OpenStore, Spawn, SignalWorkers, ExamineWorkers, AskJobEnd, Sweep,
-                            LookForStuck, CloseStore, Exit, Note>;
+using Effect = std::variant<Connect, Lead, LeaderHeard, SendMessage, SetDeadline, OpenStore, Spawn,
+                            SignalWorkers, ExamineWorkers, AskJobEnd, Sweep, LookForStuck,
+                            CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

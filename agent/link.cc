@@ -59,8 +59,9 @@ class RemoteLink {
     }
     void came(const rendezvous::ToNode& message) {
         const auto* welcome = std::get_if<rendezvous::Welcome>(&message);
-        if (!welcome || welcome->ledger_mark == 0 || waiting_) return hand_on(MessageCame{message});
+        if (!welcome || waiting_) return hand_on(MessageCame{message});
         waiting_ = std::make_shared<Waiting>(1, MessageCame{message});
+        if (welcome->ledger_mark == 0) return looked(std::shared_ptr(waiting_), 0);
         look_(*welcome,
               [this, mark = welcome->ledger_mark, weak = std::weak_ptr(waiting_)](bool found) {
                   // Lost: another connection, or none, has taken its place.
@@ -70,6 +71,7 @@ class RemoteLink {
     // What is done with one of the events may end this connection, and add to the others.
     void looked(const std::shared_ptr<Waiting>& waiting, std::uint64_t mark) {
         ledger_read_ = mark;
+        on_event_(LedgerFound{mark != 0});
         for (std::size_t i = 0; waiting_ == waiting && i < waiting->size(); ++i)
             on_event_(Event((*waiting)[i]));
         if (waiting_ == waiting) waiting_.reset();

@@ -19,7 +19,7 @@ namespace ddprun::agent {
 
 class Link {
   public:
-    // LinkUp, MessageCame and LinkLost.
+    // LinkUp, LedgerFound, MessageCame and LinkLost.
     using OnEvent = std::function<void(Event)>;
 
     virtual ~Link() = default;

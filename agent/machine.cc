@@ -66,7 +66,7 @@ Effects Machine::step(Time now, const Event& event) {
                  [&](const WorkerProgress& e) { s.on_progress(now, e); },
                  [&](const WorkersExamined& e) { s.on_examined(e); },
                  [&](const StoreContact& e) { s.on_contact(now, e); },
-                 [&](const LedgerChecked& e) { s.on_ledger_checked(now, e.shared); },
+                 [&](const LedgerFound& e) { s.on_ledger_found(e.found); },
                  [&](const SignalCame& e) { s.on_signal(now, e.signal); },
                  [&](const JobEndKnown& e) { s.on_job_end(now, e.end); }, [&](const Tick&) {}},
         event);
@@ -124,7 +124,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
 void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     const auto result = lease.ack(now, ack);
     if (!result.accepted) return;
-    heard_leader(now, ack);
+    heard_leader();
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
     if (running && ack.over >= running->place.generation) {

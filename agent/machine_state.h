@@ -72,7 +72,7 @@ struct Past {
 
 struct Machine::State {
     State(MachineConfig c, Time now)
-        : config(std::move(c)), lost_since(now), caller(config.node), ledger_shared(config.leads) {}
+        : config(std::move(c)), lost_since(now), caller(config.node), ledger_found(config.leads) {}
 
     MachineConfig config;
     Phase phase = Phase::joining;
@@ -84,9 +84,7 @@ struct Machine::State {
     rendezvous::Caller caller;
     std::optional<rendezvous::Caller::Call> call;  // the leader is lost; whom we call now
     Time call_at = kNever;                         // we wait before that call
-    bool ledger_shared;                            // who leads at the start has made it
-    bool checking = false, said_not_shared = false;
-    Time check_at = kLongAgo;  // when to look at the ledger again
+    bool ledger_found;                             // who leads at the start has made it
     std::optional<Running> running;
     Past past;
     std::optional<rendezvous::Ending> ending;    // we leave with this once our workers are gone
@@ -105,8 +103,8 @@ struct Machine::State {
     void place_call(Time now);
     void on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere);
     void on_refused(Time now, const rendezvous::Refused& said);
-    void heard_leader(Time now, const rendezvous::Ack& ack);
-    void on_ledger_checked(Time now, bool shared);
+    void heard_leader();
+    void on_ledger_found(bool found);
     void check_link(Time now);
     Duration patience() const;
 
@@ -168,7 +166,7 @@ struct Machine::State {
         if (welcomed) effects.push_back(SendMessage{std::move(message)});
     }
     bool leads() const { return caller.leader() && caller.leader()->node == config.node; }
-    bool may_lead() const { return config.may_lead && ledger_shared; }
+    bool may_lead() const { return config.may_lead && ledger_found; }
     void note(Note::Level level, std::string sentence) {
         effects.push_back(Note{level, std::move(sentence)});
     }

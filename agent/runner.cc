@@ -116,7 +116,6 @@ void Runner::perform(Effect& effect) {
             [&](const Connect& e) { link_->connect(e); }, [&](SendMessage& e) { send(e.message); },
             [&](const Lead& e) { service_.lead(e.self); },
             [&](const LeaderHeard& e) { service_.heard(e.leader); },
-            [&](const CheckLedger& e) { check_ledger(e); },
             [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
             [&](const OpenStore& e) { open_store(e.place); },
             [&](const CloseStore&) { store_.reset(); }, [&](const Spawn& e) { spawn(e.place); },
@@ -212,13 +211,6 @@ void Runner::timer_expired(const TimerRequest& request) {
                     " has expired, but this is no worker of ours");
     warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
          " has expired; it is sent signal " + std::to_string(request.signal));
-}
-
-void Runner::check_ledger(const CheckLedger& check) {
-    service_.check_ledger(check.entry, check.leader,
-                          [this, alive = std::weak_ptr(alive_)](bool is) {
-                              if (alive.lock()) post(LedgerChecked{is});
-                          });
 }
 
 void Runner::ask_job_end() {

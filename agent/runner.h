@@ -62,7 +62,6 @@ class Runner {
     void spawn(const rendezvous::NodePlace& place);
     void serve_timers(const std::string& folder);
     void timer_expired(const TimerRequest& request);
-    void check_ledger(const CheckLedger& check);
     void ask_job_end();
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);

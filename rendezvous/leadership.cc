@@ -94,17 +94,20 @@ void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
     keep_standby();
 }
 
-// Who stands before a newcomer in the order hears of it: it may be the only one left one day.
+// Who stands in the order hears of a newcomer in it: it may be the only one left one day. So does
+// the newcomer before the first generation, for its Welcome named those that had come by then.
 void Machine::State::tell_order(const NodeId& newcomer) {
     const std::vector<Peer> all = order();
+    const auto tell = [&](const NodeId& id) {
+        const NodeState* node = roster.find(id);
+        if (id != self.node && node && node->connected()) send(*node->session, Parked{{}, all});
+    };
+    if (!top && !all.empty()) tell(newcomer);
     const bool stands = std::any_of(all.begin(), all.end(),
                                     [&](const Peer& peer) { return peer.node == newcomer; });
     if (!stands) return;
-    for (const Peer& peer : all) {
-        const NodeState* node = roster.find(peer.node);
-        if (peer.node != newcomer && peer.node != self.node && node && node->connected())
-            send(*node->session, Parked{{}, all});
-    }
+    for (const Peer& peer : all)
+        if (peer.node != newcomer) tell(peer.node);
 }
 
 std::optional<Peer> Machine::State::successor() const {

@@ -333,14 +333,6 @@ bool Service::leads() const {
 
 void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
 
-void Service::check_ledger(EntryNumber entry, const NodeId& leader,
-                           std::function<void(bool)> done) {
-    state_->ledger.read(entry, [=](const Result<std::vector<LedgerEntry>>& entries) {
-        done(entries && !entries->empty() && entries->front().number == entry &&
-             entries->front().leader == leader);
-    });
-}
-
 int Service::standby_handle() const { return state_->neighbours.standby_handle(); }
 
 std::string Service::standby_gone_frame(const NodeId& node) const {

@@ -52,8 +52,6 @@ class Service {
     bool leads() const;  // it does, or has led to the end
     // The leader that the own node hears; callers are sent there.
     void heard(const Peer& leader);
-    // Whether this entry, written by that leader, stands in the ledger.
-    void check_ledger(EntryNumber entry, const NodeId& leader, std::function<void(bool)> done);
 
     // The socket of the link to who leads next, for the keeper's last word; -1: none. `changed` is
     // called whenever it is another.

@@ -11,8 +11,8 @@
 //                 │ refused: the next at once    "elsewhere": there     "wait": again in 0.02 lease
 //
 // From the second round on the endpoint is called too, last, for a replaced ddprun may have come
-// there. A node leads only if it shares the ledger: it has found there the entry that its leader
-// named.
+// there. A node leads only if it shares the ledger: it has found the one that its leader named, by
+// its mark.
 #pragma once
 
 #include <optional>

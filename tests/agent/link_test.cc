@@ -68,6 +68,8 @@ struct Pair {
     void note(const Event& event) {
         if (std::get_if<LinkUp>(&event)) came.push_back("up");
         if (std::get_if<LinkLost>(&event)) came.push_back("lost");
+        if (const auto* ledger = std::get_if<LedgerFound>(&event))
+            came.push_back(ledger->found ? "ledger found" : "ledger not found");
         if (const auto* message = std::get_if<MessageCame>(&event)) {
             if (std::get_if<Welcome>(&message->message)) {
                 came.push_back("welcome");
@@ -100,7 +102,7 @@ TEST(Link, SaysThatItReadsTheLeadersLedger) {
     pair.call();
     pair.look(true);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_THAT(pair.came, ElementsAre("up", "welcome", "ack"));
+    EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "ack"));
     EXPECT_FALSE(pair.lines.has("does not read the ledger"));
 }
 
@@ -109,7 +111,7 @@ TEST(Link, SaysThatItDoesNotReadIt) {
     pair.call();
     pair.look(false);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_THAT(pair.came, ElementsAre("up", "welcome", "parked", "ack"));
+    EXPECT_THAT(pair.came, ElementsAre("up", "ledger not found", "welcome", "parked", "ack"));
     EXPECT_TRUE(pair.lines.has("node b does not read the ledger of node a, directory:/l/job"));
 }
 
@@ -122,7 +124,7 @@ TEST(Link, KeepsTheOrderWhileItLooks) {
     EXPECT_THAT(pair.came, ElementsAre("up"));
     pair.look(true);
     EXPECT_TRUE(pair.comes("lost"));
-    EXPECT_THAT(pair.came, ElementsAre("up", "welcome", "lost"));
+    EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "lost"));
 }
 
 // A look that ends after the link was closed is of no use to the next connection.

@@ -74,8 +74,6 @@ std::string describe(const Effect& effect) {
                (e->once ? "once " : "") + "until " + text(e->deadline);
     if (std::get_if<Lead>(&effect)) return "lead";
     if (const auto* e = std::get_if<LeaderHeard>(&effect)) return "heard " + e->leader.node.name;
-    if (const auto* e = std::get_if<CheckLedger>(&effect))
-        return "check ledger entry " + std::to_string(e->entry.value);
     if (const auto* e = std::get_if<SendMessage>(&effect)) return describe(e->message);
     if (const auto* e = std::get_if<SetDeadline>(&effect)) return "deadline " + text(e->deadline);
     if (std::get_if<OpenStore>(&effect)) return "open store";
@@ -675,23 +673,11 @@ class Follower {
 
 }  // namespace
 
-// A leader that holds a generation has written the newest entry: it tells whether the ledger is
-// shared.
-TEST(Succession, LooksForTheLeadersEntryInItsOwnLedger) {
-    Follower b;
-    EXPECT_THAT(b.holds(1), ElementsAre("heard a", "check ledger entry 3"));
-    EXPECT_THAT(b.holds(1.5), ElementsAre("heard a")) << "it is being looked for";
-    EXPECT_THAT(b.step(2, LedgerChecked{false}), ElementsAre(HasSubstr("cannot take over")));
-    EXPECT_THAT(b.holds(2.5), ElementsAre("heard a")) << "a look-up may be old: later again";
-    EXPECT_THAT(b.holds(12.5), ElementsAre("heard a", "check ledger entry 3"));
-    EXPECT_THAT(b.step(13, LedgerChecked{true}), ElementsAre(HasSubstr("can take over")));
-    EXPECT_THAT(b.holds(13.5), ElementsAre("heard a"));
-}
-
+// It has found the ledger that its leader named: it may lead, even before there is a generation.
 TEST(Succession, CallsTheLostLeaderThenLeads) {
     Follower b;
-    b.holds(1);
-    b.step(2, LedgerChecked{true});
+    EXPECT_THAT(b.step(0, LedgerFound{true}), ElementsAre(HasSubstr("can take over")));
+    EXPECT_THAT(b.step(0, LedgerFound{true}), IsEmpty()) << "said once";
     EXPECT_THAT(b.step(3, LinkLost{"reset"}), ElementsAre(HasSubstr("is lost: reset"), "heard ",
                                                           "connect at a once until 4.5 s"));
     EXPECT_THAT(
@@ -703,7 +689,7 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
 TEST(Succession, KnowsTheOrderThatCameWithItsPlace) {
     Follower b;
     b.holds(1);
-    b.step(2, LedgerChecked{true});
+    b.step(2, LedgerFound{true});
     rendezvous::NodePlace second = first_of_two(0);
     second.node_rank = second.rank_offset = 1;
     b.told(2, rendezvous::Assigned{EntryNumber{3}, second, 1, sec(8), {peer("d"), peer("b")}});
@@ -718,7 +704,7 @@ TEST(Succession, KnowsTheOrderThatCameWithItsPlace) {
 TEST(Succession, EndsWhenTheOrderIsVoid) {
     Follower b;
     b.holds(1);
-    b.step(2, LedgerChecked{true});
+    b.step(2, LedgerFound{true});
     EXPECT_THAT(b.told(2, rendezvous::Parked{}), IsEmpty());
     EXPECT_THAT(b.step(3, LinkLost{"reset"}),
                 ElementsAre(HasSubstr("is lost: reset"), "connect until 23.0 s"));

@@ -155,7 +155,6 @@ class Node {
                                 end_worker(0, e.signal);
                             },
                             [&](const agent::Sweep& e) { post(agent::Swept{e.generation}); },
-                            [&](const agent::CheckLedger&) { post(agent::LedgerChecked{false}); },
                             [&](const agent::Exit& e) {
                                 std::fprintf(stderr, "link_nodes: %s\n", e.ending.sentence.c_str());
                                 std::exit(1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The leader's node is lost, twice in a row and in two ways, and each time a new ddprun takes its place: the job goes on
-# from the last snapshot, and the result has the bits of an undisturbed run. Then without replacements: the world shrinks.
+# from the last snapshot, and the result has the bits of an undisturbed run. Then without replacements: the world shrinks. Then before there is a generation.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 [[ -x $train ]] || skip "train is not built"
@@ -80,3 +80,18 @@ wait_until 30 has_entries "$at" 2 || fail "no generation of two"
 kill -KILL "${pid[two]}"
 wait_until 30 has_entries "$at" 3 || fail "no generation of one"
 expect_end three
+
+say "the leader is lost while nodes gather: another leads, and the first generation runs"
+at=$(free_port)
+options=(--nnodes=2:4 --last-call=4)
+node one 0 "$at" "${options[@]}" true
+node two 1 "$at" "${options[@]}" true
+node three 2 "$at" "${options[@]}" true
+for name in two three; do
+    wait_until 20 has "$work/$name.err" 'it can take over' || fail "$name does not find its leader's ledger"
+done
+kill_tree "${pid[one]}"
+swept=no
+(($(entries "$at") == 0)) || fail "there was a generation"
+expect_end two three
+has_entries "$at" 2 || fail "not one generation and an end in the ledger"

@@ -336,8 +336,7 @@ class Leader {
     }
     // What a node is told from its Hello to its Join, and what the others are.
     Effects join(int session, const std::string& name, std::uint64_t mark, double now = 1) {
-        Effects all =
-            machine_.step(at(now), Came{Session{session}, Hello{"job", node(name), "1", 0}});
+        Effects all = hello(session, name, now);
         Offer where = offer();
         where.address = "at " + name;
         where.service_port = 1;
@@ -345,6 +344,9 @@ class Leader {
              machine_.step(at(now), Came{Session{session}, Join{where, Beat{}, mark}}))
             all.push_back(std::move(effect));
         return all;
+    }
+    Effects hello(int session, const std::string& name, double now = 1) {
+        return machine_.step(at(now), Came{Session{session}, Hello{"job", node(name), "1", 0}});
     }
     Effects tick(double now) { return machine_.step(at(now), Tick{}); }
 
@@ -403,6 +405,21 @@ TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
     const Effects later = leader.join(3, "d", 8, 3);
     EXPECT_THAT(notes(later), IsEmpty());
     EXPECT_THAT(sent<Welcome>(later).at(0).second.order, IsEmpty());
+}
+
+// Should the leader be lost before there is a generation, the others must know of each other: also
+// those that were welcomed before anybody had joined.
+TEST(SharedLedger, WhoJoinsHearsWhoHasComeBefore) {
+    Leader leader(Successor::config());
+    const auto welcomes = sent<Welcome>(leader.hello(2, "b"));
+    EXPECT_THAT(welcomes.at(0).second.order, ElementsAre(peer("c")));
+    const auto first = sent<Parked>(leader.join(1, "a", 7));
+    ASSERT_EQ(first.size(), 1u);
+    EXPECT_THAT(first[0].second.order, ElementsAre(peer("c"), peer("a")));
+    const auto second = sent<Parked>(leader.join(2, "b", 7));
+    ASSERT_EQ(second.size(), 2u) << "and who stands there hears of it";
+    for (const auto& [session, message] : second)
+        EXPECT_THAT(message.order, ElementsAre(peer("c"), peer("a"), peer("b"))) << session;
 }
 
 // Where nobody leads after the leader, nobody has to read its ledger.

@@ -163,35 +163,35 @@ std::string describe(const rendezvous::Effect& effect) {
 std::string describe(const agent::Event& event) {
     using namespace agent;
     return std::visit(
-        Overload{
-            [](const Started&) { return std::string("Started"); },
-            [](const LinkUp&) { return std::string("LinkUp"); },
-            [](const LinkLost& e) { return "LinkLost " + e.sentence; },
-            [](const MessageCame& e) { return describe(e.message); },
-            [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
-            [](const WorkerNotStarted& e) {
-                return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
-            },
-            [](const WorkerExited& e) {
-                return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
-            },
-            [](const Swept& e) { return "Swept g" + text(e.generation); },
-            [](const CannotKill& e) { return "CannotKill g" + text(e.generation); },
-            [](const KeeperDied&) { return std::string("KeeperDied"); },
-            [](const KeeperBack&) { return std::string("KeeperBack"); },
-            [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
-            [](const WorkersExamined& e) {
-                return "WorkersExamined g" + text(e.generation) + " " + text(e.outcomes.size());
-            },
-            [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
-            [](const LedgerChecked& e) {
-                return std::string(e.shared ? "LedgerChecked shared" : "LedgerChecked not shared");
-            },
-            [](const JobEndKnown& e) {
-                return "JobEndKnown " + (e.end ? text(*e.end) : std::string("none"));
-            },
-            [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
-            [](const Tick&) { return std::string("Tick"); }},
+        Overload{[](const Started&) { return std::string("Started"); },
+                 [](const LinkUp&) { return std::string("LinkUp"); },
+                 [](const LinkLost& e) { return "LinkLost " + e.sentence; },
+                 [](const MessageCame& e) { return describe(e.message); },
+                 [](const WorkerStarted& e) { return "WorkerStarted g" + text(e.generation); },
+                 [](const WorkerNotStarted& e) {
+                     return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
+                 },
+                 [](const WorkerExited& e) {
+                     return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
+                 },
+                 [](const Swept& e) { return "Swept g" + text(e.generation); },
+                 [](const CannotKill& e) { return "CannotKill g" + text(e.generation); },
+                 [](const KeeperDied&) { return std::string("KeeperDied"); },
+                 [](const KeeperBack&) { return std::string("KeeperBack"); },
+                 [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
+                 [](const WorkersExamined& e) {
+                     return "WorkersExamined g" + text(e.generation) + " " +
+                            text(e.outcomes.size());
+                 },
+                 [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
+                 [](const LedgerFound& e) {
+                     return std::string(e.found ? "LedgerFound" : "LedgerFound not");
+                 },
+                 [](const JobEndKnown& e) {
+                     return "JobEndKnown " + (e.end ? text(*e.end) : std::string("none"));
+                 },
+                 [](const SignalCame& e) { return "SignalCame " + text(e.signal); },
+                 [](const Tick&) { return std::string("Tick"); }},
         event);
 }
 
@@ -204,7 +204,6 @@ std::string describe(const agent::Effect& effect) {
             },
             [](const Lead&) { return std::string("Lead"); },
             [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
-            [](const CheckLedger& e) { return "CheckLedger " + text(e.entry); },
             [](const SendMessage& e) { return "send " + describe(e.message); },
             [](const SetDeadline& e) { return "SetDeadline " + text(e.deadline); },
             [](const OpenStore& e) { return "OpenStore g" + text(e.place.generation); },

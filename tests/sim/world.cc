@@ -198,8 +198,6 @@ void World::perform(Process& process, const agent::Effects& effects) {
             post_service(process, rendezvous::Lead{lead->self});
         } else if (const auto* heard = std::get_if<agent::LeaderHeard>(&effect)) {
             post_service(process, rendezvous::LeaderHeard{heard->leader});
-        } else if (const auto* check = std::get_if<agent::CheckLedger>(&effect)) {
-            check_ledger(process, *check);
         } else if (const auto* message = std::get_if<agent::SendMessage>(&effect)) {
             if (process.link_up) say(process.connection, message->message);
         } else if (const auto* deadline = std::get_if<agent::SetDeadline>(&effect)) {

@@ -139,7 +139,6 @@ class World {
     void probed(int connection, rendezvous::Called::Outcome outcome,
                 const rendezvous::Standing& standing);
     void stand_by(Process& process, const std::optional<rendezvous::Peer>& peer);
-    void check_ledger(Process& process, const agent::CheckLedger& check);
     void connect(Process& process, const agent::Connect& connect);
     void try_connect(Process& process, int attempt);
     void call(Process& process, int attempt, Process& leader);

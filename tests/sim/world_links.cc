@@ -132,8 +132,10 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
         step_agent(node, agent::LinkUp{address_of(node.host)});
     }
     if (node.connection != connection) return;
-    if (std::get_if<rendezvous::Welcome>(&message))
+    if (std::get_if<rendezvous::Welcome>(&message)) {
         node.first_welcome = std::min(node.first_welcome, now());
+        step_agent(node, agent::LedgerFound{true});
+    }
     rendezvous::ToNode said = message;
     mutate(node, connection, said);
     step_agent(node, agent::MessageCame{said});
@@ -216,15 +218,6 @@ void World::keeper_says_gone(Process& process, int connection) {
         say(each, rendezvous::Gone{process.id});
         network_.close(each, kNode);
     }
-}
-
-void World::check_ledger(Process& process, const agent::CheckLedger& check) {
-    ledger_.read(process.host, check.entry, [this, &process, check](const auto& answer) {
-        const auto& read = std::get<rendezvous::LedgerRead>(answer);
-        const bool shared = !read.entries.empty() && read.entries.front().number == check.entry &&
-                            read.entries.front().leader == check.leader;
-        post_agent(process, agent::LedgerChecked{shared});
-    });
 }
 
 void World::post_service(Process& process, rendezvous::Event event) {
