@@ -1,6 +1,7 @@
 #include "agent/link.h"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <optional>
 
 namespace ddprun::agent {
@@ -8,26 +9,28 @@ namespace {
 
 class RemoteLink {
   public:
-    RemoteLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
-               rendezvous::Secrets* secrets, rendezvous::Log log, Link::OnEvent on_event,
-               LedgerLook look)
-        : candidates_(std::move(candidates)),
+    RemoteLink(boost::asio::io_context& loop, LinkConfig config, const rendezvous::Log& log,
+               Link::OnEvent on_event)
+        : config_(std::move(config)),
+          log_(log),
           on_event_(std::move(on_event)),
-          look_(std::move(look)),
-          client_(loop, std::move(log),
-                  {.on_up = [this](const std::string& address) { on_event_(LinkUp{address}); },
+          nobody_answers_(loop),
+          client_(loop, log,
+                  {.on_up =
+                       [this](const std::string& address) {
+                           calling_.reset();
+                           on_event_(LinkUp{address});
+                       },
                    .on_message = [this](const rendezvous::ToNode& message) { came(message); },
                    .on_lost = [this](const Error& error) { hand_on(LinkLost{error.sentence()}); }},
-                  secrets) {}
+                  config_.secrets) {}
 
     void connect(const Connect& request) {
-        std::vector<rendezvous::CallTarget> where = candidates_;
-        if (!request.address.empty()) {
-            if (request.once) where.clear();
-            where.insert(where.begin(), {request.address, request.port});
-        }
-        forget_ledger();
-        client_.connect(std::move(where), request.hello, request.deadline, request.once);
+        close();
+        call(request);
+        if (request.once) return;
+        calling_ = std::make_shared<Connect>(request);
+        await_members();
     }
     // The machine knows nothing of ledgers: what a Join says of one is known here.
     void send(rendezvous::ToLeader message) {
@@ -36,6 +39,7 @@ class RemoteLink {
     }
     void close() {
         forget_ledger();
+        calling_.reset();
         client_.close();
     }
     int native_handle() const { return client_.native_handle(); }
@@ -46,6 +50,39 @@ class RemoteLink {
   private:
     using Waiting = std::vector<Event>;
 
+    void call(const Connect& request) {
+        std::vector<rendezvous::CallTarget> where;
+        if (!request.address.empty()) where.push_back({request.address, request.port});
+        if (!request.once) {
+            where.insert(where.end(), config_.candidates.begin(), config_.candidates.end());
+            where.insert(where.end(), members_.begin(), members_.end());
+        }
+        client_.connect(std::move(where), request.hello, request.deadline, request.once);
+    }
+    // The endpoint's host may be gone from a job that goes on.
+    void await_members() {
+        nobody_answers_.expires_after(config_.members_after);
+        nobody_answers_.async_wait(
+            [this, weak = std::weak_ptr(calling_)](const boost::system::error_code& aborted) {
+                if (aborted || !weak.lock()) return;
+                config_.members([this, weak](const std::vector<rendezvous::Peer>& peers) {
+                    if (const auto request = weak.lock()) found(*request, peers);
+                });
+            });
+    }
+    void found(const Connect& request, const std::vector<rendezvous::Peer>& peers) {
+        std::vector<rendezvous::CallTarget> members;
+        for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
+        if (members != members_ && !members.empty()) {
+            log_({Note::Level::info,
+                  "no answer yet; the ledger names members of the job, among "
+                  "them " +
+                      peers.front().node.name + ": they are called, too"});
+            members_ = std::move(members);
+            call(request);
+        }
+        await_members();
+    }
     void forget_ledger() {
         waiting_.reset();
         ledger_read_ = 0;
@@ -62,11 +99,11 @@ class RemoteLink {
         if (!welcome || waiting_) return hand_on(MessageCame{message});
         waiting_ = std::make_shared<Waiting>(1, MessageCame{message});
         if (welcome->ledger_mark == 0) return looked(std::shared_ptr(waiting_), 0);
-        look_(*welcome,
-              [this, mark = welcome->ledger_mark, weak = std::weak_ptr(waiting_)](bool found) {
-                  // Lost: another connection, or none, has taken its place.
-                  if (const auto waiting = weak.lock()) looked(waiting, found ? mark : 0);
-              });
+        config_.look(*welcome, [this, mark = welcome->ledger_mark,
+                                weak = std::weak_ptr(waiting_)](bool found) {
+            // Lost: another connection, or none, has taken its place.
+            if (const auto waiting = weak.lock()) looked(waiting, found ? mark : 0);
+        });
     }
     // What is done with one of the events may end this connection, and add to the others.
     void looked(const std::shared_ptr<Waiting>& waiting, std::uint64_t mark) {
@@ -77,9 +114,12 @@ class RemoteLink {
         if (waiting_ == waiting) waiting_.reset();
     }
 
-    std::vector<rendezvous::CallTarget> candidates_;
+    LinkConfig config_;
+    rendezvous::Log log_;
     Link::OnEvent on_event_;
-    LedgerLook look_;
+    std::shared_ptr<Connect> calling_;  // what is asked for, until somebody answers
+    boost::asio::steady_timer nobody_answers_;
+    std::vector<rendezvous::CallTarget> members_;  // of the running job, by its ledger
     std::shared_ptr<Waiting> waiting_;  // since a Welcome, for the look; null: nothing waits
     std::uint64_t ledger_read_ = 0;     // the leader's mark, if it was found here
     rendezvous::Client client_;
@@ -122,11 +162,9 @@ class LocalLink {
 
 class SwitchedLink final : public Link {
   public:
-    SwitchedLink(boost::asio::io_context& loop, std::vector<rendezvous::CallTarget> candidates,
-                 rendezvous::Service& service, rendezvous::Secrets* secrets, rendezvous::Log log,
-                 const OnEvent& on_event, LedgerLook look)
-        : remote_(loop, std::move(candidates), secrets, std::move(log), on_event, std::move(look)),
-          local_(loop, service, on_event) {}
+    SwitchedLink(boost::asio::io_context& loop, LinkConfig config, rendezvous::Service& service,
+                 const rendezvous::Log& log, const OnEvent& on_event)
+        : remote_(loop, std::move(config), log, on_event), local_(loop, service, on_event) {}
 
     void connect(const Connect& request) override {
         close();
@@ -161,12 +199,10 @@ class SwitchedLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
-                                std::vector<rendezvous::CallTarget> candidates,
-                                rendezvous::Service& service, rendezvous::Secrets* secrets,
-                                rendezvous::Log log, Link::OnEvent on_event, LedgerLook look) {
-    return std::make_unique<SwitchedLink>(loop, std::move(candidates), service, secrets,
-                                          std::move(log), on_event, std::move(look));
+std::unique_ptr<Link> make_link(boost::asio::io_context& loop, LinkConfig config,
+                                rendezvous::Service& service, rendezvous::Log log,
+                                Link::OnEvent on_event) {
+    return std::make_unique<SwitchedLink>(loop, std::move(config), service, log, on_event);
 }
 
 }  // namespace ddprun::agent

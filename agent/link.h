@@ -34,12 +34,20 @@ class Link {
 using LedgerLook =
     std::function<void(const rendezvous::Welcome& welcome, std::function<void(bool)> done)>;
 
-// `candidates` are where the leader may be at the start; a Connect's address comes before them.
-// `secrets` may be null: no proof is asked for. When a leader elsewhere names a ledger, its Welcome
-// is handed on once `look` has answered, and the Join says what it found.
-std::unique_ptr<Link> make_link(boost::asio::io_context& loop,
-                                std::vector<rendezvous::CallTarget> candidates,
-                                rendezvous::Service& service, rendezvous::Secrets* secrets,
-                                rendezvous::Log log, Link::OnEvent on_event, LedgerLook look);
+// Says, some time later, who else knows the leader: members of the running job.
+using MembersLook = std::function<void(std::function<void(std::vector<rendezvous::Peer>)> done)>;
+
+struct LinkConfig {
+    std::vector<rendezvous::CallTarget> candidates;  // where the leader may be at the start
+    rendezvous::Secrets* secrets = nullptr;          // null: no proof is asked for
+    LedgerLook look;  // a Welcome is handed on when it has answered; the Join says what it found
+    MembersLook members;  // asked where no candidate has answered for `members_after`
+    Duration members_after = std::chrono::seconds{5};
+};
+
+// A Connect's address is called before the candidates.
+std::unique_ptr<Link> make_link(boost::asio::io_context& loop, LinkConfig config,
+                                rendezvous::Service& service, rendezvous::Log log,
+                                Link::OnEvent on_event);
 
 }  // namespace ddprun::agent

@@ -18,6 +18,7 @@
 #include "launcher/tell_failure.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/ledger_followed.h"
+#include "rendezvous/ledger_members.h"
 #include "rendezvous/ledger_open.h"
 #include "rendezvous/random_bytes.h"
 #include "rendezvous/secret.h"
@@ -182,6 +183,14 @@ class Job {
         return {};
     }
 
+    // Who is in the job, if it runs and its endpoint's host is gone.
+    void find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
+        rendezvous::find_members({loop_, files_, [](const Note&) {}}, plan_.ledger.place,
+                                 {command_digest(plan_), plan_.slurm_restart_count, 0},
+                                 {.call = plan_.times.lease, .opening = plan_.times.lease},
+                                 std::move(done));
+    }
+
     // Whether this node reads the ledger that its leader has named, and so may lead with it later.
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
         ledger_.find(leader.ledger_mark,
@@ -204,8 +213,12 @@ class Job {
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
         const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
-            return agent::make_link(loop_, std::move(candidates), *service_, secrets(), log,
-                                    std::move(on_event), std::bind_front(&Job::find_ledger, this));
+            return agent::make_link(loop_,
+                                    {.candidates = std::move(candidates),
+                                     .secrets = secrets(),
+                                     .look = std::bind_front(&Job::find_ledger, this),
+                                     .members = std::bind_front(&Job::find_members, this)},
+                                    *service_, log, std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
                              agent::Consoles{log_files_, out_, err()}, log, make_link,

@@ -67,6 +67,9 @@ struct LedgerOwner {
     std::uint64_t mark = 0;
 };
 
+// As LedgerOwner::mark: the newest ledger of the command, by whomever it was begun.
+inline constexpr std::uint64_t kAnyMark = ~std::uint64_t{0};
+
 using LedgerOpened = std::function<void(Result<std::unique_ptr<Ledger>>)>;
 
 }  // namespace ddprun::rendezvous

@@ -38,6 +38,11 @@ Result<LedgerClaim> claim_from_json(std::string_view text) {
     }
 }
 
+bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner) {
+    return owner.mark == kAnyMark ? claim.command_digest == owner.command_digest
+                                  : claim.mark == owner.mark;
+}
+
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner) {
     if (!entries.empty() && entries.back().kind == LedgerEntry::Kind::end &&

@@ -23,6 +23,9 @@ struct LedgerClaim {
 std::string to_json(const LedgerClaim& claim);
 Result<LedgerClaim> claim_from_json(std::string_view text);
 
+// Whether it is the ledger that one who begins none looks for, by owner.mark.
+bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner);
+
 // What a job that begins does with a ledger of its name.
 enum class LedgerUse {
     ours,       // begin, or go on after its last entry

@@ -96,15 +96,16 @@ Opened begin_folder(const std::string& path, const LedgerOwner& owner) {
 }
 
 // The folder of a running job, or not_found. It lies at PATH-DIGEST where PATH is another job's;
-// the digest is that of the leader's command, which need not be ours.
+// the digest is that of the leader's command, which need not be ours where we know the mark.
 Opened find_folder(const std::string& path, const LedgerOwner& owner) {
     Opened opened{Error(), path, {}};
-    std::vector<std::string> folders = folders_beside(path);
+    std::vector<std::string> folders{folder_of_command(path, owner)};
+    if (owner.mark != kAnyMark) folders = folders_beside(path);
     folders.insert(folders.begin(), path);
     for (const std::string& folder : folders) {
         opened.folder = folder;
         opened.claim = read_claim(folder);
-        if (opened.claim && opened.claim->mark == owner.mark) return opened;
+        if (opened.claim && is_sought(*opened.claim, owner)) return opened;
     }
     opened.claim =
         Error(ErrorCode::not_found, "ledger folder " + path +

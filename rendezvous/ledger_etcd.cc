@@ -150,6 +150,10 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
 
 asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
                                             const LedgerOwner& owner) {
+    Result<Series> newest =
+        Error(ErrorCode::not_found, "ledger " + place.path + " in " + to_text(place) +
+                                        " is not that of the running job: do all nodes name the "
+                                        "same etcd?");
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
         const std::string key = series + kClaim, behind = key + '\0';
@@ -157,11 +161,10 @@ asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlac
         if (!found) co_return found.error();
         if (found->empty()) break;
         const auto claim = parse_claim(series, found->front().value);
-        if (claim && claim->mark == owner.mark) co_return made(series, owner.mark);
+        if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);
+        if (newest && owner.mark != kAnyMark) break;
     }
-    co_return Error(ErrorCode::not_found,
-                    "ledger " + place.path + " in " + to_text(place) +
-                        " is not that of the running job: do all nodes name the same etcd?");
+    co_return newest;
 }
 
 }  // namespace

@@ -51,13 +51,22 @@ struct Pair {
     Service own{loop, {}, config("b"), ledger, lines.log(), [](const Ending&) {}};
     std::vector<std::string> came;
     std::function<void(bool)> look;
-    std::unique_ptr<Link> link = make_link(
-        loop, {}, own, nullptr, lines.log(), [this](const Event& event) { note(event); },
-        [this](const Welcome& welcome, std::function<void(bool)> done) {
-            EXPECT_EQ(welcome.ledger, "directory:/l/job");
-            EXPECT_EQ(welcome.ledger_mark, 5u);
-            look = std::move(done);
-        });
+    std::function<void(std::vector<rendezvous::Peer>)> members;
+    std::unique_ptr<Link> link =
+        make_link(loop,
+                  {.candidates = {{"127.0.0.1", 1}},  // where nobody listens
+                   .look =
+                       [this](const Welcome& welcome, std::function<void(bool)> done) {
+                           EXPECT_EQ(welcome.ledger, "directory:/l/job");
+                           EXPECT_EQ(welcome.ledger_mark, 5u);
+                           look = std::move(done);
+                       },
+                   .members =
+                       [this](std::function<void(std::vector<rendezvous::Peer>)> done) {
+                           members = std::move(done);
+                       },
+                   .members_after = std::chrono::milliseconds{1}},
+                  own, lines.log(), [this](const Event& event) { note(event); });
 
     Pair() {
         leader.emplace(loop, std::move(acceptor), config("a"), ledger, lines.log(),
@@ -81,6 +90,14 @@ struct Pair {
             if (std::get_if<Parked>(&message->message)) came.push_back("parked");
         }
     }
+    void call_endpoint() {
+        link->connect({.deadline = boot_now() + std::chrono::seconds{20},
+                       .hello = {"job", node("b"), "1", 0, {}},
+                       .address = {},
+                       .port = 0,
+                       .once = false,
+                       .self = false});
+    }
     void call() {
         link->connect({.deadline = boot_now() + std::chrono::seconds{20},
                        .hello = {"job", node("b"), "1", 0, {}},
@@ -96,13 +113,13 @@ struct Pair {
     }
 };
 
-// It was found here: the Join says so, and the leader has nothing to say.
+// It was found here: the Join says so, and the leader tells who else has come, no more.
 TEST(Link, SaysThatItReadsTheLeadersLedger) {
     Pair pair;
     pair.call();
     pair.look(true);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "ack"));
+    EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "parked", "ack"));
     EXPECT_FALSE(pair.lines.has("does not read the ledger"));
 }
 
@@ -125,6 +142,31 @@ TEST(Link, KeepsTheOrderWhileItLooks) {
     pair.look(true);
     EXPECT_TRUE(pair.comes("lost"));
     EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "lost"));
+}
+
+// Nobody is at the endpoint any more, but the job goes on elsewhere: its ledger says where. It is
+// asked until it knows.
+TEST(Link, FindsTheJobByItsMembers) {
+    Pair pair;
+    pair.call_endpoint();
+    EXPECT_TRUE(run_until(pair.loop, [&] { return pair.members != nullptr; }));
+    std::exchange(pair.members, nullptr)({});
+    EXPECT_TRUE(run_until(pair.loop, [&] { return pair.members != nullptr; }));
+    std::exchange(pair.members, nullptr)({{node("a"), "127.0.0.1", pair.port}});
+    EXPECT_TRUE(run_until(pair.loop, [&] { return pair.look != nullptr; }));
+    pair.look(true);
+    EXPECT_TRUE(pair.comes("ack"));
+    EXPECT_TRUE(pair.lines.has("the ledger names members of the job, among them a"));
+}
+
+TEST(Link, AsksForNoMembersOnceItIsClosed) {
+    Pair pair;
+    pair.call_endpoint();
+    EXPECT_TRUE(run_until(pair.loop, [&] { return pair.members != nullptr; }));
+    pair.link->close();
+    pair.members({{node("a"), "127.0.0.1", pair.port}});
+    for (int i = 0; i < 100; ++i) settle(pair.loop);
+    EXPECT_THAT(pair.came, testing::IsEmpty());
 }
 
 // A look that ends after the link was closed is of no use to the next connection.

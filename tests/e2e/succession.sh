@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The leader's node is lost, twice in a row and in two ways, and each time a new ddprun takes its place: the job goes on
-# from the last snapshot, and the result has the bits of an undisturbed run. Then without replacements: the world shrinks. Then before there is a generation.
+# from the last snapshot, and the result has the bits of an undisturbed run. Then without replacements: the world shrinks.
+# Then before there is a generation. Then somebody comes who knows but the endpoint, where nobody is any more.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 [[ -x $train ]] || skip "train is not built"
@@ -95,3 +96,19 @@ swept=no
 (($(entries "$at") == 0)) || fail "there was a generation"
 expect_end two three
 has_entries "$at" 2 || fail "not one generation and an end in the ledger"
+
+say "who comes when the endpoint's host is gone finds the job by its ledger"
+at=$(free_port)
+train_in "$work/late" 30
+options=(--nnodes=1:2)
+node one 0 "$at" "${options[@]}" "${worker[@]}"
+node two 1 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 is_beyond "$work/late" 20 || fail "no snapshot"
+kill_tree "${pid[one]}"
+swept=no
+wait_until 30 has_entries "$at" 2 || fail "no generation of one"
+start late --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 --join-timeout=60 --last-call=0 \
+    --ledger="directory:$work/ledger.$at" -v "${options[@]}" "${worker[@]}"
+wait_until 30 has "$work/late.err" 'the ledger names members of the job' || fail "it does not look there"
+expect_end two late
+has_entries "$at" 4 || fail "no generation with the latecomer"

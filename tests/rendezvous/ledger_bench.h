@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "rendezvous/ledger_members.h"
 #include "rendezvous/ledger_open.h"
 #include "tests/rendezvous/examples.h"
 #include "tests/rendezvous/loop.h"
@@ -39,6 +40,16 @@ struct LedgerBench {
                       const LedgerLimits& limits = {}) {
         return open(LedgerPlace{LedgerPlace::Kind::directory, folder, {}}, who, limits);
     }
+    // The names of those that a latecomer finds.
+    std::vector<std::string> members(const LedgerPlace& place, const LedgerOwner& who = owner()) {
+        std::optional<std::vector<Peer>> got;
+        find_members(shell(), place, who, {}, [&](std::vector<Peer> found) { got = found; });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        std::vector<std::string> all;
+        for (const Peer& peer : *got) all.push_back(peer.node.name);
+        return all;
+    }
     LedgerCreated create(Ledger& ledger, const LedgerEntry& entry) {
         std::optional<LedgerCreated> got;
         ledger.create(entry, [&](LedgerCreated created) { got = std::move(created); });
@@ -60,6 +71,22 @@ inline bool comes_true(const std::function<bool()>& question) {
     while (!question())
         if (std::chrono::steady_clock::now() > deadline) return false;
     return true;
+}
+
+// Who comes late finds the members by the command alone, while the job runs.
+inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
+    const auto foreign = bench.open(place, LedgerBench::owner("foreign"));
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no ledger of the command";
+    const auto ledger = bench.open(place);
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no generation yet";
+    const LedgerEntry entry = example_entry(0);
+    bench.create(**ledger, entry);
+    std::vector<std::string> names{entry.at.node.name};  // the leader first
+    for (const Member& member : entry.assignment.members)
+        if (member.node != entry.at.node) names.push_back(member.node.name);
+    EXPECT_THAT(bench.members(place), testing::ElementsAreArray(names));
+    bench.create(**ledger, example_end(1));
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "it has ended";
 }
 
 // All kinds keep the same promises: in order, once, one's own repeated create has won, another's

@@ -235,6 +235,12 @@ TEST(LedgerDirectory, ASuccessorFindsTheOneBeside) {
     EXPECT_EQ((*found)->folder(), folder / "job-second");
 }
 
+TEST(LedgerDirectory, TellsWhoComesLate) {
+    Bench bench;
+    const Folder folder;
+    tells_who_comes_late(bench, {LedgerPlace::Kind::directory, folder / "job", {}});
+}
+
 // A folder that was deleted or replaced under a running job is read and written no more: what stands
 // there now may be another job's.
 TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {

@@ -222,6 +222,10 @@ TEST_F(LedgerEtcdTest, NamesHaveSeries) {
               ErrorCode::not_found);
 }
 
+TEST_F(LedgerEtcdTest, TellsWhoComesLate) {
+    tells_who_comes_late(bench, place_at({server->port()}));
+}
+
 // A value written by hand is refused by its key's name.
 TEST_F(LedgerEtcdTest, NamesAnEntryWrittenByHand) {
     const LedgerPlace place = place_at({server->port()});

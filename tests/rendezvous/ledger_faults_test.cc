@@ -37,7 +37,8 @@ TEST(LedgerFaults, AHungFolderIsAnsweredForAndComesBack) {
     const auto ledger =
         bench.open(folder / "job", LedgerBench::owner(), {.call = std::chrono::milliseconds{50}});
     ASSERT_TRUE(ledger) << ledger.error();
-    ASSERT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won);
+    const auto patient = bench.open(folder / "job");  // a busy disk may take longer than 50 ms
+    ASSERT_EQ(bench.create(**patient, example_entry(0)).outcome, Outcome::won);
     Hang hang(folder / "job/entry-000001.json");
     const auto late = bench.create(**ledger, example_entry(1, 7));
     EXPECT_EQ(late.outcome, Outcome::failed);
