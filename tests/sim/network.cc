@@ -5,11 +5,14 @@
 namespace ddprun::sim {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 
-Network::Network(Clock& clock, Random& random, Duration lease, HostUp host_up, Ended ended)
+Network::Network(Clock& clock, Random& random, Duration lease, double loss, HostUp host_up,
+                 Ended ended)
     : clock_(clock),
       random_(random),
       lease_(lease),
+      loss_(loss),
       host_up_(std::move(host_up)),
       ended_(std::move(ended)) {}
 
@@ -29,9 +32,12 @@ bool Network::is_open(int connection, Side side) const {
 
 Duration Network::delay(int from, int to) {
     if (from == to) return random_.span(microseconds{1}, microseconds{10});
+    Duration lost{};
+    for (Duration again = milliseconds{200}; loss_ > 0 && random_.chance(loss_); again *= 2)
+        lost += again;
     // Mostly quick, now and then as slow as a busy switch.
-    if (random_.chance(0.01)) return random_.span(share(lease_, 0.001), share(lease_, 0.05));
-    return random_.span(share(lease_, 0.00005), share(lease_, 0.001));
+    if (random_.chance(0.01)) return lost + random_.span(share(lease_, 0.001), share(lease_, 0.05));
+    return lost + random_.span(share(lease_, 0.00005), share(lease_, 0.001));
 }
 
 Time Network::passable(int from, int to, Time when) const {

@@ -22,7 +22,8 @@ class Network {
         std::function<void(int connection, Side side)>;  // this side has learned of the end
     using HostUp = std::function<bool(int host)>;
 
-    Network(Clock& clock, Random& random, Duration lease, HostUp host_up, Ended ended);
+    // `loss`: of packets; TCP sends them again after 0.2 s, then after twice that, and so on.
+    Network(Clock& clock, Random& random, Duration lease, double loss, HostUp host_up, Ended ended);
 
     // A connection that is made at this moment; the handshake is the caller's, with reachable() and
     // delay().
@@ -62,6 +63,7 @@ class Network {
     Clock& clock_;
     Random& random_;
     Duration lease_;
+    double loss_;
     HostUp host_up_;
     Ended ended_;
     std::vector<Connection> connections_;

@@ -276,6 +276,25 @@ TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
         });
 }
 
+// An hour at the default times: 5 % of all packets are lost, each ddprun waits for its processor
+// for up to a second again and again, and once a minute all of them do at once.
+TEST(Sim, SlowIsNotDead) {
+    WorldConfig config = calm(4);
+    config.limits.times = {};
+    config.work = 1h;
+    config.packet_loss = 0.05;
+    Random random(1);
+    for (Duration at = 1s; at < 1h; at += 2s)
+        for (int host = 0; host < config.hosts; ++host)
+            if (at % 1min == 1s || random.chance(0.3))
+                config.faults.push_back(
+                    fault(Fault::Kind::process_frozen, at, host, random.span(10ms, 1s)));
+    World world(config);
+    world.run();
+    EXPECT_EQ(generations(world).size(), 1u);
+    expect_all_exit(world, Verdict::succeeded, 0);
+}
+
 TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
     for_seeds(
         [](auto seed) {

@@ -12,7 +12,8 @@ World::World(WorldConfig config)
     : config_(std::move(config)),
       random_(config_.seed),
       network_(
-          clock_, random_, config_.limits.times.lease, [this](int host) { return hosts_[host].up; },
+          clock_, random_, config_.limits.times.lease, config_.packet_loss,
+          [this](int host) { return hosts_[host].up; },
           [this](int connection, Side side) { connection_ended(connection, side); }),
       ledger_(
           clock_, random_, config_.limits.times.lease,

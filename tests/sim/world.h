@@ -50,6 +50,7 @@ struct WorldConfig {
     // What a worker does; default: it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
     double lost_answers = 0.05;
+    double packet_loss = 0;
     Duration stale_look_ups{};  // how old a look-up in the ledger may be
     bool succession = true;
     bool in_slurm = false;  // workers that fail die of SIGTERM, as if Slurm had signalled them
