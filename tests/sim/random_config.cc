@@ -4,8 +4,9 @@
 
 namespace ddprun::sim {
 
+using std::chrono::seconds;
+
 WorldConfig random_config(std::uint64_t seed) {
-    using std::chrono::seconds;
     Random random(seed + 0x5EED);
     WorldConfig config;
     config.seed = seed;
@@ -63,6 +64,26 @@ WorldConfig random_config(std::uint64_t seed) {
             };
     }
     config.in_slurm = random.chance(0.2);
+    return config;
+}
+
+WorldConfig hard_config(std::uint64_t seed) {
+    WorldConfig config = random_config(seed + 100'000);
+    Random random(seed);
+    config.hosts = random.between(3, 5);
+    config.starts.clear();
+    config.slots.clear();
+    config.script = nullptr;
+    config.limits.max_nodes = config.hosts;
+    config.limits.min_nodes = random.between(1, 2);
+    config.limits.max_restarts = 50;
+    config.limits.crash_loop = 0;
+    config.limits.order.clear();
+    config.work = seconds{8};
+    config.faults = plan_faults(random, config.hosts, config.limits.times.lease, seconds{6});
+    for (const Fault& more :
+         plan_faults(random, config.hosts, config.limits.times.lease, seconds{6}))
+        config.faults.push_back(more);
     return config;
 }
 

@@ -63,6 +63,8 @@ struct WorldConfig {
 
 // The job of a seed: size, limits, work and faults drawn from it.
 WorldConfig random_config(std::uint64_t seed);
+// One in which much goes wrong: long work, few nodes needed, the network cut and slow.
+WorldConfig hard_config(std::uint64_t seed);
 
 class World {
   public:

@@ -1,0 +1,277 @@
+// Nodes, leaders, keepers and links that are lost, or only slow, and what becomes of the job.
+#include <iostream>
+
+#include "tests/sim/describe.h"
+#include "tests/sim/stories.h"
+
+namespace ddprun::sim {
+namespace {
+
+TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::host_paused, 1s, 2, 480ms),
+                             fault(Fault::Kind::process_frozen, 2s, 0, 480ms)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// An hour at the default times: 5 % of all packets are lost, each ddprun waits for its processor
+// for up to a second again and again, and once a minute all of them do at once.
+TEST(Sim, SlowIsNotDead) {
+    WorldConfig config = calm(4);
+    config.limits.times = {};
+    config.work = 1h;
+    config.packet_loss = 0.05;
+    Random random(1);
+    for (Duration at = 1s; at < 1h; at += 2s)
+        for (int host = 0; host < config.hosts; ++host)
+            if (at % 1min == 1s || random.chance(0.3))
+                config.faults.push_back(
+                    fault(Fault::Kind::process_frozen, at, host, random.span(10ms, 1s)));
+    World world(config);
+    world.run();
+    EXPECT_EQ(generations(world).size(), 1u);
+    expect_all_exit(world, Verdict::succeeded, 0);
+}
+
+TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::ledger_stalls, 1s, 0, 5s)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, ALostNodeLeavesASmallerJob) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.limits.min_nodes = 2;
+            config.consequences = 0;  // what fails because of it would count as a failure
+            config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_EQ(made[1].assignment.members.size(), 3u);
+            EXPECT_EQ(made[1].assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+TEST(Sim, TooFewNodesLeftEndAsUnavailable) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
+            return config;
+        },
+        [](const World& world) { expect_all_exit(world, Verdict::unavailable, 69); });
+}
+
+// Without a shared ledger the leader's node is the job's.
+TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
+    for (const auto kind : {Fault::Kind::host_lost, Fault::Kind::process_killed})
+        for_seeds(
+            [kind](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.succession = false;
+                config.faults = {fault(kind, 1500ms, 0)};
+                return config;
+            },
+            [](const World& world) {
+                for (const auto& process : world.processes()) {
+                    if (process->host == 0) continue;
+                    ASSERT_TRUE(process->exit);
+                    EXPECT_EQ(process->exit->code, 69);
+                    EXPECT_LT(process->exited_at, Time{1500ms + 3s + 5s});
+                }
+            });
+}
+
+// When the next generation runs on all its members after `from`, in leases; -1: none did.
+double next_generation_after(const World& world, Duration from) {
+    for (const LedgerEntry& entry : generations(world)) {
+        const Time all = world.started(entry.assignment.generation);
+        if (all != kNever && all > Time{from})
+            return std::chrono::duration<double>(all - Time{from}) / 1s;
+    }
+    return -1;
+}
+
+struct Loss {
+    Fault::Kind kind;
+    int host;
+    double median, longest;  // leases, until the next generation runs
+};
+
+class LeaderLoss : public testing::TestWithParam<Loss> {};
+
+// A member or the leader is lost in one of four ways: the others go on, in how many leases.
+TEST_P(LeaderLoss, TheOthersGoOn) {
+    std::vector<double> took;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        WorldConfig config = calm(4, seed);
+        config.limits.min_nodes = 3;
+        config.limits.max_restarts = 9;
+        config.work = 6s;
+        config.consequences = 0;
+        const Duration at = 1500ms + std::chrono::milliseconds(seed * 3);
+        config.faults = {fault(GetParam().kind, at, GetParam().host)};
+        World world(config);
+        world.run();
+        ASSERT_EQ(first_violation(world), "") << "seed " << seed << "\n" << world.tail(80);
+        const LedgerEntry* end = world.ledger().end();
+        ASSERT_TRUE(end) << "seed " << seed << "\n" << world.tail(80);
+        ASSERT_EQ(end->ending.verdict, Verdict::succeeded) << "seed " << seed;
+        const double leases = next_generation_after(world, at);
+        ASSERT_GE(leases, 0) << "seed " << seed << "\n" << world.tail(80);
+        took.push_back(leases);
+    }
+    std::sort(took.begin(), took.end());
+    std::cout << to_string(GetParam().kind) << " on host " << GetParam().host
+              << ": next generation after " << took[50] << " (median), " << took.back()
+              << " leases at most\n";
+    EXPECT_LE(took[50], GetParam().median);
+    EXPECT_LE(took.back(), GetParam().longest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, LeaderLoss,
+                         testing::Values(Loss{Fault::Kind::process_killed, 2, 0.25, 0.3},
+                                         Loss{Fault::Kind::step_killed, 2, 0.3, 0.35},
+                                         Loss{Fault::Kind::host_lost, 2, 1.0, 1.1},
+                                         Loss{Fault::Kind::process_killed, 0, 0.25, 0.45},
+                                         Loss{Fault::Kind::step_killed, 0, 0.35, 0.5},
+                                         Loss{Fault::Kind::host_lost, 0, 1.65, 1.75}),
+                         [](const auto& info) {
+                             return std::string(to_string(info.param.kind)) + "_" +
+                                    std::to_string(info.param.host);
+                         });
+
+// The leader is lost, and then the one that took over, while the others are still meeting.
+TEST(Sim, TwoLeadersAreLostOneAfterTheOther) {
+    for (const auto kind :
+         {Fault::Kind::process_killed, Fault::Kind::step_killed, Fault::Kind::host_lost})
+        for (const Duration apart : {50ms, 300ms, 1500ms, 2500ms})
+            for_seeds(
+                [=](auto seed) {
+                    WorldConfig config = calm(5, seed);
+                    config.limits.min_nodes = 3;
+                    config.consequences = 0;
+                    config.work = 6s;
+                    config.faults = {fault(kind, 1500ms, 0), fault(kind, 1500ms + apart, 1)};
+                    return config;
+                },
+                [](const World& world) {
+                    const LedgerEntry* end = world.ledger().end();
+                    ASSERT_TRUE(end);
+                    EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                    EXPECT_EQ(generations(world).back().assignment.members.size(), 3u);
+                    EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+                });
+}
+
+TEST(Sim, ADeadKeeperCostsOneGeneration) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.consequences = 0;
+            config.faults = {fault(Fault::Kind::keeper_dies, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// Who leads and is no member may be lost without a worker being stopped, if that is known at once.
+TEST(Sim, ALostLeaderThatIsNoMemberIsSucceededWithoutAStop) {
+    for (const auto kind : {Fault::Kind::process_killed, Fault::Kind::step_killed})
+        for_seeds(
+            [kind](auto seed) {
+                WorldConfig config = led_by_a_spare(seed);
+                config.faults = {fault(kind, 1500ms, 0)};
+                return config;
+            },
+            [](const World& world) {
+                EXPECT_EQ(generations(world).size(), 1u);
+                const LedgerEntry* end = world.ledger().end();
+                ASSERT_TRUE(end);
+                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                EXPECT_EQ(world.ledger().entries()[1].kind, LedgerEntry::Kind::takeover);
+            });
+}
+
+// A leader cut off from all, with MIN on both sides: one side trains at a time, and the job ends
+// well.
+TEST(Sim, ACutOffLeaderAndTheOthersNeverTrainAtOnce) {
+    for (const auto kind :
+         {Fault::Kind::cut_off, Fault::Kind::cut_from_others, Fault::Kind::cut_to_others,
+          Fault::Kind::host_paused, Fault::Kind::process_frozen})
+        for_seeds(
+            [kind](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.limits.min_nodes = 1;
+                config.consequences = 0;
+                config.work = 6s;
+                config.faults = {fault(kind, 1500ms, 0, 3s)};
+                return config;
+            },
+            [](const World& world) {
+                const LedgerEntry* end = world.ledger().end();
+                ASSERT_TRUE(end);
+                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+            });
+}
+
+// Hundreds of nodes, of which the leader and some others are lost.
+TEST(Sim, ThreeHundredNodesSurviveTheirLeader) {
+    WorldConfig config = calm(300, 1);
+    config.limits.min_nodes = 290;
+    config.limits.times = {.lease = 10s, .join_timeout = 60s, .last_call = 1s};
+    config.work = 40s;
+    config.consequences = 0;
+    config.faults = {fault(Fault::Kind::host_lost, 12s, 0), fault(Fault::Kind::host_lost, 12s, 1),
+                     fault(Fault::Kind::process_killed, 13s, 150)};
+    World world(config);
+    world.run();
+    EXPECT_EQ(first_violation(world), "");
+    const LedgerEntry* end = world.ledger().end();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+    EXPECT_EQ(generations(world).back().assignment.members.size(), 297u);
+}
+
+// Two racks of three, with the leader and all the first in the order: one of those that are named
+// from the rest is left to lead.
+TEST(Sim, SixtyNodesSurviveTheirFirstForty) {
+    WorldConfig config = calm(60, 1);
+    config.limits.min_nodes = 15;
+    config.limits.times = {.lease = 10s, .join_timeout = 120s, .last_call = 1s};
+    config.work = 40s;
+    config.consequences = 0;
+    for (int i = 0; i < 40; ++i) config.faults.push_back(fault(Fault::Kind::host_lost, 12s, i));
+    World world(config);
+    world.run();
+    EXPECT_EQ(first_violation(world), "");
+    const LedgerEntry* end = world.ledger().end();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->ending.verdict, Verdict::succeeded) << end->ending.sentence;
+    EXPECT_EQ(generations(world).back().assignment.members.size(), 20u);
+}
+
+}  // namespace
+}  // namespace ddprun::sim

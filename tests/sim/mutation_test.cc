@@ -1,0 +1,98 @@
+// The proof that the invariants can fail: rules broken on purpose are found, by random jobs or by a
+// story written for them.
+#include <iostream>
+
+#include "tests/sim/shrink.h"
+#include "tests/sim/stories.h"
+
+namespace ddprun::sim {
+namespace {
+
+// The first seed at which the mutation is found; 0: at none of so many.
+std::uint64_t found_at(Mutation mutation, std::uint64_t seeds) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        WorldConfig config = hard_config(seed);
+        config.mutation = mutation;
+        World world(config);
+        world.run();
+        if (world.violations().empty()) continue;
+        std::cout << to_string(mutation) << " is found at seed " << seed << ": "
+                  << first_violation(world) << "\n";
+        return seed;
+    }
+    return 0;
+}
+
+// Of much that goes wrong only what it takes is left, and it still goes wrong.
+TEST(Shrink, LeavesOnlyTheFaultsThatMatter) {
+    WorldConfig config = hard_config(found_at(Mutation::proposing_at_h, 600));
+    config.mutation = Mutation::proposing_at_h;
+    const Shrunk shrunk = shrink(config);
+    EXPECT_LT(shrunk.config.faults.size(), config.faults.size());
+    EXPECT_FALSE(shrunk.violation.empty());
+    for (std::size_t i = 0; i < shrunk.config.faults.size(); ++i) {
+        WorldConfig less = shrunk.config;
+        less.faults.erase(less.faults.begin() + static_cast<std::ptrdiff_t>(i));
+        World world(less);
+        world.run();
+        EXPECT_EQ(first_violation(world), "") << "without fault " << i;
+    }
+}
+
+class Mutations : public testing::TestWithParam<Mutation> {};
+
+TEST_P(Mutations, AreFound) { EXPECT_GT(found_at(GetParam(), 600), 0); }
+
+INSTANTIATE_TEST_SUITE_P(Sim, Mutations,
+                         testing::Values(Mutation::keeper_ignores_deadlines,
+                                         Mutation::kills_are_slow, Mutation::swept_too_early,
+                                         Mutation::create_overwrites, Mutation::lost_is_won,
+                                         Mutation::proposing_at_h, Mutation::deadline_from_arrival,
+                                         Mutation::silent_members_count,
+                                         Mutation::late_assigned_obeyed),
+                         [](const auto& info) { return to_string(info.param); });
+
+// How many of some seeds of a scenario, written for a rare mutation, find it.
+int found_in(Mutation mutation, const std::function<WorldConfig(std::uint64_t)>& scenario) {
+    int found = 0;
+    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+        WorldConfig config = scenario(seed);
+        config.mutation = mutation;
+        World world(config);
+        world.run();
+        found += !world.violations().empty();
+    }
+    return found;
+}
+
+// The new leader is the only other node, and its workers stop quickly.
+WorldConfig one_of_two_is_killed(std::uint64_t seed) {
+    WorldConfig config = calm(2, seed);
+    config.limits.min_nodes = 1;
+    config.consequences = 0;
+    config.faults = {fault(Fault::Kind::process_killed, 1500ms, 1)};
+    return config;
+}
+
+TEST(Mutation, AKeepersWordBeforeTheWorkersAreDeadIsFound) {
+    EXPECT_EQ(found_in(Mutation::none, one_of_two_is_killed), 0);
+    EXPECT_GT(found_in(Mutation::gone_too_early, one_of_two_is_killed), 0);
+}
+
+// The leader is lost and n1 takes over, but n3 is cut off before it has echoed; before that
+// takeover is given up, n2 is cut off too, and n1 goes on with the spares.
+WorldConfig cut_off_during_a_takeover(std::uint64_t seed) {
+    WorldConfig config = led_by_a_spare(seed);
+    config.faults = {fault(Fault::Kind::step_killed, 1500ms, 0),
+                     fault(Fault::Kind::cut_off, 1502ms + seed * 100us, 3, 5s),
+                     fault(Fault::Kind::cut_off, 2250ms, 2, 3s)};
+    return config;
+}
+
+TEST(Mutation, ATakeoverThatGrantsBeforeTheEchoesIsFound) {
+    EXPECT_EQ(found_in(Mutation::none, cut_off_during_a_takeover), 0);
+    EXPECT_GT(found_in(Mutation::takeover_grants_early, cut_off_during_a_takeover), 0);
+}
+
+}  // namespace
+}  // namespace ddprun::sim

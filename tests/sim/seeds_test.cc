@@ -1,0 +1,71 @@
+// Many jobs in virtual time, each drawn from its seed, against all invariants. DDPRUN_SEED_FIRST and
+// DDPRUN_SEEDS choose the seeds; default 1 and 1000.
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "tests/sim/shrink.h"
+#include "tests/sim/stories.h"
+
+namespace ddprun::sim {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+    const char* text = std::getenv(variable);
+    return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// The faults that a failing job cannot do without, for whoever looks into it.
+std::string core_of(const WorldConfig& config) {
+    const Shrunk shrunk = shrink(config);
+    std::string text = "its core, found in " + std::to_string(shrunk.runs) + " runs, is " +
+                       std::to_string(shrunk.config.faults.size()) + " of " +
+                       std::to_string(config.faults.size()) + " faults: " + shrunk.violation + "\n";
+    for (const Fault& each : shrunk.config.faults)
+        text += "  at " + ddprun::to_text(each.at - Time{}) + ": " + to_text(each) + "\n";
+    return text;
+}
+
+void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) {
+    const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
+    const std::uint64_t count = number_from("DDPRUN_SEEDS", otherwise);
+    int failures = 0;
+    std::map<std::string, int> ends;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+        World world(make(seed));
+        world.run();
+        const LedgerEntry* end = world.ledger().end();
+        ++ends[end ? "verdict " + std::to_string(static_cast<int>(end->ending.verdict)) : "none"];
+        if (world.violations().empty()) continue;
+        ADD_FAILURE() << "seed " << seed << ": " << first_violation(world)
+                      << "\nrepeat: DDPRUN_SEED_FIRST=" << seed
+                      << " DDPRUN_SEEDS=1 build/tests/sim_test"
+                      << (count == 1 || failures < 2
+                              ? "\n" + core_of(make(seed)) + world.tail(count == 1 ? 4000 : 60)
+                              : "");
+        if (++failures == 20) break;
+    }
+    for (const auto& [end, times] : ends) std::cout << end << ": " << times << " jobs\n";
+}
+
+TEST(Sim, HoldsItsInvariantsOnManySeeds) { hold_on_seeds(random_config, 1000); }
+TEST(Sim, HoldsItsInvariantsWhenMuchGoesWrong) { hold_on_seeds(hard_config, 600); }
+
+TEST(Sim, SameSeedGivesTheSameTraceByteForByte) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        WorldConfig config = random_config(seed);
+        config.keep_trace = true;
+        World one(config), other(config);
+        one.run();
+        other.run();
+        ASSERT_EQ(one.trace(), other.trace()) << "seed " << seed;
+        ASSERT_EQ(one.trace_hash(), other.trace_hash());
+    }
+    World one(random_config(1)), other(random_config(2));
+    one.run();
+    other.run();
+    EXPECT_NE(one.trace_hash(), other.trace_hash());
+}
+
+}  // namespace
+}  // namespace ddprun::sim
