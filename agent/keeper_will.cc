@@ -43,6 +43,7 @@ void Will::execute() {
     listener_.reset();
     std::error_code ignored;  // nobody is left who could be told
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+    left_sockets_.remove();
 }
 
 void Will::write_frame() {

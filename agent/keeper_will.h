@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/keeper_protocol.h"
+#include "agent/left_sockets.h"
 
 namespace ddprun::agent::keeper {
 
@@ -15,8 +16,8 @@ class Will {
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
     void set_folder(const Request& request, const std::vector<UniqueFd>& fds);
 
-    // Writes the Gone frame on the link, lets go of the listening socket, and removes the folder:
-    // in this order, for a file system may hang and others wait for the word. Waits no longer than
+    // Writes the Gone frame on the link, lets go of the listening socket, and removes the folder and
+    // what sockets the job has left: in this order, for a file system may hang and others wait for the word. Waits no longer than
     // 2 s for a link whose buffer is full.
     void execute();
 
@@ -26,6 +27,7 @@ class Will {
     std::vector<char> frame_;
     UniqueFd link_, listener_;
     std::string folder_;
+    LeftSockets left_sockets_;
 };
 
 }  // namespace ddprun::agent::keeper

@@ -240,6 +240,8 @@ void Runner::sweep(Generation generation) {
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
         if (!alive.lock() || !keeper_.alive()) return;
+        // Before the folders of the next generation, which the same thread makes.
+        consoles_.files.post([left = left_sockets_] { left.remove(); });
         const auto swept = [this, generation] { post(Swept{generation}); };
         workers_ ? workers_->when_told(swept) : swept();
     });

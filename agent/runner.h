@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 
+#include "agent/left_sockets.h"
 #include "agent/link.h"
 #include "agent/machine.h"
 #include "agent/master_port.h"
@@ -81,6 +82,7 @@ class Runner {
     OnExit on_exit_;
     Machine machine_;
     AttemptFolder folder_;
+    LeftSockets left_sockets_;
     MasterPort master_port_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;

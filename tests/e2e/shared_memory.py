@@ -1,8 +1,8 @@
 """Worker of shared_memory.sh. In generation 0 it leaves things in shared memory, in as many ways as there are, and dies
 without a chance to remove them; in generation 1 it says which of them are still there.
 
-What it leaves stands in the folder of the first argument: left.RANK, names below /dev/shm and numbers of segments of
-System V. The second says of what kind: `loader` (a PyTorch DataLoader's tensors), `python`."""
+What it leaves stands in the folder of the first argument: left.RANK, names of files and numbers of segments of System V.
+The second says of what kind: `loader` (a PyTorch DataLoader's tensors), `python`."""
 import ctypes
 import glob
 import os
@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 folder, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -19,6 +20,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def segments():
     return {line.split()[1] for line in open("/proc/sysvipc/shm").readlines()[1:]}
+
+
+def sockets():  # of the libraries, which have made up their names
+    made = [path for kind in ("torch-shm-dir-*", "pymp-*") for path in glob.glob(f"{tempfile.gettempdir()}/{kind}/*")]
+    return made + [os.path.dirname(path) for path in made]
 
 
 def leave_tensors():
@@ -34,12 +40,12 @@ def leave_tensors():
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the loader's own handler would raise
     os.kill(int(children[0]), signal.SIGKILL)
     names = [name for child in children for name in glob.glob(f"/dev/shm/torch_{child}_*")]
-    assert len(names) > len(held)
-    return names, held
+    assert len(names) > len(held) and sockets()
+    return names + sockets(), held
 
 
 def leave_by_python():
-    from multiprocessing import get_context, resource_tracker, shared_memory
+    from multiprocessing import Manager, get_context, resource_tracker, shared_memory
 
     def wait_for_tracker():  # until it heeds what it is told
         path = f"/proc/{resource_tracker._resource_tracker._pid}/status"
@@ -48,6 +54,8 @@ def leave_by_python():
 
     block = shared_memory.SharedMemory(create=True, size=4096)
     lock = get_context("spawn").Lock()
+    manager = Manager()
+    assert sockets()
     wait_for_tracker()
     with open(f"/dev/shm/cache-{mark}-{rank}", "w"):  # a name of its own: not ours
         pass
@@ -60,7 +68,7 @@ def leave_by_python():
     (folder / f"keyed.{rank}").write_text(f"{keyed}\n")
     names = [f"/dev/shm/{block.name.lstrip('/')}", "/dev/shm/sem." + lock._semlock.name.lstrip("/"),
              os.readlink(f"/proc/self/fd/{nccl}"), f"segment {segment}"]
-    return names, (block, lock)
+    return names + sockets(), (block, lock, manager)
 
 
 def there(name):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a generation left in shared memory is gone before the next one starts, and after a SIGKILL of ddprun; what others
-# have there, and what a worker gave a name of its own, stays. 50 times with DDPRUN_LONG. Argument: debian or current.
+# What a generation left in shared memory, and in sockets of the libraries', is gone before the next one starts, and after a
+# SIGKILL of ddprun; what others have there, and what a worker gave a name of its own, stays. 50 times with DDPRUN_LONG. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 rounds=1
