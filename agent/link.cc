@@ -42,6 +42,10 @@ class RemoteLink {
         calling_.reset();
         client_.close();
     }
+    UniqueFd part() {
+        forget_ledger();
+        return UniqueFd(client_.part());
+    }
     int native_handle() const { return client_.native_handle(); }
     std::string gone_frame(const rendezvous::NodeId& node) const {
         return client_.gone_frame(node);
@@ -183,6 +187,11 @@ class SwitchedLink final : public Link {
     void close() override {
         local_.close();
         remote_.close();
+    }
+    UniqueFd part() override {
+        UniqueFd kept = remote_.part();
+        close();
+        return kept;
     }
     int native_handle() const override {
         return self_ ? local_.native_handle() : remote_.native_handle();

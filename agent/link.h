@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/events.h"
+#include "agent/unique_fd.h"
 #include "rendezvous/client.h"
 #include "rendezvous/service.h"
 
@@ -26,6 +27,9 @@ class Link {
     virtual void connect(const Connect& request) = 0;
     virtual void send(const rendezvous::ToLeader& message) = 0;
     virtual void close() = 0;
+    // As close(), but a leader elsewhere hears nothing of it; ends when that leader leaves. May be
+    // none.
+    virtual UniqueFd part() = 0;
     virtual int native_handle() const = 0;  // for the keeper's Gone; -1: there is none
     virtual std::string gone_frame(const rendezvous::NodeId& node) const = 0;  // to write there
 };

@@ -45,6 +45,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       master_port_(config_.one_node),
       link_(make_link([this](Event event) {
           const bool up = std::holds_alternative<LinkUp>(event);
+          if (const auto* message = std::get_if<MessageCame>(&event))
+              told_end_ |= std::holds_alternative<rendezvous::Finished>(message->message);
           post(std::move(event));
           if (up) prepare_gone();
       })),
@@ -128,9 +130,11 @@ void Runner::perform(Effect& effect) {
             [&](const Exit& e) {
                 finished_ = true;
                 timer_.cancel();
+                UniqueFd leader;
+                if (told_end_) leader = link_->part();
                 link_->close();
                 store_.reset();
-                on_exit_(e.ending);
+                on_exit_(e.ending, std::move(leader));
             }},
         effect);
 }

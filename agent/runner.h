@@ -41,7 +41,8 @@ class Runner {
         UniqueFd gone_listener;  // our service's listening socket for the keeper to hold; -1: none
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
-    using OnExit = std::function<void(const rendezvous::Ending&)>;
+    // `leader` ends when the leader elsewhere leaves that has told this ending; else none.
+    using OnExit = std::function<void(const rendezvous::Ending&, UniqueFd leader)>;
 
     Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
            rendezvous::Service& service, const Consoles& consoles, rendezvous::Log log,
@@ -92,6 +93,7 @@ class Runner {
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     bool draining_ = false, finished_ = false;
+    bool told_end_ = false;  // by the leader
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -12,6 +12,7 @@
 #include "agent/runner.h"
 #include "launcher/check_plan.h"
 #include "launcher/job_config.h"
+#include "launcher/leave_together.h"
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
 #include "launcher/slurm_calls.h"
@@ -222,8 +223,9 @@ class Job {
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
                              agent::Consoles{log_files_, out_, err()}, log, make_link,
-                             [this](const Ending& ending) {
+                             [this](const Ending& ending, agent::UniqueFd leader) {
                                  ending_ = ending;
+                                 leader_ = std::move(leader);
                                  stop_when_done();
                              });
         // What the caller has us ignore stays ignored: nohup.
@@ -274,6 +276,7 @@ class Job {
         tell(ending, unread);
         remove_ledger_of_check();
         if (unread.err == 0) err().flush(kFlushLimit);
+        if (leader_) leave_with(leader_);
         return ending;
     }
 
@@ -388,6 +391,7 @@ class Job {
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;
+    agent::UniqueFd leader_;  // of whom we have the ending; ends when it leaves
     std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
     bool service_closed_ = false;
 };

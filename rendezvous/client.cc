@@ -1,5 +1,7 @@
 #include "rendezvous/client.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -327,6 +329,15 @@ void Client::send(const ToLeader& message) {
 
 void Client::close() {
     if (state_->call) std::exchange(state_->call, nullptr)->stop();
+}
+
+int Client::part() {
+    const int socket = native_handle();
+    if (socket < 0) return -1;
+    const int kept = ::fcntl(socket, F_DUPFD_CLOEXEC, 3);
+    state_->call->link->drop();
+    close();
+    return kept;
 }
 
 bool Client::is_up() const { return state_->call && state_->call->phase == ClientCall::Phase::up; }

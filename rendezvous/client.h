@@ -71,6 +71,10 @@ class Client {
     // all again) and with a peer that has not read 64 MiB: that connection is then lost.
     void send(const ToLeader& message);
 
+    // Ends as by close(), but the leader does not hear it: the connection stays open behind this
+    // descriptor, for who waits for the leader's end. -1 while not up.
+    int part();
+
     // Sends what is queued (for 2 s at most, by itself), then ends the connection; no callback
     // comes any more.
     void close();

@@ -123,7 +123,7 @@ void Link::write() {
     if (!out_.empty() || phase_ == Phase::over) return;
     if (queue_.empty()) {
         error_code error;  // of a peer that has gone: the read says so
-        if (phase_ == Phase::finishing) socket_.shutdown(Socket::shutdown_send, error);
+        if (phase_ == Phase::finishing && !stays_) socket_.shutdown(Socket::shutdown_send, error);
         return;
     }
     out_.swap(queue_);
@@ -149,11 +149,21 @@ void Link::finish() {
     write();
 }
 
-void Link::drop() {
-    if (phase_ == Phase::over) return;
+void Link::finish_with_us() {
+    if (phase_ != Phase::open) return;
+    phase_ = Phase::finishing;
+    stays_ = true;
+    write();
+}
+
+void Link::settle() {
     phase_ = Phase::over;
     handlers_.reset();
     timer_.cancel();
+}
+
+void Link::drop() {
+    settle();
     error_code error;
     socket_.close(error);
 }
@@ -162,7 +172,7 @@ void Link::end(Error why) {
     if (phase_ == Phase::over) return;
     const auto self = shared_from_this();
     const auto handlers = handlers_;
-    drop();
+    stays_ ? settle() : drop();
     handlers->on_end(why);
 }
 

@@ -6,6 +6,9 @@
 //     └─ peer ends, error, ─┴──▶ over: on_end(sentence), once. drop(): over at once, without a call
 //        garbage, 64 MiB queued
 //
+// finish_with_us() is finish() without our end of stream: the peer hears that when this object goes
+// (with the process, that is), and so can leave when we do.
+//
 // Who accepts a link does not know the peer at first: small frames and a time limit, until
 // promote(). seal() and unseal() put identity.h's seals on all frames from then on; one that is
 // wrong is garbage.
@@ -51,6 +54,7 @@ class Link : public std::enable_shared_from_this<Link> {
     // A frame that the keeper may write after whatever we have sent.
     std::string last_frame(std::string_view body) const;
     void finish();
+    void finish_with_us();  // no limit: the caller drops it in time
     void drop();
 
     bool is_open() const { return phase_ == Phase::open; }
@@ -67,6 +71,7 @@ class Link : public std::enable_shared_from_this<Link> {
     void take();
     void write();
     void end(Error why);
+    void settle();
 
     Socket socket_;
     boost::asio::steady_timer timer_;  // until promote(), later that of finishing
@@ -80,6 +85,7 @@ class Link : public std::enable_shared_from_this<Link> {
     std::string out_;       // those that are being written
     bool greeted_ = false;  // the preface was queued
     bool framed_ = false;   // a first frame has come
+    bool stays_ = false;    // our end comes with this object's
     std::optional<Seal> outgoing_, incoming_;
 };
 

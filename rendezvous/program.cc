@@ -80,6 +80,7 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), 1);
     if (errors == StandardError::dropped)
         ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // Asio's sockets stay open in an exec
     // Our ignored and blocked signals are not the child's.
     sigset_t none, all;
     ::sigemptyset(&none);

@@ -21,7 +21,8 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::chrono::seconds kFlushTime{2};
+// A node says that it has the end when its own output is out, which it gives 5 s.
+constexpr std::chrono::seconds kFlushTime{6};
 constexpr std::chrono::seconds kReadAgain{1};
 constexpr std::size_t kRoom = 256;  // at the gate, and for each node two, since all come at once
 constexpr Duration kLeastTick =
@@ -79,6 +80,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     std::map<Session, std::shared_ptr<Link>> links;
     std::map<Session, std::shared_ptr<Local>> locals;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
+    std::vector<std::shared_ptr<Link>> told;  // ready to leave when we do
     std::optional<Ending> ending;             // the machine has closed
     std::function<void(std::function<void()>)> on_requeue;
 };
@@ -149,7 +151,10 @@ void Service::State::frame_came(Session session, std::string_view body) {
 void Service::State::link_ended(Session session, const Error& why) {
     const auto link = links.find(session);
     if (link == links.end()) {  // the machine has closed it before: it flushed, or gave up
-        std::erase_if(leaving, [](const auto& one) { return one->is_over(); });
+        std::erase_if(leaving, [this](const auto& one) {
+            if (one->is_over() && ending) told.push_back(one);
+            return one->is_over();
+        });
         return end_if_flushed();
     }
     // An end is the machine's to judge; what is no agent link is worth a line, whoever it was.
@@ -260,12 +265,15 @@ void Service::State::operator()(const Closed& closed) {
     accept_loop.reset();
     gate.close();
     tick_timer.cancel();
-    while (!links.empty()) (*this)(Close{links.begin()->first});
+    for (const auto& [session, link] : std::exchange(links, {})) {
+        leaving.insert(link);
+        link->finish_with_us();
+    }
     flush_timer.expires_after(kFlushTime);
     flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
         if (!self || aborted) return;
-        self->close_all();
+        for (const auto& link : std::exchange(self->leaving, {})) link->drop();
         self->end_if_flushed();
     });
     // Posted behind what local sessions are still to be told.
@@ -287,9 +295,11 @@ void Service::State::close_all() {
     gate.close();
     for (const auto& [session, link] : links) link->drop();
     for (const auto& link : leaving) link->drop();
+    for (const auto& link : told) link->drop();
     neighbours.close();
     links.clear();
     leaving.clear();
+    told.clear();
     locals.clear();
     for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
 }

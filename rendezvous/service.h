@@ -37,8 +37,9 @@ class Service {
     using OnClosed = std::function<void(const Ending&)>;
 
     // `listener` is bound and listening, or none (a job of one node). `on_closed` is called once,
-    // on the loop, when the machine has closed the job and every node has taken its last message, 2
-    // s later at the latest. `secrets`, if any, outlive the service; without, nobody has to prove
+    // on the loop, when the machine has closed the job and every node is ready to leave, 6 s later
+    // at the latest. Their connections end with the service, so that all leave when it goes.
+    // `secrets`, if any, outlive the service; without, nobody has to prove
     // anything.
     Service(boost::asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
             Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets = nullptr);

@@ -38,10 +38,13 @@ script() { printf '%s\n' "$@"; }
 
 say "exception: @record's file has the message, the output the trace"
 cat >"$work/raise.py" <<'PYTHON'
-import json, os, sys, time
+import array, fcntl, json, os, sys, termios, time
 if os.environ["RANK"] == "0":
     time.sleep(300)
 print("step 1", flush=True)
+unread = array.array("i", [1])
+while unread[0]:  # of two pipes with something in them nobody knows which came first
+    fcntl.ioctl(1, termios.FIONREAD, unread)
 with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
     json.dump({"message": {"message": "ValueError: no data", "extraInfo": {
         "py_callstack": "Traceback\nValueError: no data", "timestamp": str(int(time.time()))}}}, file)
@@ -231,6 +234,23 @@ rm "$work/told"
 run 30 --standalone --on-failure="$work/tell" true
 expect_code 0
 [[ ! -e $work/told ]] || fail "it was called after a success"
+expect_nothing_left
+
+say "all nodes leave together: none before the program of another has ended, which has nothing of ours open"
+printf '#!/bin/sh\nls -l /proc/self/fd >"%s/fds"; until [ -e "%s/leave" ]; do sleep 0.05; done\n' "$work" "$work" >"$work/slow"
+chmod +x "$work/slow"
+at=$(free_port)
+for rank in 0 1; do
+    start t$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --max-restarts=0 \
+        --on-failure="$work/slow" bash -c '((RANK == 0)) && exec sleep 332; exit 9'
+done
+wait_until 20 test -s "$work/fds" || fail "the program is not called"
+wait_until 20 has "$work/t1.err" '^  exit code : 9' || fail "the other node has not told"
+sleep 0.5 # time to leave by mistake
+for rank in 0 1; do ! ended "${pid[t$rank]}" || fail "node $rank has left before"; done
+touch "$work/leave"
+for rank in 0 1; do join t$rank 20; expect_code 9; done
+expect_not_in "$work/fds" 'socket:'
 expect_nothing_left
 
 say "a scheduler above finds the root cause where it told us to put it"
