@@ -19,7 +19,7 @@ Json json_of(const FailureReport::Worker& worker) {
             {"rank", worker.rank},
             {"local_rank", worker.local_rank},
             {"pid", worker.pid},
-            {"exit_code", worker.exit_code},
+            {"exit_code", worker.hung ? Json() : Json(worker.exit_code)},
             {"signal", text_or_null(worker.signal_name)},
             {"sentence", worker.sentence},
             {"error", text_or_null(worker.error)},
@@ -81,11 +81,12 @@ std::string torchrun_error_json(const FailureReport& report, Duration now) {
     if (report.lost) message = report.lost->sentence;
     if (report.first)
         message = report.first->error.empty() ? report.first->sentence : report.first->error;
+    const bool exited = report.first && !report.first->hung;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     return dump(
         {{"message",
           {{"message", message},
-           {"errorCode", report.first ? report.first->exit_code : report.code},
+           {"errorCode", exited ? report.first->exit_code : report.code},
            {"extraInfo",
             {{"py_callstack", report_line(report)}, {"timestamp", std::to_string(seconds)}}}}}},
         -1);

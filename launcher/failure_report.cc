@@ -74,8 +74,8 @@ class Text {
 std::string or_none(const std::string& text) { return text.empty() ? "<N/A>" : text; }
 
 std::string exit_text(const FailureReport::Worker& worker) {
-    std::string text =
-        std::to_string(worker.exit_code) + " (pid: " + std::to_string(worker.pid) + ")";
+    const std::string code = worker.hung ? "<N/A>" : std::to_string(worker.exit_code);
+    std::string text = code + " (pid: " + std::to_string(worker.pid) + ")";
     if (!worker.signal_name.empty()) text += "  (" + worker.signal_name + ")";
     return text;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ten deaths, made for real, and the report of each: what differs from run to run is replaced by a word, the rest is a
+# Eleven deaths, made for real, and the report of each: what differs from run to run is replaced by a word, the rest is a
 # golden file in tests/data/failures (DDPRUN_REWRITE=1 writes them anew). Then what reports meet: broken error files,
 # --on-failure, a worker that cannot be killed.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,7 +18,9 @@ normalised() { # file of standard error
         -e 's/within [0-9.]+ (ms|s)/within SPAN/g' \
         -e 's/out of memory: (the kernel.s log|its control group) .*/out of memory: WITNESS/' \
         -e 's|/[A-Za-z0-9_.-]+/failure.json|/RUN/failure.json|' \
-        -e 's|/deaths_[A-Za-z0-9_]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/'
+        -e 's|/deaths_[A-Za-z0-9_]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/' \
+        -e 's/progress for [0-9.]+ s/progress for SPAN/' -e 's/^        (thread|gdb|Thread) .*/        STACK/' -e '/^        #/d' |
+        uniq
 }
 compare() { # name, file of standard error
     normalised "$2" >"$work/$1.report"
@@ -93,6 +95,18 @@ chmod +x "$work/broken"
 run 30 --standalone --nproc-per-node=1 --max-restarts=0 --rdzv-id=deaths "$work/broken"
 expect_code 127
 compare exec_failure "$work/run.err"
+
+say "a hang, ended by time: it has no exit code, but a place where it stands"
+start hung --standalone --nproc-per-node=2 --max-restarts=0 --rdzv-id=deaths --hang-timeout=1 --lease=2 bash -c '
+    for step in 1 2 3; do
+        echo "step=$step" >&"$DDPRUN_PROGRESS_FD"; echo "step $step"
+        ((RANK == 1 && step == 2)) && exec sleep 300
+    done
+    exec sleep 300'
+join hung 40
+expect_code 124
+compare hang "$work/hung.err"
+expect_nothing_left
 
 say "a timer of the worker's own runs out"
 export TORCHELASTIC_ENABLE_FILE_TIMER=1

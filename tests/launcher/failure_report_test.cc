@@ -119,6 +119,11 @@ TEST(FailureReport, TellsWhereAHungJobStands) {
     const auto json = nlohmann::json::parse(failure_json(*report));
     EXPECT_EQ(json["first_failure"]["hung"], true);
     EXPECT_EQ(json["first_failure"]["stack"].size(), 2u);
+    // It lived, so there is no code of its own.
+    EXPECT_THAT(text_of(*report), HasSubstr("  exitcode  : <N/A> (pid: "));
+    EXPECT_EQ(json["first_failure"]["exit_code"], nullptr);
+    const auto above = nlohmann::json::parse(torchrun_error_json(*report, kContext.now));
+    EXPECT_EQ(above["message"]["errorCode"], rendezvous::kHungCode);
 }
 
 TEST(FailureReport, IsWhatASchedulerAboveReads) {
