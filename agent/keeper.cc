@@ -17,6 +17,7 @@
 #include "agent/keeper_protocol.h"
 #include "agent/keeper_start.h"
 #include "agent/keeper_texts.h"
+#include "agent/terminal.h"
 #include "proto/boot_clock.h"
 
 namespace ddprun::agent {
@@ -70,7 +71,6 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void read();
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
-    void take_terminal_back(std::int64_t worker);
     void on_end();
     void kill_what_is_left();
     void call_back_died();
@@ -204,13 +204,15 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::failed:
             return on_forked(reply, fds);
         case ReplyKind::exited:
-            take_terminal_back(reply.pid);
+            if (std::erase(foreground, reply.pid) != 0) take_terminal_back(reply.pid);
             if (events.exited)
                 events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
             return;
         case ReplyKind::swept:
             if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
             return;
+        case ReplyKind::stopped:
+            return stop_with(reply.pid, reply.wait_status);
         case ReplyKind::passed:
             return noticed();  // that we read this is the proof that we are not frozen
         case ReplyKind::expired:
@@ -230,17 +232,6 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     spawned.pid = reply.pid;
     if (!fds.empty()) spawned.pidfd = std::move(fds.front());
     spawn.done(std::move(spawned));
-}
-
-// The terminal's foreground group has died with its worker: Ctrl-C is for ddprun again.
-void Keeper::Impl::take_terminal_back(std::int64_t worker) {
-    if (std::erase(foreground, worker) == 0) return;
-    sigset_t stop, old;
-    ::sigemptyset(&stop);
-    ::sigaddset(&stop, SIGTTOU);
-    ::pthread_sigmask(SIG_BLOCK, &stop, &old);
-    ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 // ---- the keeper's death
@@ -309,6 +300,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     }
     const keeper::ForkRequest fork = keeper::make_fork_request(start);
     Request request = fork.request;
+    request.in_front = start.foreground && holds_terminal() ? 1 : 0;
     request.id = impl.next_id++;
     impl.spawns.emplace(request.id,
                         Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),

@@ -53,7 +53,7 @@ struct WorkerStart {
     std::optional<std::uint64_t>
         nofile_soft;  // the soft limit that the user had before ddprun raised its own
     // Process group but no session of its own, and the foreground one of the terminal on stdin
-    // (which it may then read).
+    // (which it may then read), if that is ddprun's now. Ctrl-Z stops it and ddprun (terminal.h).
     bool foreground = false;
 };
 

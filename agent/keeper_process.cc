@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ class Process {
         std::uint32_t id;
         UniqueFd pidfd;
         UniqueFd exec_pipe;  // until it is known whether the program runs
+        bool foreground;
         bool started = false;
     };
     struct Outgoing {
@@ -52,6 +54,7 @@ class Process {
     void fork_one(const Request& request, const std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
+    void tell_stopped();
     void reaped(pid_t pid, int wait_status);
     void begin_killing();
     void go_on_killing();
@@ -101,11 +104,13 @@ int Process::run() {
         // Requests before the timer: a deadline that has been moved in time must not fire.
         if (!gone_) read_requests();
         settle_ready();
-        if (!killing_)
+        if (!killing_) {
+            tell_stopped();
             reap_children([this](pid_t pid, int status) {
                 rounds_.reaped(pid);
                 reaped(pid, status);
             });
+        }
         on_timer();
         if (killing_) go_on_killing();
         flush();
@@ -185,7 +190,8 @@ void Process::fork_one(const Request& request, const std::vector<UniqueFd>& fds)
     if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
     Child child = fork_worker({&request, &payload, &fds, deadline_});
     if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
-    workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe)});
+    workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
+                        request.foreground != 0});
 }
 
 // The exec pipe has ended or brought a failure: says which. Blocks only if called too early.
@@ -208,6 +214,22 @@ void Process::settle_ready() {
         if (!worker.exec_pipe || at >= polled_.size() || polled_[at].fd != worker.exec_pipe.get())
             continue;
         if (polled_[at++].revents != 0) settle(worker);
+    }
+}
+
+// Ctrl-Z, as a rule.
+void Process::tell_stopped() {
+    for (const Worker& worker : workers_) {
+        siginfo_t stopped{};
+        if (!worker.foreground || !worker.started ||
+            ::waitid(P_PID, static_cast<id_t>(worker.pid), &stopped, WSTOPPED | WNOHANG) != 0 ||
+            stopped.si_pid == 0)
+            continue;
+        Reply reply{};
+        reply.kind = ReplyKind::stopped;
+        reply.pid = worker.pid;
+        reply.wait_status = stopped.si_status;
+        say(reply);
     }
 }
 

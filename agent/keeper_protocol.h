@@ -37,7 +37,8 @@ struct Request {
     std::uint64_t nofile_soft = 0;  // 0: leave it
     std::uint32_t argc = 0, envc = 0, cpus = 0;
     std::uint32_t payload_bytes = 0;
-    std::uint32_t foreground = 0;
+    std::uint32_t foreground = 0;                // in ddprun's session …
+    std::uint32_t in_front = 0;                  // … and to hold the terminal at once
     std::uint32_t present = 0;                   // bit i: fd i behind the payload's is there
     std::int32_t extra_numbers[kMaxExtra] = {};  // of the extra fds, in order
     std::uint32_t extras = 0;
@@ -47,6 +48,7 @@ enum class ReplyKind : std::uint32_t {
     forked,   // id, pid; fd: pidfd, if the kernel has them. The program runs
     failed,   // id, error (errno), stage
     exited,   // pid, wait_status, time_ns
+    stopped,  // pid, of a worker at a terminal; wait_status: by which signal
     swept,    // id
     passed,   // the deadline did; to be answered by noticed
     expired,  // … and everything is killed

@@ -28,13 +28,14 @@ namespace {
 }
 
 // Own session, or own process group and the terminal; and never to outlive the keeper.
-void take_place(bool foreground, pid_t keeper) {
-    if (!foreground) {
+void take_place(const Request& request, pid_t keeper) {
+    if (request.foreground == 0) {
         ::setsid();
     } else {
         ::setpgid(0, 0);
-        ::tcsetpgrp(STDIN_FILENO,
-                    ::getpid());  // signals are blocked here, so SIGTTOU does not stop us
+        if (request.in_front != 0)
+            ::tcsetpgrp(STDIN_FILENO,
+                        ::getpid());  // signals are blocked here, so SIGTTOU does not stop us
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != keeper) ::_exit(127);  // it died before the line above
@@ -133,7 +134,7 @@ int execute(const WorkerPayload& payload) {
 [[noreturn]] void run_child(const ChildContext& context, int pipe, pid_t keeper) {
     const int placed = place_descriptors(context, pipe);
     if (placed < 0) give_up(pipe, Stage::descriptors, errno);
-    take_place(context.request->foreground != 0, keeper);
+    take_place(*context.request, keeper);
     const WorkerPayload& payload = *context.payload;
     if (*payload.cwd != '\0' && ::chdir(payload.cwd) != 0) give_up(placed, Stage::directory, errno);
     if (!bind_cpus(payload.cpus)) give_up(placed, Stage::cpus, errno);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A lone worker at a terminal: it reads the keyboard, Ctrl-C is its own, and ends the job when it ends the worker."""
+"""A lone worker at a terminal: it reads the keyboard, Ctrl-C is its own, and ends the job when it ends the worker; Ctrl-Z
+stops the job, and the shell's fg and bg are for the worker, too."""
 import os
 import pty
 import select
@@ -11,13 +12,13 @@ ddprun = sys.argv[1]
 PATIENCE = 20  # seconds
 
 
-def at_terminal(script, keys, *options):
-    """Runs `bash -c script` under ddprun at a terminal of its own, types each of `keys` when its word has been shown.
-    Returns what was shown and the exit code."""
+def at_terminal(command, keys):
+    """Runs a command at a terminal of its own, types each of `keys` when its word has been shown since the last
+    were typed. Returns what was shown and the exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(ddprun, [ddprun, "--standalone", "--nproc-per-node=1", *options, "bash", "-c", script])
-    shown, keys, give_up = "", list(keys), time.monotonic() + PATIENCE
+        os.execvp(command[0], command)
+    shown, seen, keys, give_up = "", 0, list(keys), time.monotonic() + PATIENCE
     while time.monotonic() < give_up:
         if select.select([terminal], [], [], 0.1)[0]:
             try:
@@ -25,17 +26,24 @@ def at_terminal(script, keys, *options):
             except OSError:  # the last process at the terminal has gone
                 break
             shown += data.decode()
-        if keys and keys[0][0] in shown:
-            os.write(terminal, keys.pop(0)[1])
+        if keys and keys[0][0] in shown[seen:]:
+            word, typed = keys.pop(0)
+            if typed:
+                seen = shown.index(word, seen) + len(word)
+                os.write(terminal, typed)
     else:
         os.kill(pid, signal.SIGKILL)
-        sys.exit(f"{script}: no end after {PATIENCE} s; shown: {shown}")
+        sys.exit(f"{command}: no end after {PATIENCE} s; shown: {shown}")
     return shown, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def expect(story, script, keys, code, words, *options, absent=()):
+    expect_of(story, [ddprun, "--standalone", "--nproc-per-node=1", *options, "bash", "-c", script], keys, code, words, absent)
+
+
+def expect_of(story, command, keys, code, words, absent=()):
     print(f"- {story}", flush=True)
-    shown, got = at_terminal(script, keys, *options)
+    shown, got = at_terminal(command, keys)
     if got != code or any(word not in shown for word in words) or any(word in shown for word in absent):
         sys.exit(f"FAILED: {story}: exit code {got}, not {code}, or not {words} in, or one of {absent} in:\n{shown}")
 
@@ -55,3 +63,23 @@ expect("a second Ctrl-C kills what does not listen", "trap '' INT TERM; echo rea
 expect("as does Ctrl-\\",
        "ulimit -c 0; exec python3 -c 'import time; print(\"ready\", flush=True); time.sleep(100)'", [("ready", b"\x1c")], 131, ["ready"],
        "--max-restarts=3", absent=["restart 1"])
+
+
+# A shell with job control, and a worker that says when it goes on. Typed commands are shown, too: none has the words.
+os.environ["PS1"] = "shell> "
+os.environ["JOB"] = f"{ddprun} -q --standalone --nproc-per-node=1 python3 -c"
+os.environ["READS"] = """
+import signal
+signal.signal(signal.SIGCONT, lambda *_: print("worker goes on", flush=True))
+print("worker ready", flush=True)
+print("worker got", input(), flush=True)
+"""
+SHELL = ["bash", "--norc", "--noprofile", "-i"]
+expect_of("Ctrl-Z stops the job, the shell is there, fg lets it go on at the keyboard",
+          SHELL, [("shell>", b"$JOB \"$READS\"\n"), ("worker ready", b"\x1a"), ("Stopped", b"echo $((6 * 7))\n"), ("42", b"fg\n"),
+                  ("worker goes on", b"hi\n"), ("worker got hi", b""), ("shell>", b"exit $?\n")], 0, ["worker got hi"])
+expect_of("one that is started in the background leaves the terminal to the shell, until fg",
+          SHELL, [("shell>", b"$JOB \"$READS\" &\n"), ("worker ready", b"until jobs | grep Stopp[e]d; do sleep 0.1; done\n"), ("Stopped", b"echo $((6 * 7))\n"), ("42", b"fg\n"),
+                  ("worker goes on", b"hi\n"), ("worker got hi", b""), ("shell>", b"exit $?\n")], 0, ["worker got hi"])
+expect("without a shell Ctrl-Z changes nothing", "exec python3 -c \"$READS\"",
+       [("worker ready", b"\x1a"), ("worker goes on", b"hi\n")], 0, ["worker got hi"])
