@@ -38,7 +38,8 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
           name(std::move(name)),
           tell(std::move(tell)),
           options(options),
-          impatience(io) {
+          impatience(io),
+          pause(io) {
         if (target->is_file())
             this->options.overflow = Overflow::block;
         else if (target->number() >= 0)
@@ -53,6 +54,11 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     Options options;
     std::optional<asio::posix::stream_descriptor> ready;  // none for a file
     asio::steady_timer impatience;
+    asio::steady_timer pause;  // of the holder
+    const void* holder = nullptr;
+    std::vector<std::string> behind;  // what waits for the end of its line
+    std::size_t behind_size = 0;
+    Time line_grew{};
     ByteQueue queue;
     std::size_t at_the_file = 0;  // bytes that the file thread has
     std::size_t dropped = 0;      // lines, since that was told last
@@ -61,7 +67,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     bool said_broken = false, said_slow = false;
     std::vector<std::function<void()>> on_room;
 
-    std::size_t waiting() const { return queue.size() + at_the_file; }
+    std::size_t waiting() const { return queue.size() + at_the_file + behind_size; }
     bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
     void write_on();
     bool write_ready();
@@ -71,6 +77,9 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     void arm();
     void heed_overflow();
     void say_slow();
+    void put_behind(std::string bytes);
+    void watch_holder();
+    void let_go(const std::string& line_end);
     void heed_room();
     std::optional<Error> take_dropped();
     void say(const Error& error);
@@ -170,6 +179,40 @@ void Console::Impl::heed_overflow() {
     });
 }
 
+// ---- one who holds it
+
+void Console::Impl::put_behind(std::string bytes) {
+    behind_size += bytes.size();
+    behind.push_back(std::move(bytes));
+    if (behind_size >= options.limit / 2) let_go("\n");
+    heed_overflow();
+}
+
+void Console::Impl::watch_holder() {
+    pause.expires_after(options.pause);
+    pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+        const auto self = weak.lock();
+        if (error || !self || !self->holder) return;
+        if (!self->behind.empty() && self->on_room.empty() &&
+            boot_now() - self->line_grew >= self->options.pause)
+            self->let_go("\n");
+        else
+            self->watch_holder();
+    });
+}
+
+void Console::Impl::let_go(const std::string& line_end) {
+    if (!std::exchange(holder, nullptr)) return;
+    pause.cancel();
+    behind_size = 0;
+    if (dead) return behind.clear();
+    if (!line_end.empty()) queue.append(line_end);
+    for (std::string& bytes : std::exchange(behind, {})) queue.append(std::move(bytes));
+    write_on();
+}
+
+// ----
+
 void Console::Impl::say_slow() {
     if (std::exchange(said_slow, true)) return;
     say({ErrorCode::timed_out,
@@ -228,6 +271,7 @@ Console::Console(asio::io_context& io, rendezvous::FileThread& files, UniqueFd f
 
 Console::~Console() {
     impl_->tell = nullptr;
+    impl_->let_go("\n");
     impl_->impatience.cancel();
     if (impl_->ready) impl_->ready->release();  // the target closes it
     impl_->ready.reset();
@@ -236,11 +280,27 @@ Console::~Console() {
     if (target->is_file()) impl_->post_rest(target);
 }
 
-void Console::write(std::string bytes) {
+void Console::write(std::string bytes, const void* who) {
     if (bytes.empty() || impl_->dead) return;
+    if (impl_->holder && impl_->holder != who) return impl_->put_behind(std::move(bytes));
+    if (impl_->holder) impl_->line_grew = boot_now();
     impl_->queue.append(std::move(bytes));
     impl_->write_on();
     impl_->heed_overflow();
+}
+
+bool Console::hold(const void* who) {
+    if (impl_->holder || impl_->options.overflow == Overflow::drop) return false;
+    impl_->holder = who;
+    impl_->line_grew = boot_now();
+    impl_->watch_holder();
+    return true;
+}
+
+bool Console::holds(const void* who) const { return impl_->holder == who; }
+
+void Console::release(const void* who) {
+    if (holds(who)) impl_->let_go("");
 }
 
 std::size_t Console::waiting() const { return impl_->waiting(); }
@@ -252,6 +312,7 @@ void Console::when_room(std::function<void()> callback) {
 }
 
 std::size_t Console::flush(Duration patience) {
+    impl_->let_go("\n");
     if (impl_->dead) return 0;
     if (const auto told = impl_->take_dropped(); told && impl_->tell) impl_->tell(*told);
     return impl_->target->is_file() ? impl_->flush_file(patience) : impl_->flush_ready(patience);

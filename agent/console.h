@@ -33,6 +33,8 @@ class Console {
         Overflow overflow = Overflow::block;
         // How long it has to be full without taking a byte before that is told.
         Duration patience{0};
+        // How long one who holds it may let the others wait without a byte.
+        Duration pause = std::chrono::seconds{5};
     };
     // Always later, from the loop; never from within write().
     using Tell = std::function<void(const Error&)>;
@@ -48,7 +50,14 @@ class Console {
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;
 
-    void write(std::string bytes);
+    // `who` may be none; see hold().
+    void write(std::string bytes, const void* who = nullptr);
+    // For one whose line is too long to be kept: what others write waits until release(). When half
+    // of the limit waits behind it, or the line has not grown for 5 s, it is ended, holds() is false
+    // from then on, and the others go on. False: another holds it, or lines are to be dropped.
+    bool hold(const void* who);
+    bool holds(const void* who) const;
+    void release(const void* who);
     std::size_t waiting() const;  // bytes not yet written
     bool full() const;            // as much waits as should: stop reading for it
     // Called once, when half of the limit is free again (later, from the loop). Only while full().

@@ -55,11 +55,11 @@ StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int str
         route.filtered_prefix = plan_.prefix(local_rank, rank);
     }
     route.cut = [tell = tell_, rank] {
-        tell(
-            Error(ErrorCode::malformed,
-                  "rank " + std::to_string(rank) + " has printed a line longer than " +
-                      std::to_string(LineSplitter::kLongest >> 20) +
-                      " MiB; such lines are cut to pieces of that length (files have them whole)"));
+        tell(Error(ErrorCode::malformed, "rank " + std::to_string(rank) +
+                                             " has printed a line longer than " +
+                                             std::to_string(LineSplitter::kLongest >> 20) +
+                                             " MiB, and others could not wait for its end: it is "
+                                             "cut to pieces (files have it whole)"));
     };
     return route;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ddprun::agent {
 namespace {
@@ -26,6 +27,14 @@ std::string LineSplitter::take(std::string_view bytes) {
     if (passes_as_is() || bytes.empty()) return std::string(bytes);
     std::string out;
     out.reserve(bytes.size() + bytes.size() / 4);
+    if (open_) {
+        const char* const end = find(bytes.data(), bytes.data() + bytes.size(), '\n');
+        if (!end) return std::string(bytes);
+        out.assign(bytes.data(), end + 1);
+        bytes.remove_prefix(out.size());
+        open_ = false;
+        if (bytes.empty()) return out;
+    }
     // A \r came last: whether it ends the line or belongs to a \r\n is only known now.
     if (!held_.empty() && held_.back() == '\r' && bytes.front() != '\n') end_line(out, {});
     const char* at = bytes.data();
@@ -37,17 +46,25 @@ std::string LineSplitter::take(std::string_view bytes) {
         if (at == end) return out;
     }
     held_.append(at, end);
-    if (held_.size() >= longest_) {
-        cut_ = true;
-        end_line(out, "\n");
-    }
+    return out;
+}
+
+std::string LineSplitter::open() {
+    open_ = true;
+    std::string out = prefix_ + held_;
+    held_ = std::string();
+    return out;
+}
+
+std::string LineSplitter::cut() {
+    std::string out;
+    end_line(out, "\n");
     return out;
 }
 
 std::string LineSplitter::finish() {
-    std::string out;
-    if (!held_.empty()) end_line(out, "\n");
-    return out;
+    if (std::exchange(open_, false)) return "\n";
+    return held_.empty() ? std::string() : cut();
 }
 
 bool LineSplitter::wanted(std::string_view line) const {

@@ -3,8 +3,8 @@
 // A line ends with \n, or with a \r that is not followed by \n (a progress bar's update): both are
 // kept as they are. Any bytes may occur, and how they were cut into pieces makes no difference.
 // With an empty prefix and no needles nothing is held back: bytes pass as they come. With needles
-// only lines that contain one of them pass. A line longer than kLongest is cut, for memory is
-// finite, and the others must not wait for one that writes no end; cut() says that it was.
+// only lines that contain one of them pass. A line that is too_long() to be kept is opened, and
+// what comes of it from then on passes as it comes, or cut.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,16 @@ class LineSplitter {
     // At the end of the stream: the unfinished line; with a prefix, a \n is added, so that the next
     // rank begins anew.
     std::string finish();
-    // Whether a line has been cut so far.
-    bool cut() const { return cut_; }
+
+    // The unfinished line has kLongest bytes: call one of the next two.
+    bool too_long() const { return held_.size() >= longest_; }
+    // Its beginning; the rest of it comes from take() without being kept. Only without needles.
+    std::string open();
+    // All of it so far, as a line.
+    std::string cut();
+    bool is_open() const { return open_; }
+    // Somebody else has ended the open line: what comes is a new one.
+    void begin_anew() { open_ = false; }
 
   private:
     bool passes_as_is() const { return prefix_.empty() && needles_.empty(); }
@@ -39,7 +47,7 @@ class LineSplitter {
     std::vector<std::string> needles_;
     std::size_t longest_;
     std::string held_;  // the unfinished line
-    bool cut_ = false;
+    bool open_ = false;
 };
 
 }  // namespace ddprun::agent

@@ -59,10 +59,44 @@ struct Pump : std::enable_shared_from_this<Pump> {
 
     void pass(std::string_view bytes) {
         if (route.file) route.file->write(std::string(bytes));
-        if (route.filtered != nullptr) route.filtered->write(filter.take(bytes));
-        if (route.console != nullptr) route.console->write(splitter.take(bytes));
+        if (route.filtered != nullptr) to_filtered(bytes);
+        if (route.console != nullptr) to_console(bytes);
         tail->take(line, bytes);
-        if (route.cut && (splitter.cut() || filter.cut())) std::exchange(route.cut, nullptr)();
+    }
+
+    void to_filtered(std::string_view bytes) {
+        std::string lines = filter.take(bytes);
+        if (filter.too_long()) {
+            lines += filter.cut();
+            tell_cut();
+        }
+        route.filtered->write(std::move(lines));
+    }
+
+    void to_console(std::string_view bytes) {
+        heed_cut();
+        const bool was_open = splitter.is_open();
+        std::string lines = splitter.take(bytes);
+        const bool too_long = splitter.too_long();
+        if (too_long && route.console->hold(this)) {
+            lines += splitter.open();
+        } else if (too_long) {
+            lines += splitter.cut();
+            tell_cut();
+        }
+        route.console->write(std::move(lines), this);
+        if (was_open && !splitter.is_open()) route.console->release(this);
+    }
+
+    // The others could not wait any longer for the end of our line.
+    void heed_cut() {
+        if (!splitter.is_open() || route.console->holds(this)) return;
+        splitter.begin_anew();
+        tell_cut();
+    }
+
+    void tell_cut() {
+        if (route.cut) std::exchange(route.cut, nullptr)();
     }
 
     enum class Left { nothing, maybe_more, ended };
@@ -129,12 +163,20 @@ struct Pump : std::enable_shared_from_this<Pump> {
 
     void end() {
         if (route.filtered != nullptr) route.filtered->write(filter.finish());
-        if (route.console != nullptr) route.console->write(splitter.finish());
+        if (route.console != nullptr) {
+            heed_cut();
+            route.console->write(splitter.finish(), this);
+            route.console->release(this);
+        }
         tail->finish(line);
         abandon();
     }
 
     void abandon() {
+        if (route.console != nullptr && route.console->holds(this)) {
+            route.console->write("\n", this);
+            route.console->release(this);
+        }
         if (readable.is_open()) readable.release();
         pause.cancel();
         pipe.reset();

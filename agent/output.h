@@ -1,8 +1,9 @@
 // What one worker prints: two pipes, read on the loop, copied to the console and to its files, and
 // its last lines kept.
 //
-// On the console, lines carry the worker's prefix and are never torn, up to 32 MiB; with an empty
-// prefix (one worker) bytes pass as they come. Files get every byte, without prefix; the file of
+// On the console, lines carry the worker's prefix and are not torn: one that is longer than 32 MiB
+// has the console to itself, as long as the others can wait (Console::hold). With an empty prefix
+// (one worker) bytes pass as they come. Files get every byte, without prefix; the file of
 // the filters, which all ranks share, gets whole lines. When one of these has as much waiting as it
 // may hold, the pipes that go to it are not read until it has room: then, and only then, a worker
 // waits in its write.
@@ -34,7 +35,7 @@ struct StreamRoute {
     Console* filtered = nullptr;    // lines with one of `needles` in them
     std::vector<std::string> needles;
     std::string filtered_prefix;
-    // Told once, when one of its lines is too long to be kept whole; may be empty.
+    // Told once, when one of its lines had to be cut; may be empty.
     std::function<void()> cut;
 };
 

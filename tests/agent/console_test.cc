@@ -41,6 +41,58 @@ TEST(Console, AFullDiskIsReportedOnce) {
     EXPECT_EQ(rig.errors[0].code(), ErrorCode::unavailable);
 }
 
+// Who has a line that is too long to be kept has the console to itself until its end.
+TEST(Console, WhatOthersWriteWaitsForTheEndOfALongLine) {
+    Rig rig;
+    const UniqueFd file = rig.file("out");
+    const auto console = rig.console(file.get());
+    const int mine = 0, yours = 0;
+    ASSERT_TRUE(console->hold(&mine));
+    EXPECT_FALSE(console->hold(&yours));
+    console->write("a long", &mine);
+    console->write("yours\n", &yours);
+    console->write("anybody's\n");
+    console->write(" line\n", &mine);
+    console->release(&yours);
+    EXPECT_TRUE(console->holds(&mine));
+    console->release(&mine);
+    EXPECT_FALSE(console->holds(&mine));
+    EXPECT_EQ(rig.written(*console, "out"), "a long line\nyours\nanybody's\n");
+}
+
+// But not when too much would wait, nor at the end.
+TEST(Console, ALongLineIsEndedWhenTooMuchWaitsBehindIt) {
+    Rig rig;
+    const UniqueFd file = rig.file("out");
+    const auto console = rig.console(file.get(), {.limit = 20});
+    const int mine = 0;
+    ASSERT_TRUE(console->hold(&mine));
+    console->write("long", &mine);
+    console->write("12345\n");
+    EXPECT_TRUE(console->holds(&mine));
+    console->write("67890\n");
+    EXPECT_FALSE(console->holds(&mine));
+    EXPECT_EQ(rig.written(*console, "out"), "long\n12345\n67890\n");
+    ASSERT_TRUE(console->hold(&mine));
+    console->write("half", &mine);
+    console->write("other\n");
+    EXPECT_EQ(rig.written(*console, "out"), "long\n12345\n67890\nhalf\nother\n");
+    Ends pipe;
+    EXPECT_FALSE(rig.console(pipe.in.get(), {.overflow = Overflow::drop})->hold(&mine));
+}
+
+TEST(Console, ALongLineIsEndedWhenItDoesNotGrow) {
+    Rig rig;
+    const UniqueFd file = rig.file("out");
+    const auto console = rig.console(file.get(), {.pause = std::chrono::milliseconds{20}});
+    const int mine = 0;
+    ASSERT_TRUE(console->hold(&mine));
+    console->write("long", &mine);
+    console->write("other\n");
+    EXPECT_TRUE(rig.run_until([&] { return !console->holds(&mine); }));
+    EXPECT_EQ(rig.written(*console, "out"), "long\nother\n");
+}
+
 TEST(Console, FlushWritesWithoutTheLoop) {
     Rig rig;
     Ends pipe;

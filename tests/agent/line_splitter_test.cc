@@ -46,12 +46,32 @@ TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
     EXPECT_EQ(splitter.take("\n").size(), 2 + 160 * piece.size() + 1);
 }
 
-TEST(LineSplitter, AnEndlessLineIsCut) {
+TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
     LineSplitter splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("12345"), "");
-    EXPECT_FALSE(splitter.cut());
-    EXPECT_EQ(splitter.take("67890"), "p:1234567890\n");
-    EXPECT_TRUE(splitter.cut());
+    EXPECT_FALSE(splitter.too_long());
+    EXPECT_EQ(splitter.take("67890"), "");
+    EXPECT_TRUE(splitter.too_long());
+    EXPECT_EQ(splitter.cut(), "p:1234567890\n");
+    EXPECT_EQ(splitter.take("1\n"), "p:1\n");
+}
+
+// Or opened: the rest of it passes without being kept.
+TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
+    LineSplitter splitter("p:", {}, 8);
+    EXPECT_EQ(splitter.take("1\n23456789"), "p:1\n");
+    EXPECT_EQ(splitter.open(), "p:23456789");
+    EXPECT_EQ(splitter.take("abcdefghijkl\rm"), "abcdefghijkl\rm");
+    EXPECT_TRUE(splitter.is_open());
+    EXPECT_EQ(splitter.take("n\no\np"), "n\np:o\n");
+    EXPECT_FALSE(splitter.is_open());
+    EXPECT_EQ(splitter.take("23456789"), "");
+    EXPECT_EQ(splitter.open(), "p:p23456789");
+    EXPECT_EQ(splitter.finish(), "\n");
+    EXPECT_EQ(splitter.take("23456789"), "");
+    EXPECT_EQ(splitter.open(), "p:23456789");
+    splitter.begin_anew();
+    EXPECT_EQ(splitter.take("a\n"), "p:a\n");
 }
 
 TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {

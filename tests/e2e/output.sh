@@ -114,18 +114,51 @@ say "nor where stdout and stderr are one pipe"
 DDPRUN_TEST_MARK=$mark timeout 60 "$ddprun" --standalone --nproc-per-node=4 -q python3 "$work/lines.py" write 2000 2>&1 </dev/null | cat >"$work/both"
 whole "$work/both" 4 2000 1,2
 
-say "a line too long for any memory is cut, which a line says; nothing of it is lost"
-run 60 --standalone --nproc-per-node=2 --log-dir="$work/logs7" --redirects=0:0 --tee=0:1 python3 -c '
+say "a line that is too long to be kept is whole all the same, and the others wait for its end"
+long='
 import os
+from time import sleep
+piece, marks = b"x" * (1 << 20), os.environ["MARKS"]
+if os.environ["RANK"] == "0":
+    for i in range(80):
+        os.write(1, piece)
+        if i == 50:
+            open(marks + "/amid", "w").close()
+            while not os.path.exists(marks + "/short"):
+                sleep(0.02)
+    os.write(1, b"!\n")
+else:
+    while not os.path.exists(marks + "/amid"):
+        sleep(0.02)
+    os.write(1, b"short\n")
+    open(marks + "/short", "w").close()'
+mkdir "$work/marks"
+MARKS=$work/marks run 60 --standalone --nproc-per-node=2 python3 -c "$long"
+expect_code 0
+[[ $(tr -s x <"$work/run.out") == $'[default0]:x!\n[default1]:short' ]] || fail "$(tr -s x <"$work/run.out" | cut -c 1-500)"
+(($(tr -cd x <"$work/run.out" | wc -c) == 80 << 20)) || fail "not 80 MiB of it came"
+expect_not_in "$work/run.err" 'longer than'
+
+say "but not for ever: it is cut, which a line says; nothing of it is lost"
+rm "$work"/marks/*
+MARKS=$work/marks CONSOLE=$work/run.out run 60 --standalone --nproc-per-node=2 --log-dir="$work/logs7" --tee=0:1 python3 -c '
+import os, time
 if os.environ["RANK"] == "0":
     for _ in range(80):
         os.write(1, b"x" * (1 << 20))
+    open(os.environ["MARKS"] + "/amid", "w").close()
+    while not b"short" in open(os.environ["CONSOLE"], "rb").read():
+        time.sleep(0.1)
+    os.write(1, b"!")
 else:
+    while not os.path.exists(os.environ["MARKS"] + "/amid"):
+        time.sleep(0.02)
     os.write(1, b"short\n")'
 expect_code 0
 (($(tr -cd x <"$work/run.out" | wc -c) == 80 << 20)) || fail "not 80 MiB of it came"
-(($(grep -c 'rank 0 has printed a line longer than 32 MiB; such lines are cut' "$work/run.err") == 1)) || fail "not one line says so"
+(($(grep -c 'rank 0 has printed a line longer than 32 MiB, and others could not wait for its end' "$work/run.err") == 1)) || fail "not one line says so"
 [[ $(grep -o '^[^x]*:short$' "$work/run.out") == '[default1]:short' ]] || fail "the line of the other is torn"
+[[ $(tr -d x <"$work/run.out") == *'[default0]:!' ]] || fail "$(tr -s x <"$work/run.out" | cut -c 1-500)"
 rm -rf "$work/logs7"
 
 say "any bytes, and no end of a line, pass through one worker as they are"
