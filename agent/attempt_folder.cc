@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "agent/attempt_names.h"
+#include "agent/temporary_folder.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::agent {
@@ -41,6 +43,7 @@ bool WantedFiles::any() const {
 struct AttemptFolder::Maker {
     std::string log_dir, run_id;
     std::string base, temporary;  // once they are made
+    UniqueFd lock;                // on the latter
 
     AttemptFiles make(Generation generation, const WantedFiles& wanted);
     Result<> make_base();
@@ -69,10 +72,9 @@ Result<> AttemptFolder::Maker::make_temporary() {
     if (!temporary.empty()) return {};
     int error = 0;
     for (const std::string& parent : temporary_parents()) {
-        std::string name = parent + "/" + kTemporaryFolder;
-        if (::mkdtemp(name.data())) {
-            std::error_code ignored;
-            temporary = fs::absolute(name, ignored).string();
+        if (TemporaryFolder made = make_temporary_folder(parent); !made.path.empty()) {
+            temporary = std::move(made.path);
+            lock = std::move(made.lock);
             return {};
         }
         error = errno;
@@ -133,7 +135,7 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
 AttemptFolder::AttemptFolder(rendezvous::FileThread& files, std::string log_dir, std::string run_id)
     : files_(files),
       stays_(!log_dir.empty()),
-      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}}) {}
+      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}}) {}
 
 AttemptFolder::~AttemptFolder() {
     files_.post([maker = std::move(maker_)] {
@@ -151,6 +153,11 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
+    if (!std::exchange(first_, false)) return;
+    files_.post([maker = maker_] {  // no worker waits for that
+        const std::string parent = fs::path(maker->temporary).parent_path();
+        if (!parent.empty()) remove_abandoned_folders(parent);
+    });
 }
 
 }  // namespace ddprun::agent

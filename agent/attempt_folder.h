@@ -2,9 +2,9 @@
 //
 // Each ddprun has a folder of its own in the log folder, each generation one in that: nothing is
 // ever written over. Without a log folder, and where it cannot be used, a temporary folder has the
-// error files; it goes with this object. Where TMPDIR is not set it lies in memory: on a disk the
-// folders of 64 workers take longer than their start. All work is done on the file thread, for a log
-// folder may lie on a file system that hangs. Thread: the loop's.
+// error files; it goes with this object (temporary_folder.h). Where TMPDIR is not set it lies in
+// memory: on a disk the folders of 64 workers take longer than their start. All work is done on the
+// file thread, for a log folder may lie on a file system that hangs. Thread: the loop's.
 #pragma once
 
 #include <functional>
@@ -67,6 +67,7 @@ class AttemptFolder {
     struct Maker;
     rendezvous::FileThread& files_;
     const bool stays_;
+    bool first_ = true;  // nothing was made yet
     std::shared_ptr<Maker> maker_;  // the file thread's alone
     std::shared_ptr<std::string> base_ = std::make_shared<std::string>();
     std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();

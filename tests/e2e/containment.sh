@@ -87,3 +87,15 @@ kill -USR1 "${pid[job]}"
 join job 20
 expect_code 138
 expect_nothing_left
+
+say "ddprun and its keeper killed at once: no worker runs on, and who starts later removes their folder"
+start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
+wait_until 10 test -e "$work/alone" || fail "the worker does not run"
+kill -KILL "${pid[job]}" $(pgrep --parent "${pid[job]}")
+join job 10
+none_runs() { [[ -z $(marked) ]]; }
+wait_until 5 none_runs || fail "left: $(marked | xargs -r ps -o pid,args -p)"
+touch --date="1 hour ago" "$TMPDIR"/ddprun_*
+run 20 --standalone true
+expect_code 0
+expect_nothing_left
