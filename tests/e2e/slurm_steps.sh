@@ -97,3 +97,12 @@ lab 20 srun -N2 --ntasks-per-node=1 "$ddprun" --interface=ib7 true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on it; it has some on lo, eth0, fast0$'
 expect_nothing_left
+
+say "--kill-on-bad-exit cuts nothing short: all nodes leave together, when --on-failure has ended"
+printf '#!/bin/sh\nsleep 1; echo done >"%s/told"\n' "$work" >"$work/slow"
+chmod +x "$work/slow"
+lab 30 srun -N3 --kill-on-bad-exit=1 --wait=1 "$ddprun" --nproc-per-node=1 --max-restarts=0 --on-failure="$work/slow" \
+    bash -c '((RANK == 2)) && exit 7; exec sleep 327'
+expect_code 7
+[[ -s $work/told ]] || fail "--on-failure was cut short"
+expect_nothing_left
