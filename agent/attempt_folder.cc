@@ -115,11 +115,13 @@ void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Gener
         return file;
     };
     const std::string attempt = attempt_folder(in, generation);
+    std::error_code error;
+    fs::create_directories(attempt, error);
+    if (error) return note("folder " + attempt, error.message());
     for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
         const std::string folder =
             worker_folder(attempt, wanted.first_local_rank + static_cast<int>(i));
-        std::error_code error;
-        fs::create_directories(folder, error);
+        fs::create_directory(folder, error);
         if (error) return note("folder " + folder, error.message());
         made.workers[i].folder = folder;
         made.folder = attempt;

@@ -144,14 +144,19 @@ void Keeper::Impl::adopt_socket() {
 
 void Keeper::Impl::request(Request request, const std::string& payload,
                            const std::vector<int>& fds) {
-    Packet packet;
+    UniqueFd file;
     if (!payload.empty()) {
-        Result<UniqueFd> file = keeper::make_payload(payload);
-        if (file) packet.fds.push_back(std::move(*file));
+        if (Result<UniqueFd> made = keeper::make_payload(payload)) file = std::move(*made);
         request.payload_bytes = static_cast<std::uint32_t>(payload.size());
     }
-    for (const int fd : fds) packet.fds.push_back(duplicate(fd));
-    packet.request = request;
+    std::vector<int> all = fds;
+    if (file) all.insert(all.begin(), file.get());
+    // At once, if nothing waits: only a packet that must needs descriptors of its own.
+    if (outgoing.empty() && fd() >= 0 &&
+        keeper::send_packet(fd(), &request, sizeof request, all) != Transfer::would_block)
+        return;  // also when the keeper is gone: read() finds that out
+    Packet packet{request, {}};
+    for (const int fd : all) packet.fds.push_back(duplicate(fd));
     outgoing.push_back(std::move(packet));
     flush();
 }

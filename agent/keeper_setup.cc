@@ -31,28 +31,23 @@ bool close_others(int socket) {
     return true;
 }
 
-// Everything that can be is ignored and blocked, but what the CPU raises for our own mistakes.
-void ignore_signals() {
+// Everything that can be is blocked, but what the CPU raises for our own mistakes. Blocked is enough, and not ignored: the
+// workers are forked from here and then need no more than to unblock.
+void block_signals() {
     sigset_t blocked;
     ::sigfillset(&blocked);
     for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
         ::sigdelset(&blocked, fault);
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    struct sigaction standard {};
-    standard.sa_handler =
-        SIG_DFL;  // SIGCHLD ignored would mean that children vanish without a status
-    for (int signal = 1; signal <= SIGRTMAX; ++signal)
-        ::sigaction(signal,
-                    signal != SIGCHLD && ::sigismember(&blocked, signal) == 1 ? &ignore : &standard,
-                    nullptr);
     ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) ::sigaction(signal, &standard, nullptr);
 }
 
 }  // namespace
 
 bool become_keeper(int socket, bool own_session) {
-    ignore_signals();
+    block_signals();
     if (own_session)
         ::setsid();
     else

@@ -28,9 +28,14 @@ constexpr std::size_t kRead = std::size_t{64} << 10;
 constexpr int kReadsInARow = 8;
 // A line may wait that long for those behind it.
 constexpr auto kPause = std::chrono::microseconds{500};
+
 // Fewer changes between the worker and us. Not to be had when the user has many pipes; then it is
 // as large as it is.
-constexpr int kPipe = 1 << 20;
+std::size_t enlarged(int pipe) {
+    int size = ::fcntl(pipe, F_SETPIPE_SZ, 1 << 20);
+    if (size < 0) size = ::fcntl(pipe, F_GETPIPE_SZ);
+    return static_cast<std::size_t>(std::max(size, 1 << 16));
+}
 
 // One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads
 // under way.
@@ -38,8 +43,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
     Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail)
         : io(io),
           pipe(std::move(pipe)),
-          pipe_size(
-              static_cast<std::size_t>(std::max(::fcntl(this->pipe.get(), F_GETPIPE_SZ), 1 << 16))),
+          pipe_size(enlarged(this->pipe.get())),
           readable(io),
           pause(io),
           route(std::move(to)),
@@ -203,7 +207,6 @@ Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
     UniqueFd ours(ends[0]), workers(ends[1]);
     // Our end only: what a worker has as its stdout must block as usual.
     ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-    ::fcntl(ours.get(), F_SETPIPE_SZ, kPipe);
     pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail);
     pumps[stream]->wait_for_bytes();
     return workers;

@@ -92,11 +92,8 @@ bool limit_files(std::uint64_t soft) {
     return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// As a fresh program expects them.
-void default_signals() {
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    for (int signal = 1; signal <= SIGRTMAX; ++signal) ::sigaction(signal, &standard, nullptr);
+// As a fresh program expects it: all else of signals is as the keeper has it, at its default.
+void unblock_signals() {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -139,7 +136,7 @@ int execute(const WorkerPayload& payload) {
     if (*payload.cwd != '\0' && ::chdir(payload.cwd) != 0) give_up(placed, Stage::directory, errno);
     if (!bind_cpus(payload.cpus)) give_up(placed, Stage::cpus, errno);
     if (!limit_files(context.request->nofile_soft)) give_up(placed, Stage::limits, errno);
-    default_signals();
+    unblock_signals();
     // The fence: whatever held us up since the request, nothing runs after the deadline (design 6).
     if (boot_now() >= context.deadline) give_up(placed, Stage::deadline, ETIME);
     give_up(placed, Stage::exec, execute(payload));
