@@ -131,7 +131,8 @@ std::vector<int> read_cpu_list(std::string_view text) {
 Result<std::vector<std::vector<int>>> share_cpus(CpuBinding binding, std::span<const Cpu> cpus,
                                                  std::vector<int> device_nodes, int workers) {
     if (device_nodes.empty()) device_nodes = deal_nodes(cpus, workers);
-    if (device_nodes.empty()) return wrong("this host does not say which CPUs it has");
+    if (device_nodes.empty())
+        return wrong("this host does not say which CPUs it has; leave the option out");
     for (int& node : device_nodes) node = std::max(node, 0);
     std::vector<std::vector<int>> shares;
     for (int worker = 0; worker < workers; ++worker) {

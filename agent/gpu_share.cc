@@ -129,7 +129,8 @@ Result<std::vector<std::map<std::string, std::string>>> deal_devices(
     if (static_cast<int>(devices.size()) < workers)
         return Error(ErrorCode::usage,
                      "--virtual-local-rank: " + std::to_string(workers) + " workers, but " +
-                         std::to_string(devices.size()) + " devices" +
+                         std::to_string(devices.size()) +
+                         (devices.size() == 1 ? " device" : " devices") +
                          (list ? " in \"" + *list + "\"" : "") +
                          "; give --nproc-per-node=" + std::to_string(devices.size()) + " or fewer");
     std::vector<std::map<std::string, std::string>> dealt;

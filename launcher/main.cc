@@ -103,6 +103,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.random_id = options.dry_run ? launcher::kNotMadeYet : random;
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
+    host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
     return host;
 }

@@ -30,7 +30,8 @@ std::string_view nearest(std::string_view given, std::span<const std::string_vie
     std::size_t least = std::max<std::size_t>(1, given.size() / 3) + 1;
     for (std::string_view name : names) {
         const std::size_t count = slips(given, name);
-        if (count < least) best = name, least = count;
+        if (count < least || (count == least && !best.empty() && name.size() > best.size()))
+            best = name, least = count;
     }
     return best;
 }

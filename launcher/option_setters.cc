@@ -74,6 +74,10 @@ constexpr SetterRow kSetters[] = {
      }},
     {"rdzv-backend",
      [](Options& o, const std::string& v) -> MaybeError {
+         if (v.starts_with("etcd"))
+             return usage(
+                 "etcd can hold the ledger, but is no rendezvous here; leave the option out, and "
+                 "give --ledger=etcd:HOST:PORT");
          if (v != "static" && v != "c10d" && v != "ddprun")
              return usage("not a rendezvous of ours; leave the option out, or give c10d or static");
          o.rdzv_backend = v;
@@ -107,13 +111,20 @@ constexpr SetterRow kSetters[] = {
     {"secret-file",
      [](Options& o, const std::string& v) { return store(o.secret_file, Result<std::string>(v)); }},
     {"identity",
-     [](Options& o, const std::string& v) { return store(o.identity, read_identity(v)); }},
+     [](Options& o, const std::string& v) {
+         auto error = check_choice("identity", v);
+         return error ? error : store(o.identity, read_identity(v));
+     }},
     {"lease",
      [](Options& o, const std::string& v) { return store_time(o.lease, v, kLeastLeaseSeconds); }},
     {"join-timeout",
      [](Options& o, const std::string& v) { return store_time(o.join_timeout, v, 1); }},
     {"last-call", [](Options& o, const std::string& v) { return store_time(o.last_call, v, 0); }},
-    {"on-join", [](Options& o, const std::string& v) { return store(o.on_join, read_on_join(v)); }},
+    {"on-join",
+     [](Options& o, const std::string& v) {
+         auto error = check_choice("on-join", v);
+         return error ? error : store(o.on_join, read_on_join(v));
+     }},
     {"join-interval",
      [](Options& o, const std::string& v) { return store_time(o.join_interval, v, 0); }},
     {"max-restarts",

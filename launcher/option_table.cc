@@ -117,7 +117,8 @@ constexpr OptionRow kTable[] = {
      "a new folder in TMPDIR, where files are asked for",
      "Folder for the files of --redirects and --tee: RUN_XXXXXXXX/attempt_GENERATION/LOCAL_RANK/ "
      "with "
-     "stdout.log and stderr.log, which nothing writes over. /dev/null: no files"},
+     "stdout.log and stderr.log, which nothing writes over. /dev/null: no files",
+     "a new folder in TMPDIR at every start, which nobody removes"},
     {"redirects", 'r', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
      "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both", "", "0 1 2 3"},
     {"tee", 't', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
@@ -201,7 +202,7 @@ constexpr OptionRow kTable[] = {
     {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
      "the end of a worker is seen at once"},
     {"start-method", 0, "spawn|fork|forkserver", ignored, Group::other, true, "",
-     "every worker is a program of its own here", "", "spawn fork forkserver"},
+     "every worker is a program of its own", "", "spawn fork forkserver"},
     {"event-log-handler", 0, "NAME", ignored, Group::other, true, "null",
      "ddprun writes its own events", "", "null console dynamic_rendezvous"},
     {"logs-specs", 0, "NAME", ignored, Group::other, true, "default", "it names a class in Python",
@@ -209,8 +210,7 @@ constexpr OptionRow kTable[] = {
     {"exit-barrier-timeout", 0, "SECONDS", ignored, Group::other, true, "",
      "all nodes end together"},
     {"use-env", 0, "", ignored, Group::other, false, "",
-     "of torch.distributed.launch; LOCAL_RANK is always in the environment, and never an argument",
-     "", "", false},
+     "LOCAL_RANK is always in the environment, and never an argument", "", "", false},
     {"dry-run", 0, "text|json", value, Group::other, false, "",
      "Print what would be done, and start nothing: nodes, ranks, devices, variables, times, files; "
      "on a login node too. Of a step that srun starts, its first node prints it",

@@ -13,7 +13,9 @@ constexpr const char* kWhat =
     "name ends in .py. Options end at PROGRAM: all behind it is the program's.";
 constexpr const char* kSpelling =
     "Options are torchrun's and some more; _ and - are the same, and an abbreviation does as long "
-    "as it can mean one option only. PET_NNODES=2 stands in for --nnodes=2, and so on. Called by "
+    "as it can mean one option only. PET_NNODES=2 stands in for --nnodes=2, and so on. "
+    "OMP_NUM_THREADS, where you have not set it, is each worker's share of the CPUs; torchrun's is "
+    "1, which leaves the others idle. Called by "
     "the name torchrun (a link), ddprun has torchrun's defaults for --nproc-per-node, "
     "--max-restarts and OMP_NUM_THREADS, and runs every program by Python but for --no-python.";
 
@@ -224,7 +226,9 @@ std::string man_page(std::string_view version) {
          "the interpreter of Python programs, if --python is not given"},
         {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
         {"OMP_NUM_THREADS", "kept when set; else the CPUs of the node, shared among its workers"},
+        {"LOGLEVEL", "DEBUG is --verbose, WARNING and above --quiet; the options win"},
         {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "in place of --shutdown-timeout"},
+        {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "in place of --log-line-prefix-template"},
         {"TORCHELASTIC_ENABLE_FILE_TIMER", "with 1 the workers' timers are served, as by torchrun"},
     };
     for (const auto& [name, what] : kVariables)

@@ -1,5 +1,6 @@
 #include "launcher/option_values.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -60,8 +61,10 @@ Result<NodeRange> read_node_range(std::string_view text) {
     auto min = whole(text.substr(0, colon));
     auto max = colon == std::string_view::npos ? min : whole(text.substr(colon + 1));
     if (!min || !max) return wrong("not a number of nodes; give N or MIN:MAX");
-    if (*min < 1 || *min > *max || *max > kMostNodes)
-        return wrong("MIN must be at least 1 and at most MAX");
+    if (std::min(*min, *max) < 1 || std::max(*min, *max) > kMostNodes)
+        return wrong("not within 1 to " + std::to_string(kMostNodes) + "; give N or MIN:MAX");
+    if (*min > *max)
+        return wrong("MIN is above MAX; give " + std::to_string(*max) + ":" + std::to_string(*min));
     return NodeRange{*min, *max};
 }
 
@@ -126,13 +129,13 @@ Result<PortRange> read_port_range(std::string_view text) {
     auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
     if (!first || !last) return wrong("not a range of ports; give FROM-TO, e.g. 20000-20015");
     if (*first < 1 || *first > *last || *last > kMostPort)
-        return wrong("not within 1 to 65535, FROM not above TO");
+        return wrong("give FROM-TO within 1 to 65535, FROM not above TO");
     return PortRange{*first, *last};
 }
 
 Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
     if (const auto mode = rendezvous::read_identity_mode(text)) return *mode;
-    return wrong("give auto, require or none");
+    return wrong("not known; give auto, require or none");
 }
 
 Result<RestartLimit> read_restart_limit(std::string_view text) {
@@ -146,7 +149,7 @@ Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
     if (text == "restart") return rendezvous::OnJoin::restart;
     if (text == "wait") return rendezvous::OnJoin::wait;
     if (text == "spare") return rendezvous::OnJoin::spare;
-    return wrong("not restart, wait or spare");
+    return wrong("not known; give restart, wait or spare");
 }
 
 Result<StreamsPerRank> read_streams(std::string_view text) {
@@ -161,7 +164,7 @@ Result<StreamsPerRank> read_streams(std::string_view text) {
         std::size_t colon = part.find(':');
         auto rank = whole(trim(part.substr(0, colon)));
         if (colon == std::string_view::npos || !rank || *rank < 0)
-            return wrong("not a digit, nor RANK:DIGIT,… with local ranks");
+            return wrong("give one digit for all local ranks, or RANK:DIGIT,… for some");
         auto streams = read_digit(trim(part.substr(colon + 1)));
         if (!streams) return streams.error();
         result.by_rank[*rank] = *streams;
@@ -222,7 +225,7 @@ Result<std::uint64_t> read_size(std::string_view text) {
     if (text.empty() || failure != std::errc() || end != text.data() + text.size())
         return wrong("not a size; give a number, with K, M, G or T for powers of 1024");
     constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-    if (value < 1 || value > kMost >> shift) return wrong("not within 1 and 1024T");
+    if (value < 1 || value > kMost >> shift) return wrong("not within 1 to 1024T");
     return value << shift;
 }
 
@@ -242,21 +245,21 @@ Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
     if (text == "socket") return agent::CpuBinding::socket;
     if (text == "exclusive") return agent::CpuBinding::exclusive;
     if (text == "core-complex") return agent::CpuBinding::core_complex;
-    return wrong("not a binding; give node, socket, exclusive or core-complex");
+    return wrong("not known; give node, socket, exclusive or core-complex");
 }
 
 Result<slurm::WorkerVariables> read_slurm_env(std::string_view text) {
     if (text == "rewrite") return slurm::WorkerVariables::rewrite;
     if (text == "keep") return slurm::WorkerVariables::keep;
     if (text == "drop") return slurm::WorkerVariables::drop;
-    return wrong("not rewrite, keep or drop");
+    return wrong("not known; give rewrite, keep or drop");
 }
 
 Result<agent::RequeueMode> read_requeue(std::string_view text) {
     if (text == "auto") return agent::RequeueMode::automatic;
     if (text == "never") return agent::RequeueMode::never;
     if (text == "always") return agent::RequeueMode::always;
-    return wrong("not auto, never or always");
+    return wrong("not known; give auto, never or always");
 }
 
 }  // namespace ddprun::launcher

@@ -36,9 +36,51 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
     return std::nullopt;
 }
 
+// Those of torchrun's variables that mean nothing here; as with its options, never silently.
+struct IdleVariable {
+    const char* name;
+    const char* only;  // the value that counts; null: any
+    const char* why;
+};
+constexpr IdleVariable kIdleVariables[] = {
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1",
+     "the workers of each generation have a store of their own"},
+    {"TORCH_ELASTIC_WORKER_IDENTICAL", "1", "ranks are dealt without an exchange"},
+    {"TORCHELASTIC_HEALTH_CHECK_PORT", nullptr, "nothing listens there, as with torchrun"},
+    {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", nullptr, "all nodes end together"},
+    {"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", nullptr,
+     "--hang-timeout ends what hangs, and --unkillable-timeout what cannot be killed"},
+};
+
+void note_idle_variables(Options& options, const Environment& environment) {
+    for (const IdleVariable& idle : kIdleVariables) {
+        const auto variable = environment.find(idle.name);
+        if (variable == environment.end() || variable->second.empty()) continue;
+        if (idle.only && variable->second != idle.only) continue;
+        options.warnings.push_back(std::string(idle.name) + " has no effect here: " + idle.why);
+    }
+}
+
+// Python's names, as torchrun takes them; other programs read the variable too, so that a word that is none ends nothing.
+void apply_log_level(Options& options, const Environment& environment) {
+    const auto level = environment.find("LOGLEVEL");
+    if (level == environment.end() || level->second.empty()) return;
+    const std::string_view word = level->second;
+    if (word == "DEBUG")
+        options.verbosity = 1;
+    else if (word == "WARNING" || word == "WARN" || word == "ERROR" || word == "CRITICAL")
+        options.verbosity = -1;
+    else if (word != "INFO")
+        options.warnings.push_back(
+            "LOGLEVEL=" + level->second +
+            " has no effect: not a level; set it to DEBUG, INFO, WARNING, ERROR or CRITICAL");
+}
+
 // Variables first, so that the command line wins; an empty one counts as unset.
 MaybeError apply_environment(Options& options, const SplitWords& words,
                              const Environment& environment) {
+    note_idle_variables(options, environment);
+    apply_log_level(options, environment);
     for (const OptionRow& row : option_table()) {
         if (!row.pet) continue;
         bool on_command_line =
@@ -86,7 +128,8 @@ MaybeError check_together(Options& options) {
         return usage("--standalone is for one node, but --nnodes asks for " +
                      std::to_string(options.nnodes->min) + "; leave one of them out");
     if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
-        options.warnings.push_back("--standalone: the endpoint that is given too is not used");
+        options.warnings.push_back(
+            "--standalone: the endpoint that is given too is not used; leave one of them out");
     const bool is_static = options.rdzv_backend.value_or("static") == "static";
     if (options.rdzv_conf.static_timeout && !is_static)
         options.warnings.push_back(

@@ -20,6 +20,9 @@
 
 namespace ddprun::launcher {
 
+// The interpreter that nobody chose.
+inline constexpr const char* kPython = "python3";
+
 // What the caller found out about this host.
 struct HostFacts {
     std::string hostname;
@@ -40,6 +43,7 @@ struct HostFacts {
     std::string random_id;                     // for a run that nobody named
     bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
     std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    std::string python_in_path;                // where that one lies, for the log
     bool omp_num_threads_set = false;
 };
 

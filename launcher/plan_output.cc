@@ -71,7 +71,8 @@ void plan_filters(Plan& plan, const Options& options) {
             }))
             return;
         plan.warnings.push_back(std::string("--duplicate-") + name + "-filters: no " + name +
-                                " goes to files and console (--tee), so nothing can match");
+                                " goes to files and console, so nothing can match; give --tee=" +
+                                (stream == agent::kStdout ? "1" : "2") + " or 3");
     };
     plan.output.stdout_filters = options.stdout_filters;
     plan.output.stderr_filters = options.stderr_filters;
@@ -114,7 +115,7 @@ void plan_prefix(Plan& plan, const Options& options, const HostFacts& host) {
         unknown += (unknown.empty() ? "" : ", ") + name;
     if (!unknown.empty())
         plan.warnings.push_back("--log-line-prefix-template: " + unknown +
-                                ": not known and left as it stands; there are role_name, "
+                                ": not known, and left as written; there are role_name, "
                                 "local_rank, rank and hostname");
 }
 

@@ -89,6 +89,10 @@ int usable_cpus(const HostFacts& host) {
                           : cpus;
 }
 
+std::string number_of(int count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const HostFacts& host) {
     if (host.omp_num_threads_set) return;
     if (host.called_as_torchrun) {
@@ -112,8 +116,8 @@ void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const
         return;
     }
     plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +
-                         " for each worker (" + std::to_string(cpus) + " CPUs, " +
-                         std::to_string(plan.slots) + " workers); set it to choose another");
+                         " for each worker (" + number_of(cpus, "CPU") + ", " +
+                         number_of(plan.slots, "worker") + "); set it to choose another");
 }
 
 // Among all tasks of the host where Slurm has bound none of them, else within this one's CPUs.
@@ -175,7 +179,9 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
             case Kind::gpu:
                 if (gpus == 0)
                     return usage("--nproc-per-node=gpu: no GPU is visible on " + plan.node_name +
-                                 "; ask Slurm for --gpus-per-node, or give a count or cpu");
+                                 (allocation ? "; ask Slurm for --gpus-per-node"
+                                             : "; see nvidia-smi -L and CUDA_VISIBLE_DEVICES") +
+                                 ", or give a count or cpu");
                 plan.slots = gpus;
                 break;
         }
@@ -228,9 +234,11 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     command.python = runs_by_python(options, host);
     command.display = options.program;
     if (command.python) {
-        command.argv = {options.python.value_or(host.python_exec.value_or("python3")), "-u"};
+        command.argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};
         if (options.module) command.argv.push_back("-m");
-        plan.notes.push_back("the interpreter of the workers is " + command.argv.front());
+        const bool of_path = command.argv.front() == kPython && !host.python_in_path.empty();
+        plan.notes.push_back("the interpreter of the workers is " + command.argv.front() +
+                             (of_path ? ", in PATH " + host.python_in_path : ""));
     }
     command.argv.push_back(options.program);
     command.first_argument = command.argv.size();

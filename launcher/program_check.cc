@@ -17,18 +17,9 @@ bool is_file(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-bool in_path(const std::string& program, const std::string& path) {
-    std::istringstream folders(path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string file = (folder.empty() ? "." : folder) + "/" + program;
-        if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return true;
-    }
-    return false;
-}
-
 Result<> check_executable(const std::string& program, const std::string& path) {
     if (program.find('/') == std::string::npos) {
-        if (in_path(program, path)) return {};
+        if (!find_in_path(program, path).empty()) return {};
         return usage("program " + program + ": not found in PATH" +
                      (is_file(program) ? "; write ./" + program + " for the one in this folder"
                                        : "; give its path"));
@@ -43,6 +34,15 @@ Result<> check_executable(const std::string& program, const std::string& path) {
 }
 
 }  // namespace
+
+std::string find_in_path(const std::string& program, const std::string& path) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::string file = (folder.empty() ? "." : folder) + "/" + program;
+        if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
+    }
+    return {};
+}
 
 Result<> check_program(const WorkerCommand& command, const std::string& path) {
     if (auto good = check_executable(command.argv.front(), path); !good) return good;

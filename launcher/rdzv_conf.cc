@@ -64,7 +64,7 @@ Result<bool> read_bool(std::string_view text) {
 Result<milliseconds> read_time(std::string_view text, Form form) {
     auto time = read_seconds(text);
     if (time && *time == milliseconds(0) && form == Form::positive_time)
-        return wrong("not more than 0 seconds");
+        return wrong("too short; give more than 0 seconds");
     return time;
 }
 

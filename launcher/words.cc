@@ -101,7 +101,7 @@ class Splitter {
         for (std::size_t i = 1; i < word.size(); ++i) {
             std::string spelling = std::string("-") + word[i];
             const OptionRow* row = find_letter(word[i]);
-            if (!row) return usage(word + kNoSuchOption);
+            if (!row) return unknown_letters(word);
             std::optional<std::string> value;
             bool glued = i + 1 < word.size() && (takes_value(*row) || word[i + 1] == '=');
             if (glued) value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
@@ -109,6 +109,19 @@ class Splitter {
             if (takes_value(*row)) break;
         }
         return std::nullopt;
+    }
+
+    // -np 4, -nnodes=2: a long name behind one dash, as other launchers have it.
+    static Error unknown_letters(const std::string& word) {
+        std::string name = word.substr(1, word.find('=') - 1);
+        for (char& c : name) c = c == '_' ? '-' : c;
+        std::string_view meant;
+        for (const OptionRow& row : option_table())
+            if (row.name == name) meant = row.name;
+        for (const OtherName& other : other_names())
+            if (other.name == name) meant = other.row;
+        if (meant.empty()) return usage(word + kNoSuchOption);
+        return usage(word + ": no such option; did you mean --" + std::string(meant) + "?");
     }
 
     static const OptionRow* find_letter(char letter) {

@@ -112,7 +112,7 @@ class Expander {
         if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']')
             return wrong("not a host range", at_);
         std::uint64_t from = number(low), to = number(high);
-        if (to < from) return wrong("a range that ends before it begins", high_at);
+        if (to < from) return wrong("a range the wrong way round", high_at);
         if (to - from >= kMostHostsInRange)
             return wrong("a range of more than 65536 hosts", low_at);
         if (numbers.size() + (to - from) >= kMostHosts)

@@ -68,7 +68,7 @@ TEST(GpuShare, VirtualLocalRank) {
     EXPECT_THAT((*rocm)[0], ElementsAre(Pair("CUDA_VISIBLE_DEVICES", "5"),
                                         Pair("HIP_VISIBLE_DEVICES", "5"), Pair("LOCAL_RANK", "0")));
     EXPECT_THAT(deal_devices({}, "3", std::nullopt, 2).error().sentence(),
-                HasSubstr("2 workers, but 1 devices in \"3\"; give --nproc-per-node=1"));
+                HasSubstr("2 workers, but 1 device in \"3\"; give --nproc-per-node=1"));
 }
 
 }  // namespace

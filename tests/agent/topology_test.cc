@@ -81,6 +81,23 @@ TEST_F(Topology, FindsGpusOnTheBus) {
     EXPECT_TRUE(find_gpus({"/nonexistent", "/nonexistent"}).empty());
 }
 
+// Of a GPU that is divided the driver's files do not name the parts: nvidia-smi does.
+TEST_F(Topology, AsksNvidiaSmiForTheInstancesOfADividedGpu) {
+    write("proc/driver/nvidia/gpus/0000:3B:00.0/information", "GPU UUID: \t GPU-a");
+    const std::string program = root_ / "bin/nvidia-smi";
+    write("bin/nvidia-smi",
+          "#!/bin/sh\n[ \"$1\" = -L ] || exit 1\necho 'GPU 0: H100 (UUID: GPU-a)'\n"
+          "echo '  MIG 3g.40gb     Device  0: (UUID: MIG-1)'\n"
+          "echo '  MIG 3g.40gb     Device  1: (UUID: MIG-2)'");
+    fs::permissions(program, fs::perms::owner_all);
+    const std::string path = ::getenv("PATH");
+    ::setenv("PATH", ((root_ / "bin").string() + ":" + path).c_str(), 1);
+    EXPECT_TRUE(find_gpus(roots_).at(0).mig.empty());  // not divided: not asked
+    write("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "x");
+    EXPECT_THAT(find_gpus(roots_).at(0).mig, testing::ElementsAre("MIG-1", "MIG-2"));
+    ::setenv("PATH", path.c_str(), 1);
+}
+
 // The tightest limit on the way to the root holds.
 TEST_F(Topology, ReadsTheQuota) {
     EXPECT_EQ(cpu_quota(roots_), std::nullopt);

@@ -43,7 +43,7 @@ say "filters and a prefix of the user's own"
 run 30 --standalone --nproc-per-node=2 -q --role=actor --log-dir="$work/logs3" --tee=3 --log-line-prefix-template='<${role_name} ${rank}/${local_rank} ${other}> ' \
     --duplicate-stdout-filters='of 1,a,,b' bash -c "$worker; echo 'a,b'; echo 'a b'"
 expect_code 0
-is "$work/run.err" $'ddprun: --log-line-prefix-template: other: not known and left as it stands; there are role_name, local_rank, rank and hostname
+is "$work/run.err" $'ddprun: --log-line-prefix-template: other: not known, and left as written; there are role_name, local_rank, rank and hostname
 <actor 0/0 ${other}> err of 0\n<actor 1/1 ${other}> err of 1'
 is "$(only "$work/logs3" attempt_0/filtered_stdout.log)" $'<actor 0/0 ${other}> a,b\n<actor 1/1 ${other}> a,b\n<actor 1/1 ${other}> out of 1'
 [[ ! -e $(dirname "$(only "$work/logs3" attempt_0/filtered_stdout.log)")/filtered_stderr.log ]] || fail "a file that nobody asked for"

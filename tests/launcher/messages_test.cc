@@ -1,6 +1,6 @@
 // All that ddprun says about a command line, as a golden file: each case is a command behind a
 // dollar sign, and below it what is said, up to an empty line. GPUS=2 gives the host two GPUs,
-// SRUN=1 a step of two nodes. With DDPRUN_REWRITE=1 in the
+// DARK=1 hides its CPUs, SRUN=1 stands for a step of two nodes. With DDPRUN_REWRITE=1 in the
 // environment the file is written anew, to be read as a diff.
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "launcher/plan.h"
+#include "launcher/step_to_come.h"
 #include "slurm/launch_shape.h"
 
 namespace ddprun::launcher {
@@ -40,6 +41,12 @@ HostFacts host_of(const Environment& environment) {
     host.cpus = 8;
     if (auto gpus = environment.find("GPUS"); gpus != environment.end())
         host.gpus.resize(std::stoul(gpus->second));
+    if (auto list = environment.find("CUDA_VISIBLE_DEVICES"); list != environment.end())
+        host.cuda_visible_devices = list->second;
+    if (!environment.contains("DARK"))
+        for (int cpu = 0; cpu < host.cpus; ++cpu)
+            host.cpu_list.push_back({.number = cpu, .core = cpu});
+    host.interfaces = {{"lo", "127.0.0.1"}, {"ib0", "10.0.0.5"}};
     host.working_directory = "/home/user";
     host.random_id = "random";
     return host;
@@ -67,8 +74,7 @@ Result<Plan> plan_of(const std::vector<std::string>& words, const Environment& e
     if (!options) return options.error();
     auto allocation = slurm::read_allocation(environment);
     if (!allocation) return allocation.error();
-    const bool one_node = options->standalone || (options->nnodes && options->nnodes->max == 1);
-    auto shape = slurm::check_launch_shape(environment, *allocation, {.one_node = one_node});
+    auto shape = slurm::check_launch_shape(environment, *allocation, shape_asked(*options));
     if (!shape) return shape.error();
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::in_step;
     return make_plan(*options, in_step ? *allocation : std::nullopt, host_of(environment));

@@ -14,6 +14,15 @@ TEST(Nearest, FindsWhatWasMeant) {
     EXPECT_EQ(nearest("stanalone", kNames), "standalone");
 }
 
+// As many slips from zsh and from tcsh, but a letter is left out more often than mistaken.
+TEST(Nearest, PrefersTheLongerOfEquals) {
+    constexpr std::string_view kShells[] = {"bash", "zsh", "fish", "tcsh"};
+    EXPECT_EQ(nearest("csh", kShells), "tcsh");
+    constexpr std::string_view kSwitch[] = {"on", "off"};
+    EXPECT_EQ(nearest("of", kSwitch), "off");
+    EXPECT_EQ(nearest("onn", kSwitch), "on");
+}
+
 TEST(Nearest, DoesNotGuessWildly) {
     EXPECT_EQ(nearest("frobnicate", kNames), "");
     EXPECT_EQ(nearest("", kNames), "");

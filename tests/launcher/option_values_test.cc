@@ -99,7 +99,7 @@ TEST(OptionValues, SlurmEnv) {
     EXPECT_EQ(*read_slurm_env("rewrite"), slurm::WorkerVariables::rewrite);
     EXPECT_EQ(*read_slurm_env("keep"), slurm::WorkerVariables::keep);
     EXPECT_EQ(*read_slurm_env("drop"), slurm::WorkerVariables::drop);
-    EXPECT_EQ(sentence(read_slurm_env("Keep")), "not rewrite, keep or drop");
+    EXPECT_EQ(sentence(read_slurm_env("Keep")), "not known; give rewrite, keep or drop");
 }
 
 // Powers of 1024, as memory is counted.
@@ -127,7 +127,7 @@ TEST(OptionValues, OnJoin) {
     EXPECT_EQ(*read_on_join("restart"), rendezvous::OnJoin::restart);
     EXPECT_EQ(*read_on_join("wait"), rendezvous::OnJoin::wait);
     EXPECT_EQ(*read_on_join("spare"), rendezvous::OnJoin::spare);
-    EXPECT_EQ(sentence(read_on_join("Spare")), "not restart, wait or spare");
+    EXPECT_EQ(sentence(read_on_join("Spare")), "not known; give restart, wait or spare");
 }
 
 }  // namespace

@@ -140,10 +140,21 @@ TEST(Options, IgnoredOptionsWarn) {
                "read_timeout=60 p")
             .warnings,
         ElementsAre("--monitor_interval has no effect here: the end of a worker is seen at once",
-                    "--start-method has no effect here: every worker is a program of its own here",
+                    "--start-method has no effect here: every worker is a program of its own",
                     "--rdzv-conf: the key read_timeout has no effect here"));
     EXPECT_THAT(parsed("--standalone --rdzv-endpoint=h:1 p").warnings,
                 ElementsAre(HasSubstr("not used")));
+}
+
+// torchrun's variable for its log, with Python's words; the options win.
+TEST(Options, LoglevelIsHeeded) {
+    EXPECT_EQ(parsed("p", {{"LOGLEVEL", "DEBUG"}}).verbosity, 1);
+    EXPECT_EQ(parsed("p", {{"LOGLEVEL", "INFO"}}).verbosity, 0);
+    EXPECT_EQ(parsed("p", {{"LOGLEVEL", "WARNING"}}).verbosity, -1);
+    EXPECT_EQ(parsed("-v p", {{"LOGLEVEL", "ERROR"}}).verbosity, 1);
+    EXPECT_THAT(parsed("p", {{"LOGLEVEL", ""}}).warnings, IsEmpty());
+    EXPECT_THAT(parsed("p", {{"LOGLEVEL", "trace"}}).warnings,
+                ElementsAre(HasSubstr("LOGLEVEL=trace")));
 }
 
 // What each refusal says stands in tests/data/launcher/messages.txt.

@@ -78,8 +78,8 @@ TEST(Plan, SlotsAsAsked) {
     EXPECT_EQ(plan({"--nproc-per-node=auto"})->slots, 8);
     EXPECT_EQ(plan({"--nproc-per-node=auto"}, {}, host(8, 2))->slots, 2);
     EXPECT_EQ(plan({"--nproc-per-node=gpu"}).error().sentence(),
-              "--nproc-per-node=gpu: no GPU is visible on me; ask Slurm for --gpus-per-node, or "
-              "give a count or cpu");
+              "--nproc-per-node=gpu: no GPU is visible on me; see nvidia-smi -L and "
+              "CUDA_VISIBLE_DEVICES, or give a count or cpu");
 }
 
 // Where Slurm has dealt GPUs, none is for two workers; where it has not, that may be meant.
