@@ -51,6 +51,9 @@ CASES = [
          MASTER_PORT=1, GROUP_RANK=4, ROLE_RANK=5, NODE_RANK=3, NNODES=8, TORCHELASTIC_RUN_ID="old"),
     case("threads of the user", "--nproc-per-node=2 WORKER", OMP_NUM_THREADS=5),
     case("error handling of the user", "WORKER", TORCH_NCCL_ASYNC_ERROR_HANDLING=0),
+    case("torchrun's other variables", "--nproc-per-node=2 WORKER", since=2, TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1,
+         TORCH_ELASTIC_WORKER_IDENTICAL=1, TORCHELASTIC_HEALTH_CHECK_PORT=65001, TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT=30,
+         TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=30, LOGLEVEL="ERROR"),
     case("timer file", "WORKER", TORCHELASTIC_ENABLE_FILE_TIMER=1),
     case("visible devices", "--nproc-per-node=2 WORKER", CUDA_VISIBLE_DEVICES="3,5"),
     # Nodes and workers
@@ -76,6 +79,9 @@ CASES = [
     case("exit 3", "--nproc-per-node=2 --max-restarts=0 WORKER", again=True, kind="worker", CASE_DO="exit 3"),
     case("killed", "--max-restarts=0 WORKER", kind="worker", CASE_DO="signal 11"),
     case("restart", "--nproc-per-node=2 --max-restarts=1 --monitor-interval=0.1 WORKER", CASE_DO="once 3"),
+    case("a failure on one of two nodes", "", since=2, CASE_DO="once 3", CASE_OF="a", nodes=[
+        "--nnodes=2 --node-rank=0 --master-addr=127.0.0.1 --master-port=PORT --max-restarts=1 --role=a WORKER",
+        "--nnodes=2 --node-rank=1 --master-addr=127.0.0.1 --master-port=PORT --max-restarts=1 --role=b WORKER"]),
     case("restarts used up", "--max-restarts=1 WORKER", kind="worker", CASE_DO="exit 4"),
     case("SIGTERM", "--nproc-per-node=2 --shutdown-timeout=5 WORKER", kind="signal", signal=15, workers=2, CASE_DO="wait"),
     case("a signal of the list", "--signals-to-handle=SIGUSR1,SIGTERM WORKER", kind="signal", signal=10, CASE_DO="wait"),

@@ -117,7 +117,10 @@ def differences(theirs, ours, case):
     for name in sorted(set(theirs["workers"]) | set(ours["workers"])):
         there, here = theirs["workers"].get(name), ours["workers"].get(name)
         if not there or not here:
-            yield "workers", f"attempt.rank {name} ran only {'here' if here else 'there'}"
+            # One that ran in another attempt there has another count.
+            attempts = [other for other in theirs["workers"] if other.split(".")[1] == name.split(".")[1]]
+            yield ("env TORCHELASTIC_RESTART_COUNT" if here and attempts else "workers",
+                   f"attempt.rank {name} ran only {'here' if here else 'there'}")
             continue
         for key in sorted(set(there["env"]) | set(here["env"])):
             if there["env"].get(key) != here["env"].get(key):

@@ -55,7 +55,9 @@ def await_workers(count, out, process):
         time.sleep(0.02)
 
 
-def plain_value(name, value, out):
+def plain_value(name, value, out, port):
+    if name == "MASTER_PORT" and value == port:
+        return "PORT"
     if name in ("MASTER_PORT", "TORCHELASTIC_RUN_ID") and re.fullmatch(r"\d{2,5}|[0-9a-f-]{16,36}", value):
         return "<made up>"
     if name == "MASTER_ADDR" and value in (socket.gethostname(), socket.getfqdn(), "localhost"):
@@ -67,8 +69,8 @@ def plain_value(name, value, out):
     return value.replace(out, "OUT").replace(str(HERE), "WORKERS")
 
 
-def seen_by(worker, given, out):
-    env = {k: plain_value(k, v, out) for k, v in worker["env"].items()
+def seen_by(worker, given, out, port):
+    env = {k: plain_value(k, v, out, port) for k, v in worker["env"].items()
            if given.get(k) != v and k not in ("_", "SHLVL", "PWD", "LC_CTYPE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK")}
     gone = [k for k in given if k not in worker["env"] and k not in ("_", "SHLVL")]
     return {"env": env, "gone": gone, "argv": [a.replace(out, "OUT") for a in worker["argv"]],
@@ -115,7 +117,7 @@ def run(launcher, case):
             for stream in streams:
                 stream.seek(0)
             texts.append([stream.read() for stream in streams])
-        return {"codes": codes, "workers": {k: seen_by(w, given, out) for k, w in workers_of(out).items()},
+        return {"codes": codes, "workers": {k: seen_by(w, given, out, port) for k, w in workers_of(out).items()},
                 "stdout": lines_of("".join(t[0] for t in texts)), "stderr": lines_of("".join(t[1] for t in texts)),
                 "files": files_below(out + "/logs"), "said": texts[0][1][-2000:] if any(codes) else ""}
     finally:
