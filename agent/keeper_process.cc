@@ -24,6 +24,8 @@ namespace ddprun::agent::keeper {
 namespace {
 
 constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
+// Forks in a row. A worker costs descriptors until its program runs, and each fork copies and closes those of the others.
+constexpr int kForksInARow = 16;
 
 class Process {
   public:
@@ -48,7 +50,7 @@ class Process {
     };
 
     bool open();
-    void wait();
+    void wait(int milliseconds);
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
     void fork_one(const Request& request, const std::vector<UniqueFd>& fds);
@@ -100,7 +102,7 @@ bool Process::open() {
 int Process::run() {
     if (!open()) return 1;
     for (;;) {
-        wait();
+        wait(killing_ ? kLookAgain : -1);
         // Requests before the timer: a deadline that has been moved in time must not fire.
         if (!gone_) read_requests();
         settle_ready();
@@ -123,7 +125,7 @@ int Process::run() {
     }
 }
 
-void Process::wait() {
+void Process::wait(int milliseconds) {
     polled_.clear();
     polled_.push_back({gone_ ? -1 : kSocket,
                        static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
@@ -131,14 +133,14 @@ void Process::wait() {
     polled_.push_back({timer_.get(), POLLIN, 0});
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
-    ::poll(polled_.data(), polled_.size(), killing_ ? kLookAgain : -1);
+    ::poll(polled_.data(), polled_.size(), milliseconds);
     signalfd_siginfo ignored[8];
     while (::read(signals_.get(), ignored, sizeof ignored) > 0) {
     }
 }
 
 void Process::read_requests() {
-    for (;;) {
+    for (int forks = 0;;) {
         Request request;
         std::vector<UniqueFd> fds;
         const Transfer transfer = receive_packet(kSocket, &request, sizeof request, fds);
@@ -150,6 +152,10 @@ void Process::read_requests() {
             return;
         }
         handle(request, fds);
+        if (request.kind != RequestKind::fork || ++forks % kForksInARow != 0) continue;
+        wait(0);
+        settle_ready();
+        flush();
     }
 }
 
@@ -215,6 +221,7 @@ void Process::settle_ready() {
             continue;
         if (polled_[at++].revents != 0) settle(worker);
     }
+    polled_.clear();  // those numbers are other descriptors' now
 }
 
 // Ctrl-Z, as a rule.

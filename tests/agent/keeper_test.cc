@@ -48,6 +48,34 @@ TEST(Keeper, ReportsWhatCannotBeExecuted) {
     EXPECT_EQ(bench.exits.size(), 1U);
 }
 
+// More at once than it forks in a row, and some that cannot run: each is answered, and with its own descriptors.
+TEST(Keeper, AnswersEachOfMany) {
+    Bench bench;
+    std::vector<Pipe> outputs(100);
+    std::map<std::size_t, std::int64_t> pids;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        WorkerStart start = shell("echo " + std::to_string(i) + "; exit 7");
+        if (i % 3 == 0) start.argv = {"/no/such/program"};
+        start.stdout_fd = outputs[i].in.get();
+        bench.keeper.spawn(start, [&bench, &pids, i](Result<Spawned> result) {
+            if (result)
+                pids[i] = result->pid;
+            else
+                bench.errors.push_back(result.error());
+        });
+        outputs[i].in.reset();
+    }
+    ASSERT_TRUE(
+        bench.run_until([&] { return bench.exits.size() == 66 && bench.errors.size() == 34; }));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        EXPECT_EQ(outputs[i].read_all(), i % 3 == 0 ? "" : std::to_string(i) + "\n");
+        EXPECT_EQ(pids.contains(i), i % 3 != 0);
+        if (pids.contains(i)) {
+            EXPECT_EQ(bench.exits[pids[i]], W_EXITCODE(7, 0));
+        }
+    }
+}
+
 // Its own session, the standard signals, only its own descriptors, its directory, CPU and limit.
 TEST(Keeper, GivesAWorkerACleanPlace) {
     Bench bench;
