@@ -29,7 +29,9 @@ Result<> check_executable(const std::string& program, const std::string& path) {
         return usage("program " + program + ": " + std::strerror(errno));
     if (!S_ISREG(status.st_mode)) return usage("program " + program + ": not a file");
     if (::access(program.c_str(), X_OK) != 0)
-        return usage("program " + program + ": not executable; chmod +x it, or name a script *.py");
+        return usage(
+            "program " + program + ": not executable; chmod +x it, or " +
+            (program.ends_with(".py") ? "leave --no-python out" : "name a script of Python *.py"));
     return {};
 }
 

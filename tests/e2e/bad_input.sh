@@ -31,6 +31,9 @@ refused "an option without its value" 2 'nproc-per-node' --standalone --nproc-pe
 refused "program not found" 2 'no-such-program' "${one[@]}" ./no-such-program
 refused "program not in PATH" 2 'no-such-program' "${one[@]}" no-such-program
 refused "program not executable" 2 'not_executable' "${one[@]}" "$work/not_executable"
+echo text >"$work/script.py"
+refused "script that is to run by itself, and cannot" 2 'script.py: not executable.*leave --no-python out' "${one[@]}" \
+    --no-python "$work/script.py"
 refused "program is a folder" 2 "$work" "${one[@]}" "$work"
 refused "standalone with two nodes" 2 'standalone' --standalone --nnodes=2 /bin/true
 refused "node rank outside the range" 2 'node-rank' --nnodes=2 --node-rank=2 --rdzv-endpoint=127.0.0.1:29500 /bin/true
