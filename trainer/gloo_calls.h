@@ -6,19 +6,16 @@
 // also a reduce-scatter with a ring's traffic, which Gloo lacks.)
 //
 // Rings for what is large on all ranks, trees for one root; the order of additions depends on the
-// number of ranks only. Thread: one, but for abort(). Failures are exceptions: see error_of_gloo.
+// number of ranks only. Thread: one, but for abort() and start(). Failures are exceptions: see
+// error_of_gloo.
 #pragma once
 
-#include <gloo/context.h>
-#include <gloo/transport/unbound_buffer.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <vector>
 
+#include "trainer/gloo_messages.h"
+#include "trainer/gloo_ring.h"
 #include "trainer/operation.h"
 
 namespace ddprun::trainer {
@@ -27,42 +24,36 @@ class GlooCalls {
   public:
     explicit GlooCalls(std::shared_ptr<::gloo::Context> mesh);
 
-    // Messages of two channels never meet; within one they keep their order. Collectives of one
-    // shape have a channel.
-    using Channel = std::uint64_t;
+    using Channel = GlooMessages::Channel;
 
-    // A collective of at least one element, or a barrier.
+    // A collective of at least one element, or a barrier. Each has a channel of its own.
     void run(const Operation& operation, Channel channel);
+
+    // The first messages of an all-reduce that run() would carry out, and its second half. Null
+    // for what cannot begin before its turn.
+    std::unique_ptr<GlooRing> start(const Operation& operation, Channel channel);
+    void finish(const Operation& operation, GlooRing& ring);
 
     // `bytes` of each rank, one behind the other.
     void all_gather(const void* in, void* out, std::size_t bytes, Channel channel);
 
-    // Sends and receives at the same time; a half without bytes is left out.
+    // See GlooMessages.
     void exchange(Channel channel, const void* out, std::size_t out_bytes, int to, void* in,
-                  std::size_t in_bytes, int from);
-
-    // Ends the waiting now and from now on. Any thread.
-    void abort();
+                  std::size_t in_bytes, int from) {
+        messages_.exchange(channel, out, out_bytes, to, in, in_bytes, from);
+    }
+    void abort() { messages_.abort(); }
 
   private:
     using Bytes = std::vector<char>;
-    using Pending = std::unique_ptr<::gloo::transport::UnboundBuffer>;
-    struct Part {
-        char* data;
-        std::size_t bytes;
-    };
-
-    Pending send(Channel channel, const void* data, std::size_t bytes, int to);
-    Pending receive(Channel channel, void* data, std::size_t bytes, int from);
-    void wait_sent(Pending& pending);
-    void wait_received(Pending& pending);
-    class Waiting;
+    using Part = GlooRing::Part;
+    using Hops = std::vector<GlooRing::Hop>;
 
     Part part_of(const Buffer& buffer, int index) const;
-    void reduce_part(const Operation& o, Part own, Part out_going, Channel channel);
-    void ring_reduce_scatter(const Operation& o, const Buffer& buffer, int last, Channel channel);
-    void ring_all_gather(const Buffer& buffer, int first, Channel channel);
-    void all_reduce(const Operation& o, Buffer buffer, Channel channel);
+    Hops reduce_hops(const Buffer& buffer, int last) const;
+    Hops gather_hops(const Buffer& buffer, int first) const;
+    std::unique_ptr<GlooRing> ring_of(const Operation& o, Channel channel);
+    void all_reduce(const Operation& o, Channel channel);
     void reduce_scatter(const Operation& o, Channel channel);
     void reduce(const Operation& o, Channel channel);
     void broadcast(const Operation& o, Channel channel);
@@ -73,15 +64,9 @@ class GlooCalls {
 
     // An index that may have run over either end of the ring.
     int around(int index) const { return (index % size_ + size_) % size_; }
-    int right() const { return around(rank_ + 1); }
-    int left() const { return around(rank_ - 1); }
 
-    const std::shared_ptr<::gloo::Context> mesh_;
+    GlooMessages messages_;
     const int rank_, size_;
-    Bytes scratch_;
-    std::mutex mutex_;
-    bool aborted_ = false;
-    std::set<::gloo::transport::UnboundBuffer*> waiting_;
 };
 
 }  // namespace ddprun::trainer

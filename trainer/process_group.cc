@@ -31,23 +31,32 @@ ProcessGroup::ProcessGroup(const Context& context, std::unique_ptr<Store> store,
                            const GroupOptions& options)
     : context_(context), options_(options), store_(std::move(store)) {}
 
-Work ProcessGroup::begin(const Operation& operation) {
-    if (auto good = check(operation, rank(), size()); !good) return Work::finished(good);
+// The caller's order is the group's; so the number is given here, in the caller's thread.
+Result<Operation> ProcessGroup::numbered(const Operation& operation) {
+    if (auto good = check(operation, rank(), size()); !good) return good.error();
+    Operation own = operation;
+    own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
     prepare();
-    return queue_.push([this, operation] { return work(operation); });
+    return own;
+}
+
+Work ProcessGroup::begin(const Operation& operation) {
+    auto own = numbered(operation);
+    if (!own) return Work::finished(own.error());
+    return queue_.push(
+        [this, operation = *own, started = start(*own)] { return work(operation, started.get()); });
 }
 
 Result<void> ProcessGroup::call(const Operation& operation) {
-    if (auto good = check(operation, rank(), size()); !good) return good;
-    prepare();
-    return queue_.run_now([this, operation] { return work(operation); });
+    auto own = numbered(operation);
+    if (!own) return own.error();
+    return queue_.run_now([this, operation = *own] { return work(operation, nullptr); });
 }
 
-Result<void> ProcessGroup::work(Operation operation) {
+Result<void> ProcessGroup::work(const Operation& operation, Started* started) {
     if (failed_) return *failed_;
-    operation.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
     auto done = operation.kind == Collective::monitored_barrier ? meet_monitored(operation)
-                                                                : run(operation);
+                                                                : run(operation, started);
     if (!done) return fail(operation, done.error());
     return {};
 }

@@ -4,8 +4,9 @@
 // Every rank makes the same calls in the same order. A call blocks until this rank's part is done,
 // fails, or the group's time-out passes; nothing waits for ever. begin() returns at once instead:
 // operations that were begun are carried out one after the other, on the group's own thread (and,
-// on GPUs, its own stream), while the program computes. A buffer belongs to the group until its
-// Work is waited for.
+// on GPUs, its own stream), while the program computes. (Gloo sends the first messages of an
+// all-reduce already in begin(), so that the link has work while that thread waits for a core.) A
+// buffer belongs to the group until its Work is waited for.
 //
 // After a failure the group is over: every later call returns the same error, the sockets (or the
 // NCCL communicator) are cut, and the program should end: the launcher restarts it. All ranks
@@ -118,8 +119,18 @@ class ProcessGroup {
     // `store` is the group's own: of one thread at a time, which is the one that works.
     ProcessGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options);
 
-    // Moves the data. An error ends the group, whatever its code.
-    virtual Result<void> run(const Operation& operation) = 0;
+    // What a backend has done of an operation ahead of its turn. Lives until the operation is done
+    // or refused, and ends before its Work says so.
+    struct Started {
+        virtual ~Started() = default;
+    };
+
+    // In begin()'s thread; null when there is nothing to do ahead.
+    virtual std::shared_ptr<Started> start(const Operation&) { return nullptr; }
+
+    // Moves the data. An error ends the group, whatever its code. `started`: what start() gave, or
+    // null.
+    virtual Result<void> run(const Operation& operation, Started* started) = 0;
 
     // The same backend between the ranks of `context`, met in `store`. Collective over this group:
     // who is in none of the new groups calls it too, with color -1, and gets nothing.
@@ -149,7 +160,8 @@ class ProcessGroup {
     bool failed_elsewhere();
 
   private:
-    Result<void> work(Operation operation);
+    Result<Operation> numbered(const Operation& operation);
+    Result<void> work(const Operation& operation, Started* started);
     Result<void> meet_monitored(const Operation& operation);
     Error fail(const Operation& operation, const Error& reason);
     std::optional<Error> first_failure(const Error& mine);

@@ -1,10 +1,13 @@
 // Gloo, the CPU backend. Gloo ends the process when two ranks disagree on a size (its receiver
 // thread throws), so the ranks agree on each new shape of call before data moves: a 40-byte
-// all-gather, for the first calls always and later once a shape. Every shape has its own channel,
-// so that messages of two shapes never meet even when one rank thinks it has agreed already.
+// all-gather, for the first calls always and later once a shape. Every call has its own channel, of
+// its shape and number, so that messages of two calls never meet even when one rank thinks it has
+// agreed already, or has sent the first messages before.
 // Between two ranks a header goes before the data.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -35,13 +38,31 @@ class GlooGroup final : public ProcessGroup {
     }
 
   protected:
-    Result<void> run(const Operation& operation) override {
+    // Not two at once on one buffer: those take their turns.
+    std::shared_ptr<Started> start(const Operation& operation) override {
+        if (size() == 1) return nullptr;
+        auto begun = std::make_shared<Begun>(*this, operation);
+        if (!begun->alone()) return begun;
+        const NoPipeSignal guard;
+        try {
+            begun->ring = mesh_->calls().start(operation, channel_of(operation));
+        } catch (const std::exception&) {
+            // A connection is gone: run() will find the same, and say it.
+        }
+        return begun;
+    }
+
+    Result<void> run(const Operation& operation, Started* started) override {
         if (size() == 1) return run_alone(operation);
         const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end
                                    // this one by a signal
         try {
             if (!operation.is_collective()) return pairwise(operation);
             if (auto agreed = agree(operation); !agreed) return agreed;
+            if (auto* begun = static_cast<Begun*>(started); begun && begun->ring) {
+                mesh_->calls().finish(operation, *begun->ring);
+                return {};
+            }
             // What moves nothing still waits for all.
             mesh_->calls().run(operation.count() ? operation : Operation::barrier(),
                                channel_of(operation));
@@ -60,6 +81,37 @@ class GlooGroup final : public ProcessGroup {
 
   private:
     using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
+
+    // What was begun and is not done: its memory is known, and perhaps its first messages are out.
+    struct Begun final : Started {
+        Begun(GlooGroup& owner, const Operation& o) : group(owner), operation(o) {
+            std::lock_guard lock(group.begun_mutex_);
+            group.begun_.push_back(this);
+        }
+        ~Begun() override {
+            ring.reset();
+            std::lock_guard lock(group.begun_mutex_);
+            std::erase(group.begun_, this);
+        }
+        bool alone() const {
+            std::lock_guard lock(group.begun_mutex_);
+            return std::none_of(group.begun_.begin(), group.begun_.end(), [&](const Begun* other) {
+                return other != this && overlaps(operation, other->operation);
+            });
+        }
+        GlooGroup& group;
+        const Operation operation;
+        std::unique_ptr<GlooRing> ring;
+    };
+
+    static bool overlaps(const Operation& a, const Operation& b) {
+        auto touch = [](const Buffer& x, const Buffer& y) {
+            const auto *from = static_cast<const char*>(x.data),
+                       *to = static_cast<const char*>(y.data);
+            return std::less()(from, to + y.bytes()) && std::less()(to, from + x.bytes());
+        };
+        return touch(a.in, b.in) || touch(a.in, b.out) || touch(a.out, b.in) || touch(a.out, b.out);
+    }
 
     // In a world of one, what comes out is what went in.
     static Result<void> run_alone(const Operation& o) {
@@ -120,13 +172,11 @@ class GlooGroup final : public ProcessGroup {
         return {};
     }
 
-    // Shapes are numbered by what they are, not by when they came: a rank that has not agreed on
-    // one must still use the same channel.
     static std::uint64_t channel_of(const Operation& operation) {
         const Opinion o = opinion_of(operation);
         std::uint64_t hash = o.count * 0x9E3779B97F4A7C15u;
         hash ^= (std::uint64_t{o.kind} << 24) + (std::uint64_t{o.type} << 8) + o.op;
-        hash *= 0xC2B2AE3D27D4EB4Fu;
+        hash = (hash ^ o.sequence * 0xD6E8FEB86659FD93u) * 0xC2B2AE3D27D4EB4Fu;
         return kCollectives | hash >> 8;
     }
 
@@ -135,6 +185,8 @@ class GlooGroup final : public ProcessGroup {
 
     std::unique_ptr<GlooMesh> mesh_;  // null in a world of one
     std::set<Shape> agreed_;
+    std::mutex begun_mutex_;
+    std::vector<Begun*> begun_;
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ class NcclGroup final : public ProcessGroup {
   protected:
     void prepare() override { comm_.order_after_caller(); }
 
-    Result<void> run(const Operation& operation) override {
+    Result<void> run(const Operation& operation, Started*) override {
         if (operation.is_collective() && operation.sequence <= options().checked_calls) {
             if (auto agreed = agree(operation); !agreed) return agreed;
         }

@@ -1,5 +1,7 @@
 #include "trainer/work_queue.h"
 
+#include <utility>
+
 namespace ddprun::trainer {
 
 struct Work::State {
@@ -62,11 +64,12 @@ void WorkQueue::serve() {
         changed_.wait(lock, [&] { return stopping_ || !entries_.empty(); });
         if (entries_.empty()) return;
         // Stays at the front while it runs: an empty queue means that nothing is in progress.
-        Entry entry = entries_.front();
+        Entry entry{std::exchange(entries_.front().task, nullptr), entries_.front().state};
         lock.unlock();
         const auto begun = std::chrono::steady_clock::now();
         Result<void> result = entry.task();
         const auto duration = std::chrono::steady_clock::now() - begun;
+        entry.task = nullptr;  // and what it holds, before anybody learns that it is done
         lock.lock();
         entries_.pop_front();
         {

@@ -209,6 +209,42 @@ TEST(Collectives, AgreeWithANaiveModel) {
     }
 }
 
+// 40 MB go in more pieces than have their receives posted at once; two are under way together.
+TEST(Collectives, MovesWhatIsLarge) {
+    for (int world : {2, 3}) {
+        auto ends = run_ranks(world, [&](const Context& context) {
+            GroupRank me(context, seconds(60));
+            const std::size_t part = 1'700'001, all = part * static_cast<std::size_t>(world);
+            auto at = [](int rank, std::size_t i) {
+                return static_cast<double>(i % 1009) * (rank + 1);
+            };
+            std::vector<double> sum(all * 3 / 2), also(all), mine(part), gathered(all), own(part);
+            for (auto* values : {&sum, &also, &mine})
+                for (std::size_t i = 0; i < values->size(); ++i)
+                    (*values)[i] = at(context.rank.value, i);
+            auto first = me.group->begin(Operation::all_reduce(buffer_of(std::span(sum))));
+            auto second = me.group->begin(Operation::all_reduce(buffer_of(std::span(also))));
+            std::vector<double> in = gathered;
+            for (std::size_t i = 0; i < all; ++i) in[i] = at(context.rank.value, i);
+            if (!first.wait() || !second.wait()) return 1;
+            if (!me.group->all_gather(buffer_of(std::span(mine)), buffer_of(std::span(gathered))))
+                return 2;
+            if (!me.group->reduce_scatter(buffer_of(std::span(in)), buffer_of(std::span(own))))
+                return 3;
+            const double ranks = world * (world + 1) / 2.0;
+            for (std::size_t i = 0; i < sum.size(); ++i)
+                if (sum[i] != at(0, i) * ranks || (i < all && also[i] != sum[i])) return 4;
+            for (std::size_t i = 0; i < all; ++i)
+                if (gathered[i] != at(static_cast<int>(i / part), i % part)) return 5;
+            const auto begin = part * static_cast<std::size_t>(context.rank.value);
+            for (std::size_t i = 0; i < part; ++i)
+                if (own[i] != at(0, begin + i) * ranks) return 6;
+            return 0;
+        });
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
 // Everything that a program may call, with buffers of 30,000 floats a rank.
 Operation big(Collective kind, std::vector<float>& in, std::vector<float>& out, int rank) {
     constexpr int kWorld = 3;
@@ -261,6 +297,36 @@ TEST_P(KilledInside, AllOthersGetAnError) {
                     killer = std::thread([] { (void)raise(SIGKILL); });
                 auto done = me.group->call(big(GetParam(), in, out, context.rank.value));
                 if (!done) return test::expects_error(done, "number ");
+            }
+            return 2;
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, -SIGKILL, 0}));
+}
+
+// The same with several under way: every Work ends, and its memory is the caller's again at once.
+TEST(Collectives, WhatWasBegunEndsWithARank) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            GroupRank me(context, std::chrono::minutes(10));
+            std::thread killer;
+            for (int i = 0; i < 100'000; ++i) {
+                if (i == 7 && context.rank.value == 1)
+                    killer = std::thread([] { (void)raise(SIGKILL); });
+                std::vector<std::vector<float>> values(5, std::vector<float>(400'000, 1.0f));
+                std::vector<Work> works;
+                for (auto& v : values)
+                    works.push_back(
+                        me.group->begin(Operation::all_reduce(buffer_of(std::span(v)))));
+                for (std::size_t w = 0; w < works.size(); ++w) {
+                    const auto done = works[w].wait();
+                    if (done) continue;
+                    for (; w < works.size(); ++w)
+                        if (works[w].wait()) return 3;
+                    values.clear();
+                    return test::expects_error(done, "number ");
+                }
             }
             return 2;
         },

@@ -240,6 +240,23 @@ TEST(ProcessGroup, CarriesOutWhatWasBegunInOrder) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
+// Several on one buffer (the whole, a part, the whole) take their turns, although what was begun may
+// be under way together.
+TEST(ProcessGroup, TakesTurnsOnOneBuffer) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        Rank me(context);
+        std::vector<float> values(200'000, 1.0f);
+        const auto whole = std::span(values);
+        std::vector<Work> works;
+        for (auto part : {whole, whole.subspan(100'000), whole})
+            works.push_back(me.group->begin(Operation::all_reduce(buffer_of(part))));
+        for (const auto& work : works)
+            if (!work.wait()) return 1;
+        return values[7] == 9.0f && values[199'999] == 27.0f ? 0 : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
 // Even and odd ranks form groups, one rank none; the parts work side by side and can be split
 // again.
 TEST(ProcessGroup, Splits) {
