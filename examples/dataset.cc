@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <numeric>
 
 #include "examples/random.h"
 
@@ -16,7 +15,6 @@ using ddprun::Result;
 Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
     Dataset data;
     data.inputs_ = inputs;
-    data.seed_ = seed;
     for (std::size_t sample = 0; sample < samples; ++sample) {
         float target = 0;
         for (int i = 0; i < inputs; ++i) {
@@ -53,11 +51,10 @@ bool parse_line(const std::string& line, std::vector<float>& row) {
 
 }  // namespace
 
-Result<Dataset> Dataset::from_csv(const std::string& path, std::uint64_t seed) {
+Result<Dataset> Dataset::from_csv(const std::string& path) {
     std::ifstream file(path);
     if (!file) return Error(ErrorCode::not_found, "cannot open --data " + path);
     Dataset data;
-    data.seed_ = seed;
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
         if (line.empty() || line == "\r" || line[0] == '#') continue;
@@ -76,34 +73,22 @@ Result<Dataset> Dataset::from_csv(const std::string& path, std::uint64_t seed) {
     return data;
 }
 
-std::size_t Dataset::sample_at(std::int64_t position) {
-    const auto count = static_cast<std::int64_t>(size());
-    if (position / count != epoch_) {
-        epoch_ = position / count;
-        order_.resize(size());
-        std::iota(order_.begin(), order_.end(), 0u);
-        const std::uint64_t key = mix(seed_, static_cast<std::uint64_t>(epoch_));
-        for (std::size_t i = size() - 1; i > 0; --i)
-            std::swap(order_[i], order_[mix(key, i) % (i + 1)]);
-    }
-    return order_[static_cast<std::size_t>(position % count)];
-}
-
-Batch Dataset::batch(std::int64_t consumed, int size, int rank, int world) {
+Batch Dataset::batch(std::span<const std::int64_t> samples) const {
     Batch batch;
-    for (int i = 0; i < size; ++i) {
-        const std::size_t sample =
-            sample_at(consumed + static_cast<std::int64_t>(i) * world + rank);
+    for (std::int64_t sample : samples) {
         const auto first = x_.begin() + static_cast<std::ptrdiff_t>(sample) * inputs_;
         batch.x.insert(batch.x.end(), first, first + inputs_);
-        batch.y.push_back(y_[sample]);
+        batch.y.push_back(y_[static_cast<std::size_t>(sample)]);
     }
     return batch;
 }
 
-Batch Dataset::head(std::size_t most) const {
-    const auto count = static_cast<std::ptrdiff_t>(std::min(most, size()));
-    return {{x_.begin(), x_.begin() + count * inputs_}, {y_.begin(), y_.begin() + count}};
+Batch Dataset::head(std::size_t most, int rank, int world) const {
+    std::vector<std::int64_t> samples;
+    for (auto i = static_cast<std::size_t>(rank); i < std::min(most, size());
+         i += static_cast<std::size_t>(world))
+        samples.push_back(static_cast<std::int64_t>(i));
+    return batch(samples);
 }
 
 }  // namespace example

@@ -4,97 +4,131 @@
 #include "examples/random.h"
 
 namespace example {
-namespace {
 
 using ddprun::Result;
+using ddprun::trainer::GradientReducer;
+using ddprun::trainer::NamedBuffer;
+
+namespace {
+
+float* floats(const ddprun::trainer::Buffer& buffer) { return static_cast<float*>(buffer.data); }
 
 class CpuMlp final : public Mlp {
   public:
-    explicit CpuMlp(const MlpShape& shape)
+    CpuMlp(const MlpShape& shape, std::span<const float> parameters)
         : shape_(shape),
-          parameters_(shape.parameters()),
-          momentum_(shape.parameters()),
-          gradients_(shape.parameters() + 2),
-          hidden_(static_cast<std::size_t>(shape.hidden)) {}
+          inputs_(static_cast<std::size_t>(shape.inputs)),
+          hidden_(static_cast<std::size_t>(shape.hidden)),
+          parameters_(parameters.begin(), parameters.end()),
+          momenta_(parameters.size()) {}
 
-    Result<std::vector<float>> parameters() const override { return parameters_; }
-    Result<std::vector<float>> momentum() const override { return momentum_; }
-
-    Result<void> restore(std::span<const float> parameters,
-                         std::span<const float> momentum) override {
-        parameters_.assign(parameters.begin(), parameters.end());
-        momentum_.assign(momentum.begin(), momentum.end());
-        return {};
+    std::vector<NamedBuffer> parameters() override {
+        return named_parts(shape_, parameters_.data(), "");
+    }
+    std::vector<NamedBuffer> momenta() override {
+        return named_parts(shape_, momenta_.data(), "momentum.");
     }
 
-    Result<void> compute(std::span<const float> x, std::span<const float> y, float flag) override {
-        std::fill(gradients_.begin(), gradients_.end(), 0.0f);
-        const float scale = 1.0f / static_cast<float>(y.size());
+    Result<float> forward(std::span<const float> x, std::span<const float> y) override {
+        x_ = x;
+        errors_.resize(y.size());
+        activations_.resize(y.size() * hidden_);
         float loss = 0;
         for (std::size_t sample = 0; sample < y.size(); ++sample) {
-            const float* in = &x[sample * static_cast<std::size_t>(shape_.inputs)];
-            const float error = forward(in) - y[sample];
-            loss += error * error * scale;
-            backward(in, 2 * error * scale);
+            errors_[sample] =
+                predict(&x[sample * inputs_], &activations_[sample * hidden_]) - y[sample];
+            loss += errors_[sample] * errors_[sample] / static_cast<float>(y.size());
         }
-        gradients_[parameters_.size()] = loss;
-        gradients_[parameters_.size() + 1] = flag;
+        return loss;
+    }
+
+    Result<void> backward(GradientReducer& reducer) override {
+        output_layer(floats(reducer.gradient(2)), floats(reducer.gradient(3)));
+        for (std::size_t parameter : {3, 2})
+            if (auto done = reducer.ready(parameter); !done) return done;
+        hidden_layer(floats(reducer.gradient(0)), floats(reducer.gradient(1)));
+        for (std::size_t parameter : {1, 0})
+            if (auto done = reducer.ready(parameter); !done) return done;
         return {};
     }
 
-    ddprun::trainer::Buffer gradients() override {
-        return ddprun::trainer::buffer_of(std::span(gradients_));
-    }
-
-    Result<Tail> tail() const override {
-        return Tail{gradients_[parameters_.size()], gradients_[parameters_.size() + 1]};
-    }
-
-    Result<void> update(float rate, float momentum) override {
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            momentum_[i] = momentum * momentum_[i] + gradients_[i];
-            parameters_[i] -= rate * momentum_[i];
+    Result<void> update(const GradientReducer& reducer, float rate, float momentum) override {
+        std::size_t at = 0;
+        for (std::size_t parameter = 0; parameter < 4; ++parameter) {
+            const auto gradient = reducer.gradient(parameter);
+            for (std::size_t i = 0; i < gradient.count; ++i, ++at) {
+                momenta_[at] = momentum * momenta_[at] + floats(gradient)[i];
+                parameters_[at] -= rate * momenta_[at];
+            }
         }
         return {};
     }
 
   private:
-    const float* first_bias() const {
-        return &parameters_[hidden_.size() * static_cast<std::size_t>(shape_.inputs)];
-    }
+    const float* first_bias() const { return &parameters_[hidden_ * inputs_]; }
+    const float* second() const { return first_bias() + hidden_; }
 
-    float forward(const float* in) {
-        const std::size_t inputs = static_cast<std::size_t>(shape_.inputs), hidden = hidden_.size();
-        const float* second = first_bias() + hidden;
-        float out = second[hidden];
-        for (std::size_t h = 0; h < hidden; ++h) {
+    float predict(const float* x, float* activations) const {
+        float out = second()[hidden_];
+        for (std::size_t h = 0; h < hidden_; ++h) {
             float sum = first_bias()[h];
-            for (std::size_t i = 0; i < inputs; ++i) sum += parameters_[h * inputs + i] * in[i];
-            hidden_[h] = std::tanh(sum);
-            out += second[h] * hidden_[h];
+            for (std::size_t i = 0; i < inputs_; ++i) sum += parameters_[h * inputs_ + i] * x[i];
+            activations[h] = std::tanh(sum);
+            out += second()[h] * activations[h];
         }
         return out;
     }
 
-    void backward(const float* in, float d_out) {
-        const std::size_t inputs = static_cast<std::size_t>(shape_.inputs), hidden = hidden_.size();
-        const float* second = first_bias() + hidden;
-        float* d_bias = &gradients_[hidden * inputs];
-        float* d_second = d_bias + hidden;
-        for (std::size_t h = 0; h < hidden; ++h) {
-            d_second[h] += d_out * hidden_[h];
-            const float d_sum = d_out * second[h] * (1 - hidden_[h] * hidden_[h]);
-            d_bias[h] += d_sum;
-            for (std::size_t i = 0; i < inputs; ++i) gradients_[h * inputs + i] += d_sum * in[i];
+    // The derivative of the loss by the prediction.
+    float slope(std::size_t sample) const {
+        return 2 * errors_[sample] / static_cast<float>(errors_.size());
+    }
+
+    void output_layer(float* d_weights, float* d_bias) const {
+        for (std::size_t sample = 0; sample < errors_.size(); ++sample) {
+            const float d_out = slope(sample);
+            for (std::size_t h = 0; h < hidden_; ++h)
+                d_weights[h] += d_out * activations_[sample * hidden_ + h];
+            *d_bias += d_out;
         }
-        d_second[hidden] += d_out;
+    }
+
+    void hidden_layer(float* d_weights, float* d_biases) const {
+        for (std::size_t sample = 0; sample < errors_.size(); ++sample) {
+            const float* x = &x_[sample * inputs_];
+            const float d_out = slope(sample);
+            for (std::size_t h = 0; h < hidden_; ++h) {
+                const float a = activations_[sample * hidden_ + h];
+                const float d_sum = d_out * second()[h] * (1 - a * a);
+                d_biases[h] += d_sum;
+                for (std::size_t i = 0; i < inputs_; ++i)
+                    d_weights[h * inputs_ + i] += d_sum * x[i];
+            }
+        }
     }
 
     const MlpShape shape_;
-    std::vector<float> parameters_, momentum_, gradients_, hidden_;
+    const std::size_t inputs_, hidden_;
+    std::vector<float> parameters_, momenta_, activations_, errors_;
+    std::span<const float> x_;  // of the last forward()
 };
 
 }  // namespace
+
+std::vector<NamedBuffer> named_parts(const MlpShape& shape, float* values,
+                                     const std::string& prefix) {
+    const auto hidden = static_cast<std::size_t>(shape.hidden);
+    std::vector<NamedBuffer> parts;
+    auto add = [&](const char* name, std::size_t count) {
+        parts.push_back({prefix + name, {values, count, ddprun::trainer::DataType::float32}});
+        values += count;
+    };
+    add("w1", hidden * static_cast<std::size_t>(shape.inputs));
+    add("b1", hidden);
+    add("w2", hidden);
+    add("b2", 1);
+    return parts;
+}
 
 std::vector<float> initial_parameters(const MlpShape& shape, std::uint64_t seed) {
     std::vector<float> values(shape.parameters());
@@ -109,6 +143,8 @@ std::vector<float> initial_parameters(const MlpShape& shape, std::uint64_t seed)
     return values;
 }
 
-std::unique_ptr<Mlp> make_cpu_mlp(const MlpShape& shape) { return std::make_unique<CpuMlp>(shape); }
+std::unique_ptr<Mlp> make_cpu_mlp(const MlpShape& shape, std::span<const float> parameters) {
+    return std::make_unique<CpuMlp>(shape, parameters);
+}
 
 }  // namespace example

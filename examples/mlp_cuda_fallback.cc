@@ -2,7 +2,7 @@
 
 namespace example {
 
-ddprun::Result<std::unique_ptr<Mlp>> make_cuda_mlp(const MlpShape&) {
+ddprun::Result<std::unique_ptr<Mlp>> make_cuda_mlp(const MlpShape&, std::span<const float>) {
     return ddprun::Error(ddprun::ErrorCode::unavailable, "this program was built without CUDA");
 }
 

@@ -2,7 +2,6 @@
 // training.h.
 #include <signal.h>
 
-#include <atomic>
 #include <cstdio>
 
 #include "examples/training.h"
@@ -13,20 +12,19 @@ using namespace ddprun::trainer;
 
 namespace {
 
-std::atomic<bool> stop_asked{false};  // a signal handler can reach nothing else
-
 int failed(const Error& error) {
     std::fprintf(stderr, "train: %s\n", error.sentence().c_str());
     return report_error(error);
 }
 
 Result<std::unique_ptr<example::Mlp>> make_mlp(const ProcessGroup& group,
-                                               const example::MlpShape& shape) {
-    if (group.memory() == Memory::gpu) return example::make_cuda_mlp(shape);
-    return example::make_cpu_mlp(shape);
+                                               const example::MlpShape& shape, std::uint64_t seed) {
+    const auto first = example::initial_parameters(shape, seed);
+    if (group.memory() == Memory::gpu) return example::make_cuda_mlp(shape, first);
+    return example::make_cpu_mlp(shape, first);
 }
 
-Result<int> train(const example::TrainOptions& options) {
+Result<int> train(const example::TrainOptions& options, StopRequest stop) {
     auto context = Context::from_environment();
     if (!context) return context.error();
     const auto timeout = std::chrono::seconds(options.timeout_s);
@@ -38,18 +36,21 @@ Result<int> train(const example::TrainOptions& options) {
     auto data = options.data.empty()
                     ? Result<example::Dataset>(example::Dataset::made(
                           static_cast<std::size_t>(options.samples), 16, options.seed))
-                    : example::Dataset::from_csv(options.data, options.seed);
+                    : example::Dataset::from_csv(options.data);
     if (!data) return data.error();
     const example::MlpShape shape{data->inputs(), options.hidden};
-    auto mlp = make_mlp(**group, shape);
+    auto mlp = make_mlp(**group, shape, options.seed);
     if (!mlp) return mlp.error();
+    auto sampler = DistributedSampler::make({static_cast<std::int64_t>(data->size()), options.seed},
+                                            context->rank.value, context->world_size);
+    if (!sampler) return sampler.error();
     if (context->is_first()) {
         std::printf("training on %d ranks with %s, generation %lld\n", context->world_size,
                     (*group)->backend(), static_cast<long long>(context->generation.value));
         std::fflush(stdout);
     }
-    example::Training training({options, *context, **store, **group, *data, **mlp, shape,
-                                Progress::from_environment(), stop_asked});
+    example::Training training({options, *context, **store, **group, *data, **mlp, *sampler,
+                                Progress::from_environment(), std::move(stop)});
     if (auto begun = training.begin(); !begun) return begun.error();
     auto end = training.run();
     if (!end) return end.error();
@@ -66,7 +67,6 @@ int main(int argc, char** argv) {
     auto options = example::parse_train_options({argv + 1, argv + argc});
     if (!options) return failed(options.error());
     if (options->help) return std::fputs(example::kTrainHelp, stdout) < 0;
-    (void)signal(SIGTERM, [](int) { stop_asked = true; });
-    auto code = train(*options);
+    auto code = train(*options, StopRequest::from_environment());
     return code ? *code : failed(code.error());
 }

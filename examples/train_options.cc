@@ -19,11 +19,17 @@ const char kTrainHelp[] =
     "  --samples N           samples that are made when there is no --data (4096)\n"
     "  --data FILE           CSV of numbers, the last column is the target\n"
     "  --lr X, --momentum X  of the optimizer (0.02, 0.9)\n"
+    "  --reference-batch N   --lr is for N samples over all ranks and grows with them (0: for "
+    "any)\n"
+    "  --warm-up X           epochs up to the full rate (0)\n"
+    "  --cosine X            the rate falls to 0 by epoch X, as half a cosine (0: it stays)\n"
+    "  --clip X              the most that the gradients' norm may be (0: anything)\n"
+    "  --bucket-kib N        gradients that travel together (25600; the first 1024 at most)\n"
     "  --seed N              of weights, made data and order (1)\n"
     "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
     "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N keeps so many (3)\n"
     "  --log-every N         steps between lines of progress (10)\n"
-    "  --validate-every N    steps between validations over all ranks (0: never)\n"
+    "  --validate-every N    steps between validations over all ranks (0: after each epoch)\n"
     "  --metrics FILE        add a line of JSON for each validation; trainer/plot.py draws it\n"
     "  --step-time-ms N      sleep so long in each step (0)\n"
     "  --timeout N           seconds for meeting and for each collective (300)\n"
@@ -31,7 +37,9 @@ const char kTrainHelp[] =
     "  --crash-at-step N     on purpose, before step N, in the first generation only\n"
     "  --crash-rank R        the rank that crashes (0)\n"
     "  --crash-signal S      by this signal (9), or --crash-exit CODE by this exit code\n"
-    "Exit: 0 done, 1 failed, 2 wrong option, 143 stopped by SIGTERM after a last snapshot.\n";
+    "Exit: 0 done, 1 failed, 2 wrong option, 143 told to stop (SIGTERM, DDPRUN_STOP_FILE), after a "
+    "last\n"
+    "snapshot.\n";
 
 namespace {
 
@@ -75,6 +83,11 @@ const std::map<std::string, Setter>& setters() {
         {"--samples", number(&O::samples, 1, 1e8)},
         {"--lr", number(&O::rate, 0, 1e6)},
         {"--momentum", number(&O::momentum, 0, 1)},
+        {"--reference-batch", number(&O::reference_batch, 0, 1e9)},
+        {"--warm-up", number(&O::warm_up, 0, 1e6)},
+        {"--cosine", number(&O::cosine_end, 0, 1e6)},
+        {"--clip", number(&O::clip, 0, 1e9)},
+        {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
         {"--seed", number(&O::seed, 0, 1e19)},
         {"--data", text(&O::data)},
         {"--snapshot-dir", text(&O::snapshot_dir)},

@@ -17,13 +17,18 @@ struct TrainOptions {
     int samples = 4096;
     float rate = 0.02f;
     float momentum = 0.9f;
+    int reference_batch = 0;    // that `rate` is for; 0: for every batch
+    float warm_up = 0;          // epochs
+    float cosine_end = 0;       // epoch at which the rate is 0; 0: it stays
+    float clip = 0;             // norm of all gradients; 0: never
+    int bucket_kib = 25 << 10;  // of gradients that travel together; the first has 1 MiB at most
     std::uint64_t seed = 1;
     std::string data;          // CSV; empty: made
     std::string snapshot_dir;  // empty: none
     std::int64_t snapshot_every = 20;
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
-    std::int64_t validate_every = 0;  // 0: never
+    std::int64_t validate_every = 0;  // 0: after each epoch
     std::string metrics;              // JSON lines; empty: none
     std::int64_t step_time_ms = 0;
     std::int64_t timeout_s = 300;

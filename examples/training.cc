@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <thread>
 
+#include "examples/train_state.h"
 #include "trainer/agreement.h"
+#include "trainer/schedule.h"
 
 namespace example {
 
@@ -21,188 +22,184 @@ using namespace ddprun::trainer;
 
 namespace {
 
+constexpr std::size_t kValidation = 1024;  // samples
+
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
 
-Result<std::span<const float>> floats(const Snapshot& snapshot, const char* name,
-                                      std::size_t count) {
-    const TensorView* tensor = snapshot.content.find(name);
-    if (!tensor || tensor->type != DataType::float32 ||
-        tensor->data.size() != count * sizeof(float)) {
-        return Error(ErrorCode::usage,
-                     "snapshot " + snapshot.manifest.name.stem() + " has no \"" + name + "\" of " +
-                         std::to_string(count) +
-                         " floats; was it written with other --hidden or --data?");
-    }
-    return std::span(reinterpret_cast<const float*>(tensor->data.data()), count);
-}
-
-Result<std::int64_t> counter(const Snapshot& snapshot, const char* key) {
-    auto it = snapshot.manifest.metadata.find(key);
-    std::int64_t value = 0;
-    if (it != snapshot.manifest.metadata.end()) {
-        const std::string& text = it->second;
-        auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (problem == std::errc{} && stop == text.data() + text.size()) return value;
-    }
-    return Error(ErrorCode::usage,
-                 "snapshot " + snapshot.manifest.name.stem() + " has no number \"" + key + "\"");
+double seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
 }
 
 }  // namespace
 
 Result<void> Training::begin() {
-    const std::size_t count = p_.shape.parameters();
-    const auto first = initial_parameters(p_.shape, p_.options.seed);
-    if (auto done = p_.mlp.restore(first, std::vector<float>(count)); !done) return done;
-    if (p_.options.snapshot_dir.empty()) return {};
+    if (!p_.options.snapshot_dir.empty())
+        if (auto done = resume(); !done) return done;
+    ReducerOptions options;
+    options.bucket_bytes = static_cast<std::size_t>(p_.options.bucket_kib) << 10;
+    options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
+    // On a GPU the search would hold up the stream that backward fills.
+    options.find_not_finite = p_.group.memory() == Memory::host;
+    // Also broadcasts rank 0's parameters and verifies that all have the same.
+    auto reducer = GradientReducer::make(p_.group, p_.mlp.parameters(), options);
+    if (!reducer) return reducer.error();
+    reducer_ = std::move(*reducer);
+    return {};
+}
+
+Result<void> Training::resume() {
     auto folder = SnapshotFolder::open(
         p_.context, p_.options.snapshot_dir, static_cast<std::size_t>(p_.options.snapshot_keep),
         [](const std::string& text) {
             std::fprintf(stderr, "train: warning: %s\n", text.c_str());
         });
     if (!folder) return folder.error();
-    auto snapshot =
-        resume(p_.context, p_.store, *folder, std::chrono::seconds(p_.options.timeout_s));
+    const auto timeout = std::chrono::seconds(p_.options.timeout_s);
+    auto snapshot = ddprun::trainer::resume(p_.context, p_.store, *folder, timeout);
     if (!snapshot) return snapshot.error();
-    auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder));
+    WriterOptions options;
+    if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
+    auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder), options);
     if (!writer) return writer.error();
     writer_ = std::move(*writer);
-    return *snapshot ? restore(**snapshot) : Result<void>();
-}
-
-Result<void> Training::restore(const Snapshot& snapshot) {
-    const std::size_t count = p_.shape.parameters();
-    auto parameters = floats(snapshot, "parameters", count);
-    if (!parameters) return parameters.error();
-    auto momentum = floats(snapshot, "momentum", count);
-    if (!momentum) return momentum.error();
-    auto consumed = counter(snapshot, "consumed");
-    if (!consumed) return consumed.error();
-    auto seed = snapshot.manifest.metadata.find("seed");
-    if (seed == snapshot.manifest.metadata.end() ||
-        seed->second != std::to_string(p_.options.seed)) {
-        return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() +
-                                           " was written with another --seed");
-    }
-    step_ = saved_ = snapshot.manifest.name.step;
-    consumed_ = *consumed;
+    writer_->prepare(tensors_of(p_.mlp));
+    if (!*snapshot) return {};
+    auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler);
+    if (!done) return done;
+    step_ = saved_ = (*snapshot)->manifest.name.step;
     if (p_.context.is_first()) {
-        std::printf("resumed from %s at step %lld\n", snapshot.manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", (*snapshot)->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
         std::fflush(stdout);
     }
-    return p_.mlp.restore(*parameters, *momentum);
+    return {};
 }
 
 Result<Training::End> Training::run() {
-    logged_at_ = seconds_now();
-    logged_step_ = step_;
-    validated_at_ = logged_at_;
+    told_at_ = logged_at_ = seconds_now();
     report();
     while (step_ < p_.options.steps) {
         crash_if_asked();
-        auto stop = step();
+        if (auto done = step(); !done) return done.error();
+        auto stop = any_rank(p_.group, p_.stop.asked());
         if (!stop) return stop.error();
         const bool last = *stop || step_ == p_.options.steps;
-        if (writer_ && (last || step_ % p_.options.snapshot_every == 0)) {
+        if (last || step_ % p_.options.log_every == 0)
+            if (auto done = log_step(); !done) return done.error();
+        if (writer_ && (last || step_ % p_.options.snapshot_every == 0))
             if (auto done = save(); !done) return done.error();
-        }
-        if (p_.options.validate_every && (last || step_ % p_.options.validate_every == 0)) {
-            if (auto done = validate(); !done) return done.error();
-        }
+        const auto every = p_.options.validate_every;
+        if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0))
+            if (auto done = tell_figures(); !done) return done.error();
         // The last one must be on disk before the process ends.
-        if (writer_ && last) {
+        if (writer_ && last)
             if (auto done = writer_->wait(); !done) return done.error();
-        }
         report();
         if (*stop) return End::stopped;
     }
     return End::done;
 }
 
-void Training::report() {
-    const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
-    const bool own = newest.step >= 0;
-    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+Result<void> Training::step() {
+    if (p_.options.step_time_ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
+    if (p_.sampler.left() == 0) p_.sampler.next_epoch();
+    const double rate_now = rate();
+    const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
+    if (auto done = reducer_->zero(); !done) return done;
+    auto loss = p_.mlp.forward(batch.x, batch.y);
+    if (!loss) return loss.error();
+    if (auto done = p_.mlp.backward(*reducer_); !done) return done;
+    if (auto done = reducer_->finish(); !done) return done;
+    if (p_.options.clip > 0)
+        if (auto norm = reducer_->clip(static_cast<double>(p_.options.clip)); !norm)
+            return norm.error();
+    auto done = p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum);
+    if (!done) return done;
+    ++step_;
+    const auto samples = static_cast<double>(batch.y.size());
+    for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(*loss), samples);
+    figures_.communication += seconds(reducer_->times().communication);
+    figures_.waited += seconds(reducer_->times().waited);
+    return {};
+}
+
+// By epochs, of which the position is the same whatever the number of ranks.
+double Training::rate() const {
+    const auto& o = p_.options;
+    const Schedule schedule{static_cast<double>(o.rate), static_cast<double>(o.reference_batch),
+                            static_cast<double>(o.warm_up), static_cast<double>(o.cosine_end), 0};
+    const auto at = p_.sampler.position();
+    const double epochs = static_cast<double>(at.epoch) +
+                          static_cast<double>(at.consumed) / static_cast<double>(p_.data.size());
+    return rate_at(schedule, epochs, static_cast<double>(o.batch) * p_.context.world_size);
+}
+
+// Every rank writes its share while the next steps go on.
+Result<void> Training::save() {
+    return writer_->save(step_, tensors_of(p_.mlp), words_of(p_.sampler, p_.options.seed));
 }
 
 // Each rank takes its part of the first samples; the mean is exact however they divide.
-Result<void> Training::validate() {
-    const Batch all = p_.data.head(1024);
-    const auto inputs = static_cast<std::size_t>(p_.data.inputs());
-    const auto world = static_cast<std::size_t>(p_.context.world_size);
-    Batch mine;
-    for (auto i = static_cast<std::size_t>(p_.context.rank.value); i < all.y.size(); i += world) {
-        mine.x.insert(mine.x.end(), &all.x[i * inputs], &all.x[i * inputs] + inputs);
-        mine.y.push_back(all.y[i]);
-    }
+Result<WeightedMean> Training::validation() {
+    const Batch mine = p_.data.head(kValidation, p_.context.rank.value, p_.context.world_size);
     WeightedMean mean;
     if (!mine.y.empty()) {
-        if (auto done = p_.mlp.compute(mine.x, mine.y, 0); !done) return done;
-        auto tail = p_.mlp.tail();
-        if (!tail) return tail.error();
-        mean.add(static_cast<double>(tail->loss), static_cast<double>(mine.y.size()));
+        auto loss = p_.mlp.forward(mine.x, mine.y);
+        if (!loss) return loss.error();
+        mean.add(static_cast<double>(*loss), static_cast<double>(mine.y.size()));
     }
-    auto agreed = mean_over_ranks(p_.group, mean);
-    if (!agreed) return agreed.error();
-    const double now = seconds_now();
-    figures_.validation = agreed->mean();
+    return mean_over_ranks(p_.group, mean);
+}
+
+Result<void> Training::tell_figures() {
+    auto trained = mean_over_ranks(p_.group, loss_);
+    if (!trained) return trained.error();
+    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    if (auto done = p_.group.all_reduce_values(slowest, ReduceOp::max); !done) return done;
+    auto validated = validation();
+    if (!validated) return validated.error();
+    figures_.epoch = p_.sampler.position().epoch;
     figures_.step = step_;
     figures_.world = p_.context.world_size;
-    figures_.seconds = now - validated_at_;
+    figures_.loss = trained->mean().value_or(0);
+    figures_.validation = validated->mean();
+    figures_.samples = trained->weight();
+    figures_.communication = slowest[0];
+    figures_.waited = slowest[1];
+    figures_.seconds = slowest[2];
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
         std::fflush(stdout);
         if (!p_.options.metrics.empty())
             std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
     }
-    const std::int64_t next = figures_.epoch + 1;
     figures_ = {};
-    figures_.epoch = next;
-    validated_at_ = now;
+    loss_ = {};
+    told_at_ = seconds_now();
     return {};
 }
 
-// The wish to stop travels with the gradients, so that all ranks stop after the same step.
-Result<bool> Training::step() {
-    const int world = p_.context.world_size;
-    if (p_.options.step_time_ms)
-        std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
-    const Batch batch = p_.data.batch(consumed_, p_.options.batch, p_.context.rank.value, world);
-    if (auto done = p_.mlp.compute(batch.x, batch.y, p_.stop_asked ? 1.0f : 0.0f); !done)
-        return done.error();
-    const double begun = seconds_now();
-    if (auto done = p_.group.all_reduce(p_.mlp.gradients(), ReduceOp::avg); !done)
-        return done.error();
-    const double waited = seconds_now() - begun;
-    figures_.communication += waited;
-    figures_.waited += waited;
-    auto tail = p_.mlp.tail();
-    if (!tail) return tail.error();
-    if (auto done = p_.mlp.update(p_.options.rate, p_.options.momentum); !done) return done.error();
-    ++step_;
-    consumed_ += static_cast<std::int64_t>(p_.options.batch) * world;
-    figures_.samples += static_cast<double>(p_.options.batch) * world;
-    figures_.loss = static_cast<double>(tail->loss);
-    log_step(tail->loss);
-    return tail->flag > 0;
+Result<void> Training::log_step() {
+    auto mean = mean_over_ranks(p_.group, recent_);
+    if (!mean) return mean.error();
+    recent_ = {};
+    if (!p_.context.is_first()) return {};
+    const double now = seconds_now();
+    std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_),
+                mean->mean().value_or(0), mean->weight() / std::max(now - logged_at_, 1e-9));
+    std::fflush(stdout);
+    logged_at_ = now;
+    return {};
 }
 
-// Every rank writes its share while the next steps go on.
-Result<void> Training::save() {
-    auto parameters = p_.mlp.parameters();
-    if (!parameters) return parameters.error();
-    auto momentum = p_.mlp.momentum();
-    if (!momentum) return momentum.error();
-    const std::vector<std::uint64_t> shape{parameters->size()};
-    return writer_->save(
-        step_,
-        {tensor_view("parameters", shape, std::span<const float>(*parameters)),
-         tensor_view("momentum", shape, std::span<const float>(*momentum))},
-        {{"consumed", std::to_string(consumed_)}, {"seed", std::to_string(p_.options.seed)}});
+void Training::report() {
+    const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
+    const bool own = newest.step >= 0;
+    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
 }
 
 void Training::crash_if_asked() {
@@ -219,50 +216,18 @@ void Training::crash_if_asked() {
     (void)raise(p_.options.crash_signal);
 }
 
-void Training::log_step(float loss) {
-    if (!p_.context.is_first() || (step_ % p_.options.log_every && step_ != p_.options.steps))
-        return;
-    const double now = seconds_now();
-    const double samples =
-        static_cast<double>(step_ - logged_step_) * p_.options.batch * p_.context.world_size;
-    std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_),
-                static_cast<double>(loss), samples / std::max(now - logged_at_, 1e-9));
-    std::fflush(stdout);
-    logged_at_ = now;
-    logged_step_ = step_;
-}
-
-namespace {
-
-// Whether all ranks hold the same bits. Through the store: the group may only take GPU memory.
-Result<void> compare(const Context& context, Store& store, const std::string& checksum,
-                     std::chrono::milliseconds timeout) {
-    if (context.is_first()) return store.set("train/checksum", checksum);
-    auto first = store.get("train/checksum", timeout);
-    if (!first) return first.error();
-    if (*first == checksum) return {};
-    return Error(ErrorCode::internal, "rank " + std::to_string(context.rank.value) +
-                                          " ends with parameters " + checksum + ", rank 0 with " +
-                                          *first);
-}
-
-}  // namespace
-
 Result<std::string> Training::result() {
-    auto parameters = p_.mlp.parameters();
+    if (auto same = verify_equal(p_.group, p_.mlp.parameters()); !same) return same.error();
+    auto parameters = parameters_on_host(p_.mlp, p_.group.memory());
     if (!parameters) return parameters.error();
-    const std::string checksum = checksum_of(std::as_bytes(std::span(*parameters)));
-    auto same = compare(p_.context, p_.store, checksum, std::chrono::seconds(p_.options.timeout_s));
-    if (!same) return same.error();
     // Each rank computes the loss of the same samples with the same parameters; nothing needs to be
-    // sent.
-    const Batch batch = p_.data.head(1024);
-    if (auto done = p_.mlp.compute(batch.x, batch.y, 0); !done) return done.error();
-    auto tail = p_.mlp.tail();
-    if (!tail) return tail.error();
+    // sent, and the sum has the same order in every world.
+    const Batch batch = p_.data.head(kValidation, 0, 1);
+    auto loss = p_.mlp.forward(batch.x, batch.y);
+    if (!loss) return loss.error();
     char text[96];
-    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(tail->loss),
-                  checksum.c_str());
+    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(*loss),
+                  checksum_of(std::as_bytes(std::span(*parameters))).c_str());
     // Nobody leaves before all have compared.
     if (auto done = p_.group.barrier(); !done) return done.error();
     return std::string(text);

@@ -1,24 +1,25 @@
-// The training of `train`: state, snapshots, the loop. Objects that it uses are handed in by main
-// and outlive it.
+// The training of `train`: the loop, its figures, its end. Objects that it uses are handed in by
+// main and outlive it.
 //
-// Thread: one; snapshots are written on one of their own. What a snapshot holds: parameters,
-// momentum, step, samples consumed, seed; with these the run goes on with the same bits. All
-// randomness is a function of the seed and a place, so there is no generator's state to keep.
+// A step: the sampler deals a batch, backward fills the reducer's buckets, which are averaged over
+// ranks while it goes on, the schedule gives the rate, and at the end all ranks agree on whether to
+// stop. Snapshots are written on a thread of their own. Thread: one.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "examples/dataset.h"
 #include "examples/mlp.h"
 #include "examples/train_options.h"
 #include "trainer/context.h"
+#include "trainer/distributed_sampler.h"
+#include "trainer/gradient_reducer.h"
 #include "trainer/metrics.h"
 #include "trainer/process_group.h"
 #include "trainer/progress.h"
 #include "trainer/snapshot_writer.h"
+#include "trainer/stop_request.h"
 #include "trainer/store.h"
 
 namespace example {
@@ -30,11 +31,11 @@ class Training {
         const ddprun::trainer::Context& context;
         ddprun::trainer::Store& store;
         ddprun::trainer::ProcessGroup& group;
-        Dataset& data;
+        const Dataset& data;
         Mlp& mlp;
-        MlpShape shape;
+        ddprun::trainer::DistributedSampler sampler;
         ddprun::trainer::Progress progress;
-        const std::atomic<bool>& stop_asked;  // set by SIGTERM
+        ddprun::trainer::StopRequest stop;
     };
 
     explicit Training(Parts parts) : p_(std::move(parts)) {}
@@ -50,23 +51,25 @@ class Training {
     ddprun::Result<std::string> result();
 
   private:
-    ddprun::Result<void> restore(const ddprun::trainer::Snapshot& snapshot);
-    ddprun::Result<bool> step();  // whether some rank asks to stop
+    ddprun::Result<void> resume();
+    ddprun::Result<void> step();
+    double rate() const;
     ddprun::Result<void> save();
-    ddprun::Result<void> validate();
+    ddprun::Result<ddprun::trainer::WeightedMean> validation();
+    ddprun::Result<void> tell_figures();
+    ddprun::Result<void> log_step();
     void report();
     void crash_if_asked();
-    void log_step(float loss);
 
     Parts p_;
+    std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;
     std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir
     std::int64_t step_ = 0;                                    // done
-    std::int64_t consumed_ = 0;                                // samples, over all ranks
-    std::int64_t saved_ = -1;                // step of the snapshot that was resumed from
-    ddprun::trainer::EpochFigures figures_;  // since the last validation
-    double validated_at_ = 0;
-    double logged_at_ = 0;  // seconds on the steady clock
-    std::int64_t logged_step_ = 0;
+    std::int64_t saved_ = -1;               // step of the snapshot that was resumed from
+    ddprun::trainer::WeightedMean loss_;    // of this rank, since the last line of figures
+    ddprun::trainer::WeightedMean recent_;  // of this rank, since the last line of progress
+    ddprun::trainer::EpochFigures figures_;
+    double told_at_ = 0, logged_at_ = 0;  // seconds on the steady clock
 };
 
 }  // namespace example

@@ -111,10 +111,8 @@ bool is_finite(const Buffer& buffer) {
 }  // namespace
 
 Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients) {
-    // The first bad gradient of this rank; the least over ranks names gradient and rank in one.
-    const double ranks = group.size(), none = static_cast<double>(gradients.size()) * ranks;
-    double found[] = {none};
-    for (std::size_t i = 0; i < gradients.size() && found[0] == none; ++i) {
+    std::optional<std::size_t> first;
+    for (std::size_t i = 0; i < gradients.size() && !first; ++i) {
         Buffer buffer = gradients[i].buffer;
         std::vector<std::byte> copy;
         if (group.memory() == Memory::gpu) {
@@ -122,8 +120,16 @@ Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gra
             if (auto done = gpu_copy(copy.data(), buffer.data, copy.size()); !done) return done;
             buffer.data = copy.data();
         }
-        if (!is_finite(buffer)) found[0] = static_cast<double>(i) * ranks + group.rank();
+        if (!is_finite(buffer)) first = i;
     }
+    return verify_none_found(group, gradients, first);
+}
+
+Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
+                               std::optional<std::size_t> mine) {
+    // The least over ranks names gradient and rank in one.
+    const double ranks = group.size(), none = static_cast<double>(gradients.size()) * ranks;
+    double found[] = {mine ? static_cast<double>(*mine) * ranks + group.rank() : none};
     if (auto done = group.all_reduce_values(found, ReduceOp::min); !done) return done;
     if (found[0] == none) return {};
     const auto at = static_cast<std::size_t>(found[0]);

@@ -5,6 +5,7 @@
 // ranks differ where they must not; malformed, for gradients that are no numbers.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,5 +40,9 @@ Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer
 // Looks for infinities and NaNs, before the gradients are reduced: afterwards they are everywhere.
 // The error names the first such buffer and the rank.
 Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients);
+
+// The second half of it: `mine` is the first of these in which this rank found one, if any.
+Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
+                               std::optional<std::size_t> mine);
 
 }  // namespace ddprun::trainer

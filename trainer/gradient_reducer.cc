@@ -52,7 +52,8 @@ double square_sum_as(const Buffer& buffer) {
 Result<double> square_sum(Memory memory, const Buffer& buffer) {
     if (memory == Memory::gpu) {
         if (buffer.type != DataType::float32)
-            return Error(ErrorCode::usage, "gradients on a GPU are clipped as F32 only");
+            return Error(ErrorCode::usage,
+                         "gradients on a GPU are clipped and searched as F32 only");
         return gpu_square_sum(static_cast<const float*>(buffer.data), buffer.count);
     }
     switch (buffer.type) {
@@ -76,7 +77,8 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       options_(options),
       plan_(plan_of(parameters_, options)),
       progress_(plan_),
-      used_(parameters_.size(), true) {}
+      used_(parameters_.size(), true),
+      not_finite_(parameters_.size()) {}
 
 GradientReducer::~GradientReducer() {
     // A bucket that is still on its way must not lose its memory.
@@ -164,11 +166,37 @@ Result<void> GradientReducer::zero() {
 
 Result<void> GradientReducer::ready(std::size_t parameter) {
     if (quiet_) return {};
+    if (options_.find_not_finite)
+        if (auto done = note_not_finite(parameter); !done) return done;
     auto go = progress_.ready(parameter);
     if (!go) return go.error();
     for (std::size_t index : *go)
         if (auto done = launch(index); !done) return done;
     return {};
+}
+
+// A sum of squares is no number when one of them is none.
+Result<void> GradientReducer::note_not_finite(std::size_t parameter) {
+    auto sum = square_sum(group_.memory(), gradient(parameter));
+    if (!sum) return sum.error();
+    not_finite_[parameter] = !std::isfinite(*sum);
+    return {};
+}
+
+// All ranks see the same bits here, so they go on, or ask whose it was, together.
+Result<void> GradientReducer::verify_reduced() {
+    bool finite = true;
+    for (std::size_t i = 0; finite && i < memory_.size(); ++i) {
+        auto sum = square_sum(group_.memory(), bucket(i));
+        if (!sum) return sum.error();
+        finite = std::isfinite(*sum);
+    }
+    if (finite) return {};
+    const auto first = std::find(not_finite_.begin(), not_finite_.end(), true);
+    std::optional<std::size_t> mine;
+    if (first != not_finite_.end()) mine = first - not_finite_.begin();
+    if (auto found = verify_none_found(group_, gradients(), mine); !found) return found;
+    return Error(ErrorCode::malformed, "the sum of the ranks' gradients is not a finite number");
 }
 
 Result<void> GradientReducer::launch(std::size_t index) {
@@ -230,7 +258,7 @@ Result<void> GradientReducer::finish() {
     times_.waited = std::chrono::steady_clock::now() - begun;
     works_.clear();
     progress_.begin_again();
-    return {};
+    return options_.find_not_finite ? verify_reduced() : Result<void>();
 }
 
 Result<double> GradientReducer::clip(double most) {

@@ -13,7 +13,8 @@
 //
 // At the start the parameters are broadcast from rank 0 and verified equal. The group may be used
 // for other things between finish() and the next ready(). Thread: one. Errors: those of the group;
-// usage, for gradients that were ready twice or (without find_unused) never.
+// usage, for gradients that were ready twice or (without find_unused) never; malformed, for those
+// that are no numbers.
 #pragma once
 
 #include <chrono>
@@ -37,6 +38,10 @@ struct ReducerOptions {
     // A communication hook: float gradients travel as bfloat16, half the bytes.
     bool compress_to_bfloat16 = false;
     bool broadcast_at_start = true;
+    // finish() fails, with the parameter's and the rank's name, when a gradient holds an infinity
+    // or a NaN: each is read once before it is reduced and once after; nothing more is sent while
+    // all is well.
+    bool find_not_finite = false;
 };
 
 // Of one step, or a sum of several.
@@ -101,6 +106,8 @@ class GradientReducer {
     Result<void> allocate();
     Result<void> launch(std::size_t bucket);
     Result<void> mark_unused();
+    Result<void> note_not_finite(std::size_t parameter);
+    Result<void> verify_reduced();
     Result<void> synchronize(const std::vector<NamedBuffer>& buffers);
     Buffer bucket(std::size_t index) const;
 
@@ -112,6 +119,7 @@ class GradientReducer {
     std::vector<void*> memory_, compressed_;  // one for each bucket; compressed: or null
     std::vector<Work> works_;
     std::vector<bool> used_;
+    std::vector<bool> not_finite_;  // on this rank, in this step
     ReduceTimes times_;
     bool quiet_ = false;
 };

@@ -166,6 +166,33 @@ TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
+// The same while buckets are reduced behind backward: the step that spreads an infinity fails on
+// all ranks, with its origin; the steps before it do not.
+TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.find_not_finite = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (int step = 0; step < 2; ++step) {
+            if (!reducer->zero()) return 1;
+            for (std::size_t i = 3; i-- > 0;) {
+                add(*reducer, i, 1);
+                if (step == 1 && i == 1 && context.rank.value == 2)
+                    floats(reducer->gradient(1))[3] = std::numeric_limits<float>::infinity();
+                if (!reducer->ready(i)) return 2;
+            }
+            auto done = reducer->finish();
+            if (step == 0 && !done) return 3;
+            if (step == 1)
+                return expects_error(done, "\"layer1\" is not a finite number on rank 2");
+        }
+        return 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
 // A NaN is found before the reduction spreads it, with parameter and rank; means and wishes to stop
 // are agreed on.
 TEST(Agreement, FindsNumbersThatAreNone) {

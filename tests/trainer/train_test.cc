@@ -75,6 +75,68 @@ TEST(Train, FallsBackToTheSnapshotBefore) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
+// The same with a rate that changes in each step, and clipping.
+TEST(Train, GoesOnWithItsSchedule) {
+    test::TemporaryFolder folder;
+    const std::vector<std::string> options{"--lr=0.01", "--reference-batch=32", "--warm-up=0.4",
+                                           "--cosine=0.9", "--clip=0.5"};
+    auto command = train(options);
+    ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
+    const std::string expected = last_line(folder.path() / "plain" / "0");
+    EXPECT_NE(expected, plain_result(2, folder.path() / "constant"));
+    command.insert(command.end(),
+                   {"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
+}
+
+// Rank 1 alone finds the file that says the end is near: all stop after the same step, with a
+// snapshot, and go on from there later.
+TEST(Train, StopsOnAllRanksWhenOneIsTold) {
+    test::TemporaryFolder folder;
+    const std::string expected = plain_result(3, folder.path() / "plain");
+    test::write_all(folder.path() / "stop.json", "{}");
+    auto command = train({"--snapshot-dir", folder.path() / "s"});
+    std::vector<std::string> told{"/bin/sh", "-c",
+                                  "[ $RANK != 1 ] || export DDPRUN_STOP_FILE=$0; exec \"$@\"",
+                                  folder.path() / "stop.json"};
+    told.insert(told.end(), command.begin(), command.end());
+    EXPECT_EQ(run_program(3, 0, told, folder.path() / "g0"), Ends({143, 143, 143}));
+    EXPECT_EQ(run_program(3, 1, command, folder.path() / "g1"), Ends({0, 0, 0}));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"),
+                HasSubstr("resumed from snapshot-000000000001-g0 at step 1\n"));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
+}
+
+// A rate that makes the numbers overflow: no rank goes on, and the parameter is named.
+TEST(Train, NamesAGradientThatIsNoNumber) {
+    test::TemporaryFolder folder;
+    EXPECT_EQ(run_program(2, 0, train({"--lr=1e6", "--momentum=1"}), folder.path()), Ends({1, 1}));
+    EXPECT_THAT(test::read_all(folder.path() / "1"),
+                testing::ContainsRegex("train: the gradient of \"w[12]\" is not a finite number on "
+                                       "rank [01]"));
+}
+
+// A snapshot of another model, other data or another seed is refused, and says which.
+TEST(Train, RefusesAForeignSnapshot) {
+    test::TemporaryFolder folder;
+    const auto command = train({"--snapshot-dir", folder.path() / "s"});
+    ASSERT_EQ(run_program(1, 0, command, folder.path() / "a"), Ends({0}));
+    const std::pair<const char*, const char*> mistakes[] = {
+        {"--hidden=65", "has no \"w1\" of 1040 floats; was it written with other --hidden"},
+        {"--samples=100", "does not exist among 100 samples"},
+        {"--seed=2", "was written with another --seed"}};
+    int generation = 1;
+    for (const auto& [option, sentence] : mistakes) {
+        auto other = command;
+        other.push_back(option);
+        const fs::path output = folder.path() / std::to_string(generation);
+        EXPECT_EQ(run_program(1, generation++, other, output), Ends({2})) << option;
+        EXPECT_THAT(test::read_all(output / "0"), HasSubstr(sentence));
+    }
+}
+
 // A job that is complete gives its result again without a step, with the same bits.
 TEST(Train, RepeatsTheResultOfACompleteJob) {
     test::TemporaryFolder folder;

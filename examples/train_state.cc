@@ -1,0 +1,93 @@
+#include "examples/train_state.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "trainer/gpu.h"
+
+namespace example {
+
+using ddprun::Error;
+using ddprun::ErrorCode;
+using ddprun::Result;
+using namespace ddprun::trainer;
+
+namespace {
+
+std::vector<NamedBuffer> state_of(Mlp& mlp) {
+    auto all = mlp.parameters();
+    for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
+    return all;
+}
+
+Result<void> copy(Memory memory, void* to, const void* from, std::size_t bytes) {
+    if (memory == Memory::gpu) return gpu_copy(to, from, bytes);
+    std::memcpy(to, from, bytes);
+    return {};
+}
+
+Error of_another(const Snapshot& snapshot, const std::string& what) {
+    return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " " + what);
+}
+
+Result<std::int64_t> number(const Snapshot& snapshot, const char* key) {
+    auto it = snapshot.manifest.metadata.find(key);
+    std::int64_t value = 0;
+    if (it != snapshot.manifest.metadata.end()) {
+        const std::string& text = it->second;
+        auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (problem == std::errc{} && stop == text.data() + text.size()) return value;
+    }
+    return of_another(snapshot, "has no number \"" + std::string(key) + "\"");
+}
+
+}  // namespace
+
+std::vector<TensorView> tensors_of(Mlp& mlp) {
+    std::vector<TensorView> tensors;
+    for (const auto& [name, buffer] : state_of(mlp)) {
+        const std::span values(static_cast<const float*>(buffer.data), buffer.count);
+        tensors.push_back(tensor_view(name, {buffer.count}, values));
+    }
+    return tensors;
+}
+
+Metadata words_of(const DistributedSampler& sampler, std::uint64_t seed) {
+    return {{"epoch", std::to_string(sampler.position().epoch)},
+            {"consumed", std::to_string(sampler.position().consumed)},
+            {"seed", std::to_string(seed)}};
+}
+
+Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& mlp,
+                     DistributedSampler& sampler) {
+    auto epoch = number(snapshot, "epoch");
+    if (!epoch) return epoch.error();
+    auto consumed = number(snapshot, "consumed");
+    if (!consumed) return consumed.error();
+    const auto written = snapshot.manifest.metadata.find("seed");
+    if (written == snapshot.manifest.metadata.end() || written->second != std::to_string(seed))
+        return of_another(snapshot, "was written with another --seed");
+    for (const auto& [name, buffer] : state_of(mlp)) {
+        const TensorView* saved = snapshot.content.find(name);
+        if (!saved || saved->type != buffer.type || saved->data.size() != buffer.bytes())
+            return of_another(snapshot, "has no \"" + name + "\" of " +
+                                            std::to_string(buffer.count) +
+                                            " floats; was it written with other --hidden or "
+                                            "--data?");
+        if (auto done = copy(memory, buffer.data, saved->data.data(), buffer.bytes()); !done)
+            return done;
+    }
+    return sampler.resume({*epoch, *consumed});
+}
+
+Result<std::vector<float>> parameters_on_host(Mlp& mlp, Memory memory) {
+    std::vector<float> values;
+    for (const auto& [name, buffer] : mlp.parameters()) {
+        values.resize(values.size() + buffer.count);
+        auto done = copy(memory, &*values.end() - buffer.count, buffer.data, buffer.bytes());
+        if (!done) return done.error();
+    }
+    return values;
+}
+
+}  // namespace example
