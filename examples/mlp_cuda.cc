@@ -1,5 +1,6 @@
 #include <cuda_runtime_api.h>
 
+#include "examples/cublas_library.h"
 #include "examples/mlp.h"
 #include "examples/mlp_kernels.h"
 
@@ -9,6 +10,8 @@ namespace {
 using ddprun::Error;
 using ddprun::ErrorCode;
 using ddprun::Result;
+using ddprun::trainer::GradientReducer;
+using ddprun::trainer::NamedBuffer;
 
 Result<void> checked(cudaError_t problem, const char* what) {
     if (problem == cudaSuccess) return {};
@@ -59,67 +62,116 @@ class DeviceFloats {
 
 class CudaMlp final : public Mlp {
   public:
-    explicit CudaMlp(const MlpShape& shape) : shape_(shape), count_(shape.parameters()) {}
+    CudaMlp(const MlpShape& shape, const CublasLibrary& cublas) : shape_(shape), cublas_(cublas) {}
+    ~CudaMlp() override {
+        if (handle_) cublas_.destroy(handle_);
+    }
 
-    Result<void> allocate() {
-        const std::vector<float> zeros(count_ + 2);
-        for (auto* floats : {&parameters_, &momentum_, &gradients_}) {
-            if (auto done = floats->upload(zeros); !done) return done;
+    Result<void> begin(std::span<const float> parameters) {
+        if (auto done = multiplied(cublas_.create(&handle_)); !done) return done;
+        if (auto done = parameters_.upload(parameters); !done) return done;
+        if (auto done = loss_.resize(1); !done) return done;
+        return momenta_.upload(std::vector<float>(parameters.size()));
+    }
+
+    std::vector<NamedBuffer> parameters() override {
+        return named_parts(shape_, parameters_.data(), "");
+    }
+    std::vector<NamedBuffer> momenta() override {
+        return named_parts(shape_, momenta_.data(), "momentum.");
+    }
+
+    // X (batch × inputs) times W1 transposed; cuBLAS counts by columns, so each matrix here is the
+    // transposed of its own.
+    Result<float> forward(std::span<const float> x, std::span<const float> y) override {
+        batch_ = static_cast<int>(y.size());
+        if (auto done = x_.upload(x); !done) return done.error();
+        if (auto done = y_.upload(y); !done) return done.error();
+        if (auto done = errors_.resize(y.size()); !done) return done.error();
+        const std::size_t units = y.size() * static_cast<std::size_t>(shape_.hidden);
+        if (auto done = activations_.resize(units); !done) return done.error();
+        const float one = 1, nothing = 0;
+        auto done = multiplied(cublas_.sgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, shape_.hidden,
+                                             batch_, shape_.inputs, &one, parameters_.data(),
+                                             shape_.inputs, x_.data(), shape_.inputs, &nothing,
+                                             activations_.data(), shape_.hidden));
+        if (!done) return done.error();
+        if (done = checked(launch_forward(device()), "forward"); !done) return done.error();
+        auto loss = loss_.download(0, 1);
+        if (!loss) return loss.error();
+        return loss->front();
+    }
+
+    Result<void> backward(GradientReducer& reducer) override {
+        auto gradient = [&](std::size_t i) {
+            return static_cast<float*>(reducer.gradient(i).data);
+        };
+        auto done =
+            checked(launch_output_gradients(device(), gradient(2), gradient(3)), "backward");
+        for (std::size_t parameter : {3, 2})
+            if (done) done = reducer.ready(parameter);
+        if (done) done = checked(launch_hidden_gradients(device(), gradient(1)), "backward");
+        if (done) done = reducer.ready(1);
+        if (!done) return done;
+        // The derivatives (hidden × batch) times X, added.
+        const float one = 1;
+        done = multiplied(cublas_.sgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_T, shape_.inputs,
+                                        shape_.hidden, batch_, &one, x_.data(), shape_.inputs,
+                                        activations_.data(), shape_.hidden, &one, gradient(0),
+                                        shape_.inputs));
+        return done ? reducer.ready(0) : done;
+    }
+
+    Result<void> update(const GradientReducer& reducer, float rate, float momentum) override {
+        const auto own = parameters(), momenta = this->momenta();
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            auto done =
+                checked(launch_update(static_cast<float*>(own[i].buffer.data),
+                                      static_cast<float*>(momenta[i].buffer.data),
+                                      static_cast<float*>(reducer.gradient(i).data),
+                                      static_cast<int>(own[i].buffer.count), rate, momentum),
+                        "update");
+            if (!done) return done;
         }
         return {};
     }
 
-    Result<std::vector<float>> parameters() const override {
-        return parameters_.download(0, count_);
-    }
-    Result<std::vector<float>> momentum() const override { return momentum_.download(0, count_); }
-
-    Result<void> restore(std::span<const float> parameters,
-                         std::span<const float> momentum) override {
-        if (auto done = parameters_.upload(parameters); !done) return done;
-        return momentum_.upload(momentum);
-    }
-
-    Result<void> compute(std::span<const float> x, std::span<const float> y, float flag) override {
-        if (auto done = x_.upload(x); !done) return done;
-        if (auto done = y_.upload(y); !done) return done;
-        if (auto done = errors_.resize(y.size()); !done) return done;
-        const std::size_t units = y.size() * static_cast<std::size_t>(shape_.hidden);
-        if (auto done = activations_.resize(units); !done) return done;
-        return checked(
-            launch_gradients({shape_.inputs, shape_.hidden, static_cast<int>(y.size()), x_.data(),
-                              y_.data(), parameters_.data(), activations_.data(), errors_.data(),
-                              gradients_.data(), flag}),
-            "gradients");
-    }
-
-    ddprun::trainer::Buffer gradients() override {
-        return {gradients_.data(), count_ + 2, ddprun::trainer::DataType::float32};
-    }
-
-    Result<Tail> tail() const override {
-        auto values = gradients_.download(count_, 2);
-        if (!values) return values.error();
-        return Tail{(*values)[0], (*values)[1]};
-    }
-
-    Result<void> update(float rate, float momentum) override {
-        return checked(launch_update(parameters_.data(), momentum_.data(), gradients_.data(),
-                                     static_cast<int>(count_), rate, momentum),
-                       "update");
-    }
-
   private:
+    Result<void> multiplied(cublasStatus_t status) const {
+        if (status == CUBLAS_STATUS_SUCCESS) return {};
+        return Error(ErrorCode::unavailable,
+                     std::string("cuBLAS: ") + cublas_.status_string(status));
+    }
+
+    MlpDevice device() const {
+        const float* b1 = parameters_.data() + shape_.hidden * shape_.inputs;
+        return {shape_.inputs,
+                shape_.hidden,
+                batch_,
+                y_.data(),
+                b1,
+                b1 + shape_.hidden,
+                b1 + 2 * shape_.hidden,
+                activations_.data(),
+                errors_.data(),
+                loss_.data()};
+    }
+
     const MlpShape shape_;
-    const std::size_t count_;
-    DeviceFloats parameters_, momentum_, gradients_, x_, y_, activations_, errors_;
+    const CublasLibrary& cublas_;
+    cublasHandle_t handle_ = nullptr;
+    int batch_ = 0;  // of the last forward()
+    DeviceFloats parameters_, momenta_, x_, y_, activations_, errors_, loss_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Mlp>> make_cuda_mlp(const MlpShape& shape) {
-    auto mlp = std::make_unique<CudaMlp>(shape);
-    if (auto done = mlp->allocate(); !done) return done.error();
+Result<std::unique_ptr<Mlp>> make_cuda_mlp(const MlpShape& shape,
+                                           std::span<const float> parameters) {
+    auto cublas = cublas_library();
+    if (!cublas) return cublas.error();
+    auto mlp = std::make_unique<CudaMlp>(shape, **cublas);
+    if (auto done = mlp->begin(parameters); !done) return done.error();
     return std::unique_ptr<Mlp>(std::move(mlp));
 }
 

@@ -5,61 +5,57 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__host__ __device__ constexpr int blocks_for(int count) {
-    return (count + kThreads - 1) / kThreads;
+constexpr int blocks_for(int count) { return (count + kThreads - 1) / kThreads; }
+
+__device__ int own_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
+
+// The derivative of the loss by a sample's prediction.
+__device__ float slope(const MlpDevice& m, int sample) { return 2 * m.errors[sample] / m.batch; }
+
+__global__ void activate(MlpDevice m) {
+    const int at = own_index();
+    if (at < m.batch * m.hidden) m.activations[at] = tanhf(m.activations[at] + m.b1[at % m.hidden]);
 }
 
-__global__ void hidden_layer(MlpDevice m) {
-    const int at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= m.batch * m.hidden) return;
-    const int sample = at / m.hidden, h = at % m.hidden;
-    float sum = m.parameters[m.hidden * m.inputs + h];
-    for (int i = 0; i < m.inputs; ++i)
-        sum += m.parameters[h * m.inputs + i] * m.x[sample * m.inputs + i];
-    m.activations[at] = tanhf(sum);
-}
-
-__global__ void output_layer(MlpDevice m) {
-    const int sample = blockIdx.x * blockDim.x + threadIdx.x;
+__global__ void predict(MlpDevice m) {
+    const int sample = own_index();
     if (sample >= m.batch) return;
-    const float* second = m.parameters + m.hidden * (m.inputs + 1);
-    float out = second[m.hidden];
-    for (int h = 0; h < m.hidden; ++h) out += second[h] * m.activations[sample * m.hidden + h];
+    float out = *m.b2;
+    for (int h = 0; h < m.hidden; ++h) out += m.w2[h] * m.activations[sample * m.hidden + h];
     m.errors[sample] = out - m.y[sample];
 }
 
-// The derivative of the loss by the argument of unit h's tanh.
-__device__ float d_sum(const MlpDevice& m, int sample, int h) {
-    const float a = m.activations[sample * m.hidden + h];
-    const float second = m.parameters[m.hidden * (m.inputs + 1) + h];
-    return 2 * m.errors[sample] / m.batch * second * (1 - a * a);
+__global__ void sum_loss(MlpDevice m) {
+    float sum = 0;
+    for (int s = 0; s < m.batch; ++s) sum += m.errors[s] * m.errors[s] / m.batch;
+    *m.loss = sum;
 }
 
-// One thread for each gradient, one for the loss, one for the flag.
-__global__ void gradients(MlpDevice m) {
-    const int at = blockIdx.x * blockDim.x + threadIdx.x;
-    const int bias1 = m.hidden * m.inputs, weight2 = bias1 + m.hidden, bias2 = weight2 + m.hidden;
-    if (at > bias2 + 2) return;
-    float sum = at == bias2 + 2 ? m.flag : 0;
-    for (int s = 0; s < m.batch && at <= bias2 + 1; ++s) {
-        const float d_out = 2 * m.errors[s] / m.batch;
-        if (at < bias1)
-            sum += d_sum(m, s, at / m.inputs) * m.x[s * m.inputs + at % m.inputs];
-        else if (at < weight2)
-            sum += d_sum(m, s, at - bias1);
-        else if (at < bias2)
-            sum += d_out * m.activations[s * m.hidden + at - weight2];
-        else if (at == bias2)
-            sum += d_out;
-        else
-            sum += m.errors[s] * m.errors[s] / m.batch;
+// One thread for each of w2, one for b2.
+__global__ void output_gradients(MlpDevice m, float* d_w2, float* d_b2) {
+    const int h = own_index();
+    if (h > m.hidden) return;
+    float sum = 0;
+    for (int s = 0; s < m.batch; ++s)
+        sum += slope(m, s) * (h < m.hidden ? m.activations[s * m.hidden + h] : 1);
+    *(h < m.hidden ? d_w2 + h : d_b2) += sum;
+}
+
+__global__ void hidden_gradients(MlpDevice m, float* d_b1) {
+    const int h = own_index();
+    if (h >= m.hidden) return;
+    float sum = 0;
+    for (int s = 0; s < m.batch; ++s) {
+        float& at = m.activations[s * m.hidden + h];
+        at = slope(m, s) * m.w2[h] * (1 - at * at);
+        sum += at;
     }
-    m.gradients[at] = sum;
+    d_b1[h] += sum;
 }
 
 __global__ void update(float* parameters, float* momentum, const float* gradients, int count,
                        float rate, float mu) {
-    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    const int at = own_index();
     if (at >= count) return;
     momentum[at] = mu * momentum[at] + gradients[at];
     parameters[at] -= rate * momentum[at];
@@ -67,10 +63,20 @@ __global__ void update(float* parameters, float* momentum, const float* gradient
 
 }  // namespace
 
-cudaError_t launch_gradients(const MlpDevice& m) {
-    hidden_layer<<<blocks_for(m.batch * m.hidden), kThreads>>>(m);
-    output_layer<<<blocks_for(m.batch), kThreads>>>(m);
-    gradients<<<blocks_for(m.hidden * (m.inputs + 2) + 3), kThreads>>>(m);
+cudaError_t launch_forward(const MlpDevice& m) {
+    activate<<<blocks_for(m.batch * m.hidden), kThreads>>>(m);
+    predict<<<blocks_for(m.batch), kThreads>>>(m);
+    sum_loss<<<1, 1>>>(m);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_output_gradients(const MlpDevice& m, float* d_w2, float* d_b2) {
+    output_gradients<<<blocks_for(m.hidden + 1), kThreads>>>(m, d_w2, d_b2);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_hidden_gradients(const MlpDevice& m, float* d_b1) {
+    hidden_gradients<<<blocks_for(m.hidden), kThreads>>>(m, d_b1);
     return cudaGetLastError();
 }
 

@@ -1,5 +1,5 @@
-// The GPU's part of the perceptron as plain functions: what mlp_cuda.cc launches. Device pointers,
-// one stream (default).
+// The GPU's part of the perceptron beside its matrix products (those are cuBLAS's) as plain
+// functions: what mlp_cuda.cc launches. Device pointers, the default stream.
 //
 // No atomics: each output element has one thread that adds in order, so that equal input gives
 // equal bits.
@@ -11,16 +11,23 @@ namespace example {
 
 struct MlpDevice {
     int inputs, hidden, batch;
-    const float* x;  // batch × inputs
     const float* y;  // batch
-    const float* parameters;
-    float* activations;  // batch × hidden
+    const float *b1, *w2, *b2;
+    float* activations;  // batch × hidden; before launch_forward: W1 x
     float* errors;       // batch: prediction - y
-    float* gradients;    // parameters, loss, flag
-    float flag;
+    float* loss;         // one
 };
 
-cudaError_t launch_gradients(const MlpDevice& mlp);
+// Adds the biases, applies tanh, predicts, and sums the loss up.
+cudaError_t launch_forward(const MlpDevice& mlp);
+
+// Adds the gradients of w2 and b2 to theirs.
+cudaError_t launch_output_gradients(const MlpDevice& mlp, float* d_w2, float* d_b2);
+
+// Turns the activations into the loss's derivatives by the arguments of tanh, and adds those to b1's
+// gradients.
+cudaError_t launch_hidden_gradients(const MlpDevice& mlp, float* d_b1);
+
 cudaError_t launch_update(float* parameters, float* momentum, const float* gradients, int count,
                           float rate, float mu);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are GPUs
-# (one is enough), and `train` on them, with a crash and a resume that end with the same bits. Prints the GPU's name with
-# each result. Exit 77: no GPU here.
+# (one is enough), the example's network against itself on the CPU, and `train` on them, with a crash and a resume that end
+# with the same bits. Prints the GPU's name with each result. Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
 set -euo pipefail
@@ -15,10 +15,12 @@ name=$(head -n 1 <<<"$gpus")
 echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 
 [[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
-cmake --build "$build" --target ddprun train trainer_nccl_test
+cmake --build "$build" --target ddprun train trainer_nccl_test trainer_mlp_cuda_test
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
 echo "$name: collectives: passed"
+"$build/tests/trainer_mlp_cuda_test"
+echo "$name: the network's losses, gradients and steps are those of the CPU: passed"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -94,7 +94,6 @@ NcclComm::~NcclComm() {
     }
     if (scratch_) cudaFree(scratch_);
     if (token_) cudaFree(token_);
-    if (before_) cudaEventDestroy(before_);
     if (stream_) cudaStreamDestroy(stream_);
 }
 
@@ -106,12 +105,9 @@ Result<void> NcclComm::use_gpu() {
 
 Result<void> NcclComm::make_stream() {
     if (auto used = use_gpu(); !used) return used;
-    // Not ordered with the default stream by itself, or nothing would ever overlap: an event does
-    // it.
+    // Not ordered with the default stream by itself, or nothing would ever overlap: events do it.
     if (auto p = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking))
         return cuda_error("a CUDA stream", p);
-    if (auto p = cudaEventCreateWithFlags(&before_, cudaEventDisableTiming))
-        return cuda_error("a CUDA event", p);
     if (auto p = cudaMalloc(&token_, sizeof(int))) return cuda_error("GPU memory", p);
     if (auto p = cudaMemset(token_, 0, sizeof(int))) return cuda_error("GPU memory", p);
     return {};
@@ -136,13 +132,19 @@ Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank) {
     return comm_ ? settle(comm_, ncclInProgress) : Result<void>();
 }
 
-void NcclComm::order_after_caller() { (void)cudaEventRecord(before_, cudaStreamLegacy); }
+NcclComm::Event NcclComm::mark_caller() {
+    cudaEvent_t event = nullptr;
+    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming)) return nullptr;
+    Event made(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
+    return cudaEventRecord(event, cudaStreamLegacy) ? nullptr : made;
+}
 
-Result<void> NcclComm::run(const Operation& operation) {
+Result<void> NcclComm::run(const Operation& operation, cudaEvent_t before) {
     if (aborted_) return Error(ErrorCode::closed, "the communicator was aborted");
     if (auto used = use_gpu(); !used) return used;
     deadline_ = Clock::now() + timeout_;
-    if (auto p = cudaStreamWaitEvent(stream_, before_, 0)) return drop(cuda_error("a stream", p));
+    if (!before) return drop(cuda_error("a CUDA event", cudaGetLastError()));
+    if (auto p = cudaStreamWaitEvent(stream_, before, 0)) return drop(cuda_error("a stream", p));
     if (auto begun = settle(comm_, launch(operation)); !begun) return begun;
     return wait_for_stream();
 }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "trainer/nccl_library.h"
@@ -35,11 +36,13 @@ class NcclComm {
     // waiting is done here too.
     Result<void> split_from(NcclComm& parent, int color, int rank);
 
-    // What the caller has put on its (the default) stream so far comes before the next operation.
-    void order_after_caller();
+    // What the caller has put on its (the default) stream so far. Null on failure, which the stream
+    // will tell.
+    using Event = std::shared_ptr<CUevent_st>;
+    static Event mark_caller();
 
-    // Returns when the data have arrived.
-    Result<void> run(const Operation& operation);
+    // After `before`. Returns when the data have arrived.
+    Result<void> run(const Operation& operation, cudaEvent_t before);
 
     // GPU memory for `bytes`, kept between calls.
     Result<void*> scratch(std::size_t bytes);
@@ -66,8 +69,7 @@ class NcclComm {
     const std::function<bool()> failed_elsewhere_;
     ncclComm_t comm_ = nullptr;
     cudaStream_t stream_ = nullptr;
-    cudaEvent_t before_ = nullptr;  // what the caller had asked of the GPU when it called
-    void* token_ = nullptr;         // what a barrier sums
+    void* token_ = nullptr;  // what a barrier sums
     void* scratch_ = nullptr;
     std::size_t scratch_bytes_ = 0;
     bool aborted_ = false;

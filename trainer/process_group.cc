@@ -36,21 +36,23 @@ Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     if (auto good = check(operation, rank(), size()); !good) return good.error();
     Operation own = operation;
     own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
-    prepare();
     return own;
 }
 
 Work ProcessGroup::begin(const Operation& operation) {
     auto own = numbered(operation);
     if (!own) return Work::finished(own.error());
-    return queue_.push(
-        [this, operation = *own, started = start(*own)] { return work(operation, started.get()); });
+    return queue_.push([this, operation = *own, started = start(*own, false)] {
+        return work(operation, started.get());
+    });
 }
 
 Result<void> ProcessGroup::call(const Operation& operation) {
     auto own = numbered(operation);
     if (!own) return own.error();
-    return queue_.run_now([this, operation = *own] { return work(operation, nullptr); });
+    return queue_.run_now([this, operation = *own, started = start(*own, true)] {
+        return work(operation, started.get());
+    });
 }
 
 Result<void> ProcessGroup::work(const Operation& operation, Started* started) {

@@ -125,8 +125,9 @@ class ProcessGroup {
         virtual ~Started() = default;
     };
 
-    // In begin()'s thread; null when there is nothing to do ahead.
-    virtual std::shared_ptr<Started> start(const Operation&) { return nullptr; }
+    // In the caller's thread, who waits (call()) or goes on (begin()); null when there is nothing to
+    // do ahead.
+    virtual std::shared_ptr<Started> start(const Operation& operation, bool caller_waits) = 0;
 
     // Moves the data. An error ends the group, whatever its code. `started`: what start() gave, or
     // null.
@@ -137,9 +138,6 @@ class ProcessGroup {
     virtual Result<std::unique_ptr<ProcessGroup>> split_backend(const Context& context,
                                                                 std::unique_ptr<Store> store,
                                                                 int color) = 0;
-
-    // In the caller's thread, before an operation is queued.
-    virtual void prepare() {}
 
     // Host memory where the group's calls can use it; `take_back` copies the result.
     virtual Result<Buffer> stage(Buffer host) { return host; }

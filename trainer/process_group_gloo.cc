@@ -39,8 +39,8 @@ class GlooGroup final : public ProcessGroup {
 
   protected:
     // Not two at once on one buffer: those take their turns.
-    std::shared_ptr<Started> start(const Operation& operation) override {
-        if (size() == 1) return nullptr;
+    std::shared_ptr<Started> start(const Operation& operation, bool caller_waits) override {
+        if (size() == 1 || caller_waits) return nullptr;
         auto begun = std::make_shared<Begun>(*this, operation);
         if (!begun->alone()) return begun;
         const NoPipeSignal guard;

@@ -32,13 +32,19 @@ class NcclGroup final : public ProcessGroup {
     Result<void> connect() { return comm_.connect(store(), rank(), size()); }
 
   protected:
-    void prepare() override { comm_.order_after_caller(); }
+    // Each operation has an event of its own: with one for all, a bucket would wait for what
+    // backward put on its stream after it.
+    std::shared_ptr<Started> start(const Operation&, bool) override {
+        auto begun = std::make_shared<Begun>();
+        begun->before = comm_.mark_caller();
+        return begun;
+    }
 
-    Result<void> run(const Operation& operation, Started*) override {
+    Result<void> run(const Operation& operation, Started* started) override {
         if (operation.is_collective() && operation.sequence <= options().checked_calls) {
             if (auto agreed = agree(operation); !agreed) return agreed;
         }
-        return comm_.run(operation);
+        return comm_.run(operation, static_cast<Begun*>(started)->before.get());
     }
 
     Result<std::unique_ptr<ProcessGroup>> split_backend(const Context& place,
@@ -65,6 +71,10 @@ class NcclGroup final : public ProcessGroup {
     }
 
   private:
+    struct Begun final : Started {
+        NcclComm::Event before;
+    };
+
     // Rank 0 says what it calls, the others compare: one message each, not one for each pair.
     Result<void> agree(const Operation& operation) {
         const Opinion mine = opinion_of(operation);
