@@ -115,6 +115,7 @@ struct Run {
         auto made = SnapshotWriter::make(context, store, std::move(*opened));
         if (!made) return made.error();
         writer = std::move(*made);
+        writer->prepare(model.tensors());
         if (!*snapshot) return {};
         const auto& manifest = (*snapshot)->manifest;
         if (auto done = model.restore(**snapshot); !done) return done;

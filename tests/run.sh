@@ -81,10 +81,10 @@ sanitize() {
 # The current PyTorch in a virtual environment of the build folder; Debian's interpreter, so that nobody's own counts.
 install_current_torch() {
     local venv=build/torch-venv
-    [[ -e $venv/complete ]] && return 0
+    [[ -e $venv/complete ]] && "$venv/bin/python" -c 'import safetensors' 2>/dev/null && return 0
     echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
     rm -rf "$venv"
-    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet torch numpy && touch "$venv/complete"
+    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
 }
 
 logs=$(mktemp -d)

@@ -1,10 +1,10 @@
-// Which backend a group uses: all ranks say through the store what they have, rank 0 decides for
-// all.
+// All ranks say through the store what they have, rank 0 decides for all.
+#include "trainer/backend_choice.h"
+
 #include <algorithm>
 #include <map>
 
 #include "trainer/gpu.h"
-#include "trainer/process_group.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -19,14 +19,9 @@ std::string own_gpu(const Context& context, Backend wanted) {
     return index < 0 || !nccl_loads(nullptr) ? "" : gpu_name(index);
 }
 
-struct Choice {
-    Backend backend = Backend::gloo;
-    std::string reason;
-};
-
-// NCCL needs a GPU of its own for each rank, and would only say "Duplicate GPU detected".
-Result<Choice> choose(const Context& context, Store& store, const GroupOptions& options) {
-    std::map<std::string, int> owner;
+// Rank 0's half: waits for what each rank brings.
+Result<BackendChoice> choose(const Context& context, Store& store, const GroupOptions& options) {
+    std::vector<std::string> gpus;
     for (int rank = 0; rank < context.world_size; ++rank) {
         auto offer = store.get(kOffer + std::to_string(rank), options.timeout);
         if (!offer) {
@@ -34,21 +29,14 @@ Result<Choice> choose(const Context& context, Store& store, const GroupOptions& 
                          "rank " + std::to_string(rank) +
                              " did not come to the process group: " + offer.error().sentence());
         }
-        if (*offer == "-")
-            return Choice{Backend::gloo,
-                          "rank " + std::to_string(rank) + " has no GPU that NCCL can use"};
-        auto [entry, is_new] = owner.emplace(*offer, rank);
-        if (!is_new) {
-            return Choice{Backend::gloo, "ranks " + std::to_string(entry->second) + " and " +
-                                             std::to_string(rank) + " share the GPU " + *offer};
-        }
+        gpus.push_back(*offer == "-" ? "" : *offer);
     }
-    return Choice{Backend::nccl, "every rank has a GPU of its own"};
+    return choose_backend(gpus);
 }
 
 // Rank 0 decides and publishes "gloo <reason>", "nccl <reason>" or "error <sentence>"; the others
 // read it.
-Result<Choice> agree(const Context& context, Store& store, const GroupOptions& options) {
+Result<BackendChoice> agree(const Context& context, Store& store, const GroupOptions& options) {
     if (context.is_first()) {
         auto chosen = choose(context, store, options);
         std::string word = !chosen                            ? "error " + chosen.error().sentence()
@@ -61,12 +49,25 @@ Result<Choice> agree(const Context& context, Store& store, const GroupOptions& o
     auto word = store.get(kChoice, options.timeout + std::chrono::seconds(2));
     if (!word) return word.error();
     const std::string reason = word->substr(std::min<std::size_t>(5, word->size()));
-    if (word->starts_with("nccl ")) return Choice{Backend::nccl, reason};
-    if (word->starts_with("gloo ")) return Choice{Backend::gloo, reason};
+    if (word->starts_with("nccl ")) return BackendChoice{Backend::nccl, reason};
+    if (word->starts_with("gloo ")) return BackendChoice{Backend::gloo, reason};
     return Error(ErrorCode::unavailable, word->starts_with("error ") ? word->substr(6) : *word);
 }
 
 }  // namespace
+
+BackendChoice choose_backend(const std::vector<std::string>& gpus) {
+    std::map<std::string, std::size_t> owner;
+    for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
+        const std::string name = "rank " + std::to_string(rank);
+        if (gpus[rank].empty()) return {Backend::gloo, name + " has no GPU that NCCL can use"};
+        auto [entry, is_new] = owner.emplace(gpus[rank], rank);
+        if (!is_new)
+            return {Backend::gloo, "ranks " + std::to_string(entry->second) + " and " +
+                                       std::to_string(rank) + " share the GPU " + gpus[rank]};
+    }
+    return {Backend::nccl, "every rank has a GPU of its own"};
+}
 
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options) {

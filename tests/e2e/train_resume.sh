@@ -48,4 +48,9 @@ at=$(($(stat -c %s "$file") - 3))
 byte=$(od -An -tu1 -j "$at" -N 1 "$file")
 printf "\\x$(printf %02x $((byte ^ 255)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
 resume_damaged "$work/altered"
+
+say "a snapshot of another model: ddprun tells what the worker said"
+job --max-restarts=0 "$work/calm" --hidden 32
+expect_code 2
+expect_in "$work/run.err" 'has no "w1" of 512 floats; was it written with other --hidden or --data\?'
 expect_nothing_left

@@ -151,8 +151,10 @@ TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
         GroupRank me(context);
         Model model;
         for (auto& v : model.values[2]) v += static_cast<float>(context.rank.value);
-        auto reducer = GradientReducer::make(*me.group, model.parameters(), small());
-        if (!reducer || model.values[2][499] != 3.0f) return 1;
+        std::vector<std::int64_t> counted(7, 5 + context.rank.value);  // a running statistic
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small(),
+                                             {{"counted", buffer_of(std::span(counted))}});
+        if (!reducer || model.values[2][499] != 3.0f || counted[6] != 5) return 1;
         // A parameter that drifts is found.
         if (context.rank.value == 2) model.values[0][7] += 1e-6f;
         int code = expects_error(verify_equal(*me.group, model.parameters()),

@@ -10,6 +10,7 @@
 
 #include "rendezvous/store/store_thread.h"
 #include "tests/trainer/group_rank.h"
+#include "trainer/backend_choice.h"
 #include "trainer/snapshot_manifest.h"
 
 namespace ddprun::trainer {
@@ -194,7 +195,7 @@ TEST(ProcessGroup, NamesTheRankThatDoesNotCome) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// Without a GPU, "automatic" is Gloo on all ranks and NCCL on demand is refused with the reason.
+// Without a GPU, "automatic" is Gloo on all ranks, and NCCL on demand is refused with the reason.
 TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
     auto ends = run_ranks(2, [](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
@@ -202,10 +203,23 @@ TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
         auto chosen = make_process_group(
             context, *store, {Backend::automatic, seconds(10), [&](auto& t) { note = t; }});
         if (!chosen) return 1;
-        return std::string((*chosen)->backend()) == "nccl" || note.starts_with("using Gloo: ") ? 0
-                                                                                               : 2;
+        if (std::string((*chosen)->backend()) == "nccl") return 0;
+        if (!note.starts_with("using Gloo: rank 0 has no GPU")) return 2;
+        auto other = store->another("demanded").value();
+        auto demanded = make_process_group(context, *other, {Backend::nccl, seconds(10), {}});
+        if (demanded || demanded.error().code() != ErrorCode::refused) return 3;
+        return test::expects_error(demanded.error(), "rank 0 has no GPU that NCCL can use");
     });
     EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Ranks that share a GPU are named, with its name; one that has none too.
+TEST(BackendChoice, NeedsAGpuForEachRank) {
+    EXPECT_EQ(choose_backend({"a/0", "a/1", "b/0"}).backend, Backend::nccl);
+    const auto shared = choose_backend({"a/0", "a/1", "b/0", "a/1"});
+    EXPECT_EQ(shared.backend, Backend::gloo);
+    EXPECT_EQ(shared.reason, "ranks 1 and 3 share the GPU a/1");
+    EXPECT_EQ(choose_backend({"a/0", ""}).reason, "rank 1 has no GPU that NCCL can use");
 }
 
 // A caller's mistakes are refused and leave the group alive; a world of one needs no network at
