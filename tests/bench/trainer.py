@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The trainer library beside PyTorch: exec of the launcher to the first all-reduce done on 8 ranks; a snapshot's stall beside memcpy,
 its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load;
-what overlap of backward and communication gains between two namespaces at 1 Gbit/s. $BENCH_DISK is a folder on the disk
+what overlap of backward and communication gains between two namespaces at 1 Gbit/s; where there is a GPU, a step with the
+library beside one without. $BENCH_DISK is a folder on the disk
 (default: the temporary one); $PT_PYTHON a Python with torch; $MB how large a snapshot is (default 512)."""
 import json
 import os
@@ -181,6 +182,20 @@ def snapshots(repeats):
             for key in names if key in found]
 
 
+def on_gpu(repeats):
+    """The cost of the library at world 1; no row where there is no GPU."""
+    found = []
+    for _ in range(repeats):
+        code = subprocess.run([TOOL, "gpu", "4096"], capture_output=True, text=True)
+        if code.returncode:
+            subjects.note(f"step on a GPU: not measured: {code.stderr.strip()}")
+            return []
+        found.append(json.loads(code.stdout))
+    title = "step on one GPU, world 1 (ms)"
+    return [Row(title, "ddprun", [one["with"] for one in found], "without"),
+            Row(title, "without", [one["without"] for one in found], "without")]
+
+
 def measure(options):
     if not Path(TOOL).exists():
         subjects.note(f"no {TOOL}: build the target trainer_tool")
@@ -188,7 +203,7 @@ def measure(options):
     names = [name for name in ("torchrun", "ddprun") if name in options.subjects]
     rows = collect(f"first all-reduce done, {RANKS} ranks (ms)", names, options.repeats, first_all_reduce)
     rows += collect("overlap at 1 Gbit/s", names, options.repeats, gain_of_overlap)
-    return rows + snapshots(options.repeats)
+    return rows + snapshots(options.repeats) + on_gpu(options.repeats)
 
 
 if __name__ == "__main__":

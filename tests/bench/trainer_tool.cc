@@ -5,6 +5,8 @@
 //   trainer_tool overlap FILE          eight layers of 12.5 ms and 1.6 MB each, with overlap and
 //                                      without; rank 0's figures go to FILE
 //   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
+//   trainer_tool gpu BATCH             a step on one GPU with the library's reducer and NCCL, and
+//                                      without
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,8 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <vector>
 
+#include "examples/mlp.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/snapshot_writer.h"
 
@@ -146,6 +150,39 @@ int overlap(const std::string& file) {
     return group->barrier() ? 0 : 5;
 }
 
+// Milliseconds a step of a network of 4 M parameters, in turn with and without reduction: what is
+// not reduced is what a program without the library would do.
+int gpu(std::size_t batch) {
+    const auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::nccl;
+    auto group = make_process_group(context, *store, options);
+    if (!group) {
+        std::fprintf(stderr, "%s\n", group.error().sentence().c_str());
+        return 2;
+    }
+    const example::MlpShape shape{1022, 4096};
+    auto mlp = example::make_cuda_mlp(shape, example::initial_parameters(shape, 1)).value();
+    auto reducer = GradientReducer::make(**group, mlp->parameters()).value();
+    const std::vector<float> x(batch * 1022, 0.5f), y(batch, 1.0f);
+    std::vector<double> figures[2];
+    for (int step = 0; step < 220; ++step) {
+        const bool reduced = step % 2;
+        const auto begun = Clock::now();
+        if (!reducer->zero() || !mlp->forward(x, y)) return 3;
+        std::optional<GradientReducer::NoSync> quiet;
+        if (!reduced) quiet.emplace(*reducer);
+        if (!mlp->backward(*reducer)) return 4;
+        if (reduced && !reducer->finish()) return 5;
+        // The next step's upload waits for it in both.
+        if (!mlp->update(*reducer, 1e-6f, 0) || !mlp->forward(x, y)) return 6;
+        if (step >= 20) figures[reduced].push_back(1000 * seconds_since(begun));
+    }
+    std::printf("{\"with\": %.4f, \"without\": %.4f}\n", median(figures[1]), median(figures[0]));
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -154,6 +191,8 @@ int main(int argc, char** argv) {
     if (command == "overlap") return overlap(argv[2]);
     if (command == "snapshot" && argc > 3)
         return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
-    std::fprintf(stderr, "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB\n");
+    if (command == "gpu") return gpu(std::strtoull(argv[2], nullptr, 10));
+    std::fprintf(stderr,
+                 "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB | gpu BATCH\n");
     return 64;
 }
