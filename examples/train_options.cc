@@ -30,6 +30,8 @@ const char kTrainHelp[] =
     "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N keeps so many (3)\n"
     "  --log-every N         steps between lines of progress (10)\n"
     "  --validate-every N    steps between validations over all ranks (0: after each epoch)\n"
+    "  --patience N          stop early after more than N validations without a better one (0: "
+    "never)\n"
     "  --metrics FILE        add a line of JSON for each validation; trainer/plot.py draws it\n"
     "  --step-time-ms N      sleep so long in each step (0)\n"
     "  --timeout N           seconds for meeting and for each collective (300)\n"
@@ -95,6 +97,7 @@ const std::map<std::string, Setter>& setters() {
         {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},
         {"--log-every", number(&O::log_every, 1, 1e15)},
         {"--validate-every", number(&O::validate_every, 0, 1e15)},
+        {"--patience", number(&O::patience, 0, 1e6)},
         {"--metrics", text(&O::metrics)},
         {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},
         {"--timeout", number(&O::timeout_s, 1, 1e6)},

@@ -29,6 +29,7 @@ struct TrainOptions {
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
     std::int64_t validate_every = 0;  // 0: after each epoch
+    int patience = 0;                 // validations without a better one; 0: any number
     std::string metrics;              // JSON lines; empty: none
     std::int64_t step_time_ms = 0;
     std::int64_t timeout_s = 300;

@@ -30,15 +30,22 @@ Error of_another(const Snapshot& snapshot, const std::string& what) {
     return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " " + what);
 }
 
-Result<std::int64_t> number(const Snapshot& snapshot, const char* key) {
+template <class T>
+Result<T> number(const Snapshot& snapshot, const char* key) {
     auto it = snapshot.manifest.metadata.find(key);
-    std::int64_t value = 0;
+    T value{};
     if (it != snapshot.manifest.metadata.end()) {
         const std::string& text = it->second;
         auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (problem == std::errc{} && stop == text.data() + text.size()) return value;
     }
     return of_another(snapshot, "has no number \"" + std::string(key) + "\"");
+}
+
+// The shortest text that gives the same bits again.
+std::string exact(double value) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 }  // namespace
@@ -52,17 +59,22 @@ std::vector<TensorView> tensors_of(Mlp& mlp) {
     return tensors;
 }
 
-Metadata words_of(const DistributedSampler& sampler, std::uint64_t seed) {
-    return {{"epoch", std::to_string(sampler.position().epoch)},
-            {"consumed", std::to_string(sampler.position().consumed)},
-            {"seed", std::to_string(seed)}};
+Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std::uint64_t seed) {
+    Metadata words{{"epoch", std::to_string(sampler.position().epoch)},
+                   {"consumed", std::to_string(sampler.position().consumed)},
+                   {"seed", std::to_string(seed)}};
+    if (early.best()) {
+        words["best"] = exact(*early.best());
+        words["waited"] = std::to_string(early.waited());
+    }
+    return words;
 }
 
 Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& mlp,
-                     DistributedSampler& sampler) {
-    auto epoch = number(snapshot, "epoch");
+                     DistributedSampler& sampler, EarlyStop& early) {
+    auto epoch = number<std::int64_t>(snapshot, "epoch");
     if (!epoch) return epoch.error();
-    auto consumed = number(snapshot, "consumed");
+    auto consumed = number<std::int64_t>(snapshot, "consumed");
     if (!consumed) return consumed.error();
     const auto written = snapshot.manifest.metadata.find("seed");
     if (written == snapshot.manifest.metadata.end() || written->second != std::to_string(seed))
@@ -77,6 +89,9 @@ Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory
         if (auto done = copy(memory, buffer.data, saved->data.data(), buffer.bytes()); !done)
             return done;
     }
+    const auto best = number<double>(snapshot, "best");
+    const auto waited = number<int>(snapshot, "waited");
+    if (best && waited) early.resume(*best, *waited);
     return sampler.resume({*epoch, *consumed});
 }
 

@@ -1,5 +1,5 @@
 // What a snapshot of `train` holds, and how a run goes on from it: parameters and momenta as
-// tensors; step, position in the data and seed as words. With these the run goes on with the same
+// tensors; step, position in the data, seed and what early stopping has seen as words. With these the run goes on with the same
 // bits, also in the middle of an epoch; with another number of ranks, with the samples that are
 // left. All randomness is a function of the seed and a place, so there is no generator's state to
 // keep.
@@ -9,6 +9,7 @@
 
 #include "examples/mlp.h"
 #include "trainer/distributed_sampler.h"
+#include "trainer/metrics.h"
 #include "trainer/snapshot.h"
 
 namespace example {
@@ -17,11 +18,12 @@ namespace example {
 std::vector<ddprun::trainer::TensorView> tensors_of(Mlp& mlp);
 
 ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,
-                                   std::uint64_t seed);
+                                   const ddprun::trainer::EarlyStop& early, std::uint64_t seed);
 
 ddprun::Result<void> restore(const ddprun::trainer::Snapshot& snapshot, std::uint64_t seed,
                              ddprun::trainer::Memory memory, Mlp& mlp,
-                             ddprun::trainer::DistributedSampler& sampler);
+                             ddprun::trainer::DistributedSampler& sampler,
+                             ddprun::trainer::EarlyStop& early);
 
 // The parameters, one behind the other, in host memory.
 ddprun::Result<std::vector<float>> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);

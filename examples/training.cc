@@ -67,7 +67,7 @@ Result<void> Training::resume() {
     writer_ = std::move(*writer);
     writer_->prepare(tensors_of(p_.mlp));
     if (!*snapshot) return {};
-    auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler);
+    auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
     if (!done) return done;
     step_ = saved_ = (*snapshot)->manifest.name.step;
     if (p_.context.is_first()) {
@@ -78,10 +78,16 @@ Result<void> Training::resume() {
     return {};
 }
 
+// All ranks have seen the same figures, so they decide alike.
+bool Training::done() const {
+    return step_ >= p_.options.steps ||
+           (p_.options.patience && early_.waited() > p_.options.patience);
+}
+
 Result<Training::End> Training::run() {
     told_at_ = logged_at_ = seconds_now();
     report();
-    while (step_ < p_.options.steps) {
+    while (!done()) {
         crash_if_asked();
         if (auto done = step(); !done) return done.error();
         auto stop = any_rank(p_.group, p_.stop.asked());
@@ -89,13 +95,13 @@ Result<Training::End> Training::run() {
         const bool last = *stop || step_ == p_.options.steps;
         if (last || step_ % p_.options.log_every == 0)
             if (auto done = log_step(); !done) return done.error();
-        if (writer_ && (last || step_ % p_.options.snapshot_every == 0))
-            if (auto done = save(); !done) return done.error();
         const auto every = p_.options.validate_every;
         if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0))
             if (auto done = tell_figures(); !done) return done.error();
+        if (writer_ && (last || done() || step_ % p_.options.snapshot_every == 0))
+            if (auto done = save(); !done) return done.error();
         // The last one must be on disk before the process ends.
-        if (writer_ && last)
+        if (writer_ && (last || done()))
             if (auto done = writer_->wait(); !done) return done.error();
         report();
         if (*stop) return End::stopped;
@@ -140,7 +146,7 @@ double Training::rate() const {
 
 // Every rank writes its share while the next steps go on.
 Result<void> Training::save() {
-    return writer_->save(step_, tensors_of(p_.mlp), words_of(p_.sampler, p_.options.seed));
+    return writer_->save(step_, tensors_of(p_.mlp), words_of(p_.sampler, early_, p_.options.seed));
 }
 
 // Each rank takes its part of the first samples; the mean is exact however they divide.
@@ -171,6 +177,7 @@ Result<void> Training::tell_figures() {
     figures_.communication = slowest[0];
     figures_.waited = slowest[1];
     figures_.seconds = slowest[2];
+    (void)early_.update(validated->mean().value_or(0));
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
         std::fflush(stdout);

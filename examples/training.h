@@ -38,13 +38,13 @@ class Training {
         ddprun::trainer::StopRequest stop;
     };
 
-    explicit Training(Parts parts) : p_(std::move(parts)) {}
+    explicit Training(Parts parts) : p_(std::move(parts)), early_(p_.options.patience) {}
 
     // The same state on all ranks: that of the newest valid snapshot, else the initial one.
     ddprun::Result<void> begin();
 
     enum class End { done, stopped };
-    // Steps until all are done, or all ranks have agreed to stop.
+    // Steps until all are done or nothing gets better, or all ranks have agreed to stop.
     ddprun::Result<End> run();
 
     // "loss=… checksum=…", after it made sure that all ranks have the same parameters.
@@ -53,6 +53,7 @@ class Training {
   private:
     ddprun::Result<void> resume();
     ddprun::Result<void> step();
+    bool done() const;
     double rate() const;
     ddprun::Result<void> save();
     ddprun::Result<ddprun::trainer::WeightedMean> validation();
@@ -69,6 +70,7 @@ class Training {
     ddprun::trainer::WeightedMean loss_;    // of this rank, since the last line of figures
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last line of progress
     ddprun::trainer::EpochFigures figures_;
+    ddprun::trainer::EarlyStop early_;
     double told_at_ = 0, logged_at_ = 0;  // seconds on the steady clock
 };
 

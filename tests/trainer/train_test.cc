@@ -137,6 +137,23 @@ TEST(Train, RefusesAForeignSnapshot) {
     }
 }
 
+// Nothing gets better without a rate: the first validation is the best, the third after it ends
+// the training on all ranks; so it is after a crash between them, and for the job once it is over.
+TEST(Train, StopsEarly) {
+    test::TemporaryFolder folder;
+    const auto command = train({"--lr=0", "--validate-every=4", "--patience=2", "--snapshot-dir",
+                                folder.path() / "s", "--crash-at-step=13"});
+    EXPECT_EQ(run_program(3, 0, command, folder.path() / "g0"), Ends({-9, 1, 1}));
+    for (int generation : {1, 2}) {
+        const fs::path output = folder.path() / std::to_string(generation);
+        EXPECT_EQ(run_program(3, generation, command, output), Ends({0, 0, 0}));
+        const std::string text = test::read_all(output / "0");
+        EXPECT_THAT(text, HasSubstr(generation == 1 ? "at step 10\n" : "at step 16\n"));
+        EXPECT_EQ(text.find("step=16 ") != std::string::npos, generation == 1) << text;
+        EXPECT_EQ(text.find("step=20"), std::string::npos) << text;
+    }
+}
+
 // A job that is complete gives its result again without a step, with the same bits.
 TEST(Train, RepeatsTheResultOfACompleteJob) {
     test::TemporaryFolder folder;
