@@ -164,10 +164,12 @@ void GlooCalls::barrier(Channel channel) {
     }
 }
 
-void GlooCalls::all_gather(const void* in, void* out, std::size_t bytes, Channel channel) {
+std::unique_ptr<GlooRing> GlooCalls::start_all_gather(const void* in, void* out, std::size_t bytes,
+                                                      Channel channel) {
     const Buffer all{out, bytes * static_cast<std::size_t>(size_), DataType::uint8};
-    std::memmove(part_of(all, rank_).data, in, bytes);
-    GlooRing(messages_, channel, part_of(all, rank_), gather_hops(all, rank_), nullptr, 1).finish();
+    const Part own = part_of(all, rank_);
+    std::memmove(own.data, in, bytes);
+    return std::make_unique<GlooRing>(messages_, channel, own, gather_hops(all, rank_), nullptr, 1);
 }
 
 void GlooCalls::run(const Operation& o, Channel channel) {

@@ -34,8 +34,12 @@ class GlooCalls {
     std::unique_ptr<GlooRing> start(const Operation& operation, Channel channel);
     void finish(const Operation& operation, GlooRing& ring);
 
-    // `bytes` of each rank, one behind the other.
-    void all_gather(const void* in, void* out, std::size_t bytes, Channel channel);
+    // `bytes` of each rank, one behind the other; and the same, with only its first messages sent.
+    void all_gather(const void* in, void* out, std::size_t bytes, Channel channel) {
+        start_all_gather(in, out, bytes, channel)->finish();
+    }
+    std::unique_ptr<GlooRing> start_all_gather(const void* in, void* out, std::size_t bytes,
+                                               Channel channel);
 
     // See GlooMessages.
     void exchange(Channel channel, const void* out, std::size_t out_bytes, int to, void* in,

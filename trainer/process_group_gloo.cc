@@ -45,6 +45,8 @@ class GlooGroup final : public ProcessGroup {
         if (!begun->alone()) return begun;
         const NoPipeSignal guard;
         try {
+            if (operation.is_collective() && operation.sequence <= options().checked_calls)
+                begun->agreement = begin_agreement(operation, begun->opinions);
             begun->ring = mesh_->calls().start(operation, channel_of(operation));
         } catch (const std::exception&) {
             // A connection is gone: run() will find the same, and say it.
@@ -58,8 +60,9 @@ class GlooGroup final : public ProcessGroup {
                                    // this one by a signal
         try {
             if (!operation.is_collective()) return pairwise(operation);
-            if (auto agreed = agree(operation); !agreed) return agreed;
-            if (auto* begun = static_cast<Begun*>(started); begun && begun->ring) {
+            auto* begun = static_cast<Begun*>(started);
+            if (auto agreed = agree(operation, begun); !agreed) return agreed;
+            if (begun && begun->ring) {
                 mesh_->calls().finish(operation, *begun->ring);
                 return {};
             }
@@ -90,6 +93,7 @@ class GlooGroup final : public ProcessGroup {
         }
         ~Begun() override {
             ring.reset();
+            agreement.reset();
             std::lock_guard lock(group.begun_mutex_);
             std::erase(group.begun_, this);
         }
@@ -101,7 +105,8 @@ class GlooGroup final : public ProcessGroup {
         }
         GlooGroup& group;
         const Operation operation;
-        std::unique_ptr<GlooRing> ring;
+        std::vector<Opinion> opinions;
+        std::unique_ptr<GlooRing> agreement, ring;
     };
 
     static bool overlaps(const Operation& a, const Operation& b) {
@@ -135,13 +140,23 @@ class GlooGroup final : public ProcessGroup {
                                             " was closed: that rank has died or given up");
     }
 
-    Result<void> agree(const Operation& operation) {
+    std::unique_ptr<GlooRing> begin_agreement(const Operation& operation,
+                                              std::vector<Opinion>& all) {
+        const Opinion mine = opinion_of(operation);
+        all.resize(static_cast<std::size_t>(size()));
+        return mesh_->calls().start_all_gather(&mine, all.data(), sizeof mine,
+                                               kAgreements | operation.sequence);
+    }
+
+    Result<void> agree(const Operation& operation, Begun* begun) {
         const Opinion mine = opinion_of(operation);
         const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
         const bool known = agreed_.contains(shape);
         if (known && operation.sequence > options().checked_calls) return {};
-        std::vector<Opinion> all(static_cast<std::size_t>(size()));
-        mesh_->calls().all_gather(&mine, all.data(), sizeof mine, kAgreement);
+        std::vector<Opinion> own;
+        const bool ahead = begun && begun->agreement;
+        std::vector<Opinion>& all = ahead ? begun->opinions : own;
+        (ahead ? std::move(begun->agreement) : begin_agreement(operation, own))->finish();
         for (int other = 0; other < size(); ++other) {
             const Opinion& theirs = all[static_cast<std::size_t>(other)];
             if (!(theirs == mine))
@@ -180,8 +195,9 @@ class GlooGroup final : public ProcessGroup {
         return kCollectives | hash >> 8;
     }
 
-    static constexpr std::uint64_t kAgreement = 0, kHeader = 1, kData = 2;
+    static constexpr std::uint64_t kHeader = 1, kData = 2;
     static constexpr std::uint64_t kCollectives = std::uint64_t{1} << 62;
+    static constexpr std::uint64_t kAgreements = std::uint64_t{1} << 61;  // + the call's number
 
     std::unique_ptr<GlooMesh> mesh_;  // null in a world of one
     std::set<Shape> agreed_;
