@@ -83,8 +83,8 @@ install_current_torch() {
     local venv=build/torch-venv
     [[ -e $venv/complete ]] && "$venv/bin/python" -c 'import safetensors' 2>/dev/null && return 0
     echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
-    rm -rf "$venv"
-    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
+    [[ -e $venv/complete ]] || { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv"; } || return
+    "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
 }
 
 logs=$(mktemp -d)
