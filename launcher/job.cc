@@ -16,6 +16,7 @@
 #include "launcher/log.h"
 #include "launcher/meeting_point.h"
 #include "launcher/slurm_calls.h"
+#include "launcher/srun_here.h"
 #include "launcher/tell_failure.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/ledger_followed.h"
@@ -52,6 +53,11 @@ Note::Level least_level(const Plan& plan, bool leads) {
     return leads && plan.output.verbosity == 0
                ? Note::Level::info
                : Note::Level::warn;  // one node tells the story of the job
+}
+
+// Whether this step of Slurm would go on with fewer nodes.
+bool could_lose_node(const Plan& plan) {
+    return plan.stop.in_slurm && plan.min_nodes < static_cast<int>(plan.expected_nodes.size());
 }
 
 bool is_ignored(int signal) {
@@ -233,6 +239,7 @@ class Job {
             for (const int number : *numbers)
                 if (!is_ignored(number)) signals_.add(number);
         await_signal(runner);
+        if (could_lose_node(plan_)) warn_of_loss();
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
@@ -243,6 +250,19 @@ class Job {
         log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
+    }
+
+    // Not while the job starts.
+    void warn_of_loss() {
+        first_look_.expires_after(plan_.times.lease);
+        first_look_.async_wait([this](const boost::system::error_code& error) {
+            if (error || !service_->leads() || srun_survives_loss(input_.slurm_job_id) != false)
+                return;
+            say(Note::Level::warn,
+                "srun was called without --no-kill: when Slurm notices that a node is lost it ends "
+                "the job, though --nnodes lets it go on with fewer; sbatch --no-kill and srun "
+                "--no-kill prevent that");
+        });
     }
 
     void await_signal(agent::Runner& runner) {
@@ -389,7 +409,7 @@ class Job {
                                            open_ledger(mark, kLookLimit, std::move(opened));
                                        }};
     std::optional<rendezvous::Service> service_;
-    boost::asio::steady_timer last_{loop_};
+    boost::asio::steady_timer last_{loop_}, first_look_{loop_};
     std::optional<Ending> ending_;
     agent::UniqueFd leader_;  // of whom we have the ending; ends when it leaves
     std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
