@@ -142,8 +142,12 @@ class Job {
                 stop_when_done();
             },
             secrets());
-        if (slurm_)
+        if (slurm_) {
             service_->on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
+            service_->on_ask_node_states([this](const auto& hosts, auto said) {
+                slurm_->out_of_service(hosts, std::move(said));
+            });
+        }
         service_->listen();
         return {};
     }

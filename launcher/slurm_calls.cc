@@ -3,6 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "rendezvous/program.h"
+#include "slurm/hostlist.h"
+#include "slurm/node_states.h"
 #include "slurm/time_left.h"
 
 namespace ddprun::launcher {
@@ -25,13 +27,13 @@ SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
             environment_.push_back(found->first + "=" + found->second);
 }
 
-void SlurmCalls::call(const std::string& command,
+void SlurmCalls::call(const std::string& command, const std::string& argument,
                       std::function<void(Result<std::string>)> done) const {
     // The signals that a requeue sends to all processes of a step come to scontrol, too.
     const std::string script =
         "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
     std::vector<std::string> words = environment_;
-    words.insert(words.end(), {"sh", "-c", script, "sh", job_id_});
+    words.insert(words.end(), {"sh", "-c", script, "sh", argument});
     const auto answered = [done = std::move(done)](std::exception_ptr,
                                                    Result<rendezvous::ProgramResult> result) {
         if (!result) return done(Error(ErrorCode::unavailable, result.error().sentence()));
@@ -45,14 +47,24 @@ void SlurmCalls::call(const std::string& command,
 }
 
 void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
-    call("squeue -h -o %L -j", [done = std::move(done)](const Result<std::string>& answer) {
-        if (!answer) return;
-        if (const auto left = slurm::read_time_left(*answer)) done(*left);
-    });
+    call("squeue -h -o %L -j", job_id_,
+         [done = std::move(done)](const Result<std::string>& answer) {
+             if (!answer) return;
+             if (const auto left = slurm::read_time_left(*answer)) done(*left);
+         });
+}
+
+void SlurmCalls::out_of_service(
+    const std::vector<std::string>& hosts,
+    std::function<void(std::map<std::string, std::string>)> said) const {
+    call("sinfo -h -N -o '%N %T' -n", slurm::fold_hostlist(hosts),
+         [said = std::move(said)](const Result<std::string>& answer) {
+             if (answer) said(slurm::nodes_out_of_service(*answer));
+         });
 }
 
 void SlurmCalls::requeue(std::function<void(Result<>)> done) const {
-    call("scontrol requeue", [done = std::move(done)](const Result<std::string>& answer) {
+    call("scontrol requeue", job_id_, [done = std::move(done)](const Result<std::string>& answer) {
         done(answer ? Result<>() : answer.error());
     });
 }

@@ -1,5 +1,5 @@
-// The two questions to Slurm's own commands: how long the job may still run, and to put it back into
-// the queue. Both are optional and have a deadline; the commands see nothing of our environment but
+// What is asked of Slurm's own commands: how long the job may still run, which of its nodes are out
+// of service, and to put it back into the queue. All are optional and have a deadline; the commands see nothing of our environment but
 // what they need to start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
 //
 // Thread: the loop's.
@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "proto/error.h"
 
@@ -23,11 +24,16 @@ class SlurmCalls {
     // slurm::kNoLimit where the job has none. Without an answer `done` is not called: what was known
     // before holds.
     void time_left(std::function<void(std::chrono::seconds)> done) const;
+    // Of these hosts, with their states. Without an answer `said` is not called.
+    void out_of_service(const std::vector<std::string>& hosts,
+                        std::function<void(std::map<std::string, std::string>)> said) const;
     // Possible errors: unavailable, with what scontrol says.
     void requeue(std::function<void(Result<>)> done) const;
 
   private:
-    void call(const std::string& command, std::function<void(Result<std::string>)> done) const;
+    // `argument`: the last word of the command.
+    void call(const std::string& command, const std::string& argument,
+              std::function<void(Result<std::string>)> done) const;
 
     boost::asio::io_context& loop_;
     std::string job_id_;

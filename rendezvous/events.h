@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -66,10 +67,15 @@ struct Called {
 };
 // The answer to Requeue: it is done, or has failed and was said.
 struct Requeued {};
+// The answer to AskNodeStates: those that Slurm has taken out of service, each with its state in
+// Slurm's word ("drained", "down").
+struct OutOfService {
+    std::map<std::string, std::string> nodes;
+};
 struct Tick {};  // the deadline of next_deadline() has come
 
 using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, Lead,
-                           LeaderHeard, Called, Requeued, Tick>;
+                           LeaderHeard, Called, Requeued, OutOfService, Tick>;
 
 // ---- effects
 
@@ -109,14 +115,20 @@ struct Standby {
 struct Requeue {
     bool operator==(const Requeue&) const = default;
 };
+// Which of these hosts has Slurm taken out of service? Answered by OutOfService, or not at all: the
+// job waits for no answer.
+struct AskNodeStates {
+    std::vector<std::string> hosts;
+    bool operator==(const AskNodeStates&) const = default;
+};
 // The job has ended and everyone was told: the service flushes, then may be destroyed.
 struct Closed {
     Ending ending;
     bool operator==(const Closed&) const = default;
 };
 
-using Effect =
-    std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Requeue, Closed, Note>;
+using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Requeue,
+                            AskNodeStates, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

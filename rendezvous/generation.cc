@@ -186,6 +186,7 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
 void Machine::State::gather_anew(Time now) {
     gathering_since = now;
     all_back_at = enough_at = 0;
+    ask_slurm_at = first_question(now);
 }
 
 // Every node whose workers have all exited says so; when all have, the job has succeeded (or a
@@ -292,7 +293,7 @@ Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
     if (!top || top->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top->assignment.members) {
         const NodeState* node = roster.find(member.node);
-        if ((node && candidate(now, *node)) || roster.gone(member.node) ||
+        if ((node && candidate(now, *node)) || roster.gone(member.node) || given_up(member.node) ||
             (by_lease && (!node || !node->connected())))
             continue;
         return gathering_since + share(lease(), kMembersAwaited);

@@ -55,8 +55,9 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const LedgerUnread& e) { s.on_unread(e); },
                         [&](const LedgerCreated& e) { s.on_created(now, e); },
                         [&](const Called& e) { s.on_called(now, e); },
-                        [&](const Requeued&) { s.on_requeued(now); }, [](const Lead&) {},
-                        [](const LeaderHeard&) {}, [](const Tick&) {}},
+                        [&](const Requeued&) { s.on_requeued(now); },
+                        [&](const OutOfService& e) { s.on_out_of_service(now, e); },
+                        [](const Lead&) {}, [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
     if (s.phase != Phase::closed) s.lead(now);
     if (s.phase == Phase::closed) s.closed(now);  // by this event, perhaps

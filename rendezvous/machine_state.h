@@ -1,8 +1,9 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
 // pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
-// and again), generation.cc (when a generation ends and who may propose what follows), proposal.cc
-// (what that is) and stopping.cc (the agreed stop).
+// and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (when a
+// generation ends and who may propose what follows), proposal.cc (what that is) and stopping.cc (the
+// agreed stop).
 #pragma once
 
 #include <random>
@@ -120,6 +121,8 @@ struct Machine::State {
     Time next_word = kNever;  // when to say again for whom we wait
     Time close_by = kNever;   // closed: until when absent members are waited for
     bool closed_said = false;
+    std::map<std::string, std::string> out_of_service;  // as Slurm has said last, with the states
+    Time ask_slurm_at = kNever;                         // next; kNever: never
     std::int64_t ack_number = 0;
     RestartHistory history;
     std::string next_cause = "start";
@@ -190,6 +193,14 @@ struct Machine::State {
     void end_hung(Time now);
     Blame judged() const;
     void say_blamed();
+
+    // out_of_service.cc: nodes that Slurm does not bring back
+    Time first_question(Time now) const;
+    std::vector<std::string> unheard(const std::vector<std::string>& missing) const;
+    void ask_about(Time now, const std::vector<std::string>& missing);
+    void on_out_of_service(Time now, const OutOfService& said);
+    bool given_up(const NodeId& id) const;
+    std::vector<std::string> given_up_of(const std::vector<std::string>& missing) const;
 
     // generation.cc: what is decided
     void on_read(Time now, const LedgerRead& read);

@@ -70,7 +70,8 @@ bool Machine::State::too_few_are_usable(Time now) {
 void Machine::State::gather(Time now, bool by_lease) {
     if (too_few_are_usable(now)) return;
     if (next_word == kNever) next_word = gathering_since + kFirstWord;
-    const Time again = std::min(next_word, gathering_since + config.limits.times.join_timeout);
+    const Time again =
+        std::min({next_word, ask_slurm_at, gathering_since + config.limits.times.join_timeout});
     if (news < enough_at && now < again) return wake_at(again);
     const int count = count_candidates(now);
     enough_at = news + config.limits.min_nodes - count;
@@ -81,9 +82,11 @@ void Machine::State::gather(Time now, bool by_lease) {
     if (news < enough_at && now < again) return wake_at(again);
     std::vector<Candidate> here = candidates(now);
     if (!top) here = of_whole_hosts(std::move(here), config.limits.order, config.limits.max_nodes);
+    const std::vector<std::string> absent = missing(here);
     const QuorumVerdict verdict =
         decide_quorum({.here = static_cast<int>(here.size()),
-                       .missing = missing(here),
+                       .missing = absent,
+                       .out_of_service = given_up_of(absent),
                        .first = !top,
                        .since_gathering = gathering_since,
                        .since_min = since_min,
@@ -94,6 +97,7 @@ void Machine::State::gather(Time now, bool by_lease) {
             return propose_generation(now, here);
         case QuorumVerdict::What::waits:
             wake_at(verdict.until);
+            ask_about(now, absent);
             return say_waiting(now, verdict.sentence);
         case QuorumVerdict::What::impossible:
             ending = unavailable(verdict.sentence);

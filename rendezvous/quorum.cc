@@ -18,6 +18,22 @@ std::string counts(const QuorumInput& input, const Limits& limits) {
     return text;
 }
 
+// Whether Slurm keeps so many that the others, if all came, would be too few.
+bool cannot_be_enough(const QuorumInput& input, const Limits& limits) {
+    const std::size_t to_come = input.missing.size() - input.out_of_service.size();
+    return !input.out_of_service.empty() &&
+           input.here + static_cast<int>(to_come) < limits.min_nodes;
+}
+
+std::string taken(const QuorumInput& input) {
+    return name_some(input.out_of_service) + ", which Slurm has taken out of service";
+}
+
+// Nobody is left who could be called a last time.
+bool nobody_to_come(const QuorumInput& input) {
+    return !input.missing.empty() && input.out_of_service.size() == input.missing.size();
+}
+
 std::vector<std::string> hosts_named(const std::vector<std::string>& nodes) {
     std::map<std::string, int> tasks;
     for (const std::string& node : nodes)
@@ -48,18 +64,25 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
     using What = QuorumVerdict::What;
     if (input.here >= limits.max_nodes) return {What::closes, now, counts(input, limits)};
     if (input.here >= limits.min_nodes) {
-        const Time last_call = input.first ? input.since_min + limits.times.last_call : kLongAgo;
+        const bool calls = input.first && !nobody_to_come(input);
+        const Time last_call = calls ? input.since_min + limits.times.last_call : kLongAgo;
         const Time until = std::max(input.wait_for_members, last_call);
         if (now >= until) return {What::closes, now, counts(input, limits)};
         return {What::waits, until, "still waiting: " + counts(input, limits)};
     }
+    if (cannot_be_enough(input, limits))
+        return {
+            What::impossible, now,
+            "too few nodes: " + counts(input, limits) + "; it is not waited for " + taken(input)};
     const Time give_up = input.since_gathering + limits.times.join_timeout;
     if (now >= give_up)
         return {What::impossible, now,
                 "too few nodes: " + counts(input, limits) + " within " +
                     to_text(limits.times.join_timeout) + " (--join-timeout)"};
     return {What::waits, give_up,
-            "still waiting: " + counts(input, limits) + "; giving up in " + to_text(give_up - now)};
+            "still waiting: " + counts(input, limits) +
+                (input.out_of_service.empty() ? "" : ", not for " + taken(input)) +
+                "; giving up in " + to_text(give_up - now)};
 }
 
 }  // namespace ddprun::rendezvous

@@ -10,11 +10,12 @@
 namespace ddprun::rendezvous {
 
 struct QuorumInput {
-    int here = 0;                      // nodes that could be members now
-    std::vector<std::string> missing;  // names of expected nodes that are not here
-    bool first = false;                // no generation was made before: the last call applies
-    Time since_gathering = kLongAgo;   // when gathering began
-    Time since_min = kNever;           // when `here` last reached min; kNever: it has not
+    int here = 0;                                  // nodes that could be members now
+    std::vector<std::string> missing;              // names of expected nodes that are not here
+    std::vector<std::string> out_of_service = {};  // of these, who will not come: "n3 (drained)"
+    bool first = false;               // no generation was made before: the last call applies
+    Time since_gathering = kLongAgo;  // when gathering began
+    Time since_min = kNever;          // when `here` last reached min; kNever: it has not
     Time wait_for_members =
         kLongAgo;  // until when missing members of the last generation are waited for
 };

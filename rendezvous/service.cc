@@ -55,6 +55,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Call& call) { neighbours.call(call); }
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
     void operator()(const Requeue&);
+    void operator()(const AskNodeStates& ask);
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
@@ -83,6 +84,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     std::vector<std::shared_ptr<Link>> told;  // ready to leave when we do
     std::optional<Ending> ending;             // the machine has closed
     std::function<void(std::function<void()>)> on_requeue;
+    std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
 };
 
 Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
@@ -245,6 +247,17 @@ void Service::State::operator()(const CreateEntry& create) {
     });
 }
 
+void Service::State::operator()(const AskNodeStates& ask) {
+    if (!on_ask) return;
+    asio::post(loop, [weak = weak_from_this(), hosts = ask.hosts] {  // not to be entered twice
+        const auto self = weak.lock();
+        if (!self) return;
+        self->on_ask(hosts, [weak](Service::NodeStates said) {
+            if (const auto here = weak.lock()) here->step(OutOfService{std::move(said)});
+        });
+    });
+}
+
 // ---- the end
 
 void Service::State::operator()(const Requeue&) {
@@ -351,6 +364,11 @@ std::string Service::standby_gone_frame(const NodeId& node) const {
 
 void Service::on_requeue(std::function<void(std::function<void()>)> requeue) {
     state_->on_requeue = std::move(requeue);
+}
+
+void Service::on_ask_node_states(
+    std::function<void(std::vector<std::string>, std::function<void(NodeStates)>)> ask) {
+    state_->on_ask = std::move(ask);
 }
 
 void Service::on_standby(std::function<void()> changed) {

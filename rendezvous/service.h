@@ -19,8 +19,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "rendezvous/ledger.h"
 #include "rendezvous/log.h"
@@ -63,6 +66,13 @@ class Service {
     // Who puts the job back into Slurm's queue; it calls `done` when it has, or could not. Called on
     // the loop, at most once. Without one nothing is done.
     void on_requeue(std::function<void(std::function<void()> done)> requeue);
+
+    // Who asks Slurm which of these hosts are out of service, and hands on what it says, if it does.
+    // Called on the loop. Without one nothing is asked.
+    using NodeStates = std::map<std::string, std::string>;
+    void on_ask_node_states(
+        std::function<void(std::vector<std::string> hosts, std::function<void(NodeStates)> said)>
+            ask);
 
     // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
     // once when the job has ended.

@@ -33,6 +33,15 @@ begun() { (($(grep -c "^g$1 " "$at.out") == $2)); }
 expect_begun() { # generation, workers
     wait_until 40 begun "$1" "$2" || fail "generation $1 has not $2 workers: $(cat "$at.out" "$at.err")"
 }
+# The ddprun of a host.
+ddprun_on() {
+    local id
+    for id in $(pgrep -x ddprun); do
+        grep -qsz "^SLURMD_NODENAME=$1\$" "/proc/$id/environ" && grep -qsz "^SLURM_JOB_ID=$job\$" "/proc/$id/environ" &&
+            grep -qsz "^DDPRUN_TEST_MARK=$mark\$" "/proc/$id/environ" && echo "$id"
+    done
+    true
+}
 # Of the hosts that are off: nobody could clean up there.
 forget_lost() { rm -rf "$TMPDIR"/ddprun*; }
 
@@ -60,3 +69,14 @@ expect_not_in "$at.err" 'no-kill'
 forget_lost
 expect_nothing_left 10
 "$slurmlab" poweron n3
+
+say "a node that is drained is not waited for: the others are too few, and end at once"
+submit drained 3 --no-kill "$ddprun" --lease=2 bash -c "$worker" "$work/drained.done"
+expect_begun 0 3
+login scontrol update nodename=n3 state=drain reason=test
+kill_tree "$(ddprun_on n3)"
+expect_shown 30 'JobState=(COMPLETED|FAILED)'
+expect_in "$at.err" 'too few nodes: 2 of 3 nodes joined, missing n3; it is not waited for n3 \(drain'
+forget_lost
+expect_nothing_left 10
+login scontrol update nodename=n3 state=resume

@@ -67,6 +67,22 @@ TEST_F(SlurmCallsTest, TellsWhatScontrolSays) {
     EXPECT_THAT(requeue().error().sentence(), HasSubstr("presently disabled"));
 }
 
+TEST_F(SlurmCallsTest, ReadsWhichNodesAreOutOfService) {
+    command("sinfo", "[ \"$*\" = '-h -N -o %N %T -n n[1-3]' ] && printf 'n1 mixed\nn3 drained\n'");
+    std::map<std::string, std::string> nodes;
+    calls().out_of_service({"n1", "n2", "n3"}, [&nodes](auto said) { nodes = std::move(said); });
+    loop_.run();
+    EXPECT_THAT(nodes, testing::ElementsAre(testing::Pair("n3", "drained")));
+}
+
+TEST_F(SlurmCallsTest, WithoutAnAnswerNothingIsSaidOfNodes) {
+    command("sinfo", "echo 'n1 down'; exit 1");
+    bool called = false;
+    calls().out_of_service({"n1"}, [&called](const auto&) { called = true; });
+    loop_.run();
+    EXPECT_FALSE(called);
+}
+
 TEST_F(SlurmCallsTest, ReadsTheTimeLeftWithoutTheUsersFormat) {
     command("squeue", "echo \"${SQUEUE_FORMAT-1:02:03}\"");
     EXPECT_EQ(time_left(), std::chrono::seconds{3723});

@@ -65,6 +65,11 @@ inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Standby>(&effect))
         return "stand by " + (e->peer ? e->peer->node.name : "nobody");
     if (std::get_if<Requeue>(&effect)) return "requeue";
+    if (const auto* e = std::get_if<AskNodeStates>(&effect)) {
+        std::string text = "ask Slurm about";
+        for (const std::string& host : e->hosts) text += " " + host;
+        return text;
+    }
     if (const auto* e = std::get_if<Closed>(&effect))
         return "closed with " + std::to_string(e->ending.code);
     if (const auto* e = std::get_if<CreateEntry>(&effect)) {

@@ -130,6 +130,11 @@ std::string describe(const rendezvous::Event& event) {
                             text(e.entry);
                  },
                  [](const Requeued&) { return std::string("Requeued"); },
+                 [](const OutOfService& e) {
+                     std::string names = "OutOfService";
+                     for (const auto& [name, state] : e.nodes) names += " " + name + " " + state;
+                     return names;
+                 },
                  [](const Lead&) { return std::string("Lead"); },
                  [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
                  [](const Called& e) {
@@ -155,6 +160,9 @@ std::string describe(const rendezvous::Effect& effect) {
                  [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
                  [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
                  [](const Requeue&) { return std::string("Requeue"); },
+                 [](const AskNodeStates& e) {
+                     return "AskNodeStates " + std::to_string(e.hosts.size());
+                 },
                  [](const Closed& e) { return "Closed " + describe(e.ending); },
                  [](const Note& e) { return "note: " + e.sentence; }},
         effect);

@@ -263,6 +263,8 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             invariants_.requeued(process);
             clock_.after(lease(0.01),
                          [this, &process] { post_service(process, rendezvous::Requeued{}); });
+        } else if (const auto* ask = std::get_if<rendezvous::AskNodeStates>(&effect)) {
+            answer_for_slurm(process, *ask);
         } else if (const auto* closed = std::get_if<rendezvous::Closed>(&effect)) {
             process.closed = closed->ending;
             process.closed_at = now();
@@ -271,6 +273,21 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             break;
         }
     }
+}
+
+// It may not answer, knows a lost host late or not, and drains hosts that are well.
+void World::answer_for_slurm(Process& process, const rendezvous::AskNodeStates& ask) {
+    if (random_.chance(0.2)) return;
+    rendezvous::OutOfService said;
+    for (const std::string& name : ask.hosts) {
+        const auto host = std::ranges::find(hosts_, name, &Host::name);
+        if (host != hosts_.end() && !host->up && random_.chance(0.7))
+            said.nodes[name] = "down";
+        else if (random_.chance(0.1))
+            said.nodes[name] = "drained";
+    }
+    clock_.after(random_.span({}, lease(1)),
+                 [this, &process, said] { post_service(process, said); });
 }
 
 // A process ends when its agent has exited and its service, if it leads, has closed.

@@ -130,6 +130,7 @@ class World {
     void step_service(Process& process, const rendezvous::Event& event);
     void perform(Process& process, const agent::Effects& effects);
     void perform(Process& process, const rendezvous::Effects& effects);
+    void answer_for_slurm(Process& process, const rendezvous::AskNodeStates& ask);
     void plan_tick(Process& process, bool service);
     void end_process(Process& process);
     bool over() const;
