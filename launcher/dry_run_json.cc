@@ -92,14 +92,16 @@ Json times_of(const Times& times) {
             {"unkillable_seconds", seconds(times.unkillable)}};
 }
 
-Json stop_of(const agent::StopOptions& stop) {
+Json stop_of(const Plan& plan) {
+    const agent::StopOptions& stop = plan.stop;
     constexpr const char* kModes[] = {"auto", "never", "always"};
     const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
     return {{"before_seconds",
              stop.before ? Json(std::chrono::duration<double>(*stop.before).count()) : Json()},
             {"signal", number(stop.worker_signal)},
             {"requeue", kModes[static_cast<int>(stop.requeue)]},
-            {"requeue_signals", stop.requeue_signals}};
+            {"requeue_signals", stop.requeue_signals},
+            {"headless", plan.end_headless ? "end" : "keep"}};
 }
 
 Json failure_of(const DryRun& dry) {
@@ -135,7 +137,7 @@ std::string dry_run_json(const DryRun& dry) {
         {"command", command_of(dry.plan)},
         {"variables", variables_of(dry)},
         {"times", times_of(dry.plan.times)},
-        {"stop", stop_of(dry.plan.stop)},
+        {"stop", stop_of(dry.plan)},
         {"failure", failure_of(dry)},
         {"output", output_of(dry)},
         {"warnings", dry.warnings},

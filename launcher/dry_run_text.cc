@@ -223,6 +223,9 @@ class Writer {
                 : "after the time limit" + (stop.requeue_signals.empty()
                                                 ? std::string()
                                                 : " and " + signals(stop.requeue_signals)));
+        if (plan_.max_nodes > 1)
+            row("batch host lost", plan_.end_headless ? "the allocation is ended at the end"
+                                                      : "the allocation is kept at the end");
     }
 
     static std::string signals(const std::vector<int>& numbers) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -11,6 +12,7 @@
 
 #include "agent/runner.h"
 #include "launcher/check_plan.h"
+#include "launcher/headless.h"
 #include "launcher/job_config.h"
 #include "launcher/leave_together.h"
 #include "launcher/log.h"
@@ -154,6 +156,7 @@ class Job {
 
     void requeue(std::function<void()> done) {
         slurm_->requeue([this, done = std::move(done)](const Result<>& requeued) {
+            requeued_ = requeued.has_value();
             if (requeued)
                 say(Note::Level::info, "job " + input_.slurm_job_id + " is requeued");
             else
@@ -298,10 +301,30 @@ class Job {
             say(Note::Level::error, ended.error().sentence());
         const Unread unread = flush();
         tell(ending, unread);
+        end_if_headless();
         remove_ledger_of_check();
         if (unread.err == 0) err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
         return ending;
+    }
+
+    // The node that leads knows that no worker lives anywhere.
+    void end_if_headless() {
+        if (!slurm_ || !plan_.end_headless || plan_.check || requeued_ || !service_ ||
+            !service_->leads())
+            return;
+        bool done = false;
+        boost::asio::co_spawn(
+            loop_,
+            launcher::end_if_headless(
+                {.job_id = input_.slurm_job_id,
+                 .step_id = plan_.slurm_step_id,
+                 .srun_address = plan_.srun_address,
+                 .port = static_cast<std::uint16_t>(plan_.endpoint.ports.front())},
+                *slurm_,
+                [this](Note::Level level, const std::string& sentence) { say(level, sentence); }),
+            [&done](std::exception_ptr) { done = true; });
+        while (!done) run_one();
     }
 
     // In a step of Slurm the output of all nodes comes together, so that one says all. Who ends
@@ -417,7 +440,7 @@ class Job {
     std::optional<Ending> ending_;
     agent::UniqueFd leader_;  // of whom we have the ending; ends when it leaves
     std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
-    bool service_closed_ = false;
+    bool service_closed_ = false, requeued_ = false;
 };
 
 }  // namespace

@@ -245,6 +245,11 @@ constexpr SetterRow kSetters[] = {
          auto error = check_choice("requeue", v);
          return error ? error : store(o.requeue, read_requeue(v));
      }},
+    {"headless",
+     [](Options& o, const std::string& v) {
+         o.end_headless = v == "end";
+         return check_choice("headless", v);
+     }},
     {"store-allow",
      [](Options& o, const std::string& v) { return store(o.store_allow, read_networks(v)); }},
     {"store-max-connections",

@@ -185,6 +185,10 @@ constexpr OptionRow kTable[] = {
      "", "auto never always"},
     {"requeue-signal", 0, "NAME,...", value, Group::slurm, false, "",
      "Signals of sbatch --signal that stop the job to go on from the queue, e.g. USR1"},
+    {"headless", 0, "end|keep", value, Group::slurm, false, "end",
+     "What becomes of the allocation when the job has ended and the host of its batch script is "
+     "lost. end: the node that leads ends it. keep: it stays until its time limit",
+     "", "end keep"},
 
     {"store-allow", 0, "NET,...|any", value, Group::store, false, "",
      "Who may connect besides the job's nodes: addresses or networks, e.g. 10.0.0.0/8"},

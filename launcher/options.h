@@ -74,6 +74,7 @@ struct Options {
     std::optional<int> stop_signal;
     std::vector<int> requeue_signals;
     std::optional<agent::RequeueMode> requeue;
+    bool end_headless = true;
     std::string signal_names;  // as given, for the workers; empty: not given
 
     // Output.

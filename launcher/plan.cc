@@ -109,6 +109,9 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
     plan.job_end = allocation->end_time;
     stop.ask_job_end = !plan.job_end;
+    plan.end_headless = options.end_headless && plan.max_nodes > 1;
+    plan.srun_address = allocation->launch_node_address;
+    plan.slurm_step_id = allocation->step_id;
     return std::nullopt;
 }
 

@@ -148,7 +148,12 @@ struct Plan {
     std::vector<int> passed_on;           // that go to this node's workers and stop nothing
     agent::StopOptions stop;              // but for the end of the job's time on our own clock
     std::optional<std::int64_t> job_end;  // since 1970; none: no variable tells it
-    std::string signal_names;             // as torchrun's workers are told
+    // Of a step of several nodes: whether what the batch script leaves is ended by us, where it and
+    // srun are, and who we are to Slurm (headless.h).
+    bool end_headless = false;
+    std::string srun_address;
+    std::string slurm_step_id;
+    std::string signal_names;                   // as torchrun's workers are told
     std::vector<std::vector<int>> worker_cpus;  // by local rank; empty: all that ddprun may use
     std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's

@@ -8,6 +8,9 @@
 #include "slurm/time_left.h"
 
 namespace ddprun::launcher {
+
+namespace asio = boost::asio;
+
 namespace {
 
 constexpr auto kAnswerLimit = std::chrono::seconds{10};
@@ -16,6 +19,20 @@ constexpr auto kAnswerLimit = std::chrono::seconds{10};
 constexpr const char* kKept[] = {"PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF"};
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words) {
+    const auto result = co_await rendezvous::run_program(std::move(words), {}, kAnswerLimit);
+    if (!result) co_return Error(ErrorCode::unavailable, result.error().sentence());
+    if (result->code == 0) co_return result->output;
+    const std::string said = first_line(result->output);
+    co_return Error(ErrorCode::unavailable,
+                    said.empty() ? "it ended with " + std::to_string(result->code) : said);
+}
+
+asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {
+    const auto answer = co_await std::move(asked);
+    co_return answer ? Result<>() : answer.error();
+}
 
 }  // namespace
 
@@ -27,24 +44,33 @@ SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
             environment_.push_back(found->first + "=" + found->second);
 }
 
-void SlurmCalls::call(const std::string& command, const std::string& argument,
-                      std::function<void(Result<std::string>)> done) const {
-    // The signals that a requeue sends to all processes of a step come to scontrol, too.
+// The signals that a requeue sends to all processes of a step come to scontrol, too.
+asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
+                                                     const std::string& argument) const {
     const std::string script =
         "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
     std::vector<std::string> words = environment_;
     words.insert(words.end(), {"sh", "-c", script, "sh", argument});
-    const auto answered = [done = std::move(done)](std::exception_ptr,
-                                                   Result<rendezvous::ProgramResult> result) {
-        if (!result) return done(Error(ErrorCode::unavailable, result.error().sentence()));
-        if (result->code == 0) return done(std::move(result->output));
-        const std::string said = first_line(result->output);
-        done(Error(ErrorCode::unavailable,
-                   said.empty() ? "it ended with " + std::to_string(result->code) : said));
-    };
-    boost::asio::co_spawn(loop_, rendezvous::run_program(std::move(words), {}, kAnswerLimit),
-                          answered);
+    return answer_of(std::move(words));
 }
+
+void SlurmCalls::call(const std::string& command, const std::string& argument,
+                      std::function<void(Result<std::string>)> done) const {
+    asio::co_spawn(loop_, ask(command, argument),
+                   [done = std::move(done)](std::exception_ptr, Result<std::string> answer) {
+                       done(std::move(answer));
+                   });
+}
+
+asio::awaitable<Result<std::string>> SlurmCalls::show_job() const {
+    return ask("scontrol show job", job_id_);
+}
+
+asio::awaitable<Result<std::string>> SlurmCalls::steps() const {
+    return ask("squeue -s -h -o %i -j", job_id_);
+}
+
+asio::awaitable<Result<>> SlurmCalls::cancel() const { return done_by(ask("scancel", job_id_)); }
 
 void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
     call("squeue -h -o %L -j", job_id_,

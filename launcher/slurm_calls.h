@@ -1,10 +1,11 @@
 // What is asked of Slurm's own commands: how long the job may still run, which of its nodes are out
-// of service, and to put it back into the queue. All are optional and have a deadline; the commands see nothing of our environment but
+// of service, who has the job in hand, to put it back into the queue, and to end it. All are optional and have a deadline; the commands see nothing of our environment but
 // what they need to start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
 //
-// Thread: the loop's.
+// Thread: the loop's. What is under way outlives the object.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
@@ -30,7 +31,14 @@ class SlurmCalls {
     // Possible errors: unavailable, with what scontrol says.
     void requeue(std::function<void(Result<>)> done) const;
 
+    // Possible errors of these: unavailable, with what the command says.
+    boost::asio::awaitable<Result<std::string>> show_job() const;  // as scontrol does
+    boost::asio::awaitable<Result<std::string>> steps() const;     // "8812.0", a line each
+    boost::asio::awaitable<Result<>> cancel() const;
+
   private:
+    boost::asio::awaitable<Result<std::string>> ask(const std::string& command,
+                                                    const std::string& argument) const;
     // `argument`: the last word of the command.
     void call(const std::string& command, const std::string& argument,
               std::function<void(Result<std::string>)> done) const;

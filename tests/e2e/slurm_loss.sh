@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Nodes that are lost, as Slurm sees them, on a real cluster of four hosts.
+# Nodes that are lost, as Slurm sees them, on a real cluster of four hosts. DDPRUN_LONG=1 plays --headless=keep too.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -12,7 +12,7 @@ login() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
 submit() {
     local name=$1 nodes=$2 options=$3; shift 3
     at=$work/$name
-    : >"$at.out"
+    : >"$at.done.begun"
     {
         echo '#!/bin/bash'
         echo "srun $options -N$nodes -n$nodes $(printf ' %q' "$@")"
@@ -26,12 +26,12 @@ shows() { [[ $(shown) =~ $1 ]]; }
 expect_shown() { # seconds, pattern
     wait_until "$1" shows "$2" || fail "job $job is not $2: $(shown)"
 }
-# A worker that says which generation it is of, and waits until a file is there.
+# A worker that leaves a line of which generation it is, and waits until a file is there.
 # shellcheck disable=SC2016
-worker='echo "g$TORCHELASTIC_RESTART_COUNT $SLURMD_NODENAME"; until [[ -e $0 ]]; do sleep 0.1; done'
-begun() { (($(grep -c "^g$1 " "$at.out") == $2)); }
+worker='echo "g$TORCHELASTIC_RESTART_COUNT $SLURMD_NODENAME" >>"$0.begun"; until [[ -e $0 ]]; do sleep 0.1; done'
+begun() { (($(grep -cs "^g$1 " "$at.done.begun") == $2)); }
 expect_begun() { # generation, workers
-    wait_until 40 begun "$1" "$2" || fail "generation $1 has not $2 workers: $(cat "$at.out" "$at.err")"
+    wait_until 40 begun "$1" "$2" || fail "generation $1 has not $2 workers: $(cat "$at.done.begun" "$at.err")"
 }
 # The ddprun of a host.
 ddprun_on() {
@@ -44,6 +44,12 @@ ddprun_on() {
 }
 # Of the hosts that are off: nobody could clean up there.
 forget_lost() { rm -rf "$TMPDIR"/ddprun*; }
+# A host is on again: it starts tasks on the others, and they on it.
+starts_tasks() { "$slurmlab" on "$1" timeout 10 srun -N3 -w 'n[1-3]' true >/dev/null 2>&1; }
+back() {
+    "$slurmlab" poweron "$1"
+    wait_until 30 starts_tasks "$1" || fail "$1 does not come back"
+}
 
 say "without --no-kill it is said, once, that a lost node will end the job"
 submit said 2 "" "$ddprun" --lease=2 --nnodes=1:2 bash -c "$worker" "$work/said.done"
@@ -68,7 +74,7 @@ expect_in "$at.err" 'generation 1: 2 nodes, 2 workers'
 expect_not_in "$at.err" 'no-kill'
 forget_lost
 expect_nothing_left 10
-"$slurmlab" poweron n3
+back n3
 
 say "a node that is drained is not waited for: the others are too few, and end at once"
 submit drained 3 --no-kill "$ddprun" --lease=2 bash -c "$worker" "$work/drained.done"
@@ -80,3 +86,42 @@ expect_in "$at.err" 'too few nodes: 2 of 3 nodes joined, missing n3; it is not w
 forget_lost
 expect_nothing_left 10
 login scontrol update nodename=n3 state=resume
+
+say "a leader that is gone leaves the job to its batch script, whose host lives"
+submit script 3 --no-kill "$ddprun" --lease=2 --nnodes=2:3 bash -c "$worker" "$work/script.done"
+expect_begun 0 3
+kill_tree "$(ddprun_on n1)"
+expect_begun 1 2
+touch "$work/script.done"
+expect_shown 30 'JobState=(COMPLETED|FAILED)'
+expect_in "$at.out" 'code 137'
+forget_lost
+expect_nothing_left 10
+
+# The batch host is off: what srun would print is lost, so that files tell.
+lose_batch_host() { # name, option of ddprun
+    submit "$1" 3 --no-kill "$ddprun" --lease=2 --nnodes=2:3 "$2" bash -c "$worker" "$work/$1.done"
+    expect_begun 0 3
+    "$slurmlab" poweroff n1
+    expect_begun 1 2
+    touch "$work/$1.done"
+}
+end_recorded() { grep -qs '"all 2 workers of generation 1 succeeded"' .ddprun/*."$job".0/entry-*.json; }
+
+say "when the batch host is lost the job goes on, and ends its allocation when it has ended"
+lose_batch_host headless --headless=end
+wait_until 20 end_recorded || fail "the end is not in the ledger: $(ls -d .ddprun/*)"
+expect_shown 90 'JobState=(CANCELLED|COMPLETED)'
+forget_lost
+expect_nothing_left 10
+back n1
+((${DDPRUN_LONG:-0})) || exit 0
+
+say "with --headless=keep the allocation stays"
+lose_batch_host kept --headless=keep
+wait_until 20 end_recorded || fail "the end is not in the ledger"
+forget_lost
+expect_nothing_left 20
+shows 'JobState=RUNNING' || fail "it is ended: $(shown)"
+login scancel "$job"
+expect_shown 20 'JobState=CANCELLED'

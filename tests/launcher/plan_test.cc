@@ -288,6 +288,10 @@ TEST(Plan, StopAndRequeue) {
     EXPECT_EQ(told->job_end, 1'800'000'000);
     EXPECT_FALSE(told->stop.ask_job_end);
     EXPECT_EQ(told->stop.requeue, agent::RequeueMode::always);
+    EXPECT_TRUE(told->end_headless);
+    EXPECT_FALSE(plan({"--headless=keep"}, two)->end_headless);
+    EXPECT_FALSE(plan({}, step(1))->end_headless) << "whose batch host is its only one";
+    EXPECT_FALSE(alone->end_headless);
 }
 
 TEST(Plan, StaticTimeout) {

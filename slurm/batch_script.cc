@@ -1,0 +1,55 @@
+#include "slurm/batch_script.h"
+
+#include <algorithm>
+
+#include "slurm/hostlist.h"
+
+namespace ddprun::slurm {
+namespace {
+
+std::string_view take_line(std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return line;
+}
+
+// Of "key=value" words, the first. Not in the first line, where a job's name may look like one; the
+// user's other words come last.
+std::string_view value_of(std::string_view shown, std::string_view key) {
+    take_line(shown);
+    while (!shown.empty()) {
+        std::string_view line = take_line(shown);
+        while (!line.empty()) {
+            const std::size_t end = std::min(line.find(' '), line.size());
+            const std::string_view word = line.substr(0, end);
+            if (word.starts_with(key) && word.substr(key.size()).starts_with('='))
+                return word.substr(key.size() + 1);
+            line.remove_prefix(std::min(end + 1, line.size()));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+BatchScript batch_script(std::string_view shown) {
+    const std::string_view host = value_of(shown, "BatchHost");
+    if (value_of(shown, "JobState") != "RUNNING" || value_of(shown, "BatchFlag") != "1" ||
+        host.empty())
+        return BatchScript::none;
+    const auto nodes = expand_hostlist(value_of(shown, "NodeList"));
+    if (!nodes || nodes->empty()) return BatchScript::none;
+    return std::ranges::find(*nodes, host) == nodes->end() ? BatchScript::lost : BatchScript::there;
+}
+
+bool is_only_step(std::string_view steps, std::string_view own) {
+    while (!steps.empty()) {
+        const std::string_view step = take_line(steps);
+        const std::string_view name = step.substr(step.find('.') + 1);
+        if (!step.empty() && step != own && name != "batch" && name != "extern") return false;
+    }
+    return true;
+}
+
+}  // namespace ddprun::slurm
