@@ -52,6 +52,7 @@ Ending failed(const Error& error) {
 Note::Level least_level(const Plan& plan, bool leads) {
     if (plan.output.verbosity > 0) return Note::Level::debug;
     if (plan.check) return Note::Level::error;  // the report is all there is to say
+    if (plan.output.verbosity < -1) return Note::Level::error;
     return leads && plan.output.verbosity == 0
                ? Note::Level::info
                : Note::Level::warn;  // one node tells the story of the job

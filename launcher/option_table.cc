@@ -142,8 +142,9 @@ constexpr OptionRow kTable[] = {
      "When 64 MiB wait for a console that does not take them: block, and workers that print wait; "
      "drop, and the oldest lines are dropped and counted. Files get all lines",
      "", "block drop"},
-    {"verbose", 'v', "", flag, Group::output, false, "", "Say more"},
-    {"quiet", 'q', "", flag, Group::output, false, "", "Say warnings and errors only"},
+    {"verbose", 'v', "", flag, Group::output, false, "", "Say more, as LOGLEVEL=DEBUG does"},
+    {"quiet", 'q', "", flag, Group::output, false, "",
+     "Say warnings and errors only, as LOGLEVEL=WARNING does"},
 
     {"module", 'm', "", flag, Group::worker, true, "",
      "The program is a Python module, run as python -m"},

@@ -262,4 +262,12 @@ Result<agent::RequeueMode> read_requeue(std::string_view text) {
     return wrong("not known; give auto, never or always");
 }
 
+std::optional<int> verbosity_of(std::string_view level) {
+    if (level == "DEBUG" || level == "NOTSET") return 1;
+    if (level == "INFO") return 0;
+    if (level == "WARNING" || level == "WARN") return -1;
+    if (level == "ERROR" || level == "CRITICAL" || level == "FATAL") return -2;
+    return std::nullopt;
+}
+
 }  // namespace ddprun::launcher

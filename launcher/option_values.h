@@ -93,6 +93,9 @@ std::vector<std::string> read_filters(std::string_view text);
 Result<agent::CpuBinding> read_numa_binding(std::string_view text);
 Result<slurm::WorkerVariables> read_slurm_env(std::string_view text);
 Result<agent::RequeueMode> read_requeue(std::string_view text);
+// Of LOGLEVEL, a level of Python's logging, as Options::verbosity counts. None: another program's
+// word.
+std::optional<int> verbosity_of(std::string_view level);
 // --store-allow: any is a network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A count of 1 or more, with K, M, G or T behind it for powers of 1024.

@@ -104,6 +104,8 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
     auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
     if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
         options.prefix_template = prefix->second;
+    if (const auto level = environment.find("LOGLEVEL"); level != environment.end())
+        options.verbosity = verbosity_of(level->second).value_or(options.verbosity);
     return std::nullopt;
 }
 

@@ -85,7 +85,7 @@ struct Options {
     std::optional<std::string> prefix_template;
     std::vector<std::string> stdout_filters, stderr_filters;
     std::optional<agent::Overflow> console_overflow;
-    int verbosity = 0;  // -1 quiet, 0, 1 verbose
+    int verbosity = 0;  // -2 errors, -1 quiet, 0, 1 verbose; LOGLEVEL
 
     // The worker.
     std::optional<std::string> role;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "rendezvous/machine_state.h"
+#include "rendezvous/node_name.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -18,6 +19,13 @@ constexpr double kSilentOthers = 1.0;  // of a lease: rule 7 (c)
 
 std::string count(std::size_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+// Tasks of a host are one node to a reader, who knows the workers from the other number.
+std::size_t hosts_of(const Assignment& assignment) {
+    std::set<std::string> hosts;
+    for (const Member& member : assignment.members) hosts.insert(host_of(member.node.name));
+    return hosts.size();
 }
 
 std::string text(Generation generation) { return std::to_string(generation.value); }
@@ -111,7 +119,7 @@ void Machine::State::on_won(Time now) {
     if (held->lease.expired(now))
         return end_generation(now, "recording it took longer than its lease", Note::Level::warn);
     note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
-                                count(assignment.members.size(), "node") + ", " +
+                                count(hosts_of(assignment), "node") + ", " +
                                 count(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop) return end_generation(now, "a stop was asked for", Note::Level::info);
     announce(now);

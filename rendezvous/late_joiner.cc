@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/node_name.h"
 #include "rendezvous/quorum.h"
 
 namespace ddprun::rendezvous {
@@ -15,12 +16,13 @@ JoinVerdict decide_join(const LateJoiners& late, const Limits& limits, Time now)
     const int next = late.members + std::min(room, static_cast<int>(late.names.size()));
     return {true, now,
             name_some(late.names) + " joined: " + std::to_string(late.members) + " of " +
-                std::to_string(limits.max_nodes) + " nodes ran, " + std::to_string(next) + " will"};
+                std::to_string(limits.max_nodes) + " " + plural_of(limits.order) + " ran, " +
+                std::to_string(next) + " will"};
 }
 
 std::string parked_sentence(int members, const Limits& limits) {
     const std::string runs = std::to_string(members) + " of " + std::to_string(limits.max_nodes) +
-                             " nodes run without this one; ";
+                             " " + plural_of(limits.order) + " run without this one; ";
     if (members >= limits.max_nodes || limits.on_join == OnJoin::spare)
         return runs + "it is a spare, and takes the place of one that is lost";
     if (limits.on_join == OnJoin::wait)

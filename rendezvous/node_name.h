@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun::rendezvous {
 
@@ -16,6 +17,11 @@ inline bool is_task_node(std::string_view name) { return name.find('/') != std::
 
 inline std::string host_of(std::string_view name) {
     return std::string(name.substr(0, name.find('/')));
+}
+
+// What nodes of these names are for the log.
+inline std::string plural_of(const std::vector<std::string>& names) {
+    return !names.empty() && is_task_node(names.front()) ? "tasks" : "nodes";
 }
 
 }  // namespace ddprun::rendezvous

@@ -10,8 +10,8 @@ namespace ddprun::rendezvous {
 namespace {
 
 std::string counts(const QuorumInput& input, const Limits& limits) {
-    std::string text =
-        std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) + " nodes joined";
+    std::string text = std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) +
+                       " " + plural_of(limits.order) + " joined";
     if (limits.min_nodes < limits.max_nodes)
         text += " (min " + std::to_string(limits.min_nodes) + ")";
     if (!input.missing.empty()) text += ", missing " + name_some(input.missing);

@@ -109,6 +109,21 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_THAT(options.warnings, IsEmpty());
 }
 
+// As torchrun's own log is asked to be; the command line wins, and other programs' words are theirs.
+TEST(Options, LogLevelSaysHowMuchIsSaid) {
+    const auto with = [](const std::string& level, const std::string& line = "p") {
+        return parsed(line, {{"LOGLEVEL", level}}).verbosity;
+    };
+    EXPECT_EQ(with("DEBUG"), 1);
+    EXPECT_EQ(with("INFO"), 0);
+    EXPECT_EQ(with("WARNING"), -1);
+    EXPECT_EQ(with("ERROR"), -2);
+    EXPECT_EQ(with("ERROR", "--verbose p"), 1);
+    EXPECT_EQ(with("DEBUG", "--quiet p"), -1);
+    EXPECT_EQ(with(""), 0);
+    EXPECT_EQ(with("3"), 0);
+}
+
 TEST(Options, TorchrunsVariableOfThePrefixStandsInForTheOption) {
     const Environment environment{{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${rank} "}};
     EXPECT_EQ(parsed("p", environment).prefix_template, "${rank} ");

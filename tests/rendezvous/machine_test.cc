@@ -561,3 +561,13 @@ TEST(Machine, SpareFillsAHoleAtOnceAndMakesTheWorldNoLarger) {
     s.vows(2.7, 3, 1);
     EXPECT_THAT(s.vows(2.7, 1, 1).back(), HasSubstr("generation 2 {a c}"));
 }
+
+// --task-per-worker: a reader counts hosts.
+TEST(Machine, TasksOfAHostAreOneNodeInTheLog) {
+    Script s(limits(2, 2));
+    s.join(0, 1, node("a/0"));
+    s.join(0, 2, node("a/1"));
+    s.beat(0.5, 1);
+    s.beat(0.5, 2);
+    EXPECT_THAT(s.created(0.6), Contains("note: generation 0: 1 node, 2 workers"));
+}

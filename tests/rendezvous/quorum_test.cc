@@ -87,6 +87,13 @@ TEST(Quorum, DoesNotWaitForNodesOutOfService) {
               "for n3 (drained), n4 (down), which Slurm has taken out of service");
 }
 
+TEST(Quorum, CountsTasksAsTasks) {
+    Limits tasks = limits(2, 4);
+    tasks.order = {"a/0", "a/1", "b/0", "b/1"};
+    EXPECT_EQ(decide_quorum(first_with(3), tasks, at(12)).sentence,
+              "still waiting: 3 of 4 tasks joined (min 2)");
+}
+
 TEST(Quorum, NamesAtMostThree) {
     EXPECT_EQ(name_some({}), "");
     EXPECT_EQ(name_some({"a"}), "a");
