@@ -226,7 +226,7 @@ std::string man_page(std::string_view version) {
          "the interpreter of Python programs, if --python is not given"},
         {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
         {"OMP_NUM_THREADS", "kept when set; else the CPUs of the node, shared among its workers"},
-        {"LOGLEVEL", "DEBUG is --verbose, WARNING and above --quiet; the options win"},
+        {"LOGLEVEL", "DEBUG is --verbose, WARNING is --quiet, ERROR less; the options win"},
         {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "in place of --shutdown-timeout"},
         {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "in place of --log-line-prefix-template"},
         {"TORCHELASTIC_ENABLE_FILE_TIMER", "with 1 the workers' timers are served, as by torchrun"},

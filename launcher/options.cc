@@ -61,16 +61,13 @@ void note_idle_variables(Options& options, const Environment& environment) {
     }
 }
 
-// Python's names, as torchrun takes them; other programs read the variable too, so that a word that is none ends nothing.
+// Other programs read the variable too, so that a word that is no level ends nothing.
 void apply_log_level(Options& options, const Environment& environment) {
     const auto level = environment.find("LOGLEVEL");
     if (level == environment.end() || level->second.empty()) return;
-    const std::string_view word = level->second;
-    if (word == "DEBUG")
-        options.verbosity = 1;
-    else if (word == "WARNING" || word == "WARN" || word == "ERROR" || word == "CRITICAL")
-        options.verbosity = -1;
-    else if (word != "INFO")
+    if (const auto verbosity = verbosity_of(level->second))
+        options.verbosity = *verbosity;
+    else
         options.warnings.push_back(
             "LOGLEVEL=" + level->second +
             " has no effect: not a level; set it to DEBUG, INFO, WARNING, ERROR or CRITICAL");
@@ -104,8 +101,6 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
     auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
     if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
         options.prefix_template = prefix->second;
-    if (const auto level = environment.find("LOGLEVEL"); level != environment.end())
-        options.verbosity = verbosity_of(level->second).value_or(options.verbosity);
     return std::nullopt;
 }
 
