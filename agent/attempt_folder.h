@@ -67,7 +67,7 @@ class AttemptFolder {
     struct Maker;
     rendezvous::FileThread& files_;
     const bool stays_;
-    bool first_ = true;  // nothing was made yet
+    bool first_ = true;             // nothing was made yet
     std::shared_ptr<Maker> maker_;  // the file thread's alone
     std::shared_ptr<std::string> base_ = std::make_shared<std::string>();
     std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();

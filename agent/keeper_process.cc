@@ -24,7 +24,8 @@ namespace ddprun::agent::keeper {
 namespace {
 
 constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
-// Forks in a row. A worker costs descriptors until its program runs, and each fork copies and closes those of the others.
+// Forks in a row. A worker costs descriptors until its program runs, and each fork copies and
+// closes those of the others.
 constexpr int kForksInARow = 16;
 
 class Process {

@@ -16,9 +16,9 @@ class Will {
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
     void set_folder(const Request& request, const std::vector<UniqueFd>& fds);
 
-    // Writes the Gone frame on the link, lets go of the listening socket, and removes the folder and
-    // what sockets the job has left: in this order, for a file system may hang and others wait for the word. Waits no longer than
-    // 2 s for a link whose buffer is full.
+    // Writes the Gone frame on the link, lets go of the listening socket, and removes the folder
+    // and what sockets the job has left: in this order, for a file system may hang and others wait
+    // for the word. Waits no longer than 2 s for a link whose buffer is full.
     void execute();
 
   private:

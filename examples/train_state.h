@@ -1,8 +1,8 @@
 // What a snapshot of `train` holds, and how a run goes on from it: parameters and momenta as
-// tensors; step, position in the data, seed and what early stopping has seen as words. With these the run goes on with the same
-// bits, also in the middle of an epoch; with another number of ranks, with the samples that are
-// left. All randomness is a function of the seed and a place, so there is no generator's state to
-// keep.
+// tensors; step, position in the data, seed and what early stopping has seen as words. With these
+// the run goes on with the same bits, also in the middle of an epoch; with another number of ranks,
+// with the samples that are left. All randomness is a function of the seed and a place, so there is
+// no generator's state to keep.
 //
 // Errors: usage, for a snapshot of another model, other data or another seed.
 #pragma once

@@ -6,8 +6,9 @@
 
 namespace ddprun::launcher {
 
-// The name that is fewest slips away (a letter too many, missing, wrong, or two swapped); of equals the longest, for a
-// letter is left out more often than mistaken, and the first of these; empty if none is nearer than a third of the letters.
+// The name that is fewest slips away (a letter too many, missing, wrong, or two swapped); of equals
+// the longest, for a letter is left out more often than mistaken, and the first of these; empty if
+// none is nearer than a third of the letters.
 std::string_view nearest(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace ddprun::launcher

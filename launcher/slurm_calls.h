@@ -1,6 +1,7 @@
 // What is asked of Slurm's own commands: how long the job may still run, which of its nodes are out
-// of service, who has the job in hand, to put it back into the queue, and to end it. All are optional and have a deadline; the commands see nothing of our environment but
-// what they need to start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
+// of service, who has the job in hand, to put it back into the queue, and to end it. All are
+// optional and have a deadline; the commands see nothing of our environment but what they need to
+// start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
 //
 // Thread: the loop's. What is under way outlives the object.
 #pragma once
@@ -22,8 +23,8 @@ class SlurmCalls {
     SlurmCalls(boost::asio::io_context& loop, std::string job_id,
                const std::map<std::string, std::string>& environment);
 
-    // slurm::kNoLimit where the job has none. Without an answer `done` is not called: what was known
-    // before holds.
+    // slurm::kNoLimit where the job has none. Without an answer `done` is not called: what was
+    // known before holds.
     void time_left(std::function<void(std::chrono::seconds)> done) const;
     // Of these hosts, with their states. Without an answer `said` is not called.
     void out_of_service(const std::vector<std::string>& hosts,

@@ -13,8 +13,8 @@
 namespace ddprun::rendezvous {
 
 // `done` is called once, later, on the loop: with the leader of the newest generation and those of
-// its members who can be called, at most as many as a leader names to others; with none where no ledger of this command is found,
-// or its job has no generation yet or has ended.
+// its members who can be called, at most as many as a leader names to others; with none where no
+// ledger of this command is found, or its job has no generation yet or has ended.
 void find_members(const LedgerShell& shell, const LedgerPlace& place, LedgerOwner owner,
                   LedgerLimits limits, std::function<void(std::vector<Peer>)> done);
 

@@ -2,8 +2,8 @@
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
 // pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
 // and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (when a
-// generation ends and who may propose what follows), proposal.cc (what that is) and stopping.cc (the
-// agreed stop).
+// generation ends and who may propose what follows), proposal.cc (what that is) and stopping.cc
+// (the agreed stop).
 #pragma once
 
 #include <random>

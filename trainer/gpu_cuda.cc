@@ -1,6 +1,6 @@
 #include <cuda_runtime_api.h>
-#include <boost/algorithm/hex.hpp>
 #include <unistd.h>
+#include <boost/algorithm/hex.hpp>
 
 #include "trainer/gpu.h"
 #include "trainer/gpu_kernels.h"

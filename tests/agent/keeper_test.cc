@@ -48,7 +48,8 @@ TEST(Keeper, ReportsWhatCannotBeExecuted) {
     EXPECT_EQ(bench.exits.size(), 1U);
 }
 
-// More at once than it forks in a row, and some that cannot run: each is answered, and with its own descriptors.
+// More at once than it forks in a row, and some that cannot run: each is answered, and with its own
+// descriptors.
 TEST(Keeper, AnswersEachOfMany) {
     Bench bench;
     std::vector<Pipe> outputs(100);
