@@ -1,9 +1,7 @@
 #include "launcher/job.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -12,13 +10,11 @@
 
 #include "agent/runner.h"
 #include "launcher/check_plan.h"
-#include "launcher/headless.h"
 #include "launcher/job_config.h"
+#include "launcher/job_in_slurm.h"
+#include "launcher/job_voice.h"
 #include "launcher/leave_together.h"
-#include "launcher/log.h"
 #include "launcher/meeting_point.h"
-#include "launcher/slurm_calls.h"
-#include "launcher/srun_here.h"
 #include "launcher/tell_failure.h"
 #include "proto/boot_clock.h"
 #include "rendezvous/ledger_followed.h"
@@ -27,7 +23,6 @@
 #include "rendezvous/random_bytes.h"
 #include "rendezvous/secret.h"
 #include "rendezvous/service.h"
-#include "slurm/time_left.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -58,11 +53,6 @@ Note::Level least_level(const Plan& plan, bool leads) {
                : Note::Level::warn;  // one node tells the story of the job
 }
 
-// Whether this step of Slurm would go on with fewer nodes.
-bool could_lose_node(const Plan& plan) {
-    return plan.stop.in_slurm && plan.min_nodes < static_cast<int>(plan.expected_nodes.size());
-}
-
 bool is_ignored(int signal) {
     struct sigaction now {};
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
@@ -75,21 +65,17 @@ class Job {
           plan_(input_.plan),
           keeper_(std::move(keeper)),
           node_{plan_.node_name, Incarnation{rendezvous::random_number()}} {
-        if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_.slurm_job_id, input_.environment);
-        if (!one_console_)
-            own_err_.emplace(
-                loop_, console_files_, STDERR_FILENO, "stderr",
-                [this](const Error& e) { broken(e); }, console_options());
+        if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_, voice_);
     }
 
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
         if (!point) return finish(failed(point.error()));
-        open_log(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
-                 least_level(plan_, point->leads));
+        voice_.open(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
+                    least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
-        if (slurm_) config.find_job_end = std::bind_front(&Job::find_job_end, this);
+        if (slurm_) config.find_job_end = std::bind_front(&JobInSlurm::find_job_end, &*slurm_);
         if (point->listener) {
             if (point->address && !plan_.local_addr) config.machine.offer.address = *point->address;
             config.machine.offer.service_port = point->listener->local_endpoint().port();
@@ -138,46 +124,20 @@ class Job {
         if (point.leads)
             if (auto opened = open_own_ledger(); !opened) return opened;
         service_.emplace(
-            loop_, std::move(point.listener), machine_config(input_, node_), ledger_,
-            [this](const Note& note) { (*log_)(note); },
+            loop_, std::move(point.listener), machine_config(input_, node_), ledger_, voice_.log(),
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();
             },
             secrets());
-        if (slurm_) {
-            service_->on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
-            service_->on_ask_node_states([this](const auto& hosts, auto said) {
-                slurm_->out_of_service(hosts, std::move(said));
-            });
-        }
+        if (slurm_) slurm_->serve(*service_);
         service_->listen();
         return {};
     }
 
-    void requeue(std::function<void()> done) {
-        slurm_->requeue([this, done = std::move(done)](const Result<>& requeued) {
-            requeued_ = requeued.has_value();
-            if (requeued)
-                say(Note::Level::info, "job " + input_.slurm_job_id + " is requeued");
-            else
-                say(Note::Level::warn,
-                    "job " + input_.slurm_job_id +
-                        " is not requeued: scontrol requeue: " + requeued.error().sentence());
-            done();
-        });
-    }
-
-    void find_job_end(std::function<void(std::optional<Time>)> done) {
-        slurm_->time_left([done = std::move(done)](std::chrono::seconds left) {
-            done(left == slurm::kNoLimit ? std::nullopt : std::optional(boot_now() + left));
-        });
-    }
-
     // `mark`: of the leader's ledger; 0: to begin one, or to go on with it.
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
-        rendezvous::open_ledger({loop_, files_, [this](const Note& note) { (*log_)(note); }},
-                                plan_.ledger.place,
+        rendezvous::open_ledger({loop_, files_, voice_.log()}, plan_.ledger.place,
                                 {command_digest(plan_), plan_.slurm_restart_count, mark},
                                 {.call = plan_.times.lease, .opening = limit}, std::move(opened));
     }
@@ -226,17 +186,17 @@ class Job {
     rendezvous::Secrets* secrets() { return secrets_ ? &*secrets_ : nullptr; }
 
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
-        const rendezvous::Log log = [this](const Note& note) { (*log_)(note); };
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return agent::make_link(loop_,
                                     {.candidates = std::move(candidates),
                                      .secrets = secrets(),
                                      .look = std::bind_front(&Job::find_ledger, this),
                                      .members = std::bind_front(&Job::find_members, this)},
-                                    *service_, log, std::move(on_event));
+                                    *service_, voice_.log(), std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
-                             agent::Consoles{log_files_, out_, err()}, log, make_link,
+                             agent::Consoles{voice_.files(), voice_.out(), voice_.err()},
+                             voice_.log(), make_link,
                              [this](const Ending& ending, agent::UniqueFd leader) {
                                  ending_ = ending;
                                  leader_ = std::move(leader);
@@ -247,7 +207,7 @@ class Job {
             for (const int number : *numbers)
                 if (!is_ignored(number)) signals_.add(number);
         await_signal(runner);
-        if (could_lose_node(plan_)) warn_of_loss();
+        if (slurm_) slurm_->watch_for_loss(*service_);
         runner.start();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
@@ -258,19 +218,6 @@ class Job {
         log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
-    }
-
-    // Not while the job starts.
-    void warn_of_loss() {
-        first_look_.expires_after(plan_.times.lease);
-        first_look_.async_wait([this](const boost::system::error_code& error) {
-            if (error || !service_->leads() || srun_survives_loss(input_.slurm_job_id) != false)
-                return;
-            say(Note::Level::warn,
-                "srun was called without --no-kill: when Slurm notices that a node is lost it ends "
-                "the job, though --nnodes lets it go on with fewer; sbatch --no-kill and srun "
-                "--no-kill prevent that");
-        });
     }
 
     void await_signal(agent::Runner& runner) {
@@ -291,46 +238,23 @@ class Job {
         });
     }
 
-    // What is lost of stderr cannot be said there: the report's JSON says it.
-    struct Unread {
-        std::size_t out = 0, err = 0;
-    };
-
     Ending finish(Ending ending) {
-        if (!log_) open_log("ddprun", Note::Level::info);
+        if (!voice_.is_open()) voice_.open("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
-        const Unread unread = flush();
+        const JobVoice::Unread unread = voice_.flush(kFlushLimit);
         tell(ending, unread);
-        end_if_headless();
+        // Who leads knows that no worker lives anywhere.
+        if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
         remove_ledger_of_check();
-        if (unread.err == 0) err().flush(kFlushLimit);
+        if (unread.err == 0) voice_.err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
         return ending;
     }
 
-    // The node that leads knows that no worker lives anywhere.
-    void end_if_headless() {
-        if (!slurm_ || !plan_.end_headless || plan_.check || requeued_ || !service_ ||
-            !service_->leads())
-            return;
-        bool done = false;
-        boost::asio::co_spawn(
-            loop_,
-            launcher::end_if_headless(
-                {.job_id = input_.slurm_job_id,
-                 .step_id = plan_.slurm_step_id,
-                 .srun_address = plan_.srun_address,
-                 .port = static_cast<std::uint16_t>(plan_.endpoint.ports.front())},
-                *slurm_,
-                [this](Note::Level level, const std::string& sentence) { say(level, sentence); }),
-            [&done](std::exception_ptr) { done = true; });
-        while (!done) run_one();
-    }
-
     // In a step of Slurm the output of all nodes comes together, so that one says all. Who ends
     // without a word of a leader has nobody else to call the user's program.
-    void tell(const Ending& ending, const Unread& unread) {
+    void tell(const Ending& ending, const JobVoice::Unread& unread) {
         const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
                                                          .program = plan_.command.display,
                                                          .slurm_job_id = input_.slurm_job_id,
@@ -354,7 +278,7 @@ class Job {
             outlets.scheduler_file = found->second;
         if (failure && (leads || alone)) outlets.program = plan_.on_failure;
         const auto print = [&](const std::string& line) {
-            outlets.in_full ? err().write(line + "\n") : log_->raw(line);
+            outlets.in_full ? voice_.err().write(line + "\n") : voice_.raw(line);
         };
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
             say(Note::Level::warn, sentence);
@@ -373,30 +297,6 @@ class Job {
         files_.drain(kFlushLimit);
     }
 
-    // The runner has gone by now, and has left to the file thread what the workers' files lack.
-    Unread flush() {
-        if (!log_files_.drain(kFlushLimit))
-            say(Note::Level::warn,
-                "the last of what the workers printed may not be in their files: "
-                "the file system does not answer");
-        Unread unread{.out = out_.flush(kFlushLimit)};
-        if (unread.out > 0)
-            say(Note::Level::warn, "the last " + std::to_string(unread.out) +
-                                       " bytes for stdout are lost: nobody reads it");
-        unread.err = own_err_ ? own_err_->flush(kFlushLimit) : unread.out;
-        return unread;
-    }
-
-    // Where stdout and stderr are one pipe, its lines are torn unless one queue has them all.
-    agent::Console& err() { return own_err_ ? *own_err_ : out_; }
-
-    agent::Console::Options console_options() const { return {.overflow = plan_.output.overflow}; }
-
-    // Between the lines of the workers, and as they without waiting for a reader.
-    void open_log(const std::string& name, Note::Level least) {
-        log_.emplace(name, least, [this](const std::string& line) { err().write(line); });
-    }
-
     void say_what_was_planned(bool leads) {
         if (first_on_host(plan_))
             for (const std::string& sentence : plan_.host_warnings)
@@ -406,11 +306,7 @@ class Job {
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
     }
 
-    void broken(const Error& stream) {
-        if (log_) say(Note::Level::warn, stream.sentence());
-    }
-
-    void say(Note::Level level, const std::string& sentence) { (*log_)(Note{level, sentence}); }
+    void say(Note::Level level, const std::string& sentence) { voice_.say(level, sentence); }
 
     JobInput input_;
     const Plan& plan_;
@@ -418,30 +314,20 @@ class Job {
     rendezvous::NodeId node_;
     boost::asio::io_context loop_{1};
     rendezvous::FileThread files_{loop_};
-    std::optional<Log> log_;
-    // Each apart from the ledger's and from the other: none waits for what hangs another.
-    rendezvous::FileThread log_files_{loop_}, console_files_{loop_};
-    const bool one_console_ = agent::same_target(STDOUT_FILENO, STDERR_FILENO);
-    agent::Console out_{loop_,
-                        console_files_,
-                        STDOUT_FILENO,
-                        one_console_ ? "stdout and stderr" : "stdout",
-                        [this](const Error& e) { broken(e); },
-                        console_options()};
-    std::optional<agent::Console> own_err_;
+    JobVoice voice_{loop_, plan_.output.overflow};
     boost::asio::signal_set signals_{loop_};
-    std::optional<SlurmCalls> slurm_;             // of a step of Slurm
+    std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
     rendezvous::LedgerFollowed ledger_{loop_,
                                        [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
                                            open_ledger(mark, kLookLimit, std::move(opened));
                                        }};
     std::optional<rendezvous::Service> service_;
-    boost::asio::steady_timer last_{loop_}, first_look_{loop_};
+    boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;
     agent::UniqueFd leader_;  // of whom we have the ending; ends when it leaves
     std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
-    bool service_closed_ = false, requeued_ = false;
+    bool service_closed_ = false;
 };
 
 }  // namespace
