@@ -38,14 +38,18 @@ std::string command_digest(const Plan& plan) {
     return text;
 }
 
+namespace {
+
 // Slurm says the end in time of day.
-static agent::StopOptions stop_options(const Plan& plan) {
+agent::StopOptions stop_options(const Plan& plan) {
     agent::StopOptions stop = plan.stop;
     if (!plan.job_end) return stop;
     stop.first_left = std::chrono::seconds(*plan.job_end) - day_now();
     stop.job_end = boot_now() + *stop.first_left;
     return stop;
 }
+
+}  // namespace
 
 rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node) {
     const Plan& plan = input.plan;
