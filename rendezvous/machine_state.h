@@ -1,9 +1,9 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
 // pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
-// and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (when a
-// generation ends and who may propose what follows), proposal.cc (what that is) and stopping.cc
-// (the agreed stop).
+// and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (from its entry
+// to its end), evidence.cc (who may propose what follows), proposal.cc (what that is) and
+// stopping.cc (the agreed stop).
 #pragma once
 
 #include <random>
@@ -202,7 +202,7 @@ struct Machine::State {
     bool given_up(const NodeId& id) const;
     std::vector<std::string> given_up_of(const std::vector<std::string>& missing) const;
 
-    // generation.cc: what is decided
+    // generation.cc: from its entry to its end, and between two
     void on_read(Time now, const LedgerRead& read);
     void on_unread(const LedgerUnread& unread);
     void on_created(Time now, const LedgerCreated& created);
@@ -217,10 +217,14 @@ struct Machine::State {
     void end_by_loss(Time now, const std::string& node, const std::string& cause, Note::Level level,
                      bool to_blame = true);
     void all_complete(Time now);
+    void gather_anew(Time now);
+    void lead(Time now);
+    void follow(Time now);
+
+    // evidence.cc: who may follow
     bool may_follow(Time now, bool& by_lease);
     bool is_back(const NodeState& node) const { return node.beat.floor >= newest() && node.idle(); }
     bool all_back();
-    void gather_anew(Time now);
     Time may_follow_at() const;
     bool ready(Time now, const NodeState& node) const;
     bool candidate(Time now, const NodeState& node) const;
@@ -228,8 +232,6 @@ struct Machine::State {
     std::vector<Candidate> candidates(Time now) const;
     std::vector<std::string> missing(const std::vector<Candidate>& here) const;
     Time members_awaited_until(Time now, bool by_lease) const;
-    void lead(Time now);
-    void follow(Time now);
 
     // stopping.cc: the agreed stop
     void on_stop_asked(Time now, Session session, const StopAsked& asked);

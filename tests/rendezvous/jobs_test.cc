@@ -99,7 +99,7 @@ TEST(Jobs, ServesEachRunByItself) {
     ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().size() == 1; }));
     EXPECT_EQ(c.finished->code, 0);
     EXPECT_FALSE(a.finished);
-    EXPECT_TRUE(daemon.lines.has("run \"right\": has ended with code 0: all 1 workers"));
+    EXPECT_TRUE(daemon.lines.has("run \"right\": has ended with code 0: the worker"));
 }
 
 // The id of a run that has ended is free: the next job with it begins at generation 0.
