@@ -93,8 +93,8 @@ void FileThread::post_within(Duration patience, std::function<void()> work,
         timer->cancel();
         done(in_time);
     };
-    timer->async_wait([once](const boost::system::error_code& error) {
-        if (!error) once(false);
+    timer->async_wait([once, shared = shared_](const boost::system::error_code& error) {
+        if (!error && shared->loop) once(false);
     });
     post(std::move(work), [once] { once(true); });
 }

@@ -71,6 +71,33 @@ TEST(FileThread, LeavesHangingWorkBehind) {
     EXPECT_FALSE(told);
 }
 
+// An answer in time, whether there is one or not; and none once nobody wants results any more.
+TEST(FileThread, AnswersWithinATime) {
+    using std::chrono::milliseconds;
+    asio::io_context loop;
+    FileThread files(loop);
+    std::vector<std::string> told;
+    const auto tell = [&](const char* who) {
+        return [&told, who](bool in_time) {
+            told.push_back(who + std::string(in_time ? " in time" : " late"));
+        };
+    };
+    files.post_within(
+        std::chrono::seconds{20}, [] {}, tell("quick"));
+    ASSERT_TRUE(run_until(loop, [&] { return told.size() == 1; }));
+    std::promise<void> release;
+    const auto hang = [waits = release.get_future().share()] { waits.wait(); };
+    files.post_within(milliseconds{1}, hang, tell("hung"));
+    ASSERT_TRUE(run_until(loop, [&] { return told.size() == 2; }));
+    files.post_within(
+        milliseconds{1}, [] {}, tell("abandoned"));
+    files.abandon();
+    loop.restart();
+    loop.run();
+    release.set_value();
+    EXPECT_EQ(told, (std::vector<std::string>{"quick in time", "hung late"}));
+}
+
 // Who waits for the end goes on waiting while work gets on, and not for ever where it does not.
 TEST(FileThread, DrainWaitsWhileWorkGetsOn) {
     asio::io_context loop;
