@@ -11,11 +11,16 @@ constexpr const char* kFormat = "ddprun ledger 1";
 
 }  // namespace
 
+std::string hexadecimal(std::uint64_t mark) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(mark));
+    return digits;
+}
+
 std::string to_json(const LedgerClaim& claim) {
-    char mark[17];
-    std::snprintf(mark, sizeof mark, "%016llx", static_cast<unsigned long long>(claim.mark));
-    return nlohmann::json{
-               {"format", kFormat}, {"command_digest", claim.command_digest}, {"mark", mark}}
+    return nlohmann::json{{"format", kFormat},
+                          {"command_digest", claim.command_digest},
+                          {"mark", hexadecimal(claim.mark)}}
                .dump(1) +
            "\n";
 }

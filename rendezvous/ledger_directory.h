@@ -1,10 +1,10 @@
 // A ledger as a folder on a shared file system (ledger_folder.h), one for each job.
 //
 // Which folder is whose (design 4.3): a ledger whose newest entry is the end of a job is moved
-// aside to `PATH-finished-N` by the job that begins, and a fresh one is begun at PATH; one of
+// aside to `PATH-finished-MARK` by the job that begins, and a fresh one is begun at PATH; one of
 // another command is left alone, for its job may be running, and this job's lies at `PATH-DIGEST`;
 // one that cannot be read is refused, unless Slurm has ended the allocation that wrote it: then it
-// is moved to `PATH-damaged-N`. A line of the log says each of these.
+// is moved to `PATH-damaged-MARK`. A line of the log says each of these.
 //
 // Thread: the loop's; all that touches the file system runs on the FileThread, which must outlive
 // the ledger.

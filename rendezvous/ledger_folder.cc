@@ -1,7 +1,6 @@
 #include "rendezvous/ledger_folder.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -252,26 +251,10 @@ std::vector<std::string> folders_beside(const std::string& folder) {
 
 Result<std::optional<std::string>> move_aside(const std::string& folder, const char* why,
                                               std::uint64_t mark) {
-    for (int number = 1;; ++number) {
-        const std::string aside = folder + "-" + why + "-" + std::to_string(number);
-        struct stat status;
-        if (::lstat(aside.c_str(), &status) == 0) continue;
-        if (::rename(folder.c_str(), aside.c_str()) != 0) {
-            if (errno == ENOTEMPTY || errno == EEXIST) continue;
-            if (errno == ENOENT) return std::nullopt;
-            return cannot_use(folder, errno);
-        }
-        const auto claim = read_claim(aside);
-        if (claim && claim->mark == mark) return aside;
-        // Another has set that one aside, and begun this: it goes back. One without a claim yet is
-        // nobody's where they have made it again meanwhile.
-        if (::rename(aside.c_str(), folder.c_str()) == 0) return std::nullopt;
-        const int code = errno;
-        if (claim || claim.error().code() != ErrorCode::not_found) return cannot_use(folder, code);
-        std::error_code ignored;
-        std::filesystem::remove_all(aside, ignored);
-        return std::nullopt;
-    }
+    const std::string aside = folder + "-" + why + "-" + hexadecimal(mark);
+    if (::rename(folder.c_str(), aside.c_str()) == 0) return aside;
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOENT) return std::nullopt;
+    return cannot_use(folder, errno);
 }
 
 }  // namespace ddprun::rendezvous

@@ -45,8 +45,10 @@ void remove_temporaries(const std::string& folder);
 // Those whose name is this folder's and more, PATH-DIGEST and others; nothing where that cannot be
 // known.
 std::vector<std::string> folders_beside(const std::string& folder);
-// Renames the folder to FOLDER-why-N and says where it lies now. Nothing if it is not the one with
-// this mark any more: another process has set that aside already, and what lies there now is its.
+// Renames the folder to FOLDER-why-MARK and says where it lies now. Nothing if another process has
+// set that one aside already, and what lies there now is its: with the mark in the name, of any
+// number that do this at once rename() lets the first one only, for the name is taken by a folder
+// with files in it.
 Result<std::optional<std::string>> move_aside(const std::string& folder, const char* why,
                                               std::uint64_t mark);
 

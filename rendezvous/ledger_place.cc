@@ -81,7 +81,7 @@ Result<LedgerPlace> read_ledger_place(std::string_view text) {
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
     if (chosen.kind == LedgerPlace::Kind::memory) return chosen;
     if (chosen.kind == LedgerPlace::Kind::etcd) chosen.path = "ddprun";
-    constexpr std::size_t kLongest = 200;  // leaves room for "-finished-N"
+    constexpr std::size_t kLongest = 200;  // leaves room for "-finished-MARK"
     const std::string plain = plain_name(name);
     if (plain.size() > kLongest)
         return wrong("run id of " + std::to_string(name.size()) +

@@ -59,7 +59,7 @@ at=$(free_port)
 node one 0 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 ends one 0; ends two 0
-expect_in "$work/one.err" 'jobs/101 is that of a job that has ended; it now lies at .*/jobs/101-finished-1'
+expect_in "$work/one.err" 'jobs/101 is that of a job that has ended; it now lies at .*/jobs/101-finished-[0-9a-f]{16}'
 
 say "a requeued job goes on in its ledger: the next generation, not the first; a node from before the requeue is refused"
 at=$(free_port)

@@ -5,6 +5,7 @@
 
 #include "rendezvous/client.h"
 #include "rendezvous/endpoint.h"
+#include "rendezvous/ledger_folder.h"
 #include "tests/rendezvous/examples.h"
 #include "tests/rendezvous/loop.h"
 
@@ -106,15 +107,18 @@ TEST(Jobs, ServesEachRunByItself) {
 TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
     Folder folder;
     Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    const std::string ledger = folder / "root/job%2F1";
+    std::string aside;
     for (int i = 0; i < 2; ++i) {
         Node node(daemon, "job/1", "a");
         ASSERT_TRUE(daemon.until([&] { return node.assigned.has_value(); }));
         EXPECT_EQ(node.assigned->generation, Generation{0});
         node.complete();
         ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
+        if (i == 0) aside = ledger + "-finished-" + hexadecimal(read_claim(ledger)->mark);
     }
-    EXPECT_TRUE(std::filesystem::exists(folder / "root/job%2F1/entry-000001.json"));
-    EXPECT_TRUE(std::filesystem::exists(folder / "root/job%2F1-finished-1"));
+    EXPECT_TRUE(std::filesystem::exists(ledger + "/entry-000001.json"));
+    EXPECT_TRUE(std::filesystem::exists(aside));
 }
 
 // A ledger that cannot be written ends that attempt, with a line; the daemon goes on.

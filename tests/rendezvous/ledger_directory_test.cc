@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "rendezvous/ledger_folder.h"
 #include "rendezvous/ledger_memory.h"
 #include "tests/rendezvous/ledger_bench.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAreArray;
 
 using Bench = LedgerBench;
 
@@ -108,21 +110,23 @@ TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
                 HasSubstr("Permission denied; choose another"));
 }
 
-// A finished job's ledger is moved aside, once as 1, then as 2; one's own goes on, and says so.
+// A finished job's ledger is moved aside, by its mark; one's own goes on, and says so.
 TEST(LedgerDirectory, SetsFinishedLedgersAside) {
     Bench bench;
     const Folder folder;
+    std::vector<std::string> expected{"job"};
     for (int round = 1; round <= 2; ++round) {
         const auto ledger = bench.open(folder / "job");
         ASSERT_TRUE(ledger) << ledger.error();
         EXPECT_TRUE(bench.read(**ledger, 0)->empty());
         bench.create(**ledger, example_entry(0));
         bench.create(**ledger, example_end(1));
+        expected.push_back("job-finished-" + hexadecimal((*ledger)->mark()));
     }
     const auto fresh = bench.open(folder / "job");
     EXPECT_TRUE(bench.read(**fresh, 0)->empty());
-    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-finished-1", "job-finished-2"));
-    EXPECT_TRUE(bench.lines.has("job-finished-2, and a new one begins"));
+    EXPECT_THAT(names(folder / ""), UnorderedElementsAreArray(expected));
+    EXPECT_TRUE(bench.lines.has(expected.back() + ", and a new one begins"));
 
     bench.create(**fresh, example_entry(0));
     const auto again = bench.open(folder / "job", Bench::owner("abc123", 1));
@@ -158,13 +162,36 @@ TEST(LedgerDirectory, TwoCommandsPartBeforeTheFirstEntry) {
     EXPECT_EQ(bench.create(**second, example_entry(0, 2)).outcome, Outcome::won);
 }
 
+// One who saw the finished ledger and comes late to set it aside does nothing to the one that
+// another has begun in its place meanwhile, be that as young as it may.
+TEST(LedgerDirectory, WhoComesLateSetsNothingAside) {
+    Bench bench;
+    const Folder folder;
+    const std::uint64_t finished = (*bench.open(folder / "job"))->mark();
+    const auto moved = move_aside(folder / "job", "finished", finished);
+    ASSERT_TRUE(moved && *moved) << "the first one moves it";
+    const auto late = [&] { return move_aside(folder / "job", "finished", finished); };
+    const auto nothing_there = late();
+    EXPECT_TRUE(nothing_there && !*nothing_there);
+    std::filesystem::create_directory(folder / "job");
+    const auto without_claim = late();
+    EXPECT_TRUE(without_claim && !*without_claim);
+    const auto fresh = bench.open(folder / "job");
+    const auto begun = late();
+    EXPECT_TRUE(begun && !*begun);
+    EXPECT_EQ(bench.create(**fresh, example_entry(0)).outcome, Outcome::won);
+    EXPECT_EQ(read_claim(**moved)->mark, finished);
+}
+
 // Eight that begin at once where a finished ledger lies: it is set aside once, and all agree on one
 // new ledger.
 TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
     const Folder folder;
+    std::uint64_t finished = 0;
     {
         Bench bench;
         const auto ledger = bench.open(folder / "job");
+        finished = (*ledger)->mark();
         bench.create(**ledger, example_entry(0));
         bench.create(**ledger, example_end(1));
     }
@@ -180,7 +207,7 @@ TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(won, 1);
     EXPECT_EQ(lost, 7);
-    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-finished-1"));
+    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-finished-" + hexadecimal(finished)));
 }
 
 // An entry cut by a dead disk ends a job that begins; one that Slurm has requeued begins anew
@@ -197,7 +224,8 @@ TEST(LedgerDirectory, ARequeuedJobPassesACutEntry) {
     ASSERT_TRUE(next) << next.error();
     EXPECT_TRUE(bench.read(**next, 0)->empty());
     EXPECT_TRUE(bench.lines.has("entry-000001.json is cut"));
-    EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-damaged-1"));
+    EXPECT_THAT(names(folder / ""),
+                ElementsAre("job", "job-damaged-" + hexadecimal((*ledger)->mark())));
 }
 
 // A successor opens the ledger that the job runs with, or none; nothing is begun or moved by
