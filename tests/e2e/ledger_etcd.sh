@@ -79,6 +79,8 @@ up_again || fail "there was no next generation"
 say "a worker crashes while etcd is frozen"
 begin "$mark.3"
 kill -STOP "$etcd_pid"
+frozen() { [[ $(sed 's/.*) //; s/ .*//' "/proc/$etcd_pid/stat") == T ]]; }
+wait_until 10 frozen || fail "etcd does not freeze"
 touch "$work/go"
 wait_until 20 has "$work/one.err" 'no answer within 2(\.0)? s' || fail "nothing is said"
 up 1 && fail "a generation began that no ledger has"

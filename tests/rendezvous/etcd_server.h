@@ -64,7 +64,10 @@ class EtcdServer {
         ::waitpid(pid_, nullptr, 0);
         pid_ = -1;
     }
-    void freeze() { ::kill(pid_, SIGSTOP); }
+    void freeze() {
+        ::kill(pid_, SIGSTOP);
+        ::waitpid(pid_, nullptr, WUNTRACED);  // its threads stop one after the other
+    }
     void go_on() { ::kill(pid_, SIGCONT); }
 
   private:
