@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ namespace ddprun::agent::keeper {
 namespace {
 
 constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
-// Forks in a row. A worker costs descriptors until its program runs, and each fork copies and
+// Starts in a row. A worker costs descriptors until its program runs, and each start copies and
 // closes those of the others.
-constexpr int kForksInARow = 16;
+constexpr int kStartsInARow = 16;
 
 class Process {
   public:
@@ -42,6 +43,8 @@ class Process {
         std::uint32_t id;
         UniqueFd pidfd;
         UniqueFd exec_pipe;  // until it is known whether the program runs
+        std::shared_ptr<const void>
+            memory;  // its plan and stack; until then, or until it is reaped
         bool foreground;
         bool started = false;
     };
@@ -54,7 +57,7 @@ class Process {
     void wait(int milliseconds);
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
-    void fork_one(const Request& request, const std::vector<UniqueFd>& fds);
+    void start_one(const Request& request, const std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
     void tell_stopped();
@@ -141,7 +144,7 @@ void Process::wait(int milliseconds) {
 }
 
 void Process::read_requests() {
-    for (int forks = 0;;) {
+    for (int starts = 0;;) {
         Request request;
         std::vector<UniqueFd> fds;
         const Transfer transfer = receive_packet(kSocket, &request, sizeof request, fds);
@@ -153,7 +156,7 @@ void Process::read_requests() {
             return;
         }
         handle(request, fds);
-        if (request.kind != RequestKind::fork || ++forks % kForksInARow != 0) continue;
+        if (request.kind != RequestKind::fork || ++starts % kStartsInARow != 0) continue;
         wait(0);
         settle_ready();
         flush();
@@ -163,7 +166,7 @@ void Process::read_requests() {
 void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     switch (request.kind) {
         case RequestKind::fork:
-            return fork_one(request, fds);
+            return start_one(request, fds);
         case RequestKind::deadline:
             deadline_ = Time{Duration{request.time_ns}};
             lease_ = Duration{request.lease_ns};
@@ -186,7 +189,7 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     }
 }
 
-void Process::fork_one(const Request& request, const std::vector<UniqueFd>& fds) {
+void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds) {
     WorkerPayload payload;
     std::uint32_t present = 0;
     for (std::uint32_t bits = request.present; bits != 0; bits &= bits - 1) ++present;
@@ -195,10 +198,10 @@ void Process::fork_one(const Request& request, const std::vector<UniqueFd>& fds)
         return fail(request.id, Stage::request, EINVAL);
     if (killing_) return fail(request.id, Stage::request, EBUSY);
     if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
-    Child child = fork_worker({&request, &payload, &fds, deadline_});
+    Child child = start_worker(request, std::move(payload), fds, deadline_);
     if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
     workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
-                        request.foreground != 0});
+                        std::move(child.memory), request.foreground != 0});
 }
 
 // The exec pipe has ended or brought a failure: says which. Blocks only if called too early.
@@ -208,6 +211,7 @@ void Process::settle(Worker& worker) {
     worker.exec_pipe.reset();
     if (failed) return fail(worker.id, failure.stage, failure.error);
     worker.started = true;
+    worker.memory.reset();
     Reply reply{};
     reply.kind = ReplyKind::forked;
     reply.id = worker.id;

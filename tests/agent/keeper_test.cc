@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 
 #include "agent/hardware.h"
 #include "tests/agent/keeper_bench.h"
@@ -114,6 +116,38 @@ TEST(Keeper, TakesAnEnvironmentOfMegabytes) {
     bench.spawn(start);
     EXPECT_GT(std::stol(output.read_all()), 1'500'000);
     EXPECT_TRUE(bench.exited(1));
+}
+
+// A program whose file cannot be opened yet, as on a file system that stalls (here: a lease on it):
+// the keeper serves all others meanwhile, and the program gets what was asked for in the end.
+TEST(Keeper, AnExecThatHangsHoldsUpNobody) {
+    const std::string program = ::testing::TempDir() + "ddprun-hanging-" + std::to_string(getpid());
+    std::filesystem::copy_file("/bin/echo", program);
+    UniqueFd lease(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
+    std::signal(SIGIO, SIG_IGN);  // says that somebody wants to open it
+    ASSERT_EQ(::fcntl(lease.get(), F_SETLEASE, F_WRLCK), 0) << std::strerror(errno);
+
+    Bench bench;
+    Pipe output;
+    WorkerStart hanging = shell("");
+    hanging.argv = {program, "late", "but", "whole"};
+    hanging.stdout_fd = output.in.get();
+    bench.spawn(hanging);
+    for (int i = 0; i < 100; ++i) {
+        WorkerStart other = shell("exit 0");
+        if (i % 2 == 0) other.argv = {"/no/such/program", std::string(5'000, 'x')};
+        bench.spawn(other);
+    }
+    EXPECT_TRUE(bench.answered(100));
+    EXPECT_TRUE(bench.exited(50));
+    EXPECT_EQ(bench.errors.size(), 50U);
+    EXPECT_FALSE(output.ended());
+
+    lease.reset();
+    EXPECT_EQ(output.read_all(), "late but whole\n");
+    EXPECT_TRUE(bench.exited(51));
+    EXPECT_TRUE(bench.answered(101));
+    std::filesystem::remove(program);
 }
 
 TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
