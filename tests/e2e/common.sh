@@ -88,10 +88,15 @@ run() {
     in_time "$seconds" "$begin" || fail "ddprun did not end in $seconds s"
 }
 
+# Empties a name's output, so that nobody takes what one of this name said before for the word of the next, which opens
+# the files only once it runs.
+forget() { : >"$work/$1.out"; : >"$work/$1.err"; }
+
 # Starts ddprun in the background: name, arguments… Its process id is in ${pid[name]}, output in $work/NAME.out, .err.
 declare -A pid
 start() {
     local name=$1; shift
+    forget "$name"
     DDPRUN_TEST_MARK=$mark "$ddprun" "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }

@@ -4,7 +4,7 @@
 listening() { at=$(sed -n 's/.*listens on .*:\([0-9]*\) for ddprun.*/\1/p' "$work/daemon.err"); [[ -n $at ]]; }
 # Sets at: its port. More options may follow; output in $work/daemon.err.
 start_daemon() {
-    : >"$work/daemon.err" # of one before, whose port it names
+    forget daemon
     DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen=127.0.0.1:0 "$@" 2>"$work/daemon.err" </dev/null &
     pid[daemon]=$!
     wait_until 10 listening || fail "ddprun-rendezvous does not listen"

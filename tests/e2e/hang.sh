@@ -51,6 +51,7 @@ expect_nothing_left
 ((EUID == 0)) && unshare --uts true 2>/dev/null || skip "the rest needs root and name spaces"
 node() { # name, options and worker
     local name=$1; shift
+    forget "$name"
     DDPRUN_TEST_MARK=$mark unshare --uts bash -c 'echo "$1" >/proc/sys/kernel/hostname; shift; exec "$@"' _ "$name" \
         "$ddprun" --nnodes=2 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --last-call=1 \
         --nproc-per-node=1 --max-restarts=3 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &

@@ -175,6 +175,7 @@ expect_code 0
 expect_nothing_left
 
 say "one that has nothing to prove it by says what helps there"
+forget daemon
 DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$(free_port)" --ledger="directory:$work/outside" \
     >"$work/daemon.out" 2>"$work/daemon.err" &
 pid[daemon]=$!

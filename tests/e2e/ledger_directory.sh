@@ -26,6 +26,7 @@ if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
     mkdir "$work/local"
     (umask 077; head -c 32 /dev/urandom | base64 >"$work/key")
     node one 0 "$at" "directory:$work/local" --secret-file="$work/key" sleep 309
+    forget two
     DDPRUN_TEST_MARK=$mark unshare --mount bash -c 'mount -t tmpfs none "$0" && exec "$@"' "$work/local" "$ddprun" \
         --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 --nproc-per-node=1 \
         --ledger="directory:$work/local" --secret-file="$work/key" sleep 309 >"$work/two.out" 2>"$work/two.err" </dev/null &

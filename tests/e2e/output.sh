@@ -210,6 +210,7 @@ mkfifo "$work/fifo"
 exec 6<>"$work/fifo"
 start_into_fifo() { # name, words…
     local name=$1; shift
+    forget "$name"
     DDPRUN_TEST_MARK=$mark "$ddprun" --standalone "$@" >"$work/fifo" 2>"$work/$name.err" </dev/null 6>&- &
     pid[$name]=$!
 }

@@ -25,6 +25,7 @@ main()')
 # finds the port taken, and becomes a client.
 agent() {
     local name=$1 run=$2; shift 2
+    forget "$name"
     DDPRUN_TEST_MARK=$mark "${torchrun[@]}" --rdzv-backend=c10d --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$run" \
         --rdzv-conf=last_call_timeout=2,join_timeout=60 --nproc-per-node=1 --monitor-interval=0.2 \
         "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &

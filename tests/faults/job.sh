@@ -10,7 +10,7 @@ names() { # from, to
 }
 
 start_node() { # host
-    rm -f "$work/$1.err"
+    : >"$work/$1.err"
     unset "lost[$1]"
     enter "$1"
     DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$1 TRAIN=$train "${entered[@]}" "$ddprun" --nnodes="$nodes" --rdzv-endpoint="$(address n1):29500" \
