@@ -199,10 +199,15 @@ Result<void> GradientReducer::verify_reduced() {
     return Error(ErrorCode::malformed, "the sum of the ranks' gradients is not a finite number");
 }
 
+void GradientReducer::begin(const Operation& operation) {
+    bucket_times_.push_back({std::chrono::steady_clock::now(), {}});
+    works_.push_back(group_.begin(operation));
+}
+
 Result<void> GradientReducer::launch(std::size_t index) {
     const Buffer full = bucket(index);
     if (!compressed_[index]) {
-        works_.push_back(group_.begin(Operation::all_reduce(full, ReduceOp::avg)));
+        begin(Operation::all_reduce(full, ReduceOp::avg));
         return {};
     }
     // Divided before the cast, as the sum of halves would lose more.
@@ -215,7 +220,7 @@ Result<void> GradientReducer::launch(std::size_t index) {
         to_bfloat16(compressed_[index], values, full.count, by);
     }
     const Buffer half{compressed_[index], full.count, DataType::bfloat16};
-    works_.push_back(group_.begin(Operation::all_reduce(half)));
+    begin(Operation::all_reduce(half));
     return {};
 }
 
@@ -241,12 +246,11 @@ Result<void> GradientReducer::mark_unused() {
 }
 
 Result<void> GradientReducer::finish() {
-    if (auto done = mark_unused(); !done) return done;
-    times_ = {};
     const auto begun = std::chrono::steady_clock::now();
+    if (auto done = mark_unused(); !done) return done;
     for (std::size_t i = 0; i < works_.size(); ++i) {
         if (auto done = works_[i].wait(); !done) return done;
-        times_.communication += works_[i].duration();
+        bucket_times_[i].ended = works_[i].ended();
         if (!compressed_[i]) continue;
         auto* values = static_cast<float*>(memory_[i]);
         if (group_.memory() == Memory::host) {
@@ -255,8 +259,9 @@ Result<void> GradientReducer::finish() {
             return done;
         }
     }
-    times_.waited = std::chrono::steady_clock::now() - begun;
+    times_ = reduce_times(bucket_times_, begun);
     works_.clear();
+    bucket_times_.clear();
     progress_.begin_again();
     return options_.find_not_finite ? verify_reduced() : Result<void>();
 }

@@ -17,7 +17,6 @@
 // that are no numbers.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +25,7 @@
 #include "trainer/agreement.h"
 #include "trainer/gradient_buckets.h"
 #include "trainer/process_group.h"
+#include "trainer/reduce_times.h"
 
 namespace ddprun::trainer {
 
@@ -42,18 +42,6 @@ struct ReducerOptions {
     // or a NaN: each is read once before it is reduced and once after; nothing more is sent while
     // all is well.
     bool find_not_finite = false;
-};
-
-// Of one step, or a sum of several.
-struct ReduceTimes {
-    std::chrono::nanoseconds communication{0};  // in which buckets were reduced
-    std::chrono::nanoseconds waited{0};         // in finish(), for them
-    // 0 when nothing was hidden behind computation, 1 when all was.
-    double hidden() const {
-        if (communication.count() <= 0) return 0;
-        return std::max(0.0, 1.0 - static_cast<double>(waited.count()) /
-                                       static_cast<double>(communication.count()));
-    }
 };
 
 class GradientReducer {
@@ -104,6 +92,7 @@ class GradientReducer {
     GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
                     const ReducerOptions& options);
     Result<void> allocate();
+    void begin(const Operation& operation);
     Result<void> launch(std::size_t bucket);
     Result<void> mark_unused();
     Result<void> note_not_finite(std::size_t parameter);
@@ -118,6 +107,7 @@ class GradientReducer {
     BucketProgress progress_;
     std::vector<void*> memory_, compressed_;  // one for each bucket; compressed: or null
     std::vector<Work> works_;
+    std::vector<BucketTime> bucket_times_;  // as far as the works
     std::vector<bool> used_;
     std::vector<bool> not_finite_;  // on this rank, in this step
     ReduceTimes times_;

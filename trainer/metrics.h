@@ -75,8 +75,8 @@ struct EpochFigures {
     std::optional<double> validation;
     double samples = 0;        // over all ranks
     double seconds = 0;        // of the epoch
-    double communication = 0;  // seconds in which data moved, of the slowest rank
-    double waited = 0;         // of these, the seconds in which no computation went on
+    double communication = 0;  // seconds in which gradients were on their way, of the slowest rank
+    double waited = 0;         // of these, the seconds after backward (see reduce_times.h)
 };
 
 // "epoch=3 step=192 loss=0.123 validation=0.2 samples/s=5000 (1250 per worker) communication=12 %

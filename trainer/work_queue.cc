@@ -9,7 +9,7 @@ struct Work::State {
     mutable std::condition_variable changed;
     bool done = false;
     Result<void> result;
-    std::chrono::nanoseconds duration{0};
+    std::chrono::steady_clock::time_point ended{};
 };
 
 Result<void> Work::wait() const {
@@ -23,9 +23,9 @@ bool Work::done() const {
     return state_->done;
 }
 
-std::chrono::nanoseconds Work::duration() const {
+std::chrono::steady_clock::time_point Work::ended() const {
     std::lock_guard lock(state_->mutex);
-    return state_->duration;
+    return state_->ended;
 }
 
 Work Work::finished(Result<void> result) {
@@ -66,16 +66,15 @@ void WorkQueue::serve() {
         // Stays at the front while it runs: an empty queue means that nothing is in progress.
         Entry entry{std::exchange(entries_.front().task, nullptr), entries_.front().state};
         lock.unlock();
-        const auto begun = std::chrono::steady_clock::now();
         Result<void> result = entry.task();
-        const auto duration = std::chrono::steady_clock::now() - begun;
+        const auto ended = std::chrono::steady_clock::now();
         entry.task = nullptr;  // and what it holds, before anybody learns that it is done
         lock.lock();
         entries_.pop_front();
         {
             std::lock_guard done(entry.state->mutex);
             entry.state->result = std::move(result);
-            entry.state->duration = duration;
+            entry.state->ended = ended;
             entry.state->done = true;
         }
         entry.state->changed.notify_all();

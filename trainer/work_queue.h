@@ -27,8 +27,8 @@ class Work {
     Result<void> wait() const;
     bool done() const;
 
-    // How long it was carried out (not: queued), 0 before it is done.
-    std::chrono::nanoseconds duration() const;
+    // When it was done; the clock's first moment before that, and for what never began.
+    std::chrono::steady_clock::time_point ended() const;
 
     // What has failed before it began, and what was done already.
     static Work finished(Result<void> result);
