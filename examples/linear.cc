@@ -1,11 +1,11 @@
 // linear: y = w x + b, twenty inputs, 2,048 samples: the toy of the tutorials, distributed, with
-// validation over ranks, snapshots, metrics and resume. Lines marked (*) are what being distributed
-// costs.
+// validation over ranks, snapshots, metrics, resume and an agreed stop. Lines marked (*) are what
+// being distributed costs.
 //
 //   linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]      defaults: 5, none, none
 //
-// Runs alone or under ddprun or torchrun. LINEAR_CRASH_AT=N: rank 0 of the first generation kills
-// itself before step N.
+// Runs alone or under ddprun or torchrun. Told that the end is near, it saves and ends with code 143.
+// LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before step N.
 #include <signal.h>
 
 #include <cstdio>
@@ -20,6 +20,7 @@
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
 #include "trainer/snapshot_writer.h"
+#include "trainer/stop_request.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;
@@ -101,8 +102,10 @@ struct Run {
     Store& store;
     ProcessGroup& group;
     DistributedSampler sampler;
+    StopRequest stop;
     Model model = {};
     std::int64_t step = 0;
+    bool stopped = false;
     std::unique_ptr<SnapshotWriter> writer = nullptr;
 
     Result<void> resume_from(const std::string& folder) {
@@ -138,6 +141,11 @@ struct Run {
                              {"consumed", std::to_string(position.consumed)}});
     }
 
+    void report(Progress& progress) const {
+        const auto newest = writer ? writer->newest() : SnapshotWriter::Newest{};
+        progress.report(step, newest.step, newest.duration.count());
+    }
+
     void crash_if_asked() const {
         const char* at = std::getenv("LINEAR_CRASH_AT");
         if (at && std::atoll(at) == step && context.is_first() && context.generation.value == 0)
@@ -161,6 +169,28 @@ Result<void> take_step(Run& run, GradientReducer& reducer, const std::vector<std
     return {};
 }
 
+// The steps of what is left of the epoch, or those until a rank is told that the end is near.
+Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& schedule,
+                        Progress& progress, WeightedMean& loss, EpochFigures& figures) {
+    while (!run.stopped) {
+        run.crash_if_asked();
+        const double at = static_cast<double>(figures.epoch) +
+                          static_cast<double>(run.sampler.position().consumed) / kSamples;
+        const auto batch = run.sampler.next(kBatch);  // (*)
+        if (batch.empty()) break;
+        const auto rate = static_cast<float>(rate_at(schedule, at, 1));
+        auto done = take_step(run, reducer, batch, rate, loss, figures);
+        if (!done) return done;
+        if (++run.step % 8 == 0)
+            if (done = run.save(); !done) return done;
+        run.report(progress);
+        auto stop = any_rank(run.group, run.stop.asked());  // (*) all stop after the same step
+        if (!stop) return stop.error();
+        run.stopped = *stop;
+    }
+    return {};
+}
+
 // What is left of the epoch in which the run stands, and its figures.
 Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Schedule& schedule,
                                  Progress& progress) {
@@ -169,20 +199,9 @@ Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Sched
     figures.world = run.context.world_size;
     WeightedMean loss;
     const auto begun = std::chrono::steady_clock::now();
-    while (true) {
-        run.crash_if_asked();
-        const double at = static_cast<double>(figures.epoch) +
-                          static_cast<double>(run.sampler.position().consumed) / kSamples;
-        const auto batch = run.sampler.next(kBatch);  // (*)
-        if (batch.empty()) break;
-        const auto rate = static_cast<float>(rate_at(schedule, at, 1));
-        auto done = take_step(run, reducer, batch, rate, loss, figures);
-        if (!done) return done.error();
-        if (++run.step % 8 == 0)
-            if (done = run.save(); !done) return done.error();
-        const auto newest = run.writer ? run.writer->newest() : SnapshotWriter::Newest{};
-        progress.report(run.step, newest.step, newest.duration.count());
-    }
+    auto done = take_steps(run, reducer, schedule, progress, loss, figures);
+    if (!done) return done.error();
+    if (run.stopped) return figures;
     figures.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     run.sampler.next_epoch();
@@ -204,25 +223,30 @@ Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
     if (!reducer) return reducer.error();
     auto progress = Progress::from_environment();
     const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
-    while (run.sampler.position().epoch < epochs) {
+    while (!run.stopped && run.sampler.position().epoch < epochs) {
         auto figures = train_epoch(run, **reducer, schedule, progress);
         if (!figures) return figures.error();
-        if (!run.context.is_first()) continue;
+        if (!run.context.is_first() || run.stopped) continue;
         std::printf("%s\n", line_of(*figures).c_str());
         if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(*figures) << "\n";
     }
     if (auto done = run.save(); !done) return done;
     if (run.writer)
         if (auto done = run.writer->wait(); !done) return done;
-    if (run.context.is_first())
+    run.report(progress);
+    if (run.context.is_first() && run.stopped)
+        std::printf("stopped after step %lld\n", static_cast<long long>(run.step));
+    else if (run.context.is_first())
         std::printf("w[10]=%.3f b=%.3f checksum=%s\n", static_cast<double>(run.model.w[10]),
                     static_cast<double>(run.model.b[0]),
                     checksum_of(std::as_bytes(std::span(run.model.w))).c_str());
     return {};
 }
 
-Result<void> start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
-    auto context = Context::from_environment();  // (*)
+// The exit code.
+Result<int> start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
+    auto stop = StopRequest::from_environment();  // (*)
+    auto context = Context::from_environment();   // (*)
     if (!context) return context.error();
     auto store = connect_store(*context);  // (*)
     if (!store) return store.error();
@@ -233,18 +257,19 @@ Result<void> start(std::int64_t epochs, const std::string& folder, const std::st
     auto sampler = DistributedSampler::make({kSamples, 7}, context->rank.value,
                                             context->world_size);  // (*)
     if (!sampler) return sampler.error();
-    Run run{*context, **store, **group, *sampler};
+    Run run{*context, **store, **group, *sampler, std::move(stop)};
     if (!folder.empty())
-        if (auto done = run.resume_from(folder); !done) return done;
-    return train(run, epochs, metrics);
+        if (auto done = run.resume_from(folder); !done) return done.error();
+    if (auto done = train(run, epochs, metrics); !done) return done.error();
+    return run.stopped ? 128 + SIGTERM : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const auto epochs = argc > 1 ? std::atoll(argv[1]) : 5;
-    auto done = start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
-    if (done) return 0;
-    std::fprintf(stderr, "linear: %s\n", done.error().sentence().c_str());
-    return report_error(done.error());
+    auto code = start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
+    if (code) return *code;
+    std::fprintf(stderr, "linear: %s\n", code.error().sentence().c_str());
+    return report_error(code.error());
 }

@@ -6,8 +6,10 @@
 // also a reduce-scatter with a ring's traffic, which Gloo lacks.)
 //
 // Rings for what is large on all ranks, trees for one root; the order of additions depends on the
-// number of ranks only. Thread: one, but for abort() and start(). Failures are exceptions: see
-// error_of_gloo.
+// number of ranks only. Thread: one carries out (run(), finish(), all_gather(), exchange(), and the
+// end of each ring); start(), start_all_gather() and abort() any, also several at the same time and
+// beside it, each call on a channel of its own: they touch no state but Gloo's connections, which
+// have their locks. Failures are exceptions: see error_of_gloo.
 #pragma once
 
 #include <cstddef>
