@@ -8,14 +8,19 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <thread>
 
 namespace ddprun::trainer {
 namespace {
 
+ErrorCode code_of(int number) {
+    if (number == ENOENT) return ErrorCode::not_found;
+    return number == EEXIST ? ErrorCode::exists : ErrorCode::unavailable;
+}
+
 Error system_error(const std::string& what, const std::string& path, int number) {
-    return Error(number == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
-                 what + " " + path + ": " + std::strerror(number));
+    return Error(code_of(number), what + " " + path + ": " + std::strerror(number));
 }
 
 class Descriptor {
@@ -122,13 +127,41 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
+// Of this writer alone, on whatever host: two in one file would mix their bytes, and one would rename
+// what the other is still writing.
+std::string temporary_of(const std::string& path) {
+    std::random_device random;
+    std::string name = path + ".";
+    for (int digit = 0; digit < 12; ++digit) name += "0123456789abcdef"[random() & 15];
+    return name + ".tmp";
+}
+
+// Returns 0 or errno.
+int put_in_place(const std::string& temporary, const std::string& path, Old old) {
+    if (old == Old::kept) {
+        if (::link(temporary.c_str(), path.c_str()) == 0) return ::unlink(temporary.c_str()), 0;
+        const int problem = errno;
+        struct stat info {};
+        // A network file system that has asked its server twice hears of its own link.
+        if (problem == EEXIST && ::stat(temporary.c_str(), &info) == 0 && info.st_nlink == 2)
+            return ::unlink(temporary.c_str()), 0;
+        if (problem != EPERM && problem != EOPNOTSUPP && problem != ENOSYS) return problem;
+    }
+    return ::rename(temporary.c_str(), path.c_str()) ? errno : 0;
+}
+
 template <class Fill>
-Result<void> make_durable(const std::string& path, int flags, Fill&& fill_file) {
-    const std::string temporary = path + ".tmp";
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | flags);
-    if (file.get() < 0) return system_error("cannot make", temporary, errno);
+Result<void> make_durable(const std::string& path, int flags, Old old, Fill&& fill_file) {
+    const std::string temporary = temporary_of(path);
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL | flags);
+    if (file.get() < 0) {
+        const int problem = errno;
+        // Where direct writing is refused the file is there all the same.
+        if (problem != EEXIST) ::unlink(temporary.c_str());
+        return system_error("cannot make", temporary, problem);
+    }
     int problem = fill_file(file);
-    if (!problem && ::rename(temporary.c_str(), path.c_str())) problem = errno;
+    if (!problem) problem = put_in_place(temporary, path, old);
     if (problem) {
         ::unlink(temporary.c_str());
         return system_error("cannot write", path, problem);
@@ -139,21 +172,28 @@ Result<void> make_durable(const std::string& path, int flags, Fill&& fill_file) 
 }  // namespace
 
 Result<void> write_durably(const std::string& path,
-                           const std::vector<std::span<const std::byte>>& pieces) {
-    return make_durable(path, 0, [&](Descriptor& file) { return fill(file, pieces); });
+                           const std::vector<std::span<const std::byte>>& pieces, Old old) {
+    return make_durable(path, 0, old, [&](Descriptor& file) { return fill(file, pieces); });
 }
 
 // Some file systems refuse direct writing when opening, some only when writing: then with the
 // cache.
-Result<void> write_durably(const std::string& path, const PageBuffer& buffer) {
+Result<void> write_durably(const std::string& path, const PageBuffer& buffer, Old old) {
     bool refused = false;
-    auto done = make_durable(path, O_DIRECT, [&](Descriptor& file) {
+    auto done = make_durable(path, O_DIRECT, old, [&](Descriptor& file) {
         const int problem = fill_direct(file, buffer);
         refused = problem == EINVAL;
         return problem;
     });
     const bool cannot_open = !done && done.error().sentence().ends_with(std::strerror(EINVAL));
-    return refused || cannot_open ? write_durably(path, std::vector{buffer.bytes()}) : done;
+    return refused || cannot_open ? write_durably(path, std::vector{buffer.bytes()}, old) : done;
+}
+
+Result<void> make_first(const std::string& path) {
+    Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (file.get() < 0) return system_error("cannot make", path, errno);
+    if (const int problem = file.close()) return system_error("cannot make", path, problem);
+    return {};
 }
 
 Result<PageBuffer> read_pages(const std::string& path) {
@@ -168,8 +208,8 @@ Result<PageBuffer> read_pages(const std::string& path) {
     return buffer;
 }
 
-Result<void> write_durably(const std::string& path, const std::string& text) {
-    return write_durably(path, std::vector{std::as_bytes(std::span(text))});
+Result<void> write_durably(const std::string& path, const std::string& text, Old old) {
+    return write_durably(path, std::vector{std::as_bytes(std::span(text))}, old);
 }
 
 Result<std::vector<std::byte>> read_bytes(const std::string& path) {

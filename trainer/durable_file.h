@@ -1,7 +1,8 @@
 // Files that are either whole on disk or not there: temporary, fsync, rename, fsync of the folder.
 //
-// Blocking; any thread, one writer a path. Errors: unavailable, not_found, each with the path and
-// the system's word.
+// Blocking; any thread. Several processes may write one path: each writes a temporary of its own, and
+// the last one's file stays, whole. Errors: unavailable, not_found, each with the path and the
+// system's word.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,26 @@
 
 namespace ddprun::trainer {
 
-// Writes the pieces behind each other. On failure the temporary (`path`.tmp) is removed; an old
-// `path` stays as it was.
+// What is to become of a file that has the name already: it is replaced, or it stays and the error is
+// `exists`. (Where the file system has no hard links it is replaced in any case.)
+enum class Old { replaced, kept };
+
+// Writes the pieces behind each other. On failure the temporary (`path`.SOMETHING.tmp) is removed; an
+// old `path` stays as it was, unless it is the folder that could not be synced.
 Result<void> write_durably(const std::string& path,
-                           const std::vector<std::span<const std::byte>>& pieces);
-Result<void> write_durably(const std::string& path, const std::string& text);
+                           const std::vector<std::span<const std::byte>>& pieces,
+                           Old old = Old::replaced);
+Result<void> write_durably(const std::string& path, const std::string& text,
+                           Old old = Old::replaced);
 
 // The same past the system's cache where the file system allows it: for what is large and will not
 // be read soon.
-Result<void> write_durably(const std::string& path, const PageBuffer& buffer);
+Result<void> write_durably(const std::string& path, const PageBuffer& buffer,
+                           Old old = Old::replaced);
+
+// An empty file that was not there, for those who live: it need not survive a crash. Errors: exists,
+// of all but the first who asks.
+Result<void> make_first(const std::string& path);
 
 // A whole file, see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);

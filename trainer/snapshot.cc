@@ -48,23 +48,43 @@ Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
     return {};
 }
 
-Result<void> SnapshotFolder::begin(const SnapshotName& name) const {
-    return remove_file(path(name.manifest()));
+Result<int> SnapshotFolder::begin(const SnapshotName& name) {
+    if (!turn_)
+        if (auto done = take_over(); !done) return done.error();
+    if (auto ours = check_turn(); !ours) return ours.error();
+    auto files = list_folder(folder_);
+    if (!files) return files.error();
+    return next_edition(name, *files);
 }
 
 Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
                                                 const PageBuffer& content) const {
-    if (auto done = write_durably(path(name), content); !done) return done.error();
+    // A stale writer may be at the same name.
+    if (auto done = write_durably(path(name), content, Old::kept); !done)
+        return reason_of(done.error());
     return SnapshotFile{name, content.bytes().size(), checksum_of(content.bytes())};
 }
 
 Result<void> SnapshotFolder::commit(const SnapshotName& name, std::vector<SnapshotFile> files,
                                     const Metadata& metadata) {
-    const Manifest manifest{run_id_, name, std::move(files), metadata};
-    if (auto done = write_durably(path(name.manifest()), write_manifest(manifest)); !done)
-        return done;
-    let_go();
+    const Manifest manifest{run_id_, turn_, name, std::move(files), metadata};
+    if (auto ours = check_turn(); !ours) return ours;
+    const Old old = edition_of(manifest.files[0].name) ? Old::replaced : Old::kept;
+    if (auto done = write_durably(path(name.manifest()), write_manifest(manifest), old); !done)
+        return reason_of(done.error());
+    if (std::find(usable_.begin(), usable_.end(), name) == usable_.end()) usable_.push_back(name);
+    let_go(manifest);
     return {};
+}
+
+void SnapshotFolder::discard(const SnapshotName& name, const std::string& file) const {
+    auto text = read_text(path(name.manifest()));
+    if (!text && text.error().code() != ErrorCode::not_found) return;
+    auto manifest = text ? parse_manifest(*text) : Result<Manifest>(text.error());
+    if (manifest && std::any_of(manifest->files.begin(), manifest->files.end(),
+                                [&](const SnapshotFile& named) { return named.name == file; }))
+        return;
+    (void)remove_file(path(file));
 }
 
 namespace {
@@ -81,14 +101,15 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
     const SnapshotName name{step, generation_};
     const auto plan = plan_files(tensors, file_bytes);
     std::vector<SnapshotFile> files;
-    if (auto done = begin(name); !done) return done;
+    const auto edition = begin(name);
+    if (!edition) return edition.error();
     Result<void> done;
     PageBuffer content;
     for (std::size_t i = 0; done && i < plan.size(); ++i) {
         std::vector<TensorView> part;
         for (std::size_t index : plan[i]) part.push_back(tensors[index]);
         if (done = lay_out(part, content, copy_bytes); !done) break;
-        auto file = write_file(name.tensors(i, plan.size()), content);
+        auto file = write_file(name.tensors(i, plan.size(), *edition), content);
         if (file)
             files.push_back(std::move(*file));
         else
@@ -96,7 +117,7 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
     }
     if (done) done = commit(name, files, metadata);
     if (!done) {
-        for (const auto& file : files) discard(file.name);
+        for (const auto& file : files) discard(name, file.name);
     }
     return done;
 }
@@ -152,87 +173,136 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
 }
 
 Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
-    remove_leftovers();
-    if (auto done = read_records(); !done) return done.error();
-    auto all = names();
-    if (!all) return all.error();
-    // The record comes before the choice: what appears from now on, under an older generation, is a
-    // stale writer's.
-    if (auto done = record_choice(*all); !done) return done.error();
-    for (const auto& name : candidates(*all, records_)) {
+    if (auto done = take_over(); !done) return done.error();
+    for (const auto& name : usable_) {
         auto snapshot = load(name);
         if (snapshot) return std::optional<Snapshot>(std::move(*snapshot));
+        // Removed by who came since? Then there is one, but not for us.
+        if (auto ours = check_turn(); !ours) return ours.error();
         warn_("snapshot " + path(name.manifest()) + " is skipped: " + snapshot.error().sentence());
     }
     return std::optional<Snapshot>();
 }
 
-Result<std::vector<SnapshotName>> SnapshotFolder::names() const {
+// The turn comes before the look, and the record before the choice: what appears from now on, under
+// an earlier turn, is a stale writer's.
+Result<void> SnapshotFolder::take_over() {
+    if (auto done = take_turn(); !done) return done;
     auto files = list_folder(folder_);
     if (!files) return files.error();
-    std::vector<SnapshotName> found;
+    const ResumeRecord last = record_before(*files);
+    usable_.clear();
     for (const auto& file : *files) {
-        if (auto name = parse_manifest_name(file)) found.push_back(*name);
+        auto name = parse_manifest_name(file);
+        if (name && admits(*name, last)) usable_.push_back(*name);
     }
-    return found;
-}
-
-// Records of our generation or later ones are from an earlier life under the same run id (a job
-// that was started again from 0): they bind nobody and go.
-Result<void> SnapshotFolder::read_records() {
-    records_.clear();
-    auto files = list_folder(folder_);
-    if (!files) return files.error();
-    for (const auto& file : *files) {
-        auto generation = parse_record_name(file);
-        if (!generation) continue;
-        auto text = read_text(path(file));
-        std::string run_id;
-        auto record = text ? parse_record(*text, run_id) : Result<ResumeRecord>(text.error());
-        if (!record) {
-            warn_("record " + path(file) + " is skipped: " + record.error().sentence());
-        } else if (run_id != run_id_ || record->generation >= generation_) {
-            if (auto done = remove_file(path(file)); !done) return done;
-        } else {
-            records_.push_back(std::move(*record));
-        }
-    }
-    return {};
-}
-
-Result<void> SnapshotFolder::record_choice(const std::vector<SnapshotName>& names) {
-    ResumeRecord record{generation_, {}};
-    for (const auto& name : candidates(names, records_))
-        record.manifests.push_back(name.manifest());
-    auto done = write_durably(path(record_name(generation_)), write_record(run_id_, record));
-    if (done) records_.push_back(std::move(record));
+    std::sort(usable_.begin(), usable_.end(), std::greater<>());
+    ResumeRecord record{turn_, run_id_, generation_, {}};
+    for (const auto& name : usable_) record.manifests.push_back(name.manifest());
+    auto done = write_durably(path(record_name(turn_)), write_record(record));
+    if (!done) return reason_of(done.error());
+    done = check_turn();
+    if (done) tidy_up(*files);
     return done;
 }
 
-void SnapshotFolder::remove_leftovers() {
+// Of several that come at the same time each gets a turn of its own.
+Result<void> SnapshotFolder::take_turn() {
     auto files = list_folder(folder_);
-    auto all = names();
-    if (!files || !all) return;
-    for (const auto& file : *files) {
-        if (is_stale_temporary(file, generation_) || is_orphan(file, generation_, *all))
-            (void)remove_file(path(file));
+    if (!files) return files.error();
+    for (std::int64_t turn = last_turn(*files) + 1;; ++turn) {
+        auto made = make_first(path(record_name(turn)));
+        if (made) turn_ = turn;
+        if (made || made.error().code() != ErrorCode::exists) return made;
+    }
+}
+
+// The last one that is whole: it holds what those before it left. An empty one is that of a loader
+// that had not chosen yet; nothing was written after it.
+ResumeRecord SnapshotFolder::record_before(const std::vector<std::string>& files) const {
+    ResumeRecord last;
+    for (const auto& file : files) {
+        const auto turn = parse_record_name(file);
+        if (!turn || *turn >= turn_) continue;
+        auto text = read_text(path(file));
+        if (text && text->empty()) continue;
+        auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());
+        if (!record)
+            warn_("record " + path(file) + " is skipped: " + record.error().sentence());
+        else if (record->turn > last.turn)
+            last = std::move(*record);
+    }
+    return last;
+}
+
+// A manifest that cannot be read is left to the loader, which says so.
+bool SnapshotFolder::admits(const SnapshotName& name, const ResumeRecord& last) const {
+    if (is_admissible(name, 0, last)) return true;
+    auto text = read_text(path(name.manifest()));
+    auto manifest = text ? parse_manifest(*text) : Result<Manifest>(text.error());
+    return !manifest || is_admissible(name, manifest->turn, last);
+}
+
+// Whether nobody has come since.
+Result<void> SnapshotFolder::check_turn() const {
+    auto files = list_folder(folder_);
+    if (!files) return files.error();
+    const std::int64_t last = last_turn(*files);
+    if (last <= turn_) return {};
+    auto text = read_text(path(record_name(last)));
+    auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());
+    return Error(ErrorCode::closed,
+                 "the folder " + folder_ + " has been taken over by " +
+                     (record ? "generation " + std::to_string(record->generation.value) +
+                                   " of run \"" + record->run_id + "\""
+                             : "another loader") +
+                     "; nothing is written there by generation " +
+                     std::to_string(generation_.value) + " of run \"" + run_id_ + "\" any more");
+}
+
+// Who has come since removes our temporaries, and takes our names: then that is what failed. (Ranks
+// that load what rank 0 chose have no turn.)
+Error SnapshotFolder::reason_of(const Error& failure) const {
+    auto ours = turn_ ? check_turn() : Result<void>();
+    return ours ? failure : ours.error();
+}
+
+// By the list from which was chosen: what came later is not ours to judge.
+void SnapshotFolder::tidy_up(const std::vector<std::string>& files) const {
+    for (const auto& file : leftovers(files)) (void)remove_file(path(file));
+    for (const auto& file : files) {
+        const auto turn = parse_record_name(file);
+        if (turn && *turn < turn_) (void)remove_file(path(file));
     }
 }
 
 // Failing to tidy must not fail the training; the next save tries again.
-void SnapshotFolder::let_go() {
-    auto all = names();
-    if (!all) return warn_("cannot tidy " + folder_ + ": " + all.error().sentence());
-    for (const auto& name : surplus(*all, records_, keep_)) remove(name);
+void SnapshotFolder::let_go(const Manifest& saved) {
+    auto files = list_folder(folder_);
+    if (!files) return warn_("cannot tidy " + folder_ + ": " + files.error().sentence());
+    if (auto ours = check_turn(); !ours) return warn_(ours.error().sentence());
+    std::vector<SnapshotName> names;
+    for (const auto& file : *files)
+        if (auto name = parse_manifest_name(file)) names.push_back(*name);
+    for (const auto& name : surplus(names, usable_, saved.name, keep_)) {
+        remove(name, *files);
+        std::erase(usable_, name);
+    }
+    // Earlier editions of this one.
+    const int edition = edition_of(saved.files[0].name);
+    for (const auto& file : *files) {
+        if (snapshot_of(file) == saved.name && !parse_manifest_name(file) &&
+            edition_of(file) < edition)
+            (void)remove_file(path(file));
+    }
 }
 
 // The manifest first: what has none is no snapshot.
-void SnapshotFolder::remove(const SnapshotName& name) {
-    auto files = list_folder(folder_);
-    if (!files) return warn_(files.error().sentence());
-    if (auto done = remove_file(path(name.manifest())); !done) warn_(done.error().sentence());
-    for (const auto& file : *files) {
-        if (snapshot_of(file) != name) continue;
+void SnapshotFolder::remove(const SnapshotName& name, const std::vector<std::string>& files) const {
+    if (auto done = remove_file(path(name.manifest())); !done)
+        return warn_(done.error().sentence());
+    for (const auto& file : files) {
+        if (snapshot_of(file) != name || file == name.manifest()) continue;
         if (auto done = remove_file(path(file)); !done) warn_(done.error().sentence());
     }
 }

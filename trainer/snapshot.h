@@ -8,6 +8,13 @@
 // ranks never resume from different steps. The content does not depend on the world size. The
 // folder must be on a file system that all nodes share.
 //
+// Others may be at work in it: a generation that is fenced and does not know yet, or another job by
+// mistake. The folder is that of the loader which came last: who saves looks before it writes
+// whether another has come since, and fails then (closed); and again between the manifest and the
+// removal of older ones. A loader takes its turn before it looks at what is there. So of two one
+// knows of the other: either the manifest is among those that the loader chooses from, or its writer
+// removes nothing.
+//
 // Blocking; one thread. Warnings (a damaged snapshot that is skipped) go to the callback, which may
 // be empty.
 #pragma once
@@ -58,8 +65,8 @@ class SnapshotFolder {
     static Result<SnapshotFolder> open(const Context& context, std::string folder, std::size_t keep,
                                        Warn warn);
 
-    // Writes tensors, then manifest; then lets the surplus go. Errors: unavailable, usage. On an
-    // error the older ones stay. `file_bytes`: see plan_files.
+    // Writes tensors, then manifest; then lets the surplus go. Errors: unavailable, usage, closed. On
+    // an error the older ones stay, one of the same step too. `file_bytes`: see plan_files.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, std::uint64_t file_bytes = kFileBytes);
     static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;
@@ -70,15 +77,17 @@ class SnapshotFolder {
     Result<void> commit(const SnapshotName& name, std::vector<SnapshotFile> files,
                         const Metadata& metadata);
 
-    // Before the first file: takes away a manifest of this name from an earlier life of the job.
-    Result<void> begin(const SnapshotName& name) const;
+    // Before the first file, by the one who commits: which edition to write.
+    Result<int> begin(const SnapshotName& name);
 
-    // A file of a snapshot that will not be completed.
-    void discard(const std::string& file) const { (void)remove_file(path(file)); }
+    // A file of a snapshot that nobody will commit any more. It stays if a manifest names it after
+    // all (one whose folder could not be synced).
+    void discard(const SnapshotName& name, const std::string& file) const;
     Generation generation() const { return generation_; }
 
-    // Rank 0's half of resuming: records and removes what a dead writer left, gives the newest
-    // valid one, if any.
+    // Rank 0's half of resuming: takes the folder over, records and removes what a dead writer left,
+    // gives the newest valid one, if any. Errors: unavailable; closed, when another loader came in
+    // the meantime.
     Result<std::optional<Snapshot>> load_newest();
 
     // The one of this name, verified. Errors: not_found, malformed, unavailable.
@@ -88,19 +97,23 @@ class SnapshotFolder {
     SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn);
 
     std::string path(const std::string& file) const { return folder_ + "/" + file; }
-    Result<std::vector<SnapshotName>> names() const;
-    Result<void> read_records();
-    Result<void> record_choice(const std::vector<SnapshotName>& names);
-    void remove_leftovers();
-    void let_go();
-    void remove(const SnapshotName& name);
+    Result<void> take_over();
+    Result<void> take_turn();
+    ResumeRecord record_before(const std::vector<std::string>& files) const;
+    bool admits(const SnapshotName& name, const ResumeRecord& last) const;
+    Result<void> check_turn() const;
+    Error reason_of(const Error& failure) const;
+    void tidy_up(const std::vector<std::string>& files) const;
+    void let_go(const Manifest& saved);
+    void remove(const SnapshotName& name, const std::vector<std::string>& files) const;
 
     std::string run_id_;
     Generation generation_;
     std::string folder_;
     std::size_t keep_;
     Warn warn_;
-    std::vector<ResumeRecord> records_;  // of this run, up to our own generation
+    std::int64_t turn_ = 0;             // 0: not taken yet
+    std::vector<SnapshotName> usable_;  // of those before us, and our own
 };
 
 // All ranks call it once, before training: the same snapshot on each, or none on any.

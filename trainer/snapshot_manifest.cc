@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 
 std::string hex(std::uint64_t value) {
     std::string text(16, '0');
@@ -79,6 +79,7 @@ std::string write_manifest(const Manifest& manifest) {
     for (const auto& file : manifest.files)
         files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_64", file.checksum}});
     return sealed({{"run_id", manifest.run_id},
+                   {"turn", manifest.turn},
                    {"generation", manifest.name.generation.value},
                    {"step", manifest.name.step},
                    {"files", files},
@@ -93,6 +94,7 @@ Result<Manifest> parse_manifest(const std::string& text) {
     try {
         Manifest manifest;
         manifest.run_id = json->at("run_id").get<std::string>();
+        manifest.turn = json->at("turn").get<std::int64_t>();
         manifest.name.generation = Generation(json->at("generation").get<std::int64_t>());
         manifest.name.step = json->at("step").get<std::int64_t>();
         for (const auto& file : json->at("files")) {
@@ -101,10 +103,12 @@ Result<Manifest> parse_manifest(const std::string& text) {
                                       file.at("xxh3_64").get<std::string>()});
         }
         manifest.metadata = json->at("metadata").get<Metadata>();
-        for (std::size_t i = 0; i < manifest.files.size(); ++i) {
-            if (manifest.files[i].name != manifest.name.tensors(i, manifest.files.size()))
+        const auto& files = manifest.files;
+        const int edition = files.empty() ? 0 : edition_of(files[0].name);
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            if (files[i].name != manifest.name.tensors(i, files.size(), edition))
                 return Error(ErrorCode::malformed,
-                             "the manifest names a foreign file: " + manifest.files[i].name);
+                             "the manifest names a foreign file: " + files[i].name);
         }
         return manifest;
     } catch (const Json::exception&) {
@@ -112,18 +116,20 @@ Result<Manifest> parse_manifest(const std::string& text) {
     }
 }
 
-std::string write_record(const std::string& run_id, const ResumeRecord& record) {
-    return sealed({{"run_id", run_id},
+std::string write_record(const ResumeRecord& record) {
+    return sealed({{"run_id", record.run_id},
+                   {"turn", record.turn},
                    {"generation", record.generation.value},
                    {"manifests", record.manifests}});
 }
 
-Result<ResumeRecord> parse_record(const std::string& text, std::string& run_id) {
+Result<ResumeRecord> parse_record(const std::string& text) {
     auto json = unsealed(text, "the record");
     if (!json) return json.error();
     try {
-        run_id = json->at("run_id").get<std::string>();
-        return ResumeRecord{Generation(json->at("generation").get<std::int64_t>()),
+        return ResumeRecord{json->at("turn").get<std::int64_t>(),
+                            json->at("run_id").get<std::string>(),
+                            Generation(json->at("generation").get<std::int64_t>()),
                             json->at("manifests").get<std::vector<std::string>>()};
     } catch (const Json::exception&) {
         return Error(ErrorCode::malformed, "the record lacks a field");

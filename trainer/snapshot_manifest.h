@@ -1,8 +1,8 @@
 // The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or
 // altered is seen.
 //
-// JSON, one object: format, run_id, generation, step, files (each: name, bytes, xxh3_64), metadata,
-// and "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums
+// JSON, one object: format, run_id, turn (of the loader before it, see snapshot_name.h), generation,
+// step, files (each: name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums
 // are 16 lower-case hexadecimal digits. Pure. Nothing in it depends on the world size or the time.
 // Errors: malformed.
 #pragma once
@@ -32,6 +32,7 @@ std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& 
 
 struct Manifest {
     std::string run_id;
+    std::int64_t turn = 0;
     SnapshotName name;
     std::vector<SnapshotFile> files;
     Metadata metadata;  // the program's own: seed, settings, position in the data, JSON of any form
@@ -40,11 +41,9 @@ struct Manifest {
 std::string write_manifest(const Manifest& manifest);
 Result<Manifest> parse_manifest(const std::string& text);
 
-// The record of one generation's loader, guarded in the same way.
-std::string write_record(const std::string& run_id, const ResumeRecord& record);
-
-// `run_id` receives whose record it is.
-Result<ResumeRecord> parse_record(const std::string& text, std::string& run_id);
+// The record of one loader, guarded in the same way.
+std::string write_record(const ResumeRecord& record);
+Result<ResumeRecord> parse_record(const std::string& text);
 
 // XXH3-64 of bytes that come in pieces.
 class Checksum {

@@ -7,10 +7,11 @@ namespace ddprun::trainer {
 namespace {
 
 constexpr std::string_view kSnapshot = "snapshot-";
-constexpr std::string_view kRecord = "resume-g";
+constexpr std::string_view kRecord = "resume-";
 constexpr std::string_view kJson = ".json";
+constexpr std::string_view kTensors = ".safetensors";
 constexpr std::string_view kTemporary = ".tmp";
-constexpr std::size_t kStepDigits = 12;
+constexpr std::size_t kDigits = 12;
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
     std::int64_t value = 0;
@@ -30,26 +31,31 @@ std::optional<SnapshotName> parse_numbers(std::string_view text) {
     return SnapshotName{*step, Generation(*generation)};
 }
 
-bool contains(const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
+template <class T>
+bool contains(const std::vector<T>& list, const T& what) {
+    return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+std::string padded(std::int64_t number, std::size_t width) {
+    const std::string digits = std::to_string(number);
+    return std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
 }
 
 }  // namespace
 
 std::string SnapshotName::stem() const {
-    std::string digits = std::to_string(step);
-    if (digits.size() < kStepDigits) digits.insert(0, kStepDigits - digits.size(), '0');
-    return std::string(kSnapshot) + digits + "-g" + std::to_string(generation.value);
+    return std::string(kSnapshot) + padded(step, kDigits) + "-g" + std::to_string(generation.value);
 }
 
 // HuggingFace's way of naming parts.
-std::string SnapshotName::tensors(std::size_t index, std::size_t files) const {
-    if (files == 1) return stem() + ".safetensors";
-    auto five = [](std::size_t n) {
-        const std::string digits = std::to_string(n);
-        return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
-    };
-    return stem() + "-" + five(index + 1) + "-of-" + five(files) + ".safetensors";
+std::string SnapshotName::tensors(std::size_t index, std::size_t files, int edition) const {
+    std::string name = stem();
+    if (edition) name += "." + std::to_string(edition + 1);
+    if (files > 1) {
+        name += "-" + padded(static_cast<std::int64_t>(index + 1), 5) + "-of-" +
+                padded(static_cast<std::int64_t>(files), 5);
+    }
+    return name.append(kTensors);
 }
 
 std::optional<SnapshotName> snapshot_of(std::string_view file) {
@@ -71,55 +77,80 @@ std::optional<SnapshotName> parse_manifest_name(std::string_view file) {
     return name;
 }
 
-std::string record_name(Generation generation) {
-    return std::string(kRecord) + std::to_string(generation.value) + std::string(kJson);
+int edition_of(std::string_view file) {
+    const auto name = snapshot_of(file);
+    if (!name || !file.starts_with(name->stem() + ".")) return 0;
+    file.remove_prefix(name->stem().size() + 1);
+    const auto number = whole_number(file.substr(0, file.find_first_of(".-")));
+    return number && *number > 1 && *number < 1'000'000 ? static_cast<int>(*number) - 1 : 0;
 }
 
-std::optional<Generation> parse_record_name(std::string_view file) {
+int next_edition(const SnapshotName& name, const std::vector<std::string>& files) {
+    int next = 0;
+    for (const auto& file : files) {
+        if (snapshot_of(file) == name && !parse_manifest_name(file))
+            next = std::max(next, edition_of(file) + 1);
+    }
+    return next;
+}
+
+std::string record_name(std::int64_t turn) {
+    return std::string(kRecord) + padded(turn, kDigits) + std::string(kJson);
+}
+
+std::optional<std::int64_t> parse_record_name(std::string_view file) {
     if (!file.starts_with(kRecord) || !file.ends_with(kJson)) return std::nullopt;
-    auto number =
+    auto turn =
         whole_number(file.substr(kRecord.size(), file.size() - kRecord.size() - kJson.size()));
-    if (!number) return std::nullopt;
-    return Generation(*number);
+    if (!turn || *turn < 1 || record_name(*turn) != file) return std::nullopt;
+    return turn;
 }
 
-bool is_stale_temporary(std::string_view file, Generation generation) {
+std::int64_t last_turn(const std::vector<std::string>& files) {
+    std::int64_t last = 0;
+    for (const auto& file : files) last = std::max(last, parse_record_name(file).value_or(0));
+    return last;
+}
+
+namespace {
+
+// "NAME.ANYTHING.tmp" of one of our files.
+bool is_temporary(std::string_view file) {
     if (!file.ends_with(kTemporary)) return false;
-    file.remove_suffix(kTemporary.size());
-    if (auto record = parse_record_name(file)) return *record < generation;
-    auto name = snapshot_of(file);
-    return name && name->generation < generation;
+    const auto json = file.find(kJson);
+    return snapshot_of(file) || (json != std::string_view::npos &&
+                                 parse_record_name(file.substr(0, json + kJson.size())));
 }
 
-bool is_orphan(std::string_view file, Generation generation,
-               const std::vector<SnapshotName>& names) {
-    if (!file.ends_with(".safetensors")) return false;
-    auto name = snapshot_of(file);
-    return name && name->generation < generation &&
-           std::find(names.begin(), names.end(), *name) == names.end();
+}  // namespace
+
+std::vector<std::string> leftovers(const std::vector<std::string>& files) {
+    std::vector<std::string> found;
+    for (const auto& file : files) {
+        const auto name = snapshot_of(file);
+        const bool orphan = name && file.ends_with(kTensors) && !contains(files, name->manifest());
+        if (orphan || is_temporary(file)) found.push_back(file);
+    }
+    return found;
 }
 
-bool is_admissible(const SnapshotName& name, const std::vector<ResumeRecord>& records) {
-    const std::string file = name.manifest();
-    return std::all_of(records.begin(), records.end(), [&](const ResumeRecord& record) {
-        return record.generation <= name.generation || contains(record.manifests, file);
-    });
-}
-
-std::vector<SnapshotName> candidates(std::vector<SnapshotName> names,
-                                     const std::vector<ResumeRecord>& records) {
-    std::erase_if(names, [&](const SnapshotName& name) { return !is_admissible(name, records); });
-    std::sort(names.begin(), names.end(), std::greater<>());
-    return names;
+bool is_admissible(const SnapshotName& name, std::int64_t turn, const ResumeRecord& last) {
+    return turn >= last.turn || contains(last.manifests, name.manifest());
 }
 
 std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
-                                  const std::vector<ResumeRecord>& records, std::size_t keep) {
-    std::vector<SnapshotName> kept = candidates(names, records);
-    if (kept.size() > keep) kept.resize(keep);
+                                  std::vector<SnapshotName> usable, const SnapshotName& saved,
+                                  std::size_t keep) {
+    std::sort(usable.begin(), usable.end(), std::greater<>());
+    std::vector<SnapshotName> kept{saved};
+    std::size_t counted = 1;
+    for (const auto& name : usable) {
+        if (name == saved || !contains(names, name)) continue;
+        if (name > saved || counted++ < keep) kept.push_back(name);
+    }
     std::vector<SnapshotName> rest;
     for (const auto& name : names) {
-        if (std::find(kept.begin(), kept.end(), name) == kept.end()) rest.push_back(name);
+        if (!contains(kept, name)) rest.push_back(name);
     }
     return rest;
 }

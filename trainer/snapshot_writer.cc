@@ -22,6 +22,9 @@ struct SnapshotWriter::Job {
     Metadata metadata;
     std::string key;  // in the store
     Clock::time_point begun;
+    int edition = 0;
+
+    std::string file(std::size_t index) const { return name.tensors(index, plan.size(), edition); }
 };
 
 namespace {
@@ -122,20 +125,20 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata) {
-    Job job{SnapshotName{step, folder_.generation()}, plan_files(tensors, options_.file_bytes),
-            metadata, std::to_string(saves_) + "/", Clock::now()};
+    Job job{SnapshotName{step, folder_.generation()},
+            plan_files(tensors, options_.file_bytes),
+            metadata,
+            std::to_string(saves_) + "/",
+            Clock::now(),
+            0};
     Slot& slot = *slots_[static_cast<std::size_t>(saves_++ % 2)];
     (void)await(slot);
     // What failed is said now, and what was asked for is done all the same: the next may fit.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
     auto copied = take_in(slot, tensors, job);
-    slot.work = queue_.push([this, &slot, job, copied]() -> Result<void> {
-        if (copied) return write(slot, job);
-        // The others wait for this rank's files.
-        for (std::size_t file : own_files(job.plan.size()))
-            (void)store_->set(job.key + std::to_string(file), word_of(copied.error()));
-        return copied;
-    });
+    // Also when it could not be copied: the others wait for this rank's word.
+    slot.work =
+        queue_.push([this, &slot, job, copied]() mutable { return write(slot, job, copied); });
     return copied ? earlier : copied;
 }
 
@@ -150,16 +153,32 @@ Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& 
     return {};
 }
 
-Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job,
+// Rank 0 looks whether the folder is still ours, and which names are free; the others write nothing
+// before it has.
+Result<int> SnapshotWriter::edition_of(const Job& job) {
+    const std::string key = job.key + "begin";
+    if (context_.is_first()) {
+        auto edition = folder_.begin(job.name);
+        auto said = store_->set(key, edition ? std::to_string(*edition) : word_of(edition.error()));
+        return said || !edition ? edition : Result<int>(said.error());
+    }
+    auto word = store_->get(key, options_.timeout);
+    if (!word) return word.error();
+    if (word->starts_with("! ")) return Error(ErrorCode::unavailable, word->substr(2));
+    return std::atoi(word->c_str());
+}
+
+Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job, const Result<void>& copied,
                                        std::vector<std::string>& written) {
     const auto own = own_files(job.plan.size());
-    Result<void> result;
+    Result<void> result = copied;
     for (std::size_t i = 0; i < own.size(); ++i) {
-        const std::string name = job.name.tensors(own[i], job.plan.size());
-        auto file = folder_.write_file(name, slot.files[i]);
+        const std::string name = job.file(own[i]);
+        auto file =
+            copied ? folder_.write_file(name, slot.files[i]) : Result<SnapshotFile>(copied.error());
         const std::string word = file ? word_of(*file) : word_of(file.error());
-        if (auto said = store_->set(job.key + std::to_string(own[i]), word); !said) return said;
         if (file) written.push_back(name);
+        if (auto said = store_->set(job.key + std::to_string(own[i]), word); !said) return said;
         if (!file) result = file.error();
     }
     return result;
@@ -180,32 +199,38 @@ Result<void> SnapshotWriter::complete(const Job& job) {
                                                   " did not write its part of snapshot " +
                                                   job.name.stem() + ": " + word.error().sentence());
         }
-        auto file = file_of(job.name.tensors(i, job.plan.size()), *word, rank);
+        auto file = file_of(job.file(i), *word, rank);
         if (!file) return file.error();
         files.push_back(std::move(*file));
     }
     return folder_.commit(job.name, std::move(files), job.metadata);
 }
 
-Result<void> SnapshotWriter::write(const Slot& slot, const Job& job) {
+Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
+                                             const Result<void>& copied) {
+    auto edition = edition_of(job);
+    if (!edition) return edition.error();
+    job.edition = *edition;
     std::vector<std::string> written;
-    Result<void> result;
-    if (context_.is_first()) result = folder_.begin(job.name);
-    if (result) result = write_own(slot, job, written);
+    Result<void> result = write_own(slot, job, copied, written);
     if (context_.is_first()) {
         if (result) result = complete(job);
         (void)store_->set(job.key + "done", result ? "ok" : word_of(result.error()));
     } else {
         auto word = store_->get(job.key + "done", options_.timeout + std::chrono::seconds(5));
-        if (!word)
-            result = word.error();
-        else if (*word != "ok")
-            result = Error(ErrorCode::unavailable, word->substr(2));
+        // Perhaps it has been completed: the files stay, for the next loader to judge.
+        if (!word) return word.error();
+        if (*word != "ok") result = Error(ErrorCode::unavailable, word->substr(2));
     }
-    if (!result) {
-        for (const auto& name : written) folder_.discard(name);
-        return Error(result.error().code(), "snapshot " + job.name.stem() +
-                                                " was not saved: " + result.error().sentence());
+    if (!result)
+        for (const auto& name : written) folder_.discard(job.name, name);
+    return result;
+}
+
+Result<void> SnapshotWriter::write(const Slot& slot, Job& job, const Result<void>& copied) {
+    if (auto done = write_and_agree(slot, job, copied); !done) {
+        return Error(done.error().code(),
+                     "snapshot " + job.name.stem() + " was not saved: " + done.error().sentence());
     }
     std::lock_guard lock(mutex_);
     newest_ = {job.name.step,

@@ -4,10 +4,11 @@
 // it, tells rank 0 through the store, and rank 0 writes the manifest when all files are there. Two
 // snapshots may be under way: the third save() waits for the first. All ranks call save() for the
 // same steps with the same tensors (their parameters are equal), and get the same answer: a
-// snapshot that one rank could not write is nobody's, and its files are removed.
+// snapshot that one rank could not write is nobody's, and its files are removed. A rank that cannot
+// learn what became of it (rank 0 is gone) removes nothing: it may have been completed.
 //
 // Thread: one. Errors come with the next save() or wait(): unavailable (disk full, a rank that did
-// not write), usage, timed_out; each names the step and the rank.
+// not write), usage, timed_out, closed (see snapshot.h); each names the step and the rank.
 #pragma once
 
 #include <array>
@@ -65,8 +66,11 @@ class SnapshotWriter {
                    WriterOptions options);
     std::vector<std::size_t> own_files(std::size_t files) const;
     Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const Job& job);
-    Result<void> write(const Slot& slot, const Job& job);
-    Result<void> write_own(const Slot& slot, const Job& job, std::vector<std::string>& written);
+    Result<void> write(const Slot& slot, Job& job, const Result<void>& copied);
+    Result<void> write_and_agree(const Slot& slot, Job& job, const Result<void>& copied);
+    Result<int> edition_of(const Job& job);
+    Result<void> write_own(const Slot& slot, const Job& job, const Result<void>& copied,
+                           std::vector<std::string>& written);
     Result<void> complete(const Job& job);
     Result<void> await(Slot& slot);
 

@@ -8,6 +8,7 @@ namespace ddprun::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Ends;
 using test::read_all;
 using test::write_all;
 
@@ -21,10 +22,13 @@ class SnapshotTest : public testing::Test {
             *SnapshotFolder::open(context, folder_, keep,
                                   [this](const std::string& text) { warnings_.push_back(text); }));
     }
-    void save(SnapshotFolder& folder, std::int64_t step) {
+    Result<void> try_to_save(SnapshotFolder& folder, std::int64_t step) {
         const std::vector<float> values{static_cast<float>(step), 2, 3};
-        auto done = folder.save(step, {tensor_view("w", {3}, std::span<const float>(values))},
-                                {{"seed", "7"}});
+        return folder.save(step, {tensor_view("w", {3}, std::span<const float>(values))},
+                           {{"seed", "7"}});
+    }
+    void save(SnapshotFolder& folder, std::int64_t step) {
+        auto done = try_to_save(folder, step);
         ASSERT_TRUE(done) << done.error();
     }
     // The step of what a fresh loader of the generation takes; -1: none.
@@ -41,6 +45,12 @@ class SnapshotTest : public testing::Test {
         for (const auto& entry : fs::directory_iterator(folder_.path()))
             names.push_back(entry.path().filename());
         return names;
+    }
+
+    std::ptrdiff_t tensor_files() const {
+        const auto names = files();
+        return std::count_if(names.begin(), names.end(),
+                             [](const auto& name) { return name.ends_with(".safetensors"); });
     }
 
     test::TemporaryFolder folder_;
@@ -108,7 +118,8 @@ TEST_F(SnapshotTest, FindsNoneWhenAllAreDamaged) {
 TEST_F(SnapshotTest, KeepsTheNewest) {
     auto folder = open(0, 2);
     for (int step : {10, 20, 30, 40}) save(folder, step);
-    EXPECT_THAT(files(), testing::UnorderedElementsAre("snapshot-000000000030-g0.json",
+    EXPECT_THAT(files(), testing::UnorderedElementsAre("resume-000000000001.json",
+                                                       "snapshot-000000000030-g0.json",
                                                        "snapshot-000000000030-g0.safetensors",
                                                        "snapshot-000000000040-g0.json",
                                                        "snapshot-000000000040-g0.safetensors"));
@@ -122,12 +133,97 @@ TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     auto current = open(1);
     ASSERT_TRUE(current.load_newest());
     save(current, 20);
-    save(stale, 90);
+    EXPECT_FALSE(try_to_save(stale, 90));
+    // It was at the last act already when generation 1 began.
+    const SnapshotName late{90, Generation(0)};
+    PageBuffer content;
+    ASSERT_TRUE(lay_out({}, content, {}));
+    auto tensors = stale.write_file(late.tensors(), content);
+    ASSERT_TRUE(tensors);
+    write_all(file(90, 0, ".json"), write_manifest({"test", 1, late, {*tensors}, {}}));
     write_all(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp", "half");
     EXPECT_EQ(newest(2), 20);
     EXPECT_FALSE(fs::exists(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp"));
-    save(current, 30);
+    auto next = open(3);
+    ASSERT_TRUE(next.load_newest());
+    save(next, 30);
     EXPECT_FALSE(fs::exists(file(90, 0, ".json")));
+}
+
+// A stale writer saves once more: what the later generation lives on stays, whatever is kept, and
+// the writer is told.
+TEST_F(SnapshotTest, LosesNothingToAStaleWriter) {
+    auto stale = open(0, 1);
+    save(stale, 10);
+    auto current = open(1, 1);
+    ASSERT_TRUE(current.load_newest());
+    auto done = try_to_save(stale, 90);
+    EXPECT_EQ(newest(2), 10);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().sentence(), testing::HasSubstr("generation 1 of run \"test\""));
+}
+
+// A loader of generation 1 that wakes up after generation 2 began: what generation 0 may write is
+// not decided anew by it, and generation 2 learns of it instead of going on beside it.
+TEST_F(SnapshotTest, KeepsTheFenceWhenAStaleLoaderComes) {
+    auto zero = open(0);
+    save(zero, 10);
+    auto stale = open(1), current = open(2);
+    ASSERT_TRUE(current.load_newest());
+    save(current, 20);
+    ASSERT_TRUE(stale.load_newest());
+    (void)try_to_save(zero, 90);
+    EXPECT_FALSE(try_to_save(current, 30));
+    EXPECT_EQ(newest(3), 20);
+}
+
+// Several jobs that use one folder by mistake, each keeping one snapshot: whoever loads finds one
+// that is whole, however they meet, and none goes back behind what it has loaded before.
+TEST_F(SnapshotTest, IsNeverEmptyWhereSeveralJobsMeet) {
+    auto first = open(0, 1);
+    save(first, 1);
+    auto ends = test::run_ranks(4, [&](const Context&) {
+        std::int64_t seen = 1;
+        for (int turn = 0; turn < 30; ++turn) {
+            auto folder = open(0, 1);
+            auto snapshot = folder.load_newest();
+            if (!snapshot && snapshot.error().code() == ErrorCode::closed) continue;
+            if (!snapshot || !*snapshot) return 1;
+            std::int64_t step = (*snapshot)->manifest.name.step;
+            if (step < seen) return 2;
+            for (seen = step; step < seen + 3 && try_to_save(folder, step + 1);) ++step;
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
+    EXPECT_GT(newest(0), 1);
+}
+
+// A step is saved once more, and that fails half-way: the one that was whole stands.
+TEST_F(SnapshotTest, StandsWhenTheSameStepIsSavedAgain) {
+    auto folder = open(0, 1);
+    save(folder, 10);
+    const std::vector<float> values{1};
+    const auto view = tensor_view("w", {1}, std::span<const float>(values));
+    ASSERT_FALSE(folder.save(10, {view, view}, {}));
+    EXPECT_EQ(newest(1), 10);
+    auto again = open(0, 1);
+    save(again, 10);
+    EXPECT_EQ(newest(1), 10);
+    EXPECT_EQ(tensor_files(), 1);
+}
+
+// The newest is damaged, training goes on from the one before: what is saved then is kept, though
+// the damaged one has more steps.
+TEST_F(SnapshotTest, DoesNotCountADamagedOneAmongThoseKept) {
+    auto folder = open(0, 2);
+    save(folder, 10);
+    save(folder, 20);
+    write_all(file(20, 0, ".safetensors"), "damaged");
+    auto next = open(1, 1);
+    ASSERT_TRUE(next.load_newest());
+    save(next, 15);
+    EXPECT_EQ(newest(2), 15);
 }
 
 // A job that is started again from generation 0 under the same name is not bound by the records of
