@@ -1,6 +1,7 @@
 // The smallest worker: finds its place, meets the others, adds up the ranks.
 #include <cstdio>
 
+#include "trainer/error_file.h"
 #include "trainer/process_group.h"
 
 using namespace ddprun::trainer;
@@ -19,7 +20,10 @@ static ddprun::Result<float> sum_of_ranks(const Context& context) {
 int main() {
     auto context = Context::from_environment();
     auto sum = context ? sum_of_ranks(*context) : ddprun::Result<float>(context.error());
-    if (!sum) return std::fprintf(stderr, "smallest: %s\n", sum.error().sentence().c_str()), 1;
+    if (!sum) {
+        std::fprintf(stderr, "smallest: %s\n", sum.error().sentence().c_str());
+        return report_error(sum.error());
+    }
     std::printf("rank %d of %d: the ranks add up to %g\n", context->rank.value, context->world_size,
                 *sum);
 }

@@ -212,23 +212,23 @@ Result<void> write_durably(const std::string& path, const std::string& text, Old
     return write_durably(path, std::vector{std::as_bytes(std::span(text))}, old);
 }
 
-Result<std::vector<std::byte>> read_bytes(const std::string& path) {
+Result<std::string> read_text(const std::string& path) {
     Descriptor file(path, O_RDONLY);
     if (file.get() < 0) return system_error("cannot open", path, errno);
     struct stat info {};
     if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
     if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
     std::size_t have = 0;
-    while (have < bytes.size()) {
-        const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    while (have < text.size()) {
+        const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return system_error("cannot read", path, errno);
         if (got == 0) break;
         have += static_cast<std::size_t>(got);
     }
-    bytes.resize(have);
-    return bytes;
+    text.resize(have);
+    return text;
 }
 
 Result<void> sync_folder(const std::string& folder) {

@@ -39,7 +39,7 @@ Result<void> make_first(const std::string& path);
 // A whole file, see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);
 
-Result<std::vector<std::byte>> read_bytes(const std::string& path);
+Result<std::string> read_text(const std::string& path);
 
 // Makes names that were added to or taken from the folder survive a crash.
 Result<void> sync_folder(const std::string& folder);

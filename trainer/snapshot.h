@@ -86,8 +86,8 @@ class SnapshotFolder {
     Generation generation() const { return generation_; }
 
     // Rank 0's half of resuming: takes the folder over, records and removes what a dead writer left,
-    // gives the newest valid one, if any. Errors: unavailable; closed, when another loader came in
-    // the meantime.
+    // gives the newest valid one; nothing where there is none. Errors: unavailable; malformed, when
+    // there are some and none is valid; closed, when another loader came in the meantime.
     Result<std::optional<Snapshot>> load_newest();
 
     // The one of this name, verified. Errors: not_found, malformed, unavailable.

@@ -104,13 +104,21 @@ TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
     }
 }
 
-// A tensor file that is gone is damage like any other; when nothing valid is left there is none.
-TEST_F(SnapshotTest, FindsNoneWhenAllAreDamaged) {
+// A tensor file that is gone is damage like any other; when nothing valid is left, training does not
+// begin anew in silence.
+TEST_F(SnapshotTest, RefusesToBeginAnewWhenAllAreDamaged) {
     auto folder = open(0);
     save(folder, 10);
+    save(folder, 20);
     fs::remove(file(10, 0, ".safetensors"));
-    EXPECT_EQ(newest(1), -1);
+    fs::remove(file(20, 0, ".safetensors"));
+    auto snapshot = open(1).load_newest();
+    ASSERT_FALSE(snapshot);
+    EXPECT_EQ(snapshot.error().code(), ErrorCode::malformed);
+    EXPECT_THAT(snapshot.error().sentence(),
+                testing::HasSubstr("none of the 2 snapshots in " + folder_.path().string()));
     EXPECT_THAT(warnings_, testing::ElementsAre(
+                               testing::HasSubstr("snapshot-000000000020-g0.json is skipped"),
                                testing::HasSubstr("snapshot-000000000010-g0.json is skipped")));
 }
 
