@@ -1,19 +1,19 @@
 // How snapshots are named, which of them may be used, in which order they are tried, and which are
 // let go.
 //
-//   DIR/snapshot-000000000100-g3.safetensors   the tensors, written first; when there are many:
+//   DIR/snapshot-000000000100-g3.safetensors    the tensors, written first; when there are many:
 //   DIR/snapshot-000000000100-g3-00001-of-00003.safetensors, …
 //   DIR/snapshot-000000000100-g3.2.safetensors  those of the same step saved once more
-//   DIR/snapshot-000000000100-g3.json          the manifest with the checksums, written last:
-//                                              without it there is none
-//   DIR/resume-000000000007.json               the folder's seventh loader, and the names that it
-//                                              chose from
-//   *.tmp                                      not yet whole
+//   DIR/snapshot-000000000100-g3.json           the manifest with the checksums, written last:
+//                                               without it there is none
+//   DIR/resume-000000000007.json                the folder's seventh loader, and the names that it
+//                                               chose from
+//   *.tmp                                       not yet whole
 //
 // Pure. A stale writer is what the records are for: a suspended host may write, as generation 2,
 // after generation 3 began. A folder belongs to the loader that took the last turn. Its record names
-// the manifests that were there; what is in none of the record, and was written under an earlier
-// turn, is a stale writer's, and nobody takes it. Turns count the loaders of a folder, of whatever
+// the manifests that were there; what is not in it, and was written under an earlier turn, is a
+// stale writer's, and nobody takes it. Turns count the loaders of a folder, of whatever
 // run: generations begin again at 0 when a job is started again, also under the same run id.
 #pragma once
 
