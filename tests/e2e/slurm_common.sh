@@ -17,6 +17,8 @@ start_lab() { # hosts, GPUs on each
     lab_is_up=yes
 }
 
+# Runs a command on the login node.
+login() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
 # The nodes of the job before may be on their way out, and others would be taken.
 idle() { [[ $("$slurmlab" run sinfo -h -o %t | sort -u) == idle ]]; }
 # Runs a command on the login node to its end: seconds, command… Sets code.
@@ -27,5 +29,30 @@ lab() {
     timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
+}
+# Runs a batch script to its end: seconds, options of sbatch, script. Sets code, of an array the highest. sbatch --wait would
+# do, but asks only every two to ten seconds.
+lab_batch() {
+    local id
+    wait_until 20 idle || fail "the cluster is not idle"
+    id=$(login sbatch --parsable "${@:2}" 2>"$work/run.err" </dev/null) || fail "not submitted"
+    wait_until "$1" none_queued || fail "not done in $1 s: $(login squeue)"
+    code=$(login scontrol -o show job "$id" | sed 's/.* ExitCode=\([0-9]*\):.*/\1/' | sort -n | tail -n 1)
+}
+# Plays stories at once, a function each, with a mark and folders of its own; what they submit shares the hosts.
+side_by_side() {
+    local story playing=() failed=no
+    for story in "$@"; do
+        (
+            mark+=-$story work+=/$story
+            export TMPDIR=$work/tmp
+            mkdir -p "$TMPDIR"
+            cd "$work"
+            "$story"
+        ) &
+        playing+=($!)
+    done
+    for story in "${playing[@]}"; do wait "$story" || failed=yes; done
+    [[ $failed == no ]] || exit 1
 }
 none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }

@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
 
-start_lab 4 4
+start_lab 8 4
 
 forms=$root/tests/data/forms
 mkdir "$work/bin" "$work/programs" "$work/programs/torchtitan" "$work/seen" "$work/torchrun" "$work/out"
@@ -106,7 +106,7 @@ expect_code 2
 expect_in "$work/run.err" 'start ddprun by srun'
 say "srun forgotten in a batch script of two nodes"
 printf '#!/bin/bash\nddprun true\n' >"$work/forgotten.sbatch"
-lab 30 sbatch --wait -N2 -o "$work/batch.out" "$work/forgotten.sbatch"
+lab_batch 30 -N2 -o "$work/batch.out" "$work/forgotten.sbatch"
 expect_code 2
 expect_in "$work/batch.out" 'srun is missing'
 say "a variable that contradicts another, a list with a mistake"
@@ -144,7 +144,7 @@ for host in n1 "$at.1"; do
 srun -N2 -n2 --nodelist=n[2-3] ddprun --rdzv-endpoint=$host:29500 train.py
 END
     rm -f "$work"/trap.*
-    FORM_SEEN=$work/trap lab 60 sbatch --wait "${three[@]}" -o "$work/batch.out" "$work/part.sbatch"
+    FORM_SEEN=$work/trap lab_batch 60 "${three[@]}" -o "$work/batch.out" "$work/part.sbatch"
     expect_code 0
     expect_in "$work/batch.out" 'is not a node of this step; the nodes meet at n2'
 done

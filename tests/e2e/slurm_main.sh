@@ -45,7 +45,7 @@ say "the same inside a batch script"
     printf ' %q' "${job[@]}" --snapshot-dir "$work/batch" "${crash[@]}"
     echo
 } >"$work/job.sbatch"
-lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/job.sbatch"
+lab_batch 60 -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/job.sbatch"
 expect_code 0
 [[ $(checksum_of "$work/batch.out" "$work/batch.err") == "$calm" ]] || fail "the checksum is not $calm"
 expect_nothing_left
@@ -62,7 +62,7 @@ expect_code 0
 
 say "one in a batch script shows the step that srun would start"
 printf '#!/bin/bash\n%q --dry-run --nproc-per-node=2 true\n' "$ddprun" >"$work/dry.sbatch"
-lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/dry.sbatch"
+lab_batch 60 -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/dry.sbatch"
 expect_code 0
 expect_in "$work/batch.out" '^srun ddprun would start 8 workers on 4 nodes'
 
@@ -73,7 +73,7 @@ expect_in "$work/run.err" 'rank 5'
 expect_nothing_left 5
 echo "srun $(printf '%q ' "$ddprun") --nproc-per-node=1 --max-restarts=0 bash -c 'exit 7'" |
     sed '1i #!/bin/bash' >"$work/fails.sbatch"
-lab 60 sbatch --wait -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/fails.sbatch"
+lab_batch 60 -N4 -o "$work/batch.out" -e "$work/batch.err" "$work/fails.sbatch"
 expect_code 7
 
 say "a worker sees what srun would tell it as a task of its own, whatever MPI was asked for"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The shapes in which Slurm starts a step, on a real cluster of three hosts: a part of the job's nodes, under salloc, in an array,
-# steps at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as 127.0.1.1; --interface.
+# The shapes in which Slurm starts a step, on a real cluster of three hosts: a part of the job's nodes, under salloc, in
+# an array, steps at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
+# 127.0.1.1; --interface.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -11,16 +12,14 @@ cd "$work" # the ledger's folder is made in the working directory
 # A batch script from standard input: sbatch's options… Its output is in run.out of the working directory.
 batch() {
     { echo '#!/bin/bash'; cat; } >"$work/job.sbatch"
-    wait_until 20 idle || fail "the cluster is not idle"
-    code=0
-    DDPRUN_TEST_MARK=$mark timeout --kill-after=5 40 "$slurmlab" run env DDPRUN_TEST_MARK="$mark" show="$show" ddprun="$ddprun" \
-        sbatch --wait -o "$work/said.%a" -e "$work/batch.err" "$@" "$work/job.sbatch" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    show=$show ddprun=$ddprun lab_batch 40 -o "$work/said.%a" -e "$work/batch.err" "$@" "$work/job.sbatch"
     cat "$work"/said.* >"$work/run.out" 2>/dev/null || true
     rm -f "$work"/said.*
 }
 show='echo "$0 $RANK/$WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $SLURMD_NODENAME $MASTER_ADDR"'
 said() { # lines without what comes first, sorted
-    [[ $(grep "^$1 " "$work/run.out" | cut -d' ' -f2- | sort) == "$(printf '%s\n' "${@:2}" | sort)" ]] || fail "$1 says $(grep "^$1 " "$work/run.out")"
+    [[ $(grep "^$1 " "$work/run.out" | cut -d' ' -f2- | sort) == "$(printf '%s\n' "${@:2}" | sort)" ]] ||
+        fail "$1 says $(grep "^$1 " "$work/run.out")"
 }
 
 say "a step on some of the job's nodes knows only those"
@@ -34,7 +33,8 @@ said third '0/2 0/1 n3 127.0.0.1' '1/2 0/1 n3 127.0.0.1'
 
 say "steps at the same time on the same nodes do not meet"
 batch -N3 -n6 <<'JOB'
-meet='touch "$1.$RANK"; until [[ -e a.0 && -e a.1 && -e a.2 && -e b.0 && -e b.1 && -e b.2 && -e c.5 ]]; do sleep 0.05; done; '
+meet='touch "$1.$RANK"
+until [[ -e a.0 && -e a.1 && -e a.2 && -e b.0 && -e b.1 && -e b.2 && -e c.5 ]]; do sleep 0.05; done; '
 srun --overlap -N3 -n3 "$ddprun" --nproc-per-node=1 bash -c "$meet$show" first a &
 srun --overlap -N3 -n3 "$ddprun" --nproc-per-node=1 bash -c "$meet$show" second b &
 srun --overlap -N3 -n6 "$ddprun" --task-per-worker bash -c "$meet$show" third c &
@@ -45,7 +45,9 @@ for step in first second; do said $step '0/3 0/3 n1 n1' '1/3 1/3 n2 n1' '2/3 2/3
 (($(grep -c '^third ./6 ./3 n. n1$' "$work/run.out") == 6)) || fail "third says $(grep '^third' "$work/run.out")"
 
 say "within salloc, and each element of an array by itself"
-lab 30 salloc -N2 env show="$show" ddprun="$ddprun" bash -c 'srun --ntasks-per-node=1 "$ddprun" --nproc-per-node=1 bash -c "$show" salloc; "$ddprun" true; [[ $? == 2 ]]'
+lab 30 salloc -N2 env show="$show" ddprun="$ddprun" bash -c '
+    srun --ntasks-per-node=1 "$ddprun" --nproc-per-node=1 bash -c "$show" salloc
+    "$ddprun" true; [[ $? == 2 ]]'
 expect_code 0
 said salloc '0/2 0/2 n1 n1' '1/2 1/2 n2 n1'
 expect_in "$work/run.err" 'this is the shell of salloc, not a node of job'
@@ -58,7 +60,8 @@ for element in element1 element2; do said $element '0/3 0/3 n1 n1' '1/3 1/3 n2 n
 say "a heterogeneous job is one world, with other numbers of workers on its nodes"
 batch -N1 -n1 : -N2 -n2 <<'JOB'
 srun --het-group=0,1 bash -c '"$ddprun" --no-label --nproc-per-node=$((SLURM_NODEID + 1)) bash -c "$show" all'
-srun --het-group=0 "$ddprun" --nproc-per-node=1 bash -c "$show" colon : --het-group=1 "$ddprun" --no-label --nproc-per-node=2 bash -c "$show" colon
+srun --het-group=0 "$ddprun" --nproc-per-node=1 bash -c "$show" colon : \
+    --het-group=1 "$ddprun" --no-label --nproc-per-node=2 bash -c "$show" colon
 srun --het-group=0,1 "$ddprun" --task-per-worker bash -c "$show" tasks
 JOB
 expect_code 0
@@ -78,10 +81,12 @@ host=$(hostname)
 { echo "127.0.1.1 $host"; grep -v " $host\$" /etc/hosts; } >"$0.$host"
 exec unshare --mount bash -c 'mount --bind "$0" /etc/hosts; exec "$@"' "$0.$host" "$@"
 SH
-lab 30 srun -N2 --ntasks-per-node=1 bash "$work/as_debian.sh" "$ddprun" --nproc-per-node=1 --join-timeout=10 bash -c "$show" debian
+lab 30 srun -N2 --ntasks-per-node=1 bash "$work/as_debian.sh" \
+    "$ddprun" --nproc-per-node=1 --join-timeout=10 bash -c "$show" debian
 expect_code 0
 said debian '0/2 0/2 n1 n1' '1/2 1/2 n2 n1'
-lab 30 srun -N2 --ntasks-per-node=2 bash "$work/as_debian.sh" "$ddprun" --task-per-worker --join-timeout=10 bash -c "$show" debian
+lab 30 srun -N2 --ntasks-per-node=2 bash "$work/as_debian.sh" \
+    "$ddprun" --task-per-worker --join-timeout=10 bash -c "$show" debian
 expect_code 0
 said debian '0/4 0/2 n1 n1' '1/4 0/2 n1 n1' '2/4 1/2 n2 n1' '3/4 1/2 n2 n1'
 
