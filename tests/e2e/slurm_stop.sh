@@ -5,8 +5,8 @@
 #
 #   slurm_stop.sh linuxproc|cgroup
 #
-# DDPRUN_LONG=1 plays all with both (a normal run with cgroup only what may differ), waits for Slurm's own clocks too (a time
-# limit takes minutes), and plays the race of signals 50 times.
+# DDPRUN_LONG=1 plays all with both (a normal run with cgroup only what may differ), waits for Slurm's own clocks too (a
+# time limit takes minutes), and plays the race of signals 50 times.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
@@ -14,14 +14,16 @@ tracker=${1:-linuxproc}
 [[ $tracker == linuxproc || -w /sys/fs/cgroup/freezer ]] || skip "no freezer of cgroup v1, which proctrack/cgroup of this Slurm needs"
 long=${DDPRUN_LONG:-0}
 
-export SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE
+# From the beginning of a preemption to its end Slurm waits at least for KillWait and MessageTimeout.
+export SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE SLURMLAB_GRACE=5 SLURMLAB_MESSAGE_TIMEOUT=5
 start_lab 4
 cd "$work" # the ledger's folder is made in the working directory
 
 # Counts to its argument, in the folder that it is given: `count`, the newest of rank 0; `told.RANK`, when and what it was
 # told; `run.GENERATION.RANK`, where it began. The last argument is how long its last snapshot takes; below 0: it dies of
 # the signal.
-cat >worker.py <<'PYTHON'
+worker=$work/worker.py
+cat >"$worker" <<'PYTHON'
 import json, os, signal, sys, time
 folder, until, saving = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 env, rank = os.environ, os.environ["RANK"]
@@ -46,7 +48,6 @@ while count < until:
     os.write(int(env["DDPRUN_PROGRESS_FD"]), b"step=%d\n" % count)
 PYTHON
 
-login() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
 # Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells), worker's count and seconds
 # to save, options of ddprun… Sets job and at (its folder).
 submit() {
@@ -57,7 +58,7 @@ submit() {
         echo '#!/bin/bash'
         ((left == 0)) || echo "[[ -n \$SLURM_RESTART_COUNT ]] || export SLURM_JOB_END_TIME=\$((\$(date +%s) + $left))"
         printf 'srun --no-kill'
-        printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$work/worker.py" "$at" "$count" "$saving"
+        printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$worker" "$at" "$count" "$saving"
         echo "; echo \"code \$?\""
     } >"$at/job.sbatch"
     job=$(login sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" -o "$at.out" -e "$at.err" "$at/job.sbatch")
@@ -68,13 +69,13 @@ all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
 is_in() { [[ $(login scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
 expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(login scontrol show job -o "$job")"; }
 restarts() { login scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here. One
-# that is started in the second in which it was killed fails: slurmd takes its credential for the one that was revoked.
+# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here.
+# One that is started in the second in which it was killed fails: slurmd takes its credential for the one that was revoked.
 again() {
     local shown
     shown=$(login scontrol show job -o "$job")
     [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
-    [[ $shown == *JobState=PENDING* ]] && idle || return 1
+    [[ $shown == *JobState=PENDING* ]] || return 1 # no more COMPLETING
     gone_at=${gone_at:-$EPOCHSECONDS}
     ((EPOCHSECONDS <= gone_at + 1)) || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
@@ -126,7 +127,7 @@ end_is_asked_for() {
 
 end_is_seen() {
     say "the end of its time seen coming: a last snapshot, the queue, and on with the next generation and the count"
-    submit limit 34 1000000 0.5 --stop-before=30
+    submit limit 36 1000000 0.5 --stop-before=30
     expect_run 0
     hurry
     expect_in "$at.err" 'the time limit is reached in'
@@ -184,7 +185,7 @@ preempted() {
     mkdir -p "$work/programs"
     ln -sf "$ddprun" "$work/programs/ddprun"
     sed -e '/gpus-per-node/d' -e 's/cpus-per-task=.*/cpus-per-task=8/' \
-        -e "s,train.py.*,--nproc-per-node=2 --no-python python3 $work/worker.py $at 1000000 0.2," \
+        -e "s,train.py.*,--nproc-per-node=2 --no-python python3 $worker $at 1000000 0.2," \
         "$root/slurm/preemptible.sbatch" >"$at/job.sbatch"
     job=$(login env PATH="$work/programs:$PATH" sbatch --parsable -o "$at.out" -e "$at.err" "$at/job.sbatch")
     expect_run 0
@@ -243,10 +244,9 @@ real_limit() {
     expect_state CANCELLED
 }
 
-one_signal
-((long == 0)) && [[ $tracker == cgroup ]] || { end_is_asked_for; end_is_seen; named_signal; }
-cancelled_while_saving
-((long == 0)) && [[ $tracker == cgroup ]] || preempted
-signalled_first
-dies_alone
-((long == 0)) || real_limit
+one_signal # alone: its time is printed
+stories=(cancelled_while_saving signalled_first dies_alone)
+((long == 0)) && [[ $tracker == cgroup ]] || stories+=(end_is_asked_for end_is_seen named_signal)
+((long == 0)) || stories+=(real_limit)
+side_by_side "${stories[@]}"
+((long == 0)) && [[ $tracker == cgroup ]] || preempted # by itself: it takes the nodes from all
