@@ -27,7 +27,8 @@ for rank in 0 1; do
 done
 
 say "the first worker's code is ddprun's, and the report names it"
-run 20 --standalone --nproc-per-node=2 --max-restarts=0 bash -c '((RANK == 1)) && { echo "woe is me" >&2; exit 7; }; sleep 300'
+run 20 --standalone --nproc-per-node=2 --max-restarts=0 \
+    bash -c '((RANK == 1)) && { echo "woe is me" >&2; exit 7; }; sleep 300'
 expect_code 7
 expect_in "$work/run.err" 'rank 1'
 expect_in "$work/run.err" '\b7\b'
@@ -72,7 +73,8 @@ expect_code 0
 expect_nothing_left
 
 say "SIGTERM stops the workers politely, exit code 143"
-start job --standalone --nproc-per-node=2 bash -c 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 303 & wait; done'
+start job --standalone --nproc-per-node=2 \
+    bash -c 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 303 & wait; done'
 wait_until 10 count_is "sleep 303" 2 || fail "the workers do not run"
 kill -TERM "${pid[job]}"
 join job 20
