@@ -33,7 +33,7 @@ struct NodeFacts {
     };
     std::optional<Clock> clock;
 
-    std::uint64_t ledger_mark = 0;  // that stands in the ledger's folder, as this node sees it
+    std::uint64_t ledger_mark = 0;  // that stands in the ledger, as this node sees it
     std::string ledger_fault;       // why there is none
 
     std::optional<int> gpus_given;        // by Slurm

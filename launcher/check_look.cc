@@ -16,6 +16,7 @@
 #include "agent/gpu_share.h"
 #include "agent/unique_fd.h"
 #include "launcher/program_check.h"
+#include "rendezvous/ledger_etcd.h"
 #include "rendezvous/ledger_folder.h"
 
 namespace ddprun::launcher {
@@ -51,12 +52,18 @@ std::optional<std::int64_t> limit_of(int resource, bool hard) {
 }
 
 void look_at_ledger(NodeFacts& facts, const Plan& plan) {
-    const std::string folder = rendezvous::folder_of(plan.ledger.place);
-    if (plan.max_nodes == 1 || folder.empty()) return;
-    const auto claim = in_time<Result<rendezvous::LedgerClaim>>(
-        [folder] { return rendezvous::read_claim(folder); });
+    using Kind = rendezvous::LedgerPlace::Kind;
+    using Claim = Result<rendezvous::LedgerClaim>;
+    const rendezvous::LedgerPlace& place = plan.ledger.place;
+    if (plan.max_nodes == 1 || place.kind == Kind::memory) return;
+    // etcd has deadlines of its own.
+    const auto claim = place.kind == Kind::etcd
+                           ? std::optional<Claim>(rendezvous::read_claim(place))
+                           : in_time<Claim>([folder = rendezvous::folder_of(place)] {
+                                 return rendezvous::read_claim(folder);
+                             });
     if (!claim)
-        facts.ledger_fault = folder + " does not answer";
+        facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
     else if (!*claim)
         facts.ledger_fault = "the leader's ledger is not seen: " + claim->error().sentence();
     else

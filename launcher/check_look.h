@@ -1,5 +1,6 @@
 // What a node sees of itself in a check: ledger, GPUs, program, space, limits. Nothing is changed;
-// a file system that does not answer within 10 s is said so. Shell; blocks.
+// a file system that does not answer within 10 s is said so, and an etcd that does not within 2 s
+// for each endpoint. Shell; blocks.
 #pragma once
 
 #include "launcher/check_facts.h"

@@ -137,19 +137,19 @@ CheckRow ledger_row(const CheckedJob& job) {
                                      : "in memory: the loss of the leader's node ends a job; see "
                                        "--ledger",
                 {}};
+    const bool etcd = job.ledger.kind == Kind::etcd;
+    const std::string what = etcd ? "another etcd" : "another folder of that name",
+                      mend = etcd ? "; give --ledger=etcd:HOST:PORT with an address that means "
+                                    "the same to all nodes"
+                                  : "; give --ledger=directory:PATH on a file system that all "
+                                    "nodes share";
     Findings found;
     const std::uint64_t mark = job.nodes.front() ? job.nodes.front()->ledger_mark : 0;
     each(job, [&](const NodeFacts& node) {
         if (!node.ledger_fault.empty())
-            found.add(node.ledger_fault +
-                          "; give --ledger=directory:PATH on a file system that "
-                          "all nodes share",
-                      node.name);
+            found.add(node.ledger_fault + (etcd ? "" : mend), node.name);  // etcd's has its own
         else if (node.ledger_mark != mark)
-            found.add(
-                "another folder of that name is seen than by the first node; give "
-                "--ledger=directory:PATH on a file system that all nodes share",
-                node.name);
+            found.add(what + " is seen than by the first node" + mend, node.name);
     });
     return row_of("ledger", rendezvous::to_text(job.ledger), found.lines());
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "rendezvous/etcd_client.h"
-#include "rendezvous/ledger_claim.h"
 #include "rendezvous/ledger_json.h"
 #include "rendezvous/random_bytes.h"
 
@@ -148,12 +147,15 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
     }
 }
 
+Error not_found(const LedgerPlace& place) {
+    return Error(ErrorCode::not_found, "ledger " + place.path + " in " + to_text(place) +
+                                           " is not that of the running job: do all nodes name "
+                                           "the same etcd?");
+}
+
 asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
                                             const LedgerOwner& owner) {
-    Result<Series> newest =
-        Error(ErrorCode::not_found, "ledger " + place.path + " in " + to_text(place) +
-                                        " is not that of the running job: do all nodes name the "
-                                        "same etcd?");
+    Result<Series> newest = not_found(place);
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
         const std::string key = series + kClaim, behind = key + '\0';
@@ -271,6 +273,31 @@ void open_ledger_etcd(asio::io_context& loop, LedgerPlace place, LedgerOwner own
                              std::make_shared<LedgerOwner>(std::move(owner)), std::move(log),
                              std::move(opened)),
                    rethrow);
+}
+
+namespace {
+
+asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace& place,
+                                      Result<LedgerClaim>& newest) {
+    EtcdClient client(loop, place.endpoints);
+    for (int number = 1;; ++number) {
+        const std::string series = series_of(place, number);
+        const std::string key = series + kClaim, behind = key + '\0';
+        const auto found = co_await client.range(key, behind);
+        if (!found) newest = found.error();
+        if (!found || found->empty()) co_return;
+        newest = parse_claim(series, found->front().value);
+    }
+}
+
+}  // namespace
+
+Result<LedgerClaim> read_claim(const LedgerPlace& place) {
+    asio::io_context loop;
+    Result<LedgerClaim> newest = not_found(place);
+    asio::co_spawn(loop, read_claim_here(loop, place, newest), rethrow);
+    loop.run();
+    return newest;
 }
 
 }  // namespace ddprun::rendezvous

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "rendezvous/ledger.h"
+#include "rendezvous/ledger_claim.h"
 #include "rendezvous/ledger_place.h"
 #include "rendezvous/log.h"
 
@@ -45,5 +46,10 @@ class LedgerEtcd final : public Ledger {
 // the sentence names its key), not_found (owner.mark is given, and no series bears it).
 void open_ledger_etcd(boost::asio::io_context& loop, LedgerPlace place, LedgerOwner owner, Log log,
                       LedgerOpened opened);
+
+// The claim of the newest series, whoever has begun it: for one who only looks whether etcd is
+// reached from here. Blocks, with a loop of its own. Errors: unavailable and malformed, as above;
+// not_found (there is no series).
+Result<LedgerClaim> read_claim(const LedgerPlace& place);
 
 }  // namespace ddprun::rendezvous

@@ -131,6 +131,23 @@ wait_until 30 grep -q 'cannot read the ledger: etcd' "$work/two.err" "$work/thre
 start_etcd
 expect_end
 
+say "a check finds the node that does not reach the etcd of the others"
+check() { # the second node's endpoint
+    local name options
+    options=(--check --nnodes=2 --rdzv-endpoint="127.0.0.1:$(free_port)" --rdzv-id="$mark.8")
+    start one --node-rank=0 --ledger="etcd:127.0.0.1:$etcd_port" "${options[@]}"
+    start two --node-rank=1 --ledger="etcd:$1" "${options[@]}"
+    for name in one two; do join "$name" 40; done
+    expect_nothing_left
+}
+check "localhost:$etcd_port"
+expect_code 0
+expect_in "$work/one.out" "^  ledger +ok +etcd:127.0.0.1:$etcd_port"
+check 127.0.0.1:9
+expect_code 69
+expect_in "$work/one.out" '^  ledger +WRONG'
+expect_in "$work/one.out" "^ +[^ ]+: the leader's ledger is not seen: etcd 127.0.0.1:9: Connection refused; see that etcd is up there"
+
 say "a rendezvous outside the job has its ledgers in etcd too"
 at=$(free_port)
 DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --ledger="etcd:127.0.0.1:$etcd_port" \

@@ -140,6 +140,21 @@ TEST(CheckReport, LedgerThatIsNotShared) {
                                                      HasSubstr("n3: not seen; give --ledger=")));
 }
 
+// An etcd's own sentence has the mend; several of one name are told.
+TEST(CheckReport, EtcdThatIsNotReachedByAll) {
+    CheckedJob job = job_of(3);
+    job.ledger = {rendezvous::LedgerPlace::Kind::etcd, "ddprun/lab.7.0.check", {{"e1", 2379}}};
+    EXPECT_EQ(row(make_check_report(job), "ledger").sentence, "etcd:e1:2379");
+    at(job, 2).ledger_mark = 8;
+    at(job, 3).ledger_mark = 0;
+    at(job, 3).ledger_fault =
+        "not seen: etcd e1:2379: Connection refused; see that etcd is up there";
+    EXPECT_THAT(
+        findings(job, "ledger"),
+        ElementsAre(HasSubstr("n2: another etcd is seen than by the first node; give"),
+                    "n3: not seen: etcd e1:2379: Connection refused; see that etcd is up there"));
+}
+
 // What Slurm gives counts; nodes of which the same is wrong stand together, three by name.
 TEST(CheckReport, GpusThatAreMissing) {
     CheckedJob job = job_of(5);

@@ -64,6 +64,21 @@ TEST_F(LedgerEtcdTest, IsReachedByName) {
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won);
 }
 
+// Who only looks sees the newest series, of any command, and begins none.
+TEST_F(LedgerEtcdTest, ShowsTheNewestClaim) {
+    const LedgerPlace place = place_at({server->port()});
+    EXPECT_EQ(read_claim(place).error().code(), ErrorCode::not_found);
+    const auto first = bench.open(place);
+    ASSERT_TRUE(first) << first.error();
+    EXPECT_EQ(read_claim(place)->mark, (*first)->mark());
+    const auto second = bench.open(place, LedgerBench::owner("of another command"));
+    ASSERT_TRUE(second) << second.error();
+    EXPECT_EQ(read_claim(place)->mark, (*second)->mark());
+    EXPECT_NE((*first)->mark(), (*second)->mark());
+    server->kill();
+    EXPECT_THAT(read_claim(place).error().sentence(), HasSubstr("Connection refused; see that"));
+}
+
 // Four threads with a connection each want the same entries: each entry is won once.
 TEST_F(LedgerEtcdTest, OneOfManyWritersWins) {
     std::vector<std::future<std::vector<Outcome>>> writers;
