@@ -37,7 +37,9 @@ lab_batch() {
     wait_until 20 idle || fail "the cluster is not idle"
     id=$(login sbatch --parsable "${@:2}" 2>"$work/run.err" </dev/null) || fail "not submitted"
     wait_until "$1" none_queued || fail "not done in $1 s: $(login squeue)"
-    code=$(login scontrol -o show job "$id" | sed 's/.* ExitCode=\([0-9]*\):.*/\1/' | sort -n | tail -n 1)
+    code=$(login scontrol -o show job "$id" | sed -n 's/.* ExitCode=\([0-9]*\):\([0-9]*\) .*/\1 \2/p' |
+        awk '{ print $2 ? 128 + $2 : $1 }' | sort -n | tail -n 1)
+    [[ -n $code ]] || fail "job $id has no code: $(login scontrol -o show job "$id")"
 }
 # Plays stories at once, a function each, with a mark and folders of its own; what they submit shares the hosts.
 side_by_side() {
