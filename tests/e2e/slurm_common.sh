@@ -57,4 +57,13 @@ side_by_side() {
     for story in "${playing[@]}"; do wait "$story" || failed=yes; done
     [[ $failed == no ]] || exit 1
 }
+# The ddprun of a job on a host; another lab may have both of the same name.
+ddprun_on() { # host, of job
+    local id
+    for id in $(pgrep -x ddprun); do
+        grep -qsz "^SLURMD_NODENAME=$1\$" "/proc/$id/environ" && grep -qsz "^SLURM_JOB_ID=$job\$" "/proc/$id/environ" &&
+            grep -qsz "^DDPRUN_TEST_MARK=$mark\$" "/proc/$id/environ" && echo "$id"
+    done
+    true
+}
 none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }

@@ -35,15 +35,6 @@ begun() { (($(grep -cs "^g$1 " "$at.done.begun") == $2)); }
 expect_begun() { # generation, workers
     wait_until 40 begun "$1" "$2" || fail "generation $1 has not $2 workers: $(cat "$at.done.begun" "$at.err")"
 }
-# The ddprun of a host.
-ddprun_on() {
-    local id
-    for id in $(pgrep -x ddprun); do
-        grep -qsz "^SLURMD_NODENAME=$1\$" "/proc/$id/environ" && grep -qsz "^SLURM_JOB_ID=$job\$" "/proc/$id/environ" &&
-            grep -qsz "^DDPRUN_TEST_MARK=$mark\$" "/proc/$id/environ" && echo "$id"
-    done
-    true
-}
 # A host is off, and Slurm hears of it.
 lose() {
     "$slurmlab" poweroff "$1"

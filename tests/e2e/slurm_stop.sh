@@ -81,15 +81,6 @@ again() {
     return 1
 }
 hurry() { gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
-# The ddprun of a host.
-ddprun_on() {
-    local id
-    for id in $(pgrep -x ddprun); do
-        grep -qsz "^SLURMD_NODENAME=$1\$" "/proc/$id/environ" && grep -qsz "^SLURM_JOB_ID=$job\$" "/proc/$id/environ" &&
-            echo "$id"
-    done
-    true
-}
 worker_on() { pgrep -P "$(pgrep -P "$(ddprun_on "$1")" -x ddprun-keeper)" | head -n 1; }
 hint() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["hint"].get(sys.argv[2]))' "$1" "$2"; }
 done_at() { [[ $(tail -n 1 "$at.out" 2>/dev/null) == "code $1" ]]; }
