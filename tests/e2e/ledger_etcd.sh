@@ -146,7 +146,7 @@ expect_in "$work/one.out" "^  ledger +ok +etcd:127.0.0.1:$etcd_port"
 check 127.0.0.1:9
 expect_code 69
 expect_in "$work/one.out" '^  ledger +WRONG'
-expect_in "$work/one.out" "^ +[^ ]+: the leader's ledger is not seen: etcd 127.0.0.1:9: Connection refused; see that etcd is up there"
+expect_in "$work/one.out" "^ +[^ ]+: the leader's ledger is not seen: etcd 127.0.0.1:9: Connection refused; see that"
 
 say "a rendezvous outside the job has its ledgers in etcd too"
 at=$(free_port)

@@ -30,8 +30,8 @@ lab() {
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
 }
-# Runs a batch script to its end: seconds, options of sbatch, script. Sets code, of an array the highest. sbatch --wait would
-# do, but asks only every two to ten seconds.
+# Runs a batch script to its end: seconds, options of sbatch, script. Sets code, of an array the highest. sbatch --wait
+# would do, but asks only every two to ten seconds.
 lab_batch() {
     local id
     wait_until 20 idle || fail "the cluster is not idle"
