@@ -47,9 +47,8 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     }
     opened.claim = claim_folder(opened.folder, owner.command_digest);
     if (!opened.claim) return false;
-    const FolderEntries entries = read_entries(opened.folder, 0, EntryNumber{0});
-    const auto still = read_claim(opened.folder);
-    if (!still || still->mark != opened.claim->mark) return false;  // moved away meanwhile
+    const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
+    if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;  // moved away
     const std::string fault = entries.fault ? entries.fault->sentence() : "";
     switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
         case LedgerUse::ours:

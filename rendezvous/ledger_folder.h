@@ -1,7 +1,8 @@
 // The files of one ledger folder: `ledger.json` (ledger_claim.h) and one `entry-000001.json` an
 // entry, readable by people, with a format line and a checksum. A file is whole or absent: written
 // under a temporary name, flushed, then link()ed to its final name, which fails if that exists.
-// Nothing is ever overwritten.
+// Nothing is ever overwritten. Each call opens the folder once and stays in it, for it may be moved
+// away at any moment, and another job's may take its name.
 //
 // On a network file system a look-up may be stale and a request may be repeated by the client: so
 // "exists" is the word that counts, and after it the file is read; who finds its own random number
@@ -22,7 +23,7 @@ namespace ddprun::rendezvous {
 
 struct FolderEntries {
     std::vector<LedgerEntry> whole;  // up to the first that is missing or cannot be read
-    std::optional<Error> fault;      // of the one that cannot
+    std::optional<Error> fault;      // of the one that cannot; not_found: of the folder
 };
 
 Result<LedgerClaim> read_claim(const std::string& folder);

@@ -1,8 +1,10 @@
 #include "rendezvous/ledger_directory.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <thread>
 
@@ -288,6 +290,35 @@ TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
     std::filesystem::remove_all(folder / "job");
     std::filesystem::rename(folder / "elsewhere", folder / "job");
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won) << "back again";
+}
+
+// The folder is set aside, and another job's stands in its place, between any two steps of who
+// still writes to it: nothing of that is ever in the other's, nor read from there.
+TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
+    const Folder folder;
+    const std::string job = folder / "job", other = folder / "other";
+    std::uint64_t ours = 0, theirs = 0;
+    for (const auto& [path, mark] : {std::pair(job, &ours), std::pair(other, &theirs)}) {
+        ASSERT_TRUE(make_folder(path));
+        *mark = claim_folder(path, "abc123")->mark;
+    }
+    const LedgerEntry of_theirs = example_entry(0, 7);
+    ASSERT_EQ(create_entry(other, theirs, of_theirs).outcome, Outcome::won);
+    std::atomic<bool> over = false;
+    std::thread swapping([&] {
+        while (!over) ::renameat2(AT_FDCWD, job.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+    });
+    int won = 0;
+    EXPECT_TRUE(comes_true([&] {
+        won += create_entry(job, ours, example_entry(won)).outcome == Outcome::won;
+        const auto read = read_entries(job, ours, EntryNumber{0});
+        EXPECT_THAT(read.whole, testing::Not(testing::Contains(of_theirs)));
+        return won == 100 || testing::Test::HasFailure();
+    }));
+    over = true;
+    swapping.join();
+    const bool swapped = read_claim(job)->mark == theirs;
+    EXPECT_THAT(names(swapped ? job : other), ElementsAre("entry-000000.json", "ledger.json"));
 }
 
 // A request that the file system's client repeated: the first one did it, the second says "exists",
