@@ -53,10 +53,12 @@ Result<> check(const std::string& path, int file) {
     return {};
 }
 
-// Closed before anybody can find it, which on a network file system means that all can read it.
+// On the disk and closed before anybody can find it: no crash leaves it empty, and on a network file
+// system all can read it.
 Result<> write_all(const std::string& name, int number, const std::string& text) {
     const bool written =
-        ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+        ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        ::fsync(number) == 0;
     if ((::close(number) == 0) & written) return {};
     return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
 }

@@ -15,8 +15,8 @@ enum class Links { follow, refuse };  // symbolic ones, in the last part of the 
 // sentence begins with the path.
 Result<std::string> read_private_file(const std::string& path, Links links);
 
-// Makes the file with a line of `text`, whole or not at all; a crash of the host soon after may
-// leave it empty. Errors: exists; unavailable.
+// Makes the file with a line of `text`, whole or not at all, whatever crashes. Errors: exists;
+// unavailable.
 Result<> create_private_file(const std::string& path, const std::string& text);
 
 }  // namespace ddprun::rendezvous

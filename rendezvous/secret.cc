@@ -1,7 +1,6 @@
 #include "rendezvous/secret.h"
 
 #include <openssl/crypto.h>
-#include <unistd.h>
 
 #include <boost/algorithm/hex.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -33,25 +32,24 @@ std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32
 
 Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
 
-Result<std::string> long_enough(std::string secret, const std::string& where) {
+Result<std::string> long_enough(std::string secret, const std::string& where,
+                                const char* mend = "head -c 32 /dev/urandom | base64 makes one") {
     if (secret.size() >= kLeastSecret) return secret;
     return refused(where + " has " + std::to_string(secret.size()) + " bytes (at least " +
-                   std::to_string(kLeastSecret) + "); head -c 32 /dev/urandom | base64 makes one");
+                   std::to_string(kLeastSecret) + "); " + mend);
 }
 
 // Reads the folder's secret, or makes it. Another node may do so at the same time: one name, made
-// once, so that whoever leads the job uses the same.
+// once and never removed, so that whoever leads the job uses the same.
 Result<std::string> folder_secret(const std::string& path) {
     auto found = read_private_file(path, Links::refuse);
-    const bool cut = found && found->size() < kLeastSecret;  // the host crashed while it was made
-    if (cut) ::unlink(path.c_str());
-    if (cut || (!found && found.error().code() == ErrorCode::not_found)) {
+    if (!found && found.error().code() == ErrorCode::not_found) {
         const auto made = create_private_file(path, random_secret());
         if (!made && made.error().code() != ErrorCode::exists) return made.error();
         found = read_private_file(path, Links::refuse);
     }
     if (!found) return found.error();
-    return long_enough(*found, path);
+    return long_enough(*found, path, "remove it");
 }
 
 }  // namespace

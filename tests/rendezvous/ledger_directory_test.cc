@@ -313,7 +313,7 @@ TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
         won += create_entry(job, ours, example_entry(won)).outcome == Outcome::won;
         const auto read = read_entries(job, ours, EntryNumber{0});
         EXPECT_THAT(read.whole, testing::Not(testing::Contains(of_theirs)));
-        return won == 100 || testing::Test::HasFailure();
+        return won == 20 || testing::Test::HasFailure();
     }));
     over = true;
     swapping.join();

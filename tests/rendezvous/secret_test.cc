@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <thread>
 
 #include "rendezvous/identity.h"
 #include "rendezvous/private_file.h"
@@ -176,16 +177,35 @@ TEST(Secrets, TheFolderIsTheOneInWhichTheLedgerReallyLies) {
     EXPECT_FALSE(node.of({"", "", "ledger.json"}));
 }
 
-// What a crash of the host has left empty is made anew.
-TEST(Secrets, ACutFileOfTheFolderIsMadeAnew) {
+// Many that lead at once, as when the network is cut, use the same.
+TEST(Secrets, ManyMakeOneOfTheFolder) {
+    Programs programs;
+    programs.no_munge();
+    const Folder folder;
+    std::vector<Result<OwnSecret>> own(6, Error());
+    std::vector<std::thread> threads;
+    for (auto& one : own)
+        threads.emplace_back([&] {
+            one = Node({IdentityMode::automatic, "", folder / "."}).own();
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : own) {
+        ASSERT_TRUE(one) << one.error();
+        EXPECT_EQ(one->secret, own.front()->secret);
+    }
+}
+
+// One that is cut is not made anew: another that leads may have done so a moment ago.
+TEST(Secrets, ACutFileOfTheFolderIsRefused) {
     Programs programs;
     programs.no_munge();
     Folder folder;
     ASSERT_TRUE(create_private_file(folder / "secret", ""));
     Node node({IdentityMode::automatic, "", folder / "."});
-    const auto own = node.own();
-    ASSERT_TRUE(own) << own.error();
-    EXPECT_GE(own->secret.size(), 32u);
+    EXPECT_THAT(node.own().error().sentence(),
+                AllOf(HasSubstr("secret has 0 bytes (at least 16); remove it"),
+                      HasSubstr("--secret-file")));
+    EXPECT_EQ(*read_private_file(folder / "secret", Links::refuse), "");
 }
 
 // A file that others can read, or that somebody else has put there, is no secret; and one that is
