@@ -10,6 +10,7 @@
 
 #include "launcher/failure_json.h"
 #include "rendezvous/program.h"
+#include "rendezvous/random_bytes.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -17,9 +18,10 @@ namespace {
 constexpr auto kWriteLimit = std::chrono::seconds{5};
 constexpr auto kProgramLimit = std::chrono::seconds{30};
 
-// The reason, or nothing. A reader never sees half a report: the name comes last.
+// The reason, or nothing. A reader never sees half a report: the name comes last. Until then it has
+// one of its own, for other nodes may write the same file.
 std::optional<std::string> write_file(const std::string& path, const std::string& text) {
-    const std::string unfinished = path + ".part";
+    const std::string unfinished = path + ".part-" + std::to_string(rendezvous::random_number());
     std::ofstream file(unfinished, std::ios::trunc);
     file << text << std::flush;
     file.close();
