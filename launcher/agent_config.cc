@@ -39,6 +39,13 @@ bool serves_timers(const JobInput& input) {
     return found != input.environment.end() && found->second == "1";
 }
 
+std::string timer_file(const JobInput& input) {
+    const auto found = input.environment.find(agent::kTimerVariable);
+    if (found == input.environment.end() || found->second.empty()) return "";
+    const int task = input.plan.task ? input.plan.task->local_id : 0;
+    return task == 0 ? found->second : found->second + "." + std::to_string(task);
+}
+
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
     const Plan& plan = input.plan;
     agent::WorkerPlan workers;

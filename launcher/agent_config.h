@@ -2,6 +2,8 @@
 // configuration that a dry run shows as well. A translation, nothing is decided here. Pure.
 #pragma once
 
+#include <string>
+
 #include "agent/worker_plan.h"
 #include "launcher/job_input.h"
 #include "rendezvous/model.h"
@@ -16,6 +18,9 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads);
 
 // torchrun's file timers.
 bool serves_timers(const JobInput& input);
+// Where their FIFO is to be, if the user has named a place. Tasks of a host are named the same, and
+// each has its own: /run/timer, /run/timer.1, /run/timer.2.
+std::string timer_file(const JobInput& input);
 
 // Whether a worker holds the terminal is the caller's to add.
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node);

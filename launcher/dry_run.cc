@@ -213,8 +213,7 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
 
 // A FIFO among the files of local rank 0, unless the user has named one.
 Known<std::string> timer_of(const JobInput& input) {
-    const auto named = input.environment.find(agent::kTimerVariable);
-    if (named != input.environment.end() && !named->second.empty()) return {named->second, ""};
+    if (const std::string named = timer_file(input); !named.empty()) return {named, ""};
     return {std::nullopt, agent::worker_folder(attempt_of(input), 0) + "/" + agent::kTimerFile};
 }
 

@@ -10,14 +10,6 @@
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::launcher {
-namespace {
-
-std::string variable(const JobInput& input, const std::string& name) {
-    const auto found = input.environment.find(name);
-    return found == input.environment.end() ? "" : found->second;
-}
-
-}  // namespace
 
 bool shares_ledger(const Plan& plan) {
     return plan.max_nodes > 1 && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory;
@@ -91,7 +83,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = serves_timers(input);
-    config.timer_file = variable(input, agent::kTimerVariable);
+    config.timer_file = timer_file(input);
     config.log_dir = plan.output.log_dir;
     config.lease = plan.times.lease;
     config.store_allow = plan.store_allow;

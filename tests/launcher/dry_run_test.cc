@@ -173,6 +173,18 @@ TEST(DryRun, FileTimers) {
     EXPECT_EQ(variable(dry({}, named), "TORCHELASTIC_TIMER_FILE"), is("/run/timer"));
 }
 
+// What the user has named is the same for all tasks of a host, each of which serves its own.
+TEST(DryRun, EachTaskHasAFileForTimersOfItsOwn) {
+    Environment task = kStep;
+    task["SLURM_STEP_TASKS_PER_NODE"] = "2(x4)";
+    task["TORCHELASTIC_ENABLE_FILE_TIMER"] = "1";
+    task["TORCHELASTIC_TIMER_FILE"] = "/run/timer";
+    for (const auto& [local_id, path] : {std::pair("0", "/run/timer"), {"1", "/run/timer.1"}}) {
+        task["SLURM_PROCID"] = task["SLURM_LOCALID"] = local_id;
+        EXPECT_EQ(variable(dry({"--task-per-worker"}, task), "TORCHELASTIC_TIMER_FILE"), is(path));
+    }
+}
+
 // Where the workers are counted, the other nodes may have more or fewer.
 TEST(DryRun, OtherNodesMayBeUnequal) {
     const DryRun counted = dry({}, kStep, host(4));
