@@ -31,8 +31,10 @@ std::vector<std::string> temporary_folders() {
     return folders;
 }
 
+bool is_of_manager(const std::string& folder) { return folder.starts_with("torch-shm-dir-"); }
+
 bool is_of_library(const std::string& folder) {
-    return folder.starts_with("pymp-") || folder.starts_with("torch-shm-dir-");
+    return folder.starts_with("pymp-") || is_of_manager(folder);
 }
 
 template <class Each>
@@ -97,7 +99,7 @@ void LeftSockets::remove() const {
     for (const fs::path& path : found) {
         if (bound.contains(short_name(path)) || !nobody_listens(path)) continue;
         ::unlink(path.c_str());
-        ::rmdir(path.parent_path().c_str());
+        if (is_of_manager(path.parent_path().filename())) ::rmdir(path.parent_path().c_str());
     }
 }
 

@@ -43,11 +43,21 @@ class LeftSocketsTest : public testing::Test {
     LeftSockets left_{{folder_, folder_ + "/there-is-none"}};
 };
 
-TEST_F(LeftSocketsTest, WhoseListenerIsGoneGoWithTheirFolder) {
+TEST_F(LeftSocketsTest, WhoseListenerIsGoneGo) {
     listen_at("pymp-abc12_de/listener-0");
     listen_at("torch-shm-dir-Ab3xyz/manager.sock");
     left_.remove();
-    EXPECT_TRUE(std::filesystem::is_empty(folder_));
+    EXPECT_FALSE(there("pymp-abc12_de/listener-0"));
+    EXPECT_FALSE(there("torch-shm-dir-Ab3xyz"));
+}
+
+// A child of a process has died, and its socket was the only one: the process itself lives, and
+// will have others in its folder.
+TEST_F(LeftSocketsTest, TheFolderOfAProcessThatMayLiveStays) {
+    listen_at("pymp-abc/listener-of-a-child");
+    left_.remove();
+    EXPECT_FALSE(there("pymp-abc/listener-of-a-child"));
+    EXPECT_TRUE(there("pymp-abc"));
 }
 
 TEST_F(LeftSocketsTest, WhatSomebodyHasBoundStays) {

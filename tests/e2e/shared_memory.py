@@ -24,7 +24,7 @@ def segments():
 
 def sockets():  # of the libraries, which have made up their names
     made = [path for kind in ("torch-shm-dir-*", "pymp-*") for path in glob.glob(f"{tempfile.gettempdir()}/{kind}/*")]
-    return made + [os.path.dirname(path) for path in made]
+    return made + [os.path.dirname(path) for path in made if "torch-shm-dir-" in path]
 
 
 def leave_tensors():
