@@ -7,8 +7,8 @@
 // any more: nobody can ever meet anybody there. With the manager's goes its folder, if nothing else
 // is in it. Python's stays: whose it is cannot be known, and a process that lives, perhaps of
 // another job, makes it only once. What a program has named itself stays, as in shared memory
-// (shared_memory.h). May hang with the file system: for the file thread, behind what a worker waits
-// for, and for the keeper when all else is done.
+// (shared_memory.h). May hang with the file system: for the file thread, behind the folders of the
+// next generation, and for the keeper when all else is done.
 #pragma once
 
 #include <ctime>

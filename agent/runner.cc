@@ -53,6 +53,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       timer_(loop) {}
 
 Runner::~Runner() {
+    remove_left_sockets();
     service_.on_standby(nullptr);
     link_->close();
 }
@@ -184,6 +185,11 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         if (config_.serve_timers) serve_timers(folder);
         bequeath_folder();
     });
+    remove_left_sockets();  // behind their folders, which the same thread makes: no worker waits
+}
+
+void Runner::remove_left_sockets() {
+    consoles_.files.post([left = left_sockets_] { left.remove(); });
 }
 
 // A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
@@ -244,8 +250,6 @@ void Runner::sweep(Generation generation) {
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
         if (!alive.lock() || !keeper_.alive()) return;
-        // Before the folders of the next generation, which the same thread makes.
-        consoles_.files.post([left = left_sockets_] { left.remove(); });
         const auto swept = [this, generation] { post(Swept{generation}); };
         workers_ ? workers_->when_told(swept) : swept();
     });

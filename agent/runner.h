@@ -63,6 +63,7 @@ class Runner {
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void serve_timers(const std::string& folder);
+    void remove_left_sockets();
     void timer_expired(const TimerRequest& request);
     void ask_job_end();
     void examine(const ExamineWorkers& asked);

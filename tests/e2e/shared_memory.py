@@ -71,8 +71,18 @@ def leave_by_python():
     return names + sockets(), (block, lock, manager)
 
 
-def there(name):
+def is_there(name):
     return name.split()[1] in segments() if name.startswith("segment") else os.path.exists(name)
+
+
+def stays(name):  # sockets go while the workers start
+    for _ in range(500):
+        if not is_there(name):
+            return False
+        if name.startswith(("/dev/shm/", "segment")):
+            return True
+        time.sleep(0.02)
+    return True
 
 
 if __name__ == "__main__":
@@ -86,7 +96,7 @@ if __name__ == "__main__":
             os.kill(os.getpid(), signal.SIGKILL)
         while True:
             time.sleep(1)
-    still = [name for name in (folder / f"left.{rank}").read_text().split("\n") if there(name)]
+    still = [name for name in (folder / f"left.{rank}").read_text().split("\n") if stays(name)]
     if still:
         print("still there:", *still, flush=True)
         sys.exit(5)

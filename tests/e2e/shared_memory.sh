@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a generation left in shared memory, and in sockets of the libraries', is gone before the next one starts, and after a
+# What a generation left in shared memory is gone before the next one starts, and in sockets of the libraries' soon after; at the end and after a
 # SIGKILL of ddprun; what others have there, and what a worker gave a name of its own, stays. 50 times with DDPRUN_LONG. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
@@ -44,6 +44,13 @@ for ((round = 0; round < rounds; round++)); do
         run 100 --standalone --nproc-per-node=2 --max-restarts=1 --shutdown-timeout=1 "$e2e/shared_memory.py" "$work/$kind" $kind
         expect_code 0
         expect_nothing_left
+        expect_foreign
+
+        say "what a $kind leaves is gone with the job"
+        begin_anew "$work/$kind"
+        run 100 --standalone --nproc-per-node=2 --max-restarts=0 --shutdown-timeout=1 "$e2e/shared_memory.py" "$work/$kind" $kind
+        expect_code 137
+        none_there "$work/$kind" || fail "left: $(still_there "$work/$kind")"
         expect_foreign
 
         say "what a $kind leaves is gone when ddprun is killed"
