@@ -105,6 +105,7 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
 
 void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     lease.welcomed(now, welcome);
+    if (lease.seen() == kNoEntry) job = welcome.job;
     welcomed = was_welcomed = true;
     call.reset();
     call_at = kNever;
@@ -112,7 +113,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     caller.learn(welcome.order);
     // Before the Join, which could complete a generation; that is for hearing the end.
     if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
-    send(rendezvous::Join{config.offer, next_beat(now)});
+    send(next_join(now));
     if (asked) tell_stop(now);
     if (!running) return;
     // What the old connection may have lost; the leader counts it once.
@@ -315,6 +316,11 @@ rendezvous::Beat Machine::State::next_beat(Time now) {
         beat.slowest = slowest();
     }
     return beat;
+}
+
+rendezvous::Join Machine::State::next_join(Time now) {
+    const bool heard = lease.seen() != kNoEntry;
+    return {config.offer, next_beat(now), 0, heard ? job : 0};
 }
 
 void Machine::State::beat(Time now) { send(next_beat(now)); }

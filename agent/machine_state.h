@@ -78,7 +78,8 @@ struct Machine::State {
     Phase phase = Phase::joining;
     rendezvous::LeaseMember lease;
     bool welcomed = false, was_welcomed = false;
-    bool refused = false;  // nobody is called any more
+    bool refused = false;   // nobody is called any more
+    std::uint64_t job = 0;  // in which the first entry was heard of; before: of the newest Welcome
     bool keeper_alive = true;
     Time lost_since;  // since when there is no leader
     rendezvous::Caller caller;
@@ -125,6 +126,7 @@ struct Machine::State {
     void expire(Time now);
     void on_tick(Time now);
     rendezvous::Beat next_beat(Time now);
+    rendezvous::Join next_join(Time now);
     void beat(Time now);
     Time next_deadline() const;
     void leave(Time now, rendezvous::Ending ending);

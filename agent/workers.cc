@@ -187,7 +187,7 @@ void Machine::State::cleared(Time now) {
     effects.push_back(CloseStore{});
     effects.push_back(SetDeadline{kNever});
     if (ending) return leave(now, *ending);
-    send(rendezvous::Join{config.offer, next_beat(now)});
+    send(next_join(now));
 }
 
 void Machine::State::on_keeper_died(Time now) {

@@ -47,6 +47,11 @@ void Machine::State::activate(Time now, const Lead& lead) {
     if (config.succession) fresh.ledger_mark = lead.ledger_mark;  // else nobody has to read it
     if (now - yielded_at < share(lease(), 2 * kRest)) fresh.unanswered_since = unanswered_since;
     fresh.identity = {config.self.name, Incarnation{fresh.random()}};
+    // One in memory is known as long as its leader is the same.
+    if (fresh.ledger_lasts)
+        fresh.job = lead.ledger_mark;
+    else
+        fresh.job = fresh.identity.incarnation.value;
     fresh.phase = Phase::reading;
     fresh.next_inquiry = now + share(lease(), kInquiry);
     fresh.last_step = now;

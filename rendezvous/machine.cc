@@ -131,14 +131,24 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
         effects.push_back(Close{*replaced});
     pursuits.erase(hello.node);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
-    send(session,
-         Welcome{identity, config.limits.times, order(), nodes, self, ledger_name, ledger_mark});
+    send(session, Welcome{identity, config.limits.times, order(), nodes, self, ledger_name,
+                          ledger_mark, job});
     if (phase == Phase::closed) tell_end(*roster.of(session));
+}
+
+// It would take part in this one, and end as this one does.
+std::string Machine::State::of_another_job(const NodeState& node) const {
+    return "node " + node.id.name + " is of another job of run \"" + config.run_id +
+           "\" than the one that meets here now: that has ended, or " +
+           (ledger_lasts ? "its ledger was removed"
+                         : "this rendezvous has begun anew with a ledger in memory; "
+                           "--ledger=directory:PATH or --ledger=etcd:HOST:PORT would have kept it");
 }
 
 void Machine::State::on_join(Time now, Session session, const Join& join) {
     NodeState* node = roster.of(session);
     if (!node) return refuse(session, "a Join came before its Hello");
+    if (job != 0 && join.job != 0 && join.job != job) return refuse(session, of_another_job(*node));
     node->joined = true;
     next_late_look = kLongAgo;
     ++news;
@@ -177,17 +187,8 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
     if (phase == Phase::closed) return;
     const EntryNumber known = top ? top->number : kNoEntry;
-    if (beat.seen > known && phase == Phase::gathering) {  // ours is out of date, or another one
-        if (!ledger_lasts) {
-            node->joined = false;
-            return refuse(session, "node " + node->id.name + " has heard of entry " +
-                                       std::to_string(beat.seen.value) +
-                                       " of the ledger, and this rendezvous of none: it has begun "
-                                       "anew with a ledger in memory; --ledger=directory:PATH or "
-                                       "--ledger=etcd:HOST:PORT would have kept it");
-        }
-        if (ledger_asked == kNever) ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});
-    }
+    if (beat.seen > known && phase == Phase::gathering && ledger_asked == kNever)
+        ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});  // ours is out of date
     restart_watch.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
         heard_progress(now, *node);

@@ -81,6 +81,7 @@ struct Machine::State {
     std::string ledger_name;         // with which it leads
     std::uint64_t ledger_mark = 0;   // that nodes are to find; 0: they need not
     bool ledger_lasts = false;       // longer than this process
+    std::uint64_t job = 0;           // that is led; 0: it is not told from others of its run id
     bool ledger_shared = true;       // every node so far has found it
     std::vector<NodeId> arrivals;    // nodes in the order in which they came first
     std::optional<LedgerEntry> top;  // newest entry read or written
@@ -162,6 +163,7 @@ struct Machine::State {
     void activate(Time now, const Lead& lead);
     Standing standing() const;
     std::vector<Peer> order() const;
+    std::string of_another_job(const NodeState& node) const;
     void judge_ledger(const NodeState& node, std::uint64_t mark);
     void tell_order(const NodeId& newcomer);
     std::optional<Peer> successor() const;

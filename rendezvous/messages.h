@@ -72,6 +72,7 @@ struct Join {
     Offer offer;
     Beat beat;                      // the first of its connection, number 1
     std::uint64_t ledger_mark = 0;  // the Welcome's, if this node reads the ledger with it; else 0
+    std::uint64_t job = 0;  // the Welcome's of who told it of its first entry; 0: nobody has
     bool operator==(const Join&) const = default;
 };
 
@@ -141,6 +142,7 @@ struct Welcome {
     Peer at;                        // where this leader is called
     std::string ledger;             // for sentences
     std::uint64_t ledger_mark = 0;  // by which it is known; 0: nobody else has to read it
+    std::uint64_t job = 0;          // tells it from others of this run id; 0: it is not told
     bool operator==(const Welcome&) const = default;
 };
 

@@ -57,6 +57,7 @@ struct Writer {
         rendezvous::write(join.offer, *to.mutable_join()->mutable_offer());
         write(join.beat, *to.mutable_join()->mutable_beat());
         to.mutable_join()->set_ledger_mark(join.ledger_mark);
+        to.mutable_join()->set_job(join.job);
     }
     void operator()(const Beat& beat) const { write(beat, *to.mutable_beat()); }
     void operator()(const Report& report) const {
@@ -140,7 +141,7 @@ Beat read(const Place& place, const link::Beat& from) {
 
 Join read(const Place& place, const link::Join& from) {
     return {rendezvous::read(place.at("offer"), from.offer()), read(place.at("beat"), from.beat()),
-            from.ledger_mark()};
+            from.ledger_mark(), from.job()};
 }
 
 Report read(const Place& place, const link::Report& from) {

@@ -23,6 +23,7 @@ struct Writer {
         out.set_max_nodes(welcome.max_nodes);
         out.set_ledger(clipped(welcome.ledger));
         out.set_ledger_mark(welcome.ledger_mark);
+        out.set_job(welcome.job);
     }
     void operator()(const Ack& ack) const {
         link::Ack& out = *to.mutable_ack();
@@ -97,6 +98,7 @@ Welcome read(const Place& place, const link::Welcome& from) {
     welcome.max_nodes = place.small("max_nodes", from.max_nodes(), 1, kMaxWorld);
     welcome.ledger = place.text("ledger", from.ledger(), 0, kMaxText);
     welcome.ledger_mark = from.ledger_mark();
+    welcome.job = from.job();
     return welcome;
 }
 

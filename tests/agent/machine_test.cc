@@ -173,6 +173,29 @@ TEST(AgentMachine, FinishedLeavesAndExits) {
     EXPECT_EQ(s.next(), kNever);
 }
 
+// By what it says a leader knows a node whose own job has ended while it was away.
+TEST(AgentMachine, SaysOfWhichJobItHasHeardAnEntry) {
+    Machine machine({.run_id = "job", .node = node("a"), .offer = offer(1), .version = "1"}, at(0));
+    const auto welcomed_to = [&](std::uint64_t job) {
+        std::uint64_t said = 99;
+        const rendezvous::Welcome welcome{node("leader"), {}, {}, 2, {}, "", 0, job};
+        for (const Effect& effect : machine.step(at(0), MessageCame{welcome}))
+            if (const auto* sent = std::get_if<SendMessage>(&effect))
+                if (const auto* join = std::get_if<rendezvous::Join>(&sent->message))
+                    said = join->job;
+        return said;
+    };
+    machine.step(at(0), Started{});
+    EXPECT_EQ(welcomed_to(6), 0u);
+    EXPECT_EQ(welcomed_to(7), 0u);
+    rendezvous::Ack ack;
+    ack.number = 1;
+    ack.entry = EntryNumber{0};
+    machine.step(at(0), MessageCame{ack});
+    EXPECT_EQ(welcomed_to(7), 7u);
+    EXPECT_EQ(welcomed_to(8), 7u);
+}
+
 TEST(AgentMachine, RefusedExits) {
     Script s;
     s.step(0, Started{});

@@ -133,7 +133,7 @@ wait_until 20 count_is "sleep 310" 4 || fail "the workers of memory do not run"
 stop_daemon KILL
 start_daemon --listen="127.0.0.1:$at"
 expect_both memory 69
-expect_in "$work/memory.one.err" 'it has begun anew with a ledger in memory; --ledger=directory:PATH or'
+expect_in "$work/memory.one.err" 'has begun anew with a ledger in memory; --ledger=directory:PATH or'
 (($(grep -c 'refused a node' "$work/daemon.err") == 2)) || fail "a node was refused more than once"
 stop_daemon TERM
 start_daemon

@@ -124,7 +124,7 @@ inline std::vector<ToLeader> examples_to_leader() {
     Beat never = example_beat();
     never.silent = Duration::max();
     return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()},
-            Join{example_offer(), example_beat(), ~0ULL - 7},
+            Join{example_offer(), example_beat(), ~0ULL - 7, ~0ULL - 6},
             example_beat(),
             never,
             Report{Generation{5}, true, {example_outcome(), example_outcome()}},
@@ -142,20 +142,26 @@ inline std::vector<ToNode> examples_to_node() {
     Ack granted{4, 3, EntryNumber{6}, Generation{5}, std::chrono::seconds{8}, Generation{4}};
     const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},
                                   {{"gpu02", Incarnation{2}}, "", 0}};
-    return {
-        Welcome{{"gpu01", Incarnation{8}}, Times{}, order, 2, order.front(), "etcd:h:1", ~0ULL - 8},
-        nothing,
-        granted,
-        Assigned{EntryNumber{6}, example_place(), 9, std::chrono::milliseconds{-5}},
-        Assigned{EntryNumber{6}, example_master_place(), 9, Duration::max(), order},
-        Parked{"waiting for gpu03", order},
-        Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
-        Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},
-        Stop{Generation{5}, 15, "drain"},
-        Stop{Generation{5}, 0, "limit", StopCause::time_limit, std::chrono::seconds{-1}, true},
-        Examine{Generation{5}, {13, 0}},
-        Finished{example_ending()},
-        Refused{"this is run 8812"}};
+    return {Welcome{{"gpu01", Incarnation{8}},
+                    Times{},
+                    order,
+                    2,
+                    order.front(),
+                    "etcd:h:1",
+                    ~0ULL - 8,
+                    ~0ULL - 9},
+            nothing,
+            granted,
+            Assigned{EntryNumber{6}, example_place(), 9, std::chrono::milliseconds{-5}},
+            Assigned{EntryNumber{6}, example_master_place(), 9, Duration::max(), order},
+            Parked{"waiting for gpu03", order},
+            Elsewhere{"10.0.0.8", 29400, std::chrono::seconds{30}},
+            Standing{{"gpu02", Incarnation{2}}, true, Generation{5}, EntryNumber{6}},
+            Stop{Generation{5}, 15, "drain"},
+            Stop{Generation{5}, 0, "limit", StopCause::time_limit, std::chrono::seconds{-1}, true},
+            Examine{Generation{5}, {13, 0}},
+            Finished{example_ending()},
+            Refused{"this is run 8812"}};
 }
 
 inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random = 99) {

@@ -45,8 +45,10 @@ struct Daemon {
 struct Node {
     Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
         : Node(daemon, run, name, limits_of(nodes)) {}
-    Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits)
-        : client(daemon.loop, [](const Note&) {},
+    Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits,
+         std::uint64_t of_job = 0)
+        : job(of_job),
+          client(daemon.loop, [](const Note&) {},
                  {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
                   [](const Error&) {}}) {
         client.connect({{"127.0.0.1", daemon.port}},
@@ -62,8 +64,10 @@ struct Node {
         if (const auto* m = std::get_if<Welcome>(&message)) {
             lease = m->times.lease;
             beat.number = 1;
-            client.send(Join{example_offer(1), beat});
+            client.send(Join{example_offer(1), beat, 0, job});
+            job = m->job;
         }
+        if (const auto* m = std::get_if<Refused>(&message)) refused = m->sentence;
         if (const auto* m = std::get_if<Ack>(&message);
             m && (beat.number < 5 || m->over > beat.floor)) {
             ++beat.number;
@@ -79,6 +83,8 @@ struct Node {
     }
     void complete() { client.send(Report{assigned->generation, true, {}}); }
 
+    std::uint64_t job;  // that it has been in
+    std::string refused;
     Client client;
     Beat beat;
     Duration lease{};
@@ -119,6 +125,28 @@ TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
     }
     EXPECT_TRUE(std::filesystem::exists(ledger + "/entry-000001.json"));
     EXPECT_TRUE(std::filesystem::exists(aside));
+}
+
+// A node that was away when its job ended takes no part in the next one of that run id, whose end
+// it would take for its own.
+TEST(Jobs, RefusesANodeWhoseJobHasEnded) {
+    for (const bool lasting : {true, false}) {
+        Folder folder;
+        Daemon daemon(lasting ? LedgerPlace{LedgerPlace::Kind::directory, folder / "root", {}}
+                              : LedgerPlace{});
+        Node first(daemon, "job", "a");
+        ASSERT_TRUE(daemon.until([&] { return first.assigned.has_value(); }));
+        first.complete();
+        ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
+        Node next(daemon, "job", "b");
+        ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
+        EXPECT_NE(next.job, first.job);
+        Node late(daemon, "job", "c", Node::limits_of(1), first.job);
+        ASSERT_TRUE(daemon.until([&] { return !late.refused.empty(); }));
+        EXPECT_THAT(late.refused, testing::HasSubstr("node c is of another job of run \"job\""));
+        Node spare(daemon, "job", "d", Node::limits_of(1), next.job);
+        ASSERT_TRUE(daemon.until([&] { return !spare.parked.empty(); }));
+    }
 }
 
 // A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
