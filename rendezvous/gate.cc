@@ -224,4 +224,6 @@ void Gate::take(Link::Socket socket) { state_->take(std::move(socket)); }
 
 void Gate::close() { state_->close(); }
 
+std::size_t Gate::callers() const { return state_->callers.size(); }
+
 }  // namespace ddprun::rendezvous

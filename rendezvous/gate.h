@@ -47,6 +47,7 @@ class Gate {
     void prepare();
     void take(Link::Socket socket);
     void close();  // puts all out
+    std::size_t callers() const;
 
   private:
     struct State;

@@ -20,6 +20,14 @@ struct Jobs::Job {
     std::unique_ptr<Ledger> ledger;
     std::unique_ptr<Service> service;  // null while the ledger is being opened
     std::vector<Socket> waiting;       // for that
+
+    // It never began, and nobody is there who could begin it.
+    bool is_deserted() const {
+        if (!service || service->connections() != 0) return false;
+        const Snapshot now = service->snapshot();
+        return now.newest == kNoGeneration &&
+               (now.phase == Phase::reading || now.phase == Phase::gathering);
+    }
 };
 
 namespace {
@@ -51,7 +59,11 @@ Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPl
 Jobs::~Jobs() = default;
 
 void Jobs::adopt(const Hello& hello, Socket socket) {
-    const auto found = jobs_.find(hello.run_id);
+    auto found = jobs_.find(hello.run_id);
+    if (found != jobs_.end() && found->second->is_deserted()) {
+        jobs_.erase(found);
+        found = jobs_.end();
+    }
     Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
     if (!job) return;
     if (hello.limits != job->first.limits)
@@ -122,11 +134,7 @@ void Jobs::ended(const std::string& run_id, const Ending& ending) {
 // A stranger's Hello begins a job, too: such a one must not stand in the way of others for ever.
 void Jobs::make_room() {
     if (jobs_.size() < kMostJobs) return;
-    std::erase_if(jobs_, [](const auto& one) {
-        const auto& service = one.second->service;
-        return service && service->connections() == 0 &&
-               service->snapshot().newest == kNoGeneration;
-    });
+    std::erase_if(jobs_, [](const auto& one) { return one.second->is_deserted(); });
 }
 
 MachineConfig Jobs::machine_config(const Hello& hello) const {
@@ -148,6 +156,12 @@ Log Jobs::log_of(const std::string& run_id) const {
     return [log = log_, run_id](const Note& note) {
         log({note.level, "run \"" + run_id + "\": " + note.sentence});
     };
+}
+
+std::size_t Jobs::connections() const {
+    std::size_t sum = 0;
+    for (const auto& [id, job] : jobs_) sum += job->service ? job->service->connections() : 0;
+    return sum;
 }
 
 std::vector<std::string> Jobs::run_ids() const {

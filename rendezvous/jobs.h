@@ -5,7 +5,8 @@
 //        more nodes wait ───────────▲                           free again
 //
 // A job's limits are those of its first Hello. Nodes whose command lines differ are named in the
-// log. At most kMostJobs at a time; those nobody is connected to, and that never began, make room.
+// log. At most kMostJobs at a time; those nobody is connected to, and that never began, make room,
+// and begin anew with the next node of their run id.
 //
 // Thread: the loop's. `files` must outlive this.
 #pragma once
@@ -42,6 +43,7 @@ class Jobs {
     void adopt(const Hello& hello, Socket socket);
 
     std::vector<std::string> run_ids() const;
+    std::size_t connections() const;  // of nodes, in all jobs
 
   private:
     struct Job;

@@ -339,7 +339,7 @@ void Service::adopt(Link::Socket socket) {
     if (!state_->ending) state_->gate.take(std::move(socket));
 }
 
-std::size_t Service::connections() const { return state_->links.size(); }
+std::size_t Service::connections() const { return state_->links.size() + state_->gate.callers(); }
 
 void Service::listen() {
     if (state_->accept_loop) state_->accept_loop->start();

@@ -77,7 +77,7 @@ class Service {
     // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
     // once when the job has ended.
     void adopt(boost::asio::ip::tcp::socket socket);
-    std::size_t connections() const;
+    std::size_t connections() const;  // those at the gate, too
 
     // The leader's own node joins without a socket. `deliver` is called on the loop, never from
     // within a call here; after close_local() or a Close by the machine it is not called any more.

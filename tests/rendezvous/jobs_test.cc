@@ -149,6 +149,21 @@ TEST(Jobs, RefusesANodeWhoseJobHasEnded) {
     }
 }
 
+// All nodes of a job that never began have gone without a word. Who comes with its run id later
+// brings other limits, and a time to join of its own.
+TEST(Jobs, BeginsAnewWhenAllHaveGoneBeforeItBegan) {
+    Folder folder;
+    Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    Node gone(daemon, "job", "a", 3);
+    ASSERT_TRUE(daemon.until([&] { return gone.lease != Duration{}; }));
+    gone.client.close();
+    ASSERT_TRUE(daemon.until([&] { return daemon.jobs.connections() == 0; }));
+    EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("job"));
+    Node next(daemon, "job", "a");
+    ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
+    EXPECT_FALSE(daemon.lines.has("whose times and limits count"));
+}
+
 // A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
 TEST(Jobs, LogsALedgerThatCannotBe) {
     Daemon daemon({LedgerPlace::Kind::directory, "/dev/null/root", {}});
