@@ -4,7 +4,6 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,15 +61,6 @@ std::vector<std::string> interface_addresses() {
         if (std::find(addresses.begin(), addresses.end(), one.address) == addresses.end())
             addresses.push_back(one.address);
     return addresses;
-}
-
-std::optional<std::uint64_t> raise_nofile_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-    const std::uint64_t before = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-    return before;
 }
 
 }  // namespace ddprun::agent

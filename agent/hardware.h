@@ -1,12 +1,10 @@
-// What this host has, as far as a launch needs it: name, CPUs, addresses, and the limit on open
-// files; GPUs and what lies near them are in topology.h.
+// What this host has, as far as a launch needs it: name, CPUs, addresses; GPUs and what lies near
+// them are in topology.h.
 //
 // Without NSS, CUDA or any library: /proc, sysfs and system calls. Any thread; every call looks
 // anew.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +25,5 @@ struct InterfaceAddress {
     std::string address;
 };
 std::vector<InterfaceAddress> interfaces();
-
-// Raises the soft limit of open files to the hard one; returns the old soft limit, which workers
-// are given back. Nothing when it could not be read.
-std::optional<std::uint64_t> raise_nofile_limit();
 
 }  // namespace ddprun::agent

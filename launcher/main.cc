@@ -26,6 +26,7 @@
 #include "launcher/options.h"
 #include "launcher/plan.h"
 #include "launcher/program_check.h"
+#include "rendezvous/descriptor_room.h"
 #include "rendezvous/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
@@ -293,7 +294,7 @@ int main(int argc, char** argv) {
         return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
     if (options->check) launcher::make_check_plan(input->plan, *options, words);
     input->host.local_addresses = agent::interface_addresses();
-    input->nofile_soft = agent::raise_nofile_limit();
+    input->nofile_soft = rendezvous::make_room_for_descriptors();
 
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
     auto keeper = agent::Keeper::start({.own_session = !terminal});

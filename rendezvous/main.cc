@@ -7,7 +7,6 @@
 // One thread, one loop, and the file thread where ledgers are folders (gRPC's where they are in
 // etcd).
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -17,6 +16,7 @@
 #include <optional>
 
 #include "rendezvous/daemon_options.h"
+#include "rendezvous/descriptor_room.h"
 #include "rendezvous/endpoint.h"
 #include "rendezvous/jobs.h"
 #include "rendezvous/secret.h"
@@ -69,14 +69,6 @@ Result<tcp::acceptor> listen(asio::io_context& loop, const DaemonOptions& option
     return acceptor;
 }
 
-// Each node and each client of the store is a descriptor.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
     Endpoint::Services services;
     services.agent_link = [&jobs](const Hello& hello, tcp::socket socket) {
@@ -120,7 +112,7 @@ Result<IdentityConfig> identity_of(const DaemonOptions& options) {
 
 int run(const DaemonOptions& options) {
     ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more must not end the jobs
-    raise_descriptor_limit();
+    make_room_for_descriptors();
     asio::io_context loop(1);
     auto acceptor = listen(loop, options);
     if (!acceptor) {
