@@ -9,6 +9,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+constexpr double kFirstCallAfter = 0.04;     // of a lease: with the beat behind the Join
 constexpr double kFirstCall = 0.5;           // of a lease, for the answer of a node's own port
 constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats
 
@@ -158,10 +159,8 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
         arrivals.push_back(node->id);
         tell_order(node->id);
     }
-    // Whether its port can be called at all: only then a refusal will mean something.
-    if (!single() && !node->answered && join.offer.service_port != 0 && node->id != self.node)
-        effects.push_back(Call{{node->id, join.offer.address, join.offer.service_port},
-                               share(lease(), kFirstCall)});
+    if (!single() && join.offer.service_port != 0 && node->id != self.node)
+        node->call_at = std::min(node->call_at, now + share(lease(), kFirstCallAfter));
     if (holding() && !held->lease.has(node->id))
         send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
                                              config.limits),
@@ -171,9 +170,19 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
 }
 
+// Whether its port can be called at all: only then a refusal will mean something. Not at once, for
+// a start has more urgent work, and both sides must prove who they are.
+void Machine::State::first_call(NodeState& node) {
+    node.call_at = kNever;
+    if (!node.answered)
+        effects.push_back(Call{{node.id, node.offer.address, node.offer.service_port},
+                               share(lease(), kFirstCall)});
+}
+
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     NodeState* node = roster.of(session);
     if (!node || !node->joined) return;
+    if (now >= node->call_at) first_call(*node);
     const bool was_back = is_back(*node), was_candidate = candidate(now, *node);
     const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
     node->beat = beat;

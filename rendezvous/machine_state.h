@@ -146,6 +146,7 @@ struct Machine::State {
     void came(Time now, const Came& event);
     void on_hello(Session session, const Hello& hello);
     void on_join(Time now, Session session, const Join& join);
+    void first_call(NodeState& node);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
     void on_said_gone(Time now, Session session, const NodeId& node);

@@ -21,7 +21,8 @@ struct NodeState {
     std::map<std::int64_t, Time> acks;   // sent on this connection: number → when
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this connection
-    bool answered = false;               // its own service has answered our call
+    Time call_at = kNever;               // its own service, to see whether it can be
+    bool answered = false;               // it has answered our call
     bool arrived = false;                // it has joined at some time
     bool told_end = false;               // it was sent Finished
 
