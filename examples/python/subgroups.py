@@ -13,14 +13,14 @@ def main():
     alone = [dist.new_group([one]) for one in range(world)]
     own = torch.tensor([float(rank)])
     dist.all_reduce(own, group=groups[rank % 2])
+    gathered = [None] * world
+    dist.all_gather_object(gathered, {"rank": rank, "group": own.item()})
     single = torch.tensor([float(rank)])
     dist.all_reduce(single, group=alone[rank])
     received = torch.zeros(1)
     sending = dist.isend(torch.tensor([float(rank)]), (rank + 1) % world)
     dist.recv(received, (rank - 1) % world)
     sending.wait()
-    gathered = [None] * world
-    dist.all_gather_object(gathered, {"rank": rank, "group": own.item()})
     print(f"RESULT rank={rank} group={own.item():g} alone={single.item():g} from={received.item():g} "
           f"all={[g['group'] for g in gathered]}", flush=True)
     dist.barrier()  # nobody takes the group down while another still uses it

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""From exec of srun to the last worker in main(): srun starts all workers, or on each node one ddprun that does. The nodes are those
+of a slurmlab started here, and share this machine's processors, its disk and its munged; the last row's ledger lies in memory, so
+that what keeping it on a disk costs is seen. Needs root and Slurm."""
+import atexit
+import os
+import subprocess
+import time
+
+from report import collect, main
+from subjects import DDPRUN, SLURMLAB
+from workplace import finish, folder, start, times, tool
+
+ROWS = [(1, 8, []), (1, 64, []), (4, 8, []), (4, 8, ["--ledger=memory"])]  # nodes, workers on each, options of ddprun
+
+
+def start_lab(nodes):
+    os.environ |= {"SLURMLAB_NAME": "bench", "SLURMLAB_NET": "10.95.0", "SLURMLAB_DIR": str(folder() / "lab")}
+    subprocess.run([SLURMLAB, "up", str(nodes)], capture_output=True, check=True)
+    atexit.register(subprocess.run, [SLURMLAB, "down"], capture_output=True)
+
+
+def one_start(name, nodes, workers, options):
+    where = folder()
+    worker = tool("enter", where, 100)
+    tasks = [f"--ntasks={nodes * workers}", "--overcommit", *worker] if name == "srun" else [
+        "--ntasks-per-node=1", DDPRUN, f"--nproc-per-node={workers}", *options, "--no-python", *worker]
+    code = finish(start([SLURMLAB, "run", *tool("timed", where / "launcher"), "srun", "--mpi=none", f"--nodes={nodes}", *tasks]), 60)
+    entered = times(where, "in.*")
+    if code or len(entered) != nodes * workers:
+        raise RuntimeError(f"exit code {code}, {len(entered)} of {nodes * workers} workers started")
+    time.sleep(0.5)  # Slurm still clears up behind the step
+    return (max(entered) - times(where, "launcher")[0]) / 1e6
+
+
+def measure(options):
+    start_lab(max(nodes for nodes, _, _ in ROWS))
+    rows = []
+    for nodes, workers, extra in ROWS:
+        what = " ".join([f"{nodes} x {workers} workers by srun", *extra, "(ms)"])
+        one = lambda name, shape=(nodes, workers, extra): one_start(name, *shape)
+        rows += collect(what, ["srun", "ddprun"], options.repeats, one, peer="srun")
+    return rows
+
+
+if __name__ == "__main__":
+    main(measure)
