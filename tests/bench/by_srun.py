@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """From exec of srun to the last worker in main(): srun starts all workers, or on each node one ddprun that does. The nodes are those
-of a slurmlab started here, and share this machine's processors, its disk and its munged; the last row's ledger lies in memory, so
-that what keeping it on a disk costs is seen. Needs root and Slurm."""
+of a slurmlab started here, and share this machine's processors, its disk ($BENCH_DISK, default /var/tmp) and its munged; the last
+row's ledger lies in memory, so that what keeping it on a disk costs is seen. Needs root and Slurm."""
 import atexit
 import os
 import subprocess
+import tempfile
 import time
 
 from report import collect, main
@@ -25,7 +26,9 @@ def one_start(name, nodes, workers, options):
     worker = tool("enter", where, 100)
     tasks = [f"--ntasks={nodes * workers}", "--overcommit", *worker] if name == "srun" else [
         "--ntasks-per-node=1", DDPRUN, f"--nproc-per-node={workers}", *options, "--no-python", *worker]
-    code = finish(start([SLURMLAB, "run", *tool("timed", where / "launcher"), "srun", "--mpi=none", f"--nodes={nodes}", *tasks]), 60)
+    timed = tool("timed", where / "launcher")
+    with tempfile.TemporaryDirectory(prefix="bench-ledger-", dir=os.environ.get("BENCH_DISK", "/var/tmp")) as disk:
+        code = finish(start([SLURMLAB, "run", *timed, "srun", "--mpi=none", f"--nodes={nodes}", *tasks], cwd=disk), 60)
     entered = times(where, "in.*")
     if code or len(entered) != nodes * workers:
         raise RuntimeError(f"exit code {code}, {len(entered)} of {nodes * workers} workers started")
