@@ -42,9 +42,8 @@ class Process {
         pid_t pid;
         std::uint32_t id;
         UniqueFd pidfd;
-        UniqueFd exec_pipe;  // until it is known whether the program runs
-        std::shared_ptr<const void>
-            memory;  // its plan and stack; until then, or until it is reaped
+        UniqueFd exec_pipe;                  // until it is known whether the program runs
+        std::shared_ptr<const void> memory;  // until then, or until it is reaped
         bool foreground;
         bool started = false;
     };

@@ -32,7 +32,7 @@ bool close_others(int socket) {
 }
 
 // Everything that can be is blocked, but what the CPU raises for our own mistakes. Blocked is
-// enough, and not ignored: the workers are forked from here and then need no more than to unblock.
+// enough, and not ignored: the workers come from here and then need no more than to unblock.
 void block_signals() {
     sigset_t blocked;
     ::sigfillset(&blocked);

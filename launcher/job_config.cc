@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 
 #include "launcher/agent_config.h"
 #include "proto/boot_clock.h"
+#include "proto/hexadecimal.h"
 #include "rendezvous/random_bytes.h"
 
 namespace ddprun::launcher {
@@ -25,9 +25,7 @@ std::string command_digest(const Plan& plan) {
         for (const char c : word) add(c);
         add('\0');
     }
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-    return text;
+    return hexadecimal(hash);
 }
 
 namespace {

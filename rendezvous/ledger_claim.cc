@@ -1,8 +1,9 @@
 #include "rendezvous/ledger_claim.h"
 
 #include <charconv>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "proto/hexadecimal.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -10,12 +11,6 @@ namespace {
 constexpr const char* kFormat = "ddprun ledger 1";
 
 }  // namespace
-
-std::string hexadecimal(std::uint64_t mark) {
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(mark));
-    return digits;
-}
 
 std::string to_json(const LedgerClaim& claim) {
     return nlohmann::json{{"format", kFormat},

@@ -20,9 +20,6 @@ struct LedgerClaim {
     bool operator==(const LedgerClaim&) const = default;
 };
 
-// A mark as it stands in the claim and in names: 16 digits.
-std::string hexadecimal(std::uint64_t mark);
-
 std::string to_json(const LedgerClaim& claim);
 Result<LedgerClaim> claim_from_json(std::string_view text);
 

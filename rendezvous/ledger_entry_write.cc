@@ -1,15 +1,10 @@
+#include "proto/hexadecimal.h"
 #include "rendezvous/ledger_entry_json.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string hex(std::uint64_t value, int digits = 16) {
-    std::string text(static_cast<std::size_t>(digits), '0');
-    for (int i = digits - 1; i >= 0; --i, value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-    return text;
-}
 
 bool is_utf8(const std::string& text) {
     try {
@@ -23,7 +18,7 @@ bool is_utf8(const std::string& text) {
 Json text_json(const std::string& text) {
     if (is_utf8(text)) return text;
     std::string digits;
-    for (unsigned char byte : text) digits += hex(byte, 2);
+    for (unsigned char byte : text) digits += hexadecimal(byte, 2);
     return {{"hex", digits}};
 }
 
@@ -34,7 +29,7 @@ Json texts_json(const std::vector<std::string>& texts) {
 }
 
 Json write(const NodeId& node) {
-    return {{"name", text_json(node.name)}, {"incarnation", hex(node.incarnation.value)}};
+    return {{"name", text_json(node.name)}, {"incarnation", hexadecimal(node.incarnation.value)}};
 }
 
 Json write(const Offer& offer) {
@@ -136,7 +131,7 @@ nlohmann::json write_entry(const LedgerEntry& entry) {
     Json json{{"number", entry.number.value},
               {"kind", kEntryKinds[static_cast<int>(entry.kind)]},
               {"leader", write(entry.leader)},
-              {"random", hex(entry.random)},
+              {"random", hexadecimal(entry.random)},
               {"requeue", entry.requeue},
               {"command_digest", text_json(entry.command_digest)},
               {"progressed", entry.progressed},

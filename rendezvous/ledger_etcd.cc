@@ -153,16 +153,26 @@ Error not_found(const LedgerPlace& place) {
                                            "the same etcd?");
 }
 
+// Nothing where there is no such series.
+asio::awaitable<Result<std::optional<std::string>>> claim_text(EtcdClient& client,
+                                                               const std::string& series) {
+    const std::string key = series + kClaim, behind = key + '\0';
+    const auto found = co_await client.range(key, behind);
+    if (!found) co_return found.error();
+    std::optional<std::string> text;
+    if (!found->empty()) text = found->front().value;
+    co_return text;
+}
+
 asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
                                             const LedgerOwner& owner) {
     Result<Series> newest = not_found(place);
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
-        const std::string key = series + kClaim, behind = key + '\0';
-        const auto found = co_await client.range(key, behind);
-        if (!found) co_return found.error();
-        if (found->empty()) break;
-        const auto claim = parse_claim(series, found->front().value);
+        const auto text = co_await claim_text(client, series);
+        if (!text) co_return text.error();
+        if (!*text) break;
+        const auto claim = parse_claim(series, **text);
         if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);
         if (newest && owner.mark != kAnyMark) break;
     }
@@ -282,11 +292,10 @@ asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace&
     EtcdClient client(loop, place.endpoints);
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
-        const std::string key = series + kClaim, behind = key + '\0';
-        const auto found = co_await client.range(key, behind);
-        if (!found) newest = found.error();
-        if (!found || found->empty()) co_return;
-        newest = parse_claim(series, found->front().value);
+        const auto text = co_await claim_text(client, series);
+        if (!text) newest = text.error();
+        if (!text || !*text) co_return;
+        newest = parse_claim(series, **text);
     }
 }
 

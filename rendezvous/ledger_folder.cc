@@ -13,6 +13,7 @@
 #include <random>
 #include <utility>
 
+#include "proto/hexadecimal.h"
 #include "rendezvous/ledger_json.h"
 #include "rendezvous/random_bytes.h"
 

@@ -11,6 +11,8 @@
 #include <random>
 #include <thread>
 
+#include "proto/hexadecimal.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -131,9 +133,7 @@ namespace {
 // what the other is still writing.
 std::string temporary_of(const std::string& path) {
     std::random_device random;
-    std::string name = path + ".";
-    for (int digit = 0; digit < 12; ++digit) name += "0123456789abcdef"[random() & 15];
-    return name + ".tmp";
+    return path + "." + hexadecimal(random(), 8) + hexadecimal(random(), 8) + ".tmp";
 }
 
 // Returns 0 or errno.

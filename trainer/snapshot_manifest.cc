@@ -7,18 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "proto/hexadecimal.h"
+
 namespace ddprun::trainer {
 namespace {
 
 using Json = nlohmann::json;
 
 constexpr int kFormat = 3;
-
-std::string hex(std::uint64_t value) {
-    std::string text(16, '0');
-    for (int i = 15; i >= 0; --i, value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-    return text;
-}
 
 // Keys are sorted and numbers are integers, so that the same values give the same text on each
 // machine.
@@ -148,13 +144,13 @@ void Checksum::add(std::span<const std::byte> bytes) {
 }
 
 std::string Checksum::text() const {
-    return hex(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
+    return hexadecimal(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
 }
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) {
     return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-std::string checksum_of(std::span<const std::byte> bytes) { return hex(hash_of(bytes)); }
+std::string checksum_of(std::span<const std::byte> bytes) { return hexadecimal(hash_of(bytes)); }
 
 }  // namespace ddprun::trainer

@@ -2,9 +2,9 @@
 // altered is seen.
 //
 // JSON, one object: format, run_id, turn (of the loader before it, see snapshot_name.h), generation,
-// step, files (each: name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64 of all the rest, so that the manifest guards itself too. Checksums
-// are 16 lower-case hexadecimal digits. Pure. Nothing in it depends on the world size or the time.
-// Errors: malformed.
+// step, files (each: name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64 of all the rest,
+// so that the manifest guards itself too. Checksums are 16 lower-case hexadecimal digits. Pure.
+// Nothing in it depends on the world size or the time. Errors: malformed.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "proto/hexadecimal.h"
 #include "rendezvous/client.h"
 #include "rendezvous/endpoint.h"
 #include "rendezvous/ledger_folder.h"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "proto/hexadecimal.h"
 #include "rendezvous/ledger_folder.h"
 #include "rendezvous/ledger_memory.h"
 #include "tests/rendezvous/ledger_bench.h"

@@ -2,19 +2,10 @@
 // ends.
 #include "rendezvous/machine.h"
 
-#include <gmock/gmock.h>
-
 #include "tests/rendezvous/machine_script.h"
 
 using namespace ddprun;
 using namespace ddprun::rendezvous;
-using namespace ddprun::test;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 // Entry 1 says what of the restart is past when it is written, the end the rest; the sum is the
 // time between the failure and the first progress, and is said when the job has ended.

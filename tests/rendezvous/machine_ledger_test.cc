@@ -2,18 +2,10 @@
 // has ended, or is not the one that a node knows.
 #include "rendezvous/machine.h"
 
-#include <gmock/gmock.h>
-
 #include "tests/rendezvous/machine_script.h"
 
 using namespace ddprun;
 using namespace ddprun::rendezvous;
-using namespace ddprun::test;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // Another leader was first: its entry is the newest; a and b, who are here, do not run what it
 // says, so that it is over, and the next number follows it.

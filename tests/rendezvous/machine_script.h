@@ -12,8 +12,12 @@
 namespace ddprun::rendezvous {
 
 using namespace ddprun::test;
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 using Lines = std::vector<std::string>;
 

@@ -2,18 +2,10 @@
 // is the session. Here: generations, their leases, and the nodes that come and go.
 #include "rendezvous/machine.h"
 
-#include <gmock/gmock.h>
-
 #include "tests/rendezvous/machine_script.h"
 
 using namespace ddprun;
 using namespace ddprun::rendezvous;
-using namespace ddprun::test;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 // Two nodes come; the generation closes when both have echoed an Ack, and starts when the entry is
 // ours.
