@@ -49,7 +49,7 @@ while count < until:
 PYTHON
 
 # Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells), worker's count and seconds
-# to save, options of ddprun… Sets job and at (its folder).
+# to save, options of ddprun… Sets job and at (its folder). What $before has stands before the srun.
 submit() {
     local name=$1 left=$2 count=$3 saving=$4; shift 4
     at=$work/$name
@@ -57,6 +57,7 @@ submit() {
     {
         echo '#!/bin/bash'
         ((left == 0)) || echo "[[ -n \$SLURM_RESTART_COUNT ]] || export SLURM_JOB_END_TIME=\$((\$(date +%s) + $left))"
+        echo "${before:-}"
         printf 'srun --no-kill'
         printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$worker" "$at" "$count" "$saving"
         echo "; echo \"code \$?\""
@@ -158,7 +159,8 @@ named_signal() {
 
 cancelled_while_saving() {
     say "scancel while the last snapshot is being written: the requeue is off"
-    submit cancelled 0 1000000 3 --requeue-signal=USR1
+    # scancel ends a batch script at once, and its srun with it: what ddprun says then has nobody to write it. This one stays.
+    before='trap : TERM' submit cancelled 0 1000000 3 --requeue-signal=USR1
     expect_run 0
     login scancel -s USR1 "$job"
     wait_until 10 all_told 0 || fail "not all workers were told"
