@@ -24,13 +24,14 @@ std::string printable(std::string_view bytes) {
 
 }  // namespace
 
-std::string frame(std::string_view body) {
-    DDPRUN_CHECK(body.size() <= UINT32_MAX, "a frame has at most 4 GiB");
+std::string frame(std::string_view body, std::string_view seal) {
+    const std::size_t size = body.size() + seal.size();
+    DDPRUN_CHECK(size <= UINT32_MAX, "a frame has at most 4 GiB");
     std::string bytes;
-    bytes.reserve(kLengthSize + body.size());
+    bytes.reserve(kLengthSize + size);
     for (int shift = 24; shift >= 0; shift -= 8)
-        bytes.push_back(static_cast<char>(body.size() >> shift & 0xff));
-    return bytes.append(body);
+        bytes.push_back(static_cast<char>(size >> shift & 0xff));
+    return bytes.append(body).append(seal);
 }
 
 Result<> FrameReader::check_preface() {

@@ -23,8 +23,9 @@ inline constexpr std::size_t kNodeFrameLimit = std::size_t{4}
                                                << 20;  // to a rendezvous, once admitted
 inline constexpr std::size_t kLeaderFrameLimit = std::size_t{16} << 20;  // to a node
 
-// Length and body. A body above 4 GiB is a programmer's mistake.
-std::string frame(std::string_view body);
+// Length, body, and its seal where there is one (identity.h). Above 4 GiB it is a programmer's
+// mistake.
+std::string frame(std::string_view body, std::string_view seal = {});
 
 class FrameReader {
   public:

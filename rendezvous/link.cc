@@ -111,12 +111,12 @@ void Link::send(std::string_view body) {
     }
     if (!greeted_) queue_ += kPreface;
     greeted_ = true;
-    queue_ += outgoing_ ? frame(std::string(body) + outgoing_->next(body)) : frame(body);
+    queue_ += outgoing_ ? frame(body, outgoing_->next(body)) : frame(body);
     write();
 }
 
 std::string Link::last_frame(std::string_view body) const {
-    return outgoing_ ? frame(std::string(body) + outgoing_->last_word(body)) : frame(body);
+    return outgoing_ ? frame(body, outgoing_->last_word(body)) : frame(body);
 }
 
 void Link::write() {
