@@ -6,19 +6,17 @@ namespace ddprun::rendezvous {
 
 Lease::Lease(const std::vector<Member>& members, Duration lease, bool unlimited, bool taken_over)
     : lease_(lease), unlimited_(unlimited), push_first_(taken_over) {
-    for (const Member& member : members) {
-        confirmed_.emplace(member.node, kLongAgo);
-        by_time_.emplace(kLongAgo, member.node);
-    }
+    for (const Member& member : members)
+        members_.emplace(member.node, by_time_.emplace(kLongAgo, member.node));
     if (unlimited_) held_until_ = kNever;
 }
 
 bool Lease::confirm(const NodeId& node, Time sent, Time now) {
-    const auto it = confirmed_.find(node);
-    if (unlimited_ || it == confirmed_.end() || sent <= it->second) return false;
-    auto by_time = by_time_.extract({it->second, node});
-    by_time.value().first = it->second = sent;
-    by_time_.insert(std::move(by_time));
+    const auto member = members_.find(node);
+    if (unlimited_ || member == members_.end() || sent <= member->second->first) return false;
+    auto place = by_time_.extract(member->second);
+    place.key() = sent;
+    member->second = by_time_.insert(by_time_.end(), std::move(place));  // most often the newest
     const Time oldest = slowest().second;
     if (oldest == kLongAgo) return false;
     const Time before = held_until_;

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <vector>
 
 #include "rendezvous/model.h"
@@ -29,11 +28,15 @@ class Lease {
     Lease(const std::vector<Member>& members, Duration lease, bool unlimited,
           bool taken_over = false);
 
+    // Not copied, for the members' places point into it.
+    Lease(Lease&&) = default;
+    Lease& operator=(Lease&&) = default;
+
     // The member has echoed an Ack sent at `sent`. Returns true when the lease grew and all should
     // hear it at once.
     bool confirm(const NodeId& node, Time sent, Time now);
 
-    bool has(const NodeId& node) const { return confirmed_.contains(node); }
+    bool has(const NodeId& node) const { return members_.contains(node); }
     bool granted() const {
         return held_until_ > kLongAgo;
     }  // every member has confirmed at least once
@@ -45,9 +48,10 @@ class Lease {
     std::pair<NodeId, Time> slowest() const;
 
   private:
-    std::map<NodeId, Time> confirmed_;
-    // The same by time: the least of ten thousand is asked for at each Beat.
-    std::set<std::pair<Time, NodeId>> by_time_;
+    // Who has confirmed when, oldest first: the least of ten thousand is asked for at each Beat.
+    using ByTime = std::multimap<Time, NodeId>;
+    ByTime by_time_;
+    std::map<NodeId, ByTime::iterator> members_;
     Duration lease_{};
     bool unlimited_ = false, push_first_ = false;
     Time held_until_ = kLongAgo;

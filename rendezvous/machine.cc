@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kFirstCallAfter = 0.04;     // of a lease: with the beat behind the Join
 constexpr double kFirstCall = 0.5;           // of a lease, for the answer of a node's own port
-constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats
+constexpr double kAckEach = 0.075;           // of a lease: one and a half periods of beats
+constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats, if all were answered
 
 }  // namespace
 
@@ -185,13 +186,17 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if (now >= node->call_at) first_call(*node);
     const bool was_back = is_back(*node), was_candidate = candidate(now, *node);
     const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
-    node->beat = beat;
+    const Beat before = std::exchange(node->beat, beat);
     node->beat.floor = floor;
     node->beat_came = now;
+    auto& acks = node->acks;
+    acks.erase(acks.begin(), std::find_if(acks.begin(), acks.end(), [&](const auto& ack) {
+                   return ack.number >= beat.echo;
+               }));
     std::optional<Time> confirmed;
-    if (const auto it = node->acks.find(beat.echo); it != node->acks.end()) {
-        confirmed = it->second;
-        node->confirmed = std::max(node->confirmed.value_or(kLongAgo), it->second);
+    if (!acks.empty() && acks.front().number == beat.echo) {
+        confirmed = acks.front().at;
+        node->confirmed = std::max(node->confirmed.value_or(kLongAgo), *confirmed);
     }
     if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
     if (phase == Phase::closed) return;
@@ -210,7 +215,7 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
                                      std::to_string(beat.running.value) +
                                      ", which has ended (over " + std::to_string(over.value) +
                                      "); it is told to stop its workers");
-    send_ack(now, *node);
+    if (owes_ack(now, *node, before)) send_ack(now, *node);
 }
 
 void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
@@ -280,22 +285,44 @@ void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& ord
                   until == kNever ? Duration::max() : until - node.beat_came, order});
 }
 
+Told Machine::State::to_tell(const NodeState& node) const {
+    Told told{.entry = top ? top->number : kNoEntry, .held = kNoGeneration, .over = over};
+    if (!holding()) return told;
+    told.held = held->assignment.generation;
+    if (held->lease.has(node.id) && held->lease.granted()) told.until = held->lease.held_until();
+    return told;
+}
+
+// The answer is the dearest part of a Beat: where neither says anything new, each second Beat has
+// one. Of those that a leader finds after it has stood still, the last ones know how far the lease
+// has grown.
+bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& before) const {
+    const Duration each = share(lease(), kAckEach);
+    if (now - node.acked >= each) return true;
+    const Beat& beat = node.beat;
+    if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
+        return true;
+    const Told next = to_tell(node), &last = node.told;
+    if (next.entry != last.entry || next.held != last.held || next.over != last.over) return true;
+    return next.until != last.until &&
+           (last.until == kLongAgo || next.until == kLongAgo || next.until - last.until >= each);
+}
+
 void Machine::State::send_ack(Time now, NodeState& node) {
     if (!node.connected()) return;
-    node.acks[++ack_number] = now;
+    node.acks.push_back({++ack_number, now});
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
+    node.acked = now;
+    node.told = to_tell(node);
     Ack ack{.number = ack_number,
             .beat = node.beat.number,
-            .entry = top ? top->number : kNoEntry,
-            .held = kNoGeneration,
+            .entry = node.told.entry,
+            .held = node.told.held,
             .remaining = {},
-            .over = over};
-    if (holding()) {
-        ack.held = held->assignment.generation;
-        const Time until = held->lease.held_until();
-        if (held->lease.has(node.id) && held->lease.granted())
-            ack.remaining = until == kNever ? Duration::max() : until - node.beat_came;
-    }
+            .over = node.told.over};
+    if (node.told.until != kLongAgo)
+        ack.remaining =
+            node.told.until == kNever ? Duration::max() : node.told.until - node.beat_came;
     send(*node.session, ack);
 }
 

@@ -155,6 +155,8 @@ struct Machine::State {
     void on_unusable(Time now, Session session, const std::string& reason);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
     void send_assigned(NodeState& node, const std::vector<Peer>& order, Time now);
+    Told to_tell(const NodeState& node) const;
+    bool owes_ack(Time now, const NodeState& node, const Beat& before) const;
     void send_ack(Time now, NodeState& node);
     void ack_all(Time now);
     void refuse(Session session, std::string sentence);

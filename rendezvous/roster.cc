@@ -17,7 +17,7 @@ std::optional<Session> Roster::hello(Session session, const NodeId& node) {
     state.beat = beat;
     state.answered = answered;
     state.arrived = arrived;
-    by_session_[session] = node;
+    by_session_[session] = &state;
     return replaced;
 }
 
@@ -36,7 +36,7 @@ void Roster::forget() {
 
 NodeState* Roster::of(Session session) {
     const auto it = by_session_.find(session);
-    return it == by_session_.end() ? nullptr : &nodes_.at(it->second);
+    return it == by_session_.end() ? nullptr : it->second;
 }
 
 NodeState* Roster::find(const NodeId& node) {

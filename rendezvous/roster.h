@@ -6,10 +6,24 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <vector>
 
 #include "rendezvous/events.h"
 
 namespace ddprun::rendezvous {
+
+struct SentAck {
+    std::int64_t number;
+    Time at;
+};
+
+// What an Ack says.
+struct Told {
+    EntryNumber entry = kNoEntry;
+    Generation held = kNoGeneration, over = kNoGeneration;
+    Time until = kLongAgo;  // when the lease of `held` ends; kLongAgo: nothing is granted
+};
 
 struct NodeState {
     NodeId id;
@@ -18,7 +32,9 @@ struct NodeState {
     Offer offer;
     Beat beat;  // newest on this connection
     Time beat_came = kLongAgo;
-    std::map<std::int64_t, Time> acks;   // sent on this connection: number → when
+    std::vector<SentAck> acks;  // sent on this connection, from the newest that it has echoed on
+    Time acked = kLongAgo;      // when the newest of them was sent
+    Told told;                  // by it
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this connection
     Time call_at = kNever;               // its own service, to see whether it can be
@@ -50,7 +66,7 @@ class Roster {
 
   private:
     std::map<NodeId, NodeState> nodes_;
-    std::map<Session, NodeId> by_session_;
+    std::unordered_map<Session, NodeState*> by_session_;
     std::set<NodeId> gone_;
 };
 

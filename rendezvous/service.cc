@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "proto/boot_clock.h"
@@ -78,7 +79,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     asio::steady_timer flush_timer;  // how long the last messages may take
     Time armed = kNever;             // what tick_timer waits for
     std::int64_t newest_session = 0;
-    std::map<Session, std::shared_ptr<Link>> links;
+    std::unordered_map<Session, std::shared_ptr<Link>> links;
     std::map<Session, std::shared_ptr<Local>> locals;
     std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
     std::vector<std::shared_ptr<Link>> told;  // ready to leave when we do

@@ -184,7 +184,7 @@ def gather(nodes, goal):
         time.sleep(5)
         sample(f"{nodes} nodes that gather: memory of the leader", 100, "MiB", crowd.peak())
         used = crowd.cpu_while_beating(5)
-        beats = nodes / max(0.05 * LEASE, nodes / 10000 if nodes > 5000 else 0)
+        beats = nodes / (0.05 * LEASE)
         sample(f"{nodes} nodes that gather: leader, at 10,000 beats/s", 10, "% of a core", 100 * used * 10000 / beats)
     finally:
         crowd.end()

@@ -187,7 +187,7 @@ class Script {
         beat(0.5, 1);
         beat(0.5, 2);
     }
-    // … it is recorded, and both run it. H is 8.5 then: both have echoed the Acks of 0.5.
+    // … it is recorded, and both run it. H is 8 then: both have echoed the Acks of 0.
     void both_run() {
         both_are_there();
         created(0.6);

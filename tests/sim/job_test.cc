@@ -203,6 +203,7 @@ TEST(Sim, ANodeThatFailsTwiceMakesRoomForASpare) {
                 config.limits.min_nodes = config.limits.max_nodes = 3;
                 config.limits.crash_loop = 0;
                 config.limits.blame = blame;
+                config.consequences = 0;  // a late message would make one of them the first
                 config.starts = {0ms, 10ms, 20ms, 700ms};
                 config.script = [](Generation, int host, int) {
                     return host == 1 ? Behaviour{1s, 3, false} : Behaviour{3s, 0, false};

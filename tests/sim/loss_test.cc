@@ -11,8 +11,8 @@ TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
     for_seeds(
         [](auto seed) {
             WorldConfig config = calm(4, seed);
-            config.faults = {fault(Fault::Kind::host_paused, 1s, 2, 480ms),
-                             fault(Fault::Kind::process_frozen, 2s, 0, 480ms)};
+            config.faults = {fault(Fault::Kind::host_paused, 1s, 2, 500ms),
+                             fault(Fault::Kind::process_frozen, 2s, 0, 500ms)};
             return config;
         },
         [](const World& world) {
