@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "trainer/gpu.h"
@@ -14,28 +13,6 @@ BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOpti
     std::vector<GradientShape> shapes;
     for (const auto& p : parameters) shapes.push_back({p.buffer.count, p.buffer.type});
     return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes);
-}
-
-// Of the group's kind, filled with zeros.
-Result<void*> allocate_in(Memory memory, std::size_t bytes) {
-    if (memory == Memory::gpu) return gpu_allocate(std::max<std::size_t>(bytes, 1));
-    void* made = std::calloc(std::max<std::size_t>(bytes, 1), 1);
-    if (!made) return Error(ErrorCode::unavailable, "no memory for a bucket of gradients");
-    return made;
-}
-
-void free_in(Memory memory, void* what) {
-    memory == Memory::gpu ? gpu_free(what) : std::free(what);
-}
-
-void to_bfloat16(void* to, const float* from, std::size_t count, float by) {
-    auto* out = static_cast<BFloat16*>(to);
-    for (std::size_t i = 0; i < count; ++i) out[i] = BFloat16(from[i] / by);
-}
-
-void from_bfloat16(float* to, const void* from, std::size_t count) {
-    const auto* in = static_cast<const BFloat16*>(from);
-    for (std::size_t i = 0; i < count; ++i) to[i] = in[i];
 }
 
 template <class T>
@@ -77,14 +54,13 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       options_(options),
       plan_(plan_of(parameters_, options)),
       progress_(plan_),
+      hook_(options.hook ? options.hook : std::make_shared<AllReduceHook>()),
       used_(parameters_.size(), true),
       not_finite_(parameters_.size()) {}
 
 GradientReducer::~GradientReducer() {
     // A bucket that is still on its way must not lose its memory.
     for (const auto& work : works_) (void)work.wait();
-    for (void* memory : memory_) free_in(group_.memory(), memory);
-    for (void* memory : compressed_) free_in(group_.memory(), memory);
 }
 
 Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& group,
@@ -107,19 +83,14 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& gro
 }
 
 Result<void> GradientReducer::allocate() {
-    for (const auto& bucket : plan_.buckets) {
-        auto memory = allocate_in(group_.memory(), bucket.count * size_of(bucket.type));
+    std::vector<Buffer> buckets;
+    for (const auto& planned : plan_.buckets) {
+        auto memory = GroupMemory::make(group_.memory(), planned.count * size_of(planned.type));
         if (!memory) return memory.error();
-        memory_.push_back(*memory);
-        if (!options_.compress_to_bfloat16 || bucket.type != DataType::float32) {
-            compressed_.push_back(nullptr);
-            continue;
-        }
-        auto half = allocate_in(group_.memory(), bucket.count * size_of(DataType::bfloat16));
-        if (!half) return half.error();
-        compressed_.push_back(*half);
+        memory_.push_back(std::move(*memory));
+        buckets.push_back(bucket(buckets.size()));
     }
-    return {};
+    return hook_->prepare(group_, buckets);
 }
 
 // Shapes are compared first: a broadcast between unequal ones would be refused without a name.
@@ -136,13 +107,13 @@ Result<void> GradientReducer::synchronize(const std::vector<NamedBuffer>& buffer
 }
 
 Buffer GradientReducer::bucket(std::size_t index) const {
-    return {memory_[index], plan_.buckets[index].count, plan_.buckets[index].type};
+    return {memory_[index].data(), plan_.buckets[index].count, plan_.buckets[index].type};
 }
 
 Buffer GradientReducer::gradient(std::size_t parameter) const {
     const auto& slot = plan_.slots[parameter];
     const Buffer& value = parameters_[parameter].buffer;
-    return {static_cast<char*>(memory_[slot.bucket]) + slot.offset * size_of(value.type),
+    return {static_cast<char*>(memory_[slot.bucket].data()) + slot.offset * size_of(value.type),
             value.count, value.type};
 }
 
@@ -156,9 +127,9 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
 Result<void> GradientReducer::zero() {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
         if (group_.memory() == Memory::gpu) {
-            if (auto done = gpu_zero(memory_[i], bucket(i).bytes()); !done) return done;
+            if (auto done = gpu_zero(memory_[i].data(), bucket(i).bytes()); !done) return done;
         } else {
-            std::memset(memory_[i], 0, bucket(i).bytes());
+            std::memset(memory_[i].data(), 0, bucket(i).bytes());
         }
     }
     return {};
@@ -199,28 +170,12 @@ Result<void> GradientReducer::verify_reduced() {
     return Error(ErrorCode::malformed, "the sum of the ranks' gradients is not a finite number");
 }
 
-void GradientReducer::begin(const Operation& operation) {
-    bucket_times_.push_back({std::chrono::steady_clock::now(), {}});
-    works_.push_back(group_.begin(operation));
-}
-
 Result<void> GradientReducer::launch(std::size_t index) {
-    const Buffer full = bucket(index);
-    if (!compressed_[index]) {
-        begin(Operation::all_reduce(full, ReduceOp::avg));
-        return {};
-    }
-    // Divided before the cast, as the sum of halves would lose more.
-    const auto* values = static_cast<const float*>(full.data);
-    const auto by = static_cast<float>(group_.size());
-    if (group_.memory() == Memory::gpu) {
-        auto done = gpu_to_bfloat16(compressed_[index], values, full.count, by);
-        if (!done) return done;
-    } else {
-        to_bfloat16(compressed_[index], values, full.count, by);
-    }
-    const Buffer half{compressed_[index], full.count, DataType::bfloat16};
-    begin(Operation::all_reduce(half));
+    const auto begun = std::chrono::steady_clock::now();
+    auto work = hook_->begin(group_, index, bucket(index));
+    if (!work) return work.error();
+    bucket_times_.push_back({begun, {}});
+    works_.push_back(std::move(*work));
     return {};
 }
 
@@ -251,13 +206,7 @@ Result<void> GradientReducer::finish() {
     for (std::size_t i = 0; i < works_.size(); ++i) {
         if (auto done = works_[i].wait(); !done) return done;
         bucket_times_[i].ended = works_[i].ended();
-        if (!compressed_[i]) continue;
-        auto* values = static_cast<float*>(memory_[i]);
-        if (group_.memory() == Memory::host) {
-            from_bfloat16(values, compressed_[i], bucket(i).count);
-        } else if (auto done = gpu_from_bfloat16(values, compressed_[i], bucket(i).count); !done) {
-            return done;
-        }
+        if (auto done = hook_->end(i, bucket(i)); !done) return done;
     }
     times_ = reduce_times(bucket_times_, begun);
     works_.clear();
@@ -279,7 +228,7 @@ Result<double> GradientReducer::clip(double most) {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
         if (group_.memory() == Memory::host) {
             divide(bucket(i), norm / most);
-        } else if (auto done = gpu_divide(static_cast<float*>(memory_[i]), bucket(i).count,
+        } else if (auto done = gpu_divide(static_cast<float*>(memory_[i].data()), bucket(i).count,
                                           static_cast<float>(norm / most));
                    !done) {
             return done.error();

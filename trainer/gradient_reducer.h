@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "trainer/agreement.h"
+#include "trainer/communication_hook.h"
 #include "trainer/gradient_buckets.h"
 #include "trainer/process_group.h"
 #include "trainer/reduce_times.h"
@@ -35,8 +36,8 @@ struct ReducerOptions {
     // Gradients that backward does not come to on this rank count as zero; costs one small
     // collective a step.
     bool find_unused = false;
-    // A communication hook: float gradients travel as bfloat16, half the bytes.
-    bool compress_to_bfloat16 = false;
+    // How they travel; null: AllReduceHook.
+    std::shared_ptr<CommunicationHook> hook = {};
     bool broadcast_at_start = true;
     // finish() fails, with the parameter's and the rank's name, when a gradient holds an infinity
     // or a NaN: each is read once before it is reduced and once after; nothing more is sent while
@@ -92,7 +93,6 @@ class GradientReducer {
     GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
                     const ReducerOptions& options);
     Result<void> allocate();
-    void begin(const Operation& operation);
     Result<void> launch(std::size_t bucket);
     Result<void> mark_unused();
     Result<void> note_not_finite(std::size_t parameter);
@@ -105,7 +105,8 @@ class GradientReducer {
     const ReducerOptions options_;
     BucketPlan plan_;
     BucketProgress progress_;
-    std::vector<void*> memory_, compressed_;  // one for each bucket; compressed: or null
+    std::shared_ptr<CommunicationHook> hook_;
+    std::vector<GroupMemory> memory_;  // one for each bucket
     std::vector<Work> works_;
     std::vector<BucketTime> bucket_times_;  // as far as the works
     std::vector<bool> used_;

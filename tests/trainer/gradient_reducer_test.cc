@@ -85,7 +85,7 @@ TEST(GradientReducer, CompressesToBFloat16) {
         GroupRank me(context);
         Model model;
         auto options = small();
-        options.compress_to_bfloat16 = true;
+        options.hook = std::make_shared<Bfloat16Hook>();
         auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
         for (std::size_t i = 3; i-- > 0;) {
             add(*reducer, i, context.is_first() ? 0.3f : 1.7f);
@@ -94,6 +94,67 @@ TEST(GradientReducer, CompressesToBFloat16) {
         return reducer->finish() && all_are(*reducer, 0, 1.0f, 0.01f) ? 0 : 2;
     });
     EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// A program's own way: the sum to rank 0 and from there to all, which is two operations, and the
+// division when they are done.
+struct ByWayOfTheFirst final : CommunicationHook {
+    std::size_t buckets = 0, ended = 0;
+    int ranks = 0;
+
+    Result<void> prepare(ProcessGroup& group, const std::vector<Buffer>& all) override {
+        buckets = all.size();
+        ranks = group.size();
+        return {};
+    }
+    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
+        (void)group.begin(Operation::reduce(bucket));
+        return group.begin(Operation::broadcast(bucket, 0));
+    }
+    Result<void> end(std::size_t index, const Buffer& bucket) override {
+        if (index != ended++) return Error(ErrorCode::usage, "buckets end in another order");
+        for (float& value : floats(bucket)) value /= static_cast<float>(ranks);
+        return {};
+    }
+};
+
+TEST(GradientReducer, SendsAsItsHookDoes) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        const auto hook = std::make_shared<ByWayOfTheFirst>();
+        options.hook = hook;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = 3; i-- > 0;) {
+            add(*reducer, i, static_cast<float>(3 * context.rank.value));
+            if (!reducer->ready(i)) return 1;
+        }
+        if (!reducer->finish()) return 2;
+        for (std::size_t i = 0; i < 3; ++i)
+            if (!all_are(*reducer, i, 3.0f, 0)) return 3;
+        return hook->buckets == reducer->plan().buckets.size() && hook->ended == hook->buckets ? 0
+                                                                                               : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// What a hook cannot begin ends the step with its own words.
+TEST(GradientReducer, SaysWhyAHookFailed) {
+    struct Fails final : CommunicationHook {
+        Result<Work> begin(ProcessGroup&, std::size_t index, const Buffer&) override {
+            return Error(ErrorCode::unavailable, "no way for bucket " + std::to_string(index));
+        }
+    };
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto options = small();
+    options.hook = std::make_shared<Fails>();
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+    const auto done = reducer->ready(2);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().sentence(), "no way for bucket 0");
 }
 
 // Layer 1 is used by rank 0 only, layer 2 by nobody.
