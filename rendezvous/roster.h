@@ -48,6 +48,11 @@ struct NodeState {
 
 class Roster {
   public:
+    Roster() = default;
+    // Not copied, for sessions point into it.
+    Roster(Roster&&) = default;
+    Roster& operator=(Roster&&) = default;
+
     // A connection said Hello. Returns the session that it replaces, if any.
     std::optional<Session> hello(Session session, const NodeId& node);
     void lost(Session session);
