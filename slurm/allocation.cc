@@ -11,8 +11,14 @@ namespace ddprun::slurm {
 namespace {
 
 // Step ids above all real ones; these three can be seen from inside.
-constexpr std::string_view kInteractiveStep = "4294967290", kBatchStep = "4294967291",
-                           kExternStep = "4294967292";
+constexpr std::uint32_t kInteractiveStep = 4294967290, kBatchStep = 4294967291,
+                        kExternStep = 4294967292;
+
+// Slurm writes them with a sign, too: since 26.05 a batch script has SLURM_STEP_ID=-5.
+bool is(const std::string& step_id, std::uint32_t reserved) {
+    return step_id == std::to_string(reserved) ||
+           step_id == std::to_string(static_cast<std::int32_t>(reserved));
+}
 
 // What is set to nothing counts as not set: containers and --export pass such variables on.
 const std::string* find(const Environment& environment, const char* name) {
@@ -210,8 +216,8 @@ Context context_of(const Environment& environment) {
     if (!first_of(environment, {"SLURM_JOB_ID", "SLURM_JOBID"}).value) return Context::none;
     Variable step = first_of(environment, {"SLURM_STEP_ID", "SLURM_STEPID"});
     if (!step.value) return find(environment, "SLURMD_NODENAME") ? Context::batch : Context::shell;
-    if (*step.value == kInteractiveStep) return Context::interactive;
-    if (*step.value == kBatchStep || *step.value == kExternStep) return Context::batch;
+    if (is(*step.value, kInteractiveStep)) return Context::interactive;
+    if (is(*step.value, kBatchStep) || is(*step.value, kExternStep)) return Context::batch;
     return Context::step;
 }
 

@@ -4,8 +4,8 @@
 // Only a step counts: membership comes from SLURM_STEP_*, never from SLURM_JOB_NODELIST when the
 // step's own list is there, since a step may run on a part of the job's nodes. A batch script looks
 // like rank 0 of everything (PROCID 0, NODEID 0, NTASKS, even CUDA_VISIBLE_DEVICES); what tells it
-// apart is that SLURM_STEP_ID is missing. So do the reserved step ids of the batch and the
-// interactive step. launch_shape.h says what that means for the user. Pure.
+// apart is that SLURM_STEP_ID is missing, or since 26.05 a reserved one, as that of the interactive
+// step. launch_shape.h says what that means for the user. Pure.
 #pragma once
 
 #include <cstdint>

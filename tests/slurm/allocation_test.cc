@@ -51,6 +51,10 @@ TEST(Allocation, ContextIsToldByTheStepId) {
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967290")), Context::interactive);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967291")), Context::batch);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967292")), Context::batch);
+    // As Slurm 26.05 writes them.
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-6")), Context::interactive);
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-5")), Context::batch);
+    EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-4")), Context::batch);
 }
 
 // Membership is the step's, not the job's; GPUs are this node's, not the batch host's.
