@@ -73,8 +73,8 @@ expect 0 2 SLURM_GTIDS=2 SLURM_CPUS_PER_TASK=8
 say "drop: no sign of a job, nor of PMI"
 both 2 --slurm-env=drop bash -c "$show" "$work"
 end_both
-[[ $(grep -hoE '^(SLURM|PMI)[A-Z_]*' "$work"/env.* | sort -u | tr '\n' ' ') == "PMIX_MCA_ SLURM_CLUSTER_NAME " ]] ||
-    fail "there is $(grep -hE '^(SLURM|PMI)' "$work"/env.* | sort -u | tr '\n' ' ')"
+[[ $(grep -hoE '^(SLURM_|PMI)[A-Z_]*' "$work"/env.* | sort -u | tr '\n' ' ') == "PMIX_MCA_ SLURM_CLUSTER_NAME " ]] ||
+    fail "there is $(grep -hE '^(SLURM_|PMI)' "$work"/env.* | sort -u | tr '\n' ' ')"
 
 say "keep, said by its variable: all as srun set it"
 export PET_SLURM_ENV=keep

@@ -41,6 +41,7 @@ lose() {
     expect_begun 1 2
     ((long)) || login scontrol update nodename="$1" state=down reason=test
 }
+end_recorded() { grep -qs '"all 2 workers of generation 1 succeeded"' .ddprun/*."$job".0/entry-*.json; }
 # Of the hosts that are off: nobody could clean up there.
 forget_lost() { rm -rf "$TMPDIR"/ddprun*; }
 # A host is on again: it starts tasks on the others, and they on it.
@@ -67,8 +68,11 @@ lose n3
 expect_shown 60 ' NodeList=n\[1-2\] '
 touch "$work/lost.done"
 expect_shown 20 'JobState=COMPLETED'
-expect_in "$at.out" 'code 0'
 expect_in "$at.err" 'generation 1: 2 nodes, 2 workers'
+end_recorded || fail "the end is not in the ledger: $(ls -d .ddprun/*)"
+# Since 23.02 srun says by its own code that a node was lost, whatever its tasks' are.
+[[ $(slurmd -V) == *' 22.05'* ]] && srun_code=0 || srun_code=1
+expect_in "$at.out" "code $srun_code"
 expect_not_in "$at.err" 'no-kill'
 forget_lost
 expect_nothing_left 10
@@ -103,7 +107,6 @@ lose_batch_host() { # name, option of ddprun
     lose n1
     touch "$work/$1.done"
 }
-end_recorded() { grep -qs '"all 2 workers of generation 1 succeeded"' .ddprun/*."$job".0/entry-*.json; }
 
 say "when the batch host is lost the job goes on, and ends its allocation when it has ended"
 lose_batch_host headless --headless=end

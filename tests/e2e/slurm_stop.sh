@@ -48,17 +48,22 @@ while count < until:
     os.write(int(env["DDPRUN_PROGRESS_FD"]), b"step=%d\n" % count)
 PYTHON
 
-# Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells), worker's count and seconds
-# to save, options of ddprun… Sets job and at (its folder). What $before has stands before the srun.
+# Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells; -: not told), worker's count
+# and seconds to save, options of ddprun… Sets job and at (its folder). What $before has stands before the srun.
 submit() {
     local name=$1 left=$2 count=$3 saving=$4; shift 4
     at=$work/$name
     mkdir -p "$at"
     {
         echo '#!/bin/bash'
-        ((left == 0)) || echo "[[ -n \$SLURM_RESTART_COUNT ]] || export SLURM_JOB_END_TIME=\$((\$(date +%s) + $left))"
+        # In the task: since 23.02 srun tells it the end itself.
+        case $left in
+            0) ;;
+            -) echo 'end=-uSLURM_JOB_END_TIME' ;;
+            *) echo "[[ -n \$SLURM_RESTART_COUNT ]] || end=SLURM_JOB_END_TIME=\$((\$(date +%s) + $left))" ;;
+        esac
         echo "${before:-}"
-        printf 'srun --no-kill'
+        printf 'srun --no-kill env $end'
         printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$worker" "$at" "$count" "$saving"
         echo "; echo \"code \$?\""
     } >"$at/job.sbatch"
@@ -112,7 +117,7 @@ PYTHON
 
 end_is_asked_for() {
     say "where no variable tells the end, the leader asks"
-    submit asks 0 100 0 --verbose --lease=2
+    submit asks - 100 0 --verbose --lease=2
     expect_done 0
     expect_in "$at.err" 'squeue: .* of the job.s time are left'
 }
