@@ -219,6 +219,9 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
                                                        const char* called_as, const Error& why) {
     if (!options.task_per_worker)
         options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
+    // A task cannot do with fewer workers, so it comes without GPUs. On one host all are wrong alike.
+    if (options.task_per_worker && allocation && *allocation && (*allocation)->nodes.size() > 1)
+        environment["CUDA_VISIBLE_DEVICES"] = "";
     options.numa_binding.reset();
     options.virtual_local_rank = false;
     options.on_failure.reset();

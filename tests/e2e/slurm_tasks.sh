@@ -117,6 +117,15 @@ refused '4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4' srun -N1
 refused 'leave one of them out' srun -N1 -n2 "${tasks[@]}" --nproc-per-node=2 true
 refused 'use srun --ntasks-per-node=4 ddprun --task-per-worker' "${tasks[@]}" true
 
+say "what is wrong on one host alone ends the tasks of the others too, whoever leads"
+for many in n1 n2; do
+    printf '%s\n' n1 n2 "$many" "$many" >"$work/hostfile"
+    lab 20 env SLURM_HOSTFILE="$work/hostfile" srun -n4 -m arbitrary --gpus-per-node=2 "${tasks[@]}" true
+    expect_code 2
+    expect_in "$work/run.err" "3 tasks on $many for 2 GPUs; ask Slurm for --gpus-per-node=3"
+    expect_nothing_left 5
+done
+
 say "a dry run is printed once, and says which rank each task then has"
 lab 20 srun -N2 -n5 -m cyclic "$ddprun" --task-per-worker --dry-run=json true
 expect_code 0
