@@ -206,7 +206,10 @@ void Machine::State::consider_late_joiners(Time now) {
 void Machine::State::close(Time now) {
     phase = Phase::closed;
     close_by = now + lease();
-    note(Note::Level::debug, "the job has ended: " + ending->sentence);
+    // After restarts it is said aloud: when a node was lost, srun's own code says nothing good.
+    const bool hardly =
+        ending->verdict == Verdict::succeeded && top && top->restart.totals.restarts > 0;
+    note(hardly ? Note::Level::info : Note::Level::debug, "the job has ended: " + ending->sentence);
     if (top)
         for (const std::string& line : summary_of(top->restart.totals))
             note(Note::Level::info, line);
