@@ -12,7 +12,8 @@
 // After end() the bucket holds the mean over ranks, the same bits on each: else their optimizers
 // drift apart. All ranks have the same hook. (PyTorch's DDP communication hooks are the model.)
 //
-// Thread: the reducer's. A hook serves one reducer. Its errors are those of the reducer's calls.
+// What begin() takes counts as communication. Thread: the reducer's. A hook serves one reducer at a
+// time; a second one is refused. Its errors are those of the reducer's calls.
 #pragma once
 
 #include <memory>
@@ -38,6 +39,10 @@ class CommunicationHook {
 
     // That Work has ended well: what is left to do until the mean stands in the bucket.
     virtual Result<void> end(std::size_t /*index*/, const Buffer& /*bucket*/) { return {}; }
+
+  private:
+    friend class GradientReducer;
+    bool serves_ = false;
 };
 
 // The mean of the gradients as they are: what a reducer does where it is given no hook.

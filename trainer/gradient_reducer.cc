@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "trainer/gpu.h"
 
@@ -61,6 +62,7 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
 GradientReducer::~GradientReducer() {
     // A bucket that is still on its way must not lose its memory.
     for (const auto& work : works_) (void)work.wait();
+    if (hook_) hook_->serves_ = false;
 }
 
 Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& group,
@@ -83,6 +85,11 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& gro
 }
 
 Result<void> GradientReducer::allocate() {
+    if (std::exchange(hook_->serves_, true)) {
+        hook_.reset();
+        return Error(ErrorCode::usage,
+                     "this communication hook serves another reducer; give each its own");
+    }
     std::vector<Buffer> buckets;
     for (const auto& planned : plan_.buckets) {
         auto memory = GroupMemory::make(group_.memory(), planned.count * size_of(planned.type));

@@ -139,6 +139,23 @@ TEST(GradientReducer, SendsAsItsHookDoes) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
+// Its memory is of one reducer's buckets.
+TEST(GradientReducer, SharesItsHookWithNoOther) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto options = small();
+    options.hook = std::make_shared<Bfloat16Hook>();
+    auto first = GradientReducer::make(*me.group, model.parameters(), options).value();
+    for (int i = 0; i < 2; ++i) {
+        const auto second = GradientReducer::make(*me.group, model.parameters(), options);
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code(), ErrorCode::usage);
+    }
+    first.reset();
+    EXPECT_TRUE(GradientReducer::make(*me.group, model.parameters(), options));
+}
+
 // What a hook cannot begin ends the step with its own words.
 TEST(GradientReducer, SaysWhyAHookFailed) {
     struct Fails final : CommunicationHook {
