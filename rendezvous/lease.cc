@@ -17,7 +17,7 @@ bool Lease::confirm(const NodeId& node, Time sent, Time now) {
     auto place = by_time_.extract(member->second);
     place.key() = sent;
     member->second = by_time_.insert(by_time_.end(), std::move(place));  // most often the newest
-    const Time oldest = slowest().second;
+    const Time oldest = by_time_.begin()->first;
     if (oldest == kLongAgo) return false;
     const Time before = held_until_;
     held_until_ = std::max(before, oldest + share(lease_, kHold));

@@ -4,14 +4,15 @@
 #include <utility>
 
 #include "proto/overload.h"
+#include "rendezvous/lease_member.h"
 #include "rendezvous/machine_state.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr double kFirstCallAfter = 0.04;     // of a lease: with the beat behind the Join
-constexpr double kFirstCall = 0.5;           // of a lease, for the answer of a node's own port
-constexpr double kAckEach = 0.075;           // of a lease: one and a half periods of beats
+constexpr double kFirstCallAfter = 0.04;  // of a lease: with the beat behind the Join
+constexpr double kFirstCall = 0.5;        // of a lease, for the answer of a node's own port
+constexpr double kAckEach = 1.5 * LeaseMember::kBeatPeriod;
 constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats, if all were answered
 
 }  // namespace
@@ -298,21 +299,19 @@ Told Machine::State::to_tell(const NodeState& node) const {
 // has grown.
 bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& before) const {
     const Duration each = share(lease(), kAckEach);
-    if (now - node.acked >= each) return true;
+    if (node.acks.empty() || now - node.acks.back().at >= each) return true;
     const Beat& beat = node.beat;
     if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
         return true;
     const Told next = to_tell(node), &last = node.told;
     if (next.entry != last.entry || next.held != last.held || next.over != last.over) return true;
-    return next.until != last.until &&
-           (last.until == kLongAgo || next.until == kLongAgo || next.until - last.until >= each);
+    return next.until > last.until && (last.until == kLongAgo || next.until - last.until >= each);
 }
 
 void Machine::State::send_ack(Time now, NodeState& node) {
     if (!node.connected()) return;
     node.acks.push_back({++ack_number, now});
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
-    node.acked = now;
     node.told = to_tell(node);
     Ack ack{.number = ack_number,
             .beat = node.beat.number,

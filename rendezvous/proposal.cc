@@ -206,10 +206,11 @@ void Machine::State::consider_late_joiners(Time now) {
 void Machine::State::close(Time now) {
     phase = Phase::closed;
     close_by = now + lease();
-    // After restarts it is said aloud: when a node was lost, srun's own code says nothing good.
-    const bool hardly =
+    // After a lost node srun ends with 1, whatever became of the job (Slurm 23.02): so it is said.
+    const bool in_spite =
         ending->verdict == Verdict::succeeded && top && top->restart.totals.restarts > 0;
-    note(hardly ? Note::Level::info : Note::Level::debug, "the job has ended: " + ending->sentence);
+    note(in_spite ? Note::Level::info : Note::Level::debug,
+         "the job has ended: " + ending->sentence);
     if (top)
         for (const std::string& line : summary_of(top->restart.totals))
             note(Note::Level::info, line);

@@ -33,8 +33,7 @@ struct NodeState {
     Beat beat;  // newest on this connection
     Time beat_came = kLongAgo;
     std::vector<SentAck> acks;  // sent on this connection, from the newest that it has echoed on
-    Time acked = kLongAgo;      // when the newest of them was sent
-    Told told;                  // by it
+    Told told;                  // by the newest of them
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this connection
     Time call_at = kNever;               // its own service, to see whether it can be
