@@ -53,16 +53,11 @@ struct Lead {
 struct LeaderHeard {
     Peer leader;
 };
-// What became of a Call. Only what it says of the moment counts, so that a late one does no harm.
+// A Call was answered. One that failed says nothing: a refused connection may be a firewall's, so
+// that it proves no more than silence does. Only what the answer says of the moment counts, so a
+// late one does no harm.
 struct Called {
-    enum class Outcome {
-        answered,   // by whom, stands in `standing`
-        refused,    // nobody listens on that port
-        reset,      // ended without an answer: proves nothing
-        no_answer,  // in time
-    };
-    NodeId node;
-    Outcome outcome = Outcome::no_answer;
+    NodeId node;  // that was called
     Standing standing;
 };
 // The answer to Requeue: it is done, or has failed and was said.
@@ -97,7 +92,7 @@ struct CreateEntry {
     LedgerEntry entry;
     bool operator==(const CreateEntry&) const = default;
 };
-// Connect anew to that service, say Inquire, and tell what came of it, `within` at the latest.
+// Connect anew to that service and say Inquire; tell its answer, if one comes `within` that time.
 struct Call {
     Peer peer;
     Duration within;

@@ -9,7 +9,11 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr double kEchoes = 0.8;  // of a lease, for the echoes after a takeover (rule 9)
+// Of a lease.
+constexpr double kEchoes = 0.8;   // for the echoes after a takeover (rule 9)
+constexpr double kSilent = 0.6;   // without a Beat: the connection is given up
+constexpr double kScan = 0.1;     // between two looks at who is silent
+constexpr double kStalled = 0.3;  // without a step: what is silent is ourselves
 
 std::string count(std::size_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
@@ -182,7 +186,6 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     next_cause = cause;
     note(level, cause + "; generation " + text(held->assignment.generation) + " ends");
     phase = Phase::gathering;
-    next_scan = kLongAgo;
     since_min = kNever;
     gather_anew(now);
     regrouping.reset();
@@ -219,7 +222,6 @@ void Machine::State::lead(Time now) {
     if (holding() && !held->lease.granted())
         wake_at(held->since + share(lease(), kEchoes) + Duration{1});
     scan(now);
-    chase(now);
     if (phase == Phase::running) watch_for_hang(now);
     if (phase == Phase::running) return consider_late_joiners(now);
     if (ledger_is_silent(now)) return;
@@ -233,6 +235,25 @@ void Machine::State::lead(Time now) {
     if (now < retry_at) return wake_at(retry_at);
     settle(now);
     if (phase == Phase::gathering) follow(now);
+}
+
+// Connections on which nobody is heard any more are given up. That proves nothing of the node, as
+// no end of a connection and no refused call does; only its own word or the lease ends its claim.
+void Machine::State::scan(Time now) {
+    const bool stalled = now - last_step > share(lease(), kStalled);
+    last_step = now;
+    if (single() || now < next_scan) return;
+    next_scan = now + share(lease(), kScan);
+    keep_standby();
+    if (stalled) return;
+    std::vector<Session> silent;
+    for (const auto& [id, node] : roster.nodes())
+        if (node.connected() && id != self.node && now - node.beat_came > share(lease(), kSilent))
+            silent.push_back(*node.session);
+    for (const Session session : silent) {
+        effects.push_back(Close{session});
+        roster.lost(session);
+    }
 }
 
 // What follows the newest generation, as soon as it may be followed.

@@ -144,7 +144,6 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     regrouping.reset();
     if (!stop) ending.reset();
     phase = Phase::gathering;
-    next_scan = kLongAgo;
     since_min = kNever;
     gather_anew(now);
     history.restarts = top->assignment.restarts;
@@ -205,7 +204,6 @@ void Machine::State::declare_over(Time now, const std::string& cause) {
     restart_watch.ended(failure ? failure.at() : now, now);
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
     history.progressed |= progressed;
-    next_scan = kLongAgo;
     since_min = kNever;
     gather_anew(now);
     next_word = now + kFirstWord;
@@ -234,7 +232,7 @@ void Machine::State::inquire(Time now) {
     wake_at(next_inquiry);
 }
 
-void Machine::State::answered_inquiry(Time now, const Called& called) {
+void Machine::State::on_called(Time now, const Called& called) {
     const auto found = asked.find(called.node);
     if (found == asked.end() || phase != Phase::gathering) return;
     const std::vector<Peer> all = order();

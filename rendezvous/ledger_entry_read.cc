@@ -78,8 +78,7 @@ Assignment read_assignment(const Place& place, const Json& json) {
         const Place here = place.at("members", index++);
         assignment.members.push_back({read_node(here.at("node"), member.at("node")),
                                       read_offer(here.at("offer"), member.at("offer")),
-                                      number(here, member, "rank_offset", 0, kMaxWorld),
-                                      member.at("answered").get<bool>()});
+                                      number(here, member, "rank_offset", 0, kMaxWorld)});
     }
     assignment.world_size = number(place, json, "world_size", 0, kMaxWorld);
     assignment.restarts = number(place, json, "restarts", 0, kMaxWorld);

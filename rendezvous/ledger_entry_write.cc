@@ -48,8 +48,7 @@ Json write(const Assignment& assignment) {
     for (const Member& member : assignment.members)
         members.push_back({{"node", write(member.node)},
                            {"offer", write(member.offer)},
-                           {"rank_offset", member.rank_offset},
-                           {"answered", member.answered}});
+                           {"rank_offset", member.rank_offset}});
     return {{"generation", assignment.generation.value}, {"members", members},
             {"world_size", assignment.world_size},       {"restarts", assignment.restarts},
             {"max_restarts", assignment.max_restarts},   {"cause", text_json(assignment.cause)}};

@@ -10,8 +10,6 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr double kFirstCallAfter = 0.04;  // of a lease: with the beat behind the Join
-constexpr double kFirstCall = 0.5;        // of a lease, for the answer of a node's own port
 constexpr double kAckEach = 1.5 * LeaseMember::kBeatPeriod;
 constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats, if all were answered
 
@@ -53,7 +51,7 @@ Effects Machine::step(Time now, const Event& event) {
     }
     s.expire(now);  // rule 5: looked at before any other event
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
-                        [&](const ConnectionLost& e) { s.on_lost(now, e.session); },
+                        [&](const ConnectionLost& e) { s.roster.lost(e.session); },
                         [&](const LedgerRead& e) { s.on_read(now, e); },
                         [&](const LedgerUnread& e) { s.on_unread(e); },
                         [&](const LedgerCreated& e) { s.on_created(now, e); },
@@ -132,7 +130,6 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
                       "node " + hello.node.name + " in this incarnation is known to be gone");
     if (const auto replaced = roster.hello(session, hello.node))
         effects.push_back(Close{*replaced});
-    pursuits.erase(hello.node);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
     send(session, Welcome{identity, config.limits.times, order(), nodes, self, ledger_name,
                           ledger_mark, job});
@@ -161,8 +158,6 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
         arrivals.push_back(node->id);
         tell_order(node->id);
     }
-    if (!single() && join.offer.service_port != 0 && node->id != self.node)
-        node->call_at = std::min(node->call_at, now + share(lease(), kFirstCallAfter));
     if (holding() && !held->lease.has(node->id))
         send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
                                              config.limits),
@@ -172,19 +167,9 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
 }
 
-// Whether its port can be called at all: only then a refusal will mean something. Not at once, for
-// a start has more urgent work, and both sides must prove who they are.
-void Machine::State::first_call(NodeState& node) {
-    node.call_at = kNever;
-    if (!node.answered)
-        effects.push_back(Call{{node.id, node.offer.address, node.offer.service_port},
-                               share(lease(), kFirstCall)});
-}
-
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     NodeState* node = roster.of(session);
     if (!node || !node->joined) return;
-    if (now >= node->call_at) first_call(*node);
     const bool was_back = is_back(*node), was_candidate = candidate(now, *node);
     const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
     const Beat before = std::exchange(node->beat, beat);

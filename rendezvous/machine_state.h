@@ -1,6 +1,6 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
-// pursuit.cc (nodes that are not heard), hanging.cc (jobs that stand still, nodes that fail again
+// hanging.cc (jobs that stand still, nodes that fail again
 // and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (from its entry
 // to its end), evidence.cc (who may propose what follows), proposal.cc (what that is) and
 // stopping.cc (the agreed stop).
@@ -51,14 +51,6 @@ struct Hang {
     Slowest slowest;
     std::set<NodeId> asked;  // those that have not
     std::map<int, WorkerOutcome> seen;
-};
-
-// A node that is not heard, and whose own port is called until it says something (rule 13).
-struct Pursuit {
-    Peer peer;
-    Time since{};
-    Time next{};                  // of calling; kNever: an answer is awaited
-    Time refused_until = kNever;  // refused: it counts from then on
 };
 
 struct Machine::State {
@@ -115,7 +107,6 @@ struct Machine::State {
     Time next_inquiry = kNever;
     std::size_t inquiries = 0;
     std::map<NodeId, Peer> asked;  // by Inquire, since it gathers
-    std::map<NodeId, Pursuit> pursuits;
     Time next_scan = kLongAgo, last_step = kLongAgo;
     std::optional<Peer> standby;
     Time wake = kNever;
@@ -146,7 +137,6 @@ struct Machine::State {
     void came(Time now, const Came& event);
     void on_hello(Session session, const Hello& hello);
     void on_join(Time now, Session session, const Join& join);
-    void first_call(NodeState& node);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
     void on_said_gone(Time now, Session session, const NodeId& node);
@@ -176,19 +166,11 @@ struct Machine::State {
     void declare_over(Time now, const std::string& cause);
     void complete_ending(Time now);
     void inquire(Time now);
-    void answered_inquiry(Time now, const Called& called);
+    void on_called(Time now, const Called& called);
     void look_up_again(Time now);
     bool ledger_is_silent(Time now);
     void take_over(Time now);
     void yield(Time now, const Peer& to, Duration rest, const std::string& why);
-
-    // pursuit.cc: nodes that are not heard
-    void on_lost(Time now, Session session);
-    void scan(Time now);
-    void pursue(Time now, const NodeId& node);
-    void chase(Time now);
-    void on_called(Time now, const Called& called);
-    bool may_refuse(const NodeId& node) const;
 
     // hanging.cc: jobs that stand still, nodes that fail again and again
     void heard_progress(Time now, const NodeState& node);
@@ -224,6 +206,7 @@ struct Machine::State {
     void all_complete(Time now);
     void gather_anew(Time now);
     void lead(Time now);
+    void scan(Time now);
     void follow(Time now);
 
     // evidence.cc: who may follow

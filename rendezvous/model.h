@@ -79,8 +79,7 @@ struct Offer {
 struct Member {
     NodeId node;
     Offer offer;
-    int rank_offset = 0;    // rank of its local rank 0; node rank is the member's index
-    bool answered = false;  // its service has answered a leader's call: refusing one is proof
+    int rank_offset = 0;  // rank of its local rank 0; node rank is the member's index
     bool operator==(const Member&) const = default;
 };
 

@@ -6,21 +6,6 @@
 
 namespace ddprun::rendezvous {
 
-namespace {
-
-Called::Outcome outcome_of(const Error& why) {
-    switch (why.code()) {
-        case ErrorCode::unavailable:
-            return Called::Outcome::refused;
-        case ErrorCode::timed_out:
-            return Called::Outcome::no_answer;
-        default:
-            return Called::Outcome::reset;
-    }
-}
-
-}  // namespace
-
 Neighbours::Neighbours(boost::asio::io_context& loop, Log log, Hello self, Secrets* secrets,
                        OnCalled on_called)
     : loop_(loop),
@@ -35,22 +20,19 @@ void Neighbours::call(const Call& call) {
     Client::Callbacks callbacks;
     callbacks.on_up = [](const std::string&) {};
     callbacks.on_message = [this, number, node](const ToNode& message) {
-        if (const auto* standing = std::get_if<Standing>(&message))
-            return called(number, {node, Called::Outcome::answered, *standing});
-        called(number, {node, Called::Outcome::reset, {}});
+        const auto* standing = std::get_if<Standing>(&message);
+        end_call(number, standing ? std::optional(Called{node, *standing}) : std::nullopt);
     };
-    callbacks.on_lost = [this, number, node](const Error& why) {
-        called(number, {node, outcome_of(why), {}});
-    };
+    callbacks.on_lost = [this, number](const Error&) { end_call(number, std::nullopt); };
     auto client = std::make_unique<Client>(loop_, log_, std::move(callbacks), secrets_);
     client->connect({{call.peer.address, call.peer.port}}, inquire_, boot_now() + call.within,
                     true);
     calls_.emplace(number, std::move(client));
 }
 
-// By value: the client that says it ends here, and its callback with it.
-void Neighbours::called(std::int64_t number, Called outcome) {
-    if (calls_.erase(number) > 0) on_called_(outcome);
+// By value: the client ends here, and with it the callback that says so.
+void Neighbours::end_call(std::int64_t number, std::optional<Called> answer) {
+    if (calls_.erase(number) > 0 && answer) on_called_(*answer);
 }
 
 void Neighbours::stand_by(std::optional<Peer> next) {

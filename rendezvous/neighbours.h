@@ -1,8 +1,8 @@
 // The other nodes' services, as a leading one needs them: it calls one to ask how it stands, and
 // keeps a silent link to the one that would lead next, for the keeper's last word.
 //
-// A call is one connection: Inquire, then the answer, or its end; whatever it was is said once, as
-// Called. The standby link is made again as soon as it breaks, for as long as nobody else is named.
+// A call is one connection: Inquire, then the answer, which is said as Called, or its end, of which
+// nothing is said. The standby link is made again as soon as it breaks, for as long as nobody else is named.
 //
 // Thread: the loop's. Callbacks come on it, never from within a call here but on_standby's, and
 // none after close() or destruction; in them everything may be called, destruction included.
@@ -45,7 +45,7 @@ class Neighbours {
     void close();
 
   private:
-    void called(std::int64_t number, Called outcome);
+    void end_call(std::int64_t number, std::optional<Called> answer);
     void connect_standby();
     void standby_changed() const {
         if (standby_changed_) standby_changed_();

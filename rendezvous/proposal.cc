@@ -141,9 +141,6 @@ void Machine::State::propose_generation(Time now, const std::vector<Candidate>& 
     a.members = assign_ranks(without_blamed(here, judged(), most_nodes()),
                              top ? top->assignment.members : std::vector<Member>{},
                              config.limits.order, most_nodes());
-    // The leader's own port is the one at which all others have come.
-    for (Member& member : a.members)
-        member.answered = may_refuse(member.node) || (member.node == self.node && !single());
     a.world_size = world_size(a.members);
     a.restarts = history.restarts;
     a.max_restarts = restart_budget(config.limits.max_restarts);

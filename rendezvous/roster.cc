@@ -9,13 +9,12 @@ std::optional<Session> Roster::hello(Session session, const NodeId& node) {
     // What it confirmed before stays true; all else is of the old connection.
     const auto confirmed = state.confirmed;
     const Beat beat = state.beat;
-    const bool answered = state.answered, arrived = state.arrived;
+    const bool arrived = state.arrived;
     state = NodeState{};
     state.id = node;
     state.session = session;
     state.confirmed = confirmed;
     state.beat = beat;
-    state.answered = answered;
     state.arrived = arrived;
     by_session_[session] = &state;
     return replaced;

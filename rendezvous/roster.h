@@ -36,8 +36,6 @@ struct NodeState {
     Told told;                  // by the newest of them
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
     std::optional<Generation> assigned;  // what it was sent on this connection
-    Time call_at = kNever;               // its own service, to see whether it can be
-    bool answered = false;               // it has answered our call
     bool arrived = false;                // it has joined at some time
     bool told_end = false;               // it was sent Finished
 

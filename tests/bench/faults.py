@@ -79,7 +79,7 @@ def losses():
     """(measure, goal in s, nodes, who, signal, all its parts?)"""
     yield "agent killed: next generation", 1, 4, 2, signal.SIGKILL, False
     yield "leader's agent killed: next generation", 1, 4, 0, signal.SIGKILL, False
-    yield "agent, keeper and worker killed at once: next generation", 0.2 * LEASE, 4, 2, signal.SIGKILL, True
+    yield "agent, keeper and worker killed at once: next generation", 1.1 * LEASE, 4, 2, signal.SIGKILL, True
     yield "a host gone without a word: next generation", 1.1 * LEASE, 4, 2, signal.SIGSTOP, True
     yield "the leader's host gone: next generation", 1.75 * LEASE, 4, 0, signal.SIGSTOP, True
     yield "the leader's host gone, of two: next generation", 1.75 * LEASE, 2, 0, signal.SIGSTOP, True
@@ -94,7 +94,7 @@ def lose_all_once():
         time.sleep(1 + os.urandom(1)[0] / 256)  # echoes for the lease, and no step kept with a beat
         for job, (_, _, _, who, number, whole) in trials:
             job.strike(who, number, job.parts(who) if whole else job.parts(who)[:1])
-            if number == signal.SIGKILL:
+            if number == signal.SIGKILL and not whole:
                 wait_until(job.again, 30)
         wait_until(lambda: all(job.again() for job, _ in trials), 3 * LEASE, 0.05)
         for job, (measure, goal, nodes, who, _, _) in trials:

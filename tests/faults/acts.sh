@@ -37,6 +37,7 @@ act_boot() { boot_host "$1"; act_join "$1"; }
 act_cut() { now; unplug "$1"; }
 act_deaf() { now; deaf "$1"; }
 act_mute() { now; mute "$1"; }
+act_refuse() { now; refusing "$1"; } # a firewall answers with resets whatever the others send it
 act_split() { now; part "$@"; }
 act_heal() {
     local name

@@ -63,6 +63,7 @@ rules_of() { # name, rules…: what its own firewall does from now on
 }
 deaf() { rules_of "$1" 'add rule inet faults in iifname eth0 drop'; }
 mute() { rules_of "$1" 'add rule inet faults out oifname eth0 drop'; }
+refusing() { rules_of "$1" 'add rule inet faults in iifname eth0 meta l4proto tcp reject with tcp reset'; }
 lossy() { rules_of "$1" "add rule inet faults in iifname eth0 numgen random mod 100 < $2 drop"; }
 # Two groups that do not hear each other: all names of one.
 part() {

@@ -23,7 +23,6 @@ inline Assignment example_assignment() {
     assignment.generation = Generation{5};
     assignment.members = {{{"gpu01", Incarnation{~0ULL}}, example_offer(4), 0},
                           {{"gpu02", Incarnation{2}}, example_offer(2), 4}};
-    assignment.members[1].answered = true;
     assignment.world_size = 6;
     assignment.restarts = 1;
     assignment.max_restarts = 3;

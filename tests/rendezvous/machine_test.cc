@@ -121,7 +121,7 @@ TEST(Machine, PassedLeaseEndsTheGeneration) {
         s.tick(8.000001),
         ElementsAre(
             "note: node b has confirmed nothing for 8.0 s (lease 10.0 s); generation 0 ends",
-            "1: Ack over 0", "2: Ack over 0", "2: closed"));
+            "1: Ack over 0", "2: Ack over 0"));
 }
 
 // A connection that ends proves nothing; the keeper's word, on the node's own session, does.
@@ -157,30 +157,6 @@ TEST(Machine, ReplacementTakesThePlaceOfWhoIsGone) {
 
 // A member comes back without its workers: it is sent the same assignment again, or ends it by its
 // vow.
-// Whether a node's port can be called is found out behind the start, once; and with a later Join
-// again, until it has answered.
-TEST(Machine, CallsANodeAfterItsStart) {
-    Script s(limits(2, 2));
-    Offer of_a = offer();
-    of_a.address = "at a";
-    of_a.service_port = 1;
-    Beat beat;
-    const auto joins = [&](double now) { return ++beat.number, s.come(now, 1, Join{of_a, beat}); };
-    const auto beats = [&](double now) { return ++beat.number, s.come(now, 1, beat); };
-    s.hello(0, 1, node("a"));
-    EXPECT_THAT(joins(0), Not(Contains("call a")));
-    EXPECT_THAT(joins(0.1), Not(Contains("call a"))) << "it has found the ledger";
-    EXPECT_THAT(beats(0.5), Contains("call a"));
-    EXPECT_THAT(beats(1), Not(Contains("call a")));
-    EXPECT_THAT(joins(1.1), Not(Contains("call a")));
-    EXPECT_THAT(beats(1.6), Contains("call a"));
-    s.step(
-        1.7,
-        Called{node("a"), Called::Outcome::answered, {node("a"), false, kNoGeneration, kNoEntry}});
-    EXPECT_THAT(joins(1.8), Not(Contains("call a")));
-    EXPECT_THAT(beats(2.3), Not(Contains("call a")));
-}
-
 TEST(Machine, MemberThatComesAnewIsAssignedAgain) {
     Script s(limits(2, 2));
     s.both_are_there();

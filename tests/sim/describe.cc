@@ -138,11 +138,7 @@ std::string describe(const rendezvous::Event& event) {
                  [](const Lead&) { return std::string("Lead"); },
                  [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
                  [](const Called& e) {
-                     return "Called " + text(e.node) + " outcome " +
-                            std::to_string(static_cast<int>(e.outcome)) +
-                            (e.outcome == Called::Outcome::answered
-                                 ? " " + describe(ToNode(e.standing))
-                                 : std::string());
+                     return "Called " + text(e.node) + " " + describe(ToNode(e.standing));
                  },
                  [](const Tick&) { return std::string("Tick"); }},
         event);

@@ -48,6 +48,8 @@ const char* to_string(Fault::Kind kind) {
             return "split";
         case Fault::Kind::split_one_way:
             return "split_one_way";
+        case Fault::Kind::host_refuses:
+            return "host_refuses";
         case Fault::Kind::ledger_stalls_here:
             return "ledger_stalls_here";
         case Fault::Kind::ledger_stalls:

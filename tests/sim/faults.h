@@ -27,6 +27,7 @@ struct Fault {
         cut_to_others,       // it is not heard
         split,               // nothing passes between the hosts up to this one and those behind it
         split_one_way,       // nothing passes from the ones to the others
+        host_refuses,        // a firewall answers with resets whatever others send it
         ledger_stalls,       // for all
         ledger_stalls_here,  // for this host
     };

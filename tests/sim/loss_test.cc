@@ -150,11 +150,11 @@ TEST_P(LeaderLoss, TheOthersGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(Sim, LeaderLoss,
                          testing::Values(Loss{Fault::Kind::process_killed, 2, 0.25, 0.3},
-                                         Loss{Fault::Kind::step_killed, 2, 0.3, 0.35},
+                                         Loss{Fault::Kind::step_killed, 2, 1.0, 1.1},
                                          Loss{Fault::Kind::host_lost, 2, 1.0, 1.1},
                                          Loss{Fault::Kind::process_killed, 0, 0.25, 0.45},
-                                         Loss{Fault::Kind::step_killed, 0, 0.35, 0.5},
-                                         Loss{Fault::Kind::host_lost, 0, 1.65, 1.75}),
+                                         Loss{Fault::Kind::step_killed, 0, 1.4, 1.5},
+                                         Loss{Fault::Kind::host_lost, 0, 1.4, 1.5}),
                          [](const auto& info) {
                              return std::string(to_string(info.param.kind)) + "_" +
                                     std::to_string(info.param.host);
@@ -234,6 +234,27 @@ TEST(Sim, ACutOffLeaderAndTheOthersNeverTrainAtOnce) {
                 const LedgerEntry* end = world.ledger().end();
                 ASSERT_TRUE(end);
                 EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+            });
+}
+
+// A firewall on a living host answers with resets: all the others see of it is what a dead one
+// would show, and its worker lives until its lease has passed.
+TEST(Sim, AHostThatRefusesIsNotTakenForDead) {
+    for (const int host : {0, 2})
+        for_seeds(
+            [host](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.limits.min_nodes = 3;
+                config.consequences = 0;
+                config.work = 6s;
+                config.faults = {fault(Fault::Kind::host_refuses, 1500ms, host, 3s)};
+                return config;
+            },
+            [](const World& world) {
+                const LedgerEntry* end = world.ledger().end();
+                ASSERT_TRUE(end);
+                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                EXPECT_EQ(generations(world)[1].assignment.members.size(), 3u);
             });
 }
 

@@ -35,6 +35,8 @@ const char* to_string(Mutation mutation) {
             return "late_assigned_obeyed";
         case Mutation::takeover_grants_early:
             return "takeover_grants_early";
+        case Mutation::refusal_is_proof:
+            return "refusal_is_proof";
     }
     return "?";
 }
@@ -93,6 +95,16 @@ void World::answer_for_silent(Process& leader, int connection, const rendezvous:
         deliver(leader, false, [this, &leader, connection, beat] {
             step_service(leader, rendezvous::Came{rendezvous::Session{connection}, beat});
         });
+    });
+}
+
+// The leader calls a node whose connection has ended, and is refused.
+void World::take_refusal_for_proof(Process& leader, const Process& node) {
+    if (!mutates(Mutation::refusal_is_proof)) return;
+    clock_.after(lease(0.05), [this, &leader, &node] {
+        if (reach(leader.host, node.host) != Reached::refusal) return;
+        post_service(leader,
+                     rendezvous::Came{rendezvous::Session{-1}, rendezvous::Gone{node.id}});
     });
 }
 

@@ -53,6 +53,10 @@ void Network::send(int number, Side from, Deliver deliver) {
     if (!connection.open[from]) return;
     const int here = connection.host[from], there = connection.host[1 - from];
     const Time now = clock_.now();
+    if (here != there && refuses(there) && reachable(there, here)) {
+        clock_.after(delay(there, here), [this, number, from] { broke(number, from); });
+        return;
+    }
     const Time free = passable(here, there, now);
     if (free - now > connection.patience || !host_up_(there)) {
         clock_.after(connection.patience, [this, number, from] { broke(number, from); });
@@ -120,6 +124,20 @@ void Network::cut(int from, int to, Time begin, Time end) {
     auto& list = cuts_[{from, to}];
     list.emplace_back(begin, end);
     std::sort(list.begin(), list.end());
+}
+
+void Network::refuse(int host, int hosts, Time begin, Time end) {
+    refusals_[host].emplace_back(begin, end);
+    for (int other = 0; other < hosts; ++other)
+        if (other != host) cut(other, host, begin, end);
+}
+
+bool Network::refuses(int host) const {
+    const auto found = refusals_.find(host);
+    return found != refusals_.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [this](const auto& span) {
+               return span.first <= clock_.now() && clock_.now() < span.second;
+           });
 }
 
 bool Network::was_cut(int host, Time begin, Time end) const {

@@ -41,6 +41,10 @@ class Network {
     // Nothing passes from one host to another from begin to end. One direction only: say it twice
     // for both.
     void cut(int from, int to, Time begin, Time end);
+    // A firewall on that host, or before it, answers with a reset whatever others send it; what it
+    // sends itself passes.
+    void refuse(int host, int hosts, Time begin, Time end);
+    bool refuses(int host) const;
     bool reachable(int from, int to) const {
         return passable(from, to, clock_.now()) <= clock_.now();
     }
@@ -68,6 +72,7 @@ class Network {
     Ended ended_;
     std::vector<Connection> connections_;
     std::map<std::pair<int, int>, std::vector<std::pair<Time, Time>>> cuts_;
+    std::map<int, std::vector<std::pair<Time, Time>>> refusals_;  // by host
 };
 
 }  // namespace ddprun::sim

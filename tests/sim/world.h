@@ -35,6 +35,7 @@ enum class Mutation {
     silent_members_count,      // H over those that are heard only
     late_assigned_obeyed,      // whenever it comes
     takeover_grants_early,     // before all have echoed
+    refusal_is_proof,          // that the node behind a refused connection is gone
 };
 const char* to_string(Mutation mutation);
 
@@ -122,6 +123,7 @@ class World {
     void note_beat(int connection, const rendezvous::ToLeader& message);
     rendezvous::Event mutate(const rendezvous::LedgerEntry& asked, rendezvous::Event answer);
     void answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message);
+    void take_refusal_for_proof(Process& leader, const Process& node);
     // processes
     void start_process(Host& host);
     void deliver(Process& process, bool tick, std::function<void()> run);
@@ -140,8 +142,7 @@ class World {
     int host_at(const std::string& address) const;
     void try_next(Process& process, int attempt);
     void probe(Process& process, const rendezvous::Call& call);
-    void probed(int connection, rendezvous::Called::Outcome outcome,
-                const rendezvous::Standing& standing);
+    void probed(int connection, const std::optional<rendezvous::Standing>& standing);
     void stand_by(Process& process, const std::optional<rendezvous::Peer>& peer);
     void connect(Process& process, const agent::Connect& connect);
     void try_connect(Process& process, int attempt);

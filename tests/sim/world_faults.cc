@@ -215,6 +215,9 @@ void World::apply(const Fault& fault) {
                     if (fault.kind == Fault::Kind::split) network_.cut(other, one, now(), until);
                 }
             break;
+        case Fault::Kind::host_refuses:
+            network_.refuse(host.index, config_.hosts, now(), until);
+            break;
         case Fault::Kind::ledger_stalls:
             ledger_.stall(-1, now(), until);
             break;

@@ -19,6 +19,8 @@ int World::host_at(const std::string& address) const {
 // What a new connection from one host to the service of another meets at this moment.
 World::Reached World::reach(int from, int to) {
     Host& there = hosts_[to];
+    if (from != to && there.up && network_.refuses(to) && network_.reachable(to, from))
+        return Reached::refusal;
     if (!there.up || paused(there) || !network_.reachable(from, to) ||
         !network_.reachable(to, from))
         return Reached::nobody;
@@ -123,7 +125,7 @@ void World::say(int connection, rendezvous::ToLeader message) {
 void World::came(Process& node, int connection, const rendezvous::ToNode& message) {
     if (const auto probe = probes_.find(connection); probe != probes_.end()) {
         if (const auto* standing = std::get_if<rendezvous::Standing>(&message))
-            probed(connection, rendezvous::Called::Outcome::answered, *standing);
+            probed(connection, *standing);
         return;
     }
     if (node.connection != connection || node.exit) return;
@@ -144,10 +146,11 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
 void World::connection_ended(int connection, Side side) {
     Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
     if (side == kNode && probes_.contains(connection))
-        return probed(connection, rendezvous::Called::Outcome::reset, {});
+        return probed(connection, std::nullopt);
     deliver(process, false, [this, &process, connection, side] {
         if (side == kLeader) {
             step_service(process, rendezvous::ConnectionLost{rendezvous::Session{connection}});
+            take_refusal_for_proof(process, *ends_[connection].first);
         } else if (process.connection == connection) {
             process.connection = -1;
             if (!process.link_up) return try_next(process, process.attempt);
@@ -167,39 +170,26 @@ void World::close_leader_side(const Process& process) {
 void World::probe(Process& process, const rendezvous::Call& call) {
     const int to = host_at(call.peer.address);
     clock_.after(network_.delay(process.host, to), [=, this, &process] {
-        using Outcome = rendezvous::Called::Outcome;
-        const auto tell = [=, this, &process](Outcome outcome) {
-            clock_.after(network_.delay(to, process.host), [=, this, &process] {
-                deliver(process, false, [=, this, &process] {
-                    step_service(process, rendezvous::Called{call.peer.node, outcome, {}});
-                });
-            });
-        };
-        if (!process.alive || !host_of(process).up || paused(host_of(process))) return;
-        const Reached reached = reach(process.host, to);
-        if (reached == Reached::refusal) return tell(Outcome::refused);
-        if (reached == Reached::keeper) return tell(Outcome::reset);
-        if (reached == Reached::service) {
-            const int connection = network_.open(process.host, to);
-            ends_.emplace_back(&process, hosts_[to].process);
-            probes_[connection] = {&process, call.peer.node};
-            say(connection, rendezvous::Inquire{});
-            clock_.after(call.within, [=, this] { probed(connection, Outcome::no_answer, {}); });
-        } else {
-            clock_.after(call.within, [=] { tell(Outcome::no_answer); });
-        }
+        if (!process.alive || !host_of(process).up || paused(host_of(process)) ||
+            reach(process.host, to) != Reached::service)
+            return;
+        const int connection = network_.open(process.host, to);
+        ends_.emplace_back(&process, hosts_[to].process);
+        probes_[connection] = {&process, call.peer.node};
+        say(connection, rendezvous::Inquire{});
+        clock_.after(call.within, [=, this] { probed(connection, std::nullopt); });
     });
 }
 
-void World::probed(int connection, rendezvous::Called::Outcome outcome,
-                   const rendezvous::Standing& standing) {
+// It is answered, or has ended without an answer.
+void World::probed(int connection, const std::optional<rendezvous::Standing>& standing) {
     const auto found = probes_.find(connection);
     if (found == probes_.end() || !found->second.first) return;
     Process& process = *found->second.first;
-    const rendezvous::Called called{found->second.second, outcome, standing};
+    const rendezvous::NodeId node = found->second.second;
     found->second.first = nullptr;
     network_.close(connection, kNode);
-    deliver(process, false, [this, &process, called] { step_service(process, called); });
+    if (standing) post_service(process, rendezvous::Called{node, *standing});
 }
 
 void World::stand_by(Process& process, const std::optional<rendezvous::Peer>& peer) {
