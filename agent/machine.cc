@@ -86,6 +86,8 @@ Snapshot Machine::snapshot() const {
             .workers_alive = s.running ? s.running->place.slots - s.running->exited : 0};
 }
 
+const rendezvous::GenerationFacts& Machine::facts() const { return state_->facts; }
+
 void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
     std::visit(Overload{[&](const rendezvous::Welcome& m) { on_welcome(now, m); },
                         [&](const rendezvous::Ack& m) { on_ack(now, m); },
@@ -116,9 +118,6 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     send(next_join(now));
     if (asked) tell_stop(now);
     if (!running) return;
-    // What the old connection may have lost; the leader counts it once.
-    if (!running->failures.empty()) report_failures(now);
-    if (running->reported_complete) report_complete(now);
     if (!running->stuck.empty()) send(rendezvous::Unusable{running->stuck});
 }
 
@@ -126,6 +125,9 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     const auto result = lease.ack(now, ack);
     if (!result.accepted) return;
     heard_leader();
+    if (ack.facts) on_facts(now, *ack.facts);
+    if (ack.held != kNoGeneration && ack.held == facts.generation()) holder = lease.leader();
+    if (holder == lease.leader()) facts.led_at(now);
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
     if (running && ack.over >= running->place.generation) {
@@ -139,6 +141,12 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
         at_once |= lease.raise_floor(ack.over);
     }
     if (at_once) beat(now);
+}
+
+void Machine::State::on_facts(Time now, const rendezvous::Facts& said) {
+    if (!running && said.generation > facts.generation())
+        facts = rendezvous::GenerationFacts(said.generation);
+    facts.hear(said, now);
 }
 
 void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
@@ -162,6 +170,7 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
     signal_answer_by = kNever;
     running->planned_stop = true;
+    facts.stopping(stop, now);
     running->withheld.clear();  // it was this that they died of
     running->withheld_until = kNever;
     const std::optional<Duration> left =
@@ -265,6 +274,7 @@ void Machine::State::expire(Time now) {
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it
     running->planned_stop = false;
+    facts.interrupt({{}, "the lease has passed on node " + config.node.name, false}, deadline());
     judge_withheld(now);
     phase = Phase::stopping;
     sweep(now);
@@ -308,19 +318,20 @@ rendezvous::Beat Machine::State::next_beat(Time now) {
     tell_at = kNever;
     beat.marks = marks(now);
     if (running) {
-        beat.progressed = running->progressed;
+        beat.progressed = facts.progressed();
         beat.step = running->step;
-        beat.snapshot = running->snapshot;
+        beat.snapshot = facts.snapshot();
         beat.reports = running->reports;
         if (running->reports > 0) beat.reported = now - running->reported_at;
         beat.slowest = slowest();
+        beat.complete = phase == Phase::waiting;
     }
     return beat;
 }
 
 rendezvous::Join Machine::State::next_join(Time now) {
     const bool heard = lease.seen() != kNoEntry;
-    return {config.offer, next_beat(now), 0, heard ? job : 0};
+    return {config.offer, next_beat(now), 0, heard ? job : 0, facts.all(now)};
 }
 
 void Machine::State::beat(Time now) { send(next_beat(now)); }

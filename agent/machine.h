@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/events.h"
+#include "rendezvous/generation_facts.h"
 
 namespace ddprun::agent {
 
@@ -60,6 +61,7 @@ class Machine {
     Effects step(Time now, const Event& event);
     Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
     Snapshot snapshot() const;
+    const rendezvous::GenerationFacts& facts() const;
 
   private:
     struct State;

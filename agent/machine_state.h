@@ -10,6 +10,7 @@
 #include "agent/machine.h"
 #include "agent/stop_ladder.h"
 #include "proto/error.h"
+#include "rendezvous/generation_facts.h"
 #include "rendezvous/lease_member.h"
 #include "rendezvous/succession.h"
 
@@ -35,17 +36,13 @@ struct Running {
     Time look_at = kNever;      // when to look who lives on nevertheless
     std::string stuck;          // who does: this node will never run anything again
     bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
-    bool reported_complete = false;
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
     std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
     // Failures that may turn out to be of a stop of Slurm's, not yet told: until then.
     std::vector<std::pair<rendezvous::WorkerOutcome, Time>> withheld;
     Time withheld_until = kNever;
-    std::vector<std::pair<rendezvous::WorkerOutcome, Time>>
-        failures;  // before the stop began; with the time of the exit
-    bool progressed = false;
-    std::int64_t step = -1, snapshot = -1;
+    std::int64_t step = -1;
     std::int64_t reports = 0;  // of progress
     Time reported_at{};        // the newest
     int started = 0;           // workers
@@ -87,6 +84,8 @@ struct Machine::State {
     Time call_at = kNever;                         // we wait before that call
     bool ledger_found;                             // who leads at the start has made it
     std::optional<Running> running;
+    rendezvous::GenerationFacts facts;  // of what runs here, or else of the newest it has heard of
+    rendezvous::NodeId holder;          // the leader that holds, or held, that generation
     Past past;
     std::optional<rendezvous::Ending> ending;    // we leave with this once our workers are gone
     std::optional<rendezvous::StopAsked> asked;  // a stop that the leader was told of
@@ -113,6 +112,7 @@ struct Machine::State {
     void on_message(Time now, const rendezvous::ToNode& message);
     void on_welcome(Time now, const rendezvous::Welcome& welcome);
     void on_ack(Time now, const rendezvous::Ack& ack);
+    void on_facts(Time now, const rendezvous::Facts& said);
     void on_assigned(Time now, const rendezvous::Assigned& assigned);
     void on_stop(Time now, const rendezvous::Stop& stop);
     void on_signal(Time now, int signal);
@@ -139,8 +139,6 @@ struct Machine::State {
     void worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at);
     void take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at);
     void judge_withheld(Time now);
-    void report_failures(Time now, std::size_t from = 0);
-    void report_complete(Time now);
     void begin_stop(Time now, int signal, Duration grace);
     void climb(Time now);
     void sweep(Time now);

@@ -24,6 +24,7 @@ void Machine::State::start_workers(Time now, const rendezvous::Assigned& assigne
     running = Running{};
     running->place = place;
     running->workers.resize(static_cast<std::size_t>(place.slots));
+    facts = rendezvous::GenerationFacts(place.generation);
     lease.run(place.generation, assigned.entry, deadline);
     phase = Phase::running;
     effects.push_back(SetDeadline{deadline});
@@ -81,11 +82,12 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
 }
 
 void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at) {
-    const bool first = std::ranges::all_of(
-        running->failures, [at](const auto& failure) { return at < failure.second; });
-    if (!first && running->failures.size() >= kTailsTold) outcome.tail.clear();
-    running->failures.emplace_back(std::move(outcome), at);
-    report_failures(now, running->failures.size() - 1);
+    const rendezvous::FirstFailure& failure = facts.failure();
+    const bool first = !failure || at < failure.at();
+    if (!first && failure.count() >= kTailsTold) outcome.tail.clear();
+    facts.failed(config.node.name, outcome, at);
+    outcome.age = now - at;
+    send(rendezvous::Report{.generation = running->place.generation, .outcomes = {outcome}});
 }
 
 // No stop has come in time, or another cause has ended the generation: they were failures.
@@ -96,23 +98,6 @@ void Machine::State::judge_withheld(Time now) {
         take_failure(now, std::move(outcome), at);
     if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace_restart);
     if (running->exited == running->place.slots) sweep(now);
-}
-
-void Machine::State::report_failures(Time now, std::size_t from) {
-    rendezvous::Report report{
-        .generation = running->place.generation, .complete = false, .outcomes = {}};
-    for (; from < running->failures.size(); ++from) {
-        const auto& [outcome, at] = running->failures[from];
-        report.outcomes.push_back(outcome);
-        report.outcomes.back().age = now - at;
-    }
-    send(std::move(report));
-}
-
-void Machine::State::report_complete(Time) {
-    running->reported_complete = true;
-    send(rendezvous::Report{
-        .generation = running->place.generation, .complete = true, .outcomes = {}});
 }
 
 void Machine::State::begin_stop(Time now, int signal, Duration grace) {
@@ -170,7 +155,7 @@ void Machine::State::on_swept(Time now, const Swept& event) {
         running->sweeping = false;
         running->look_at = kNever;
         running->ladder.reset();
-        return report_complete(now);
+        return beat(now);
     }
     cleared(now);
 }
@@ -187,20 +172,24 @@ void Machine::State::cleared(Time now) {
     effects.push_back(CloseStore{});
     effects.push_back(SetDeadline{kNever});
     if (ending) return leave(now, *ending);
-    send(next_join(now));
+    rendezvous::Join join = next_join(now);
+    if (welcomed) join.facts.failures.clear();  // this leader was told each at once
+    send(std::move(join));
 }
 
 void Machine::State::on_keeper_died(Time now) {
     keeper_alive = false;
     note(Note::Level::error, "the keeper has died; the workers of this node are gone with it");
     if (!running) return;
+    facts.interrupt(
+        {config.node.name, "the keeper of node " + config.node.name + " has died", true}, now);
     cleared(now);
 }
 
 void Machine::State::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
     running->step = std::max(running->step, event.step);
-    running->snapshot = std::max(running->snapshot, event.snapshot);
+    facts.saved(event.snapshot);
     if (event.snapshot_took > Duration{}) snapshot_took = event.snapshot_took;
     std::int64_t& step = worker(event.local_rank).step;
     step = std::max(step, event.step);
@@ -263,8 +252,7 @@ void Machine::State::on_examine(const rendezvous::Examine& examine) {
 
 void Machine::State::on_examined(const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
-    rendezvous::Report report{
-        .generation = event.generation, .complete = false, .outcomes = event.outcomes};
+    rendezvous::Report report{.generation = event.generation, .outcomes = event.outcomes};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
         outcome.rank = running->place.rank_offset + outcome.local_rank;
         outcome.local_rank += running->place.host().first_local_rank;
@@ -280,16 +268,14 @@ void Machine::State::on_contact(Time now, const StoreContact& event) {
         tell_soon(now);
     }
     if (++running->contacts >= running->place.world_size && running->all_in_contact == kNever &&
-        !running->progressed)
+        !facts.progressed())
         running->all_in_contact = now + kLifeAfterContact;
 }
 
 // Said at once the first time, for a failure may follow on its heels and the budget depends on it.
 void Machine::State::made_progress(Time now) {
     running->all_in_contact = kNever;
-    if (running->progressed) return;
-    running->progressed = true;
-    beat(now);
+    if (facts.made_progress()) beat(now);
 }
 
 }  // namespace ddprun::agent

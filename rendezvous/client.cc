@@ -90,7 +90,6 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     const ToLeader opening;
     const Time deadline;
     const bool once;
-    bool nobody_listens = true;  // every connect so far was refused
     Secrets* const secrets;
     const std::shared_ptr<bool> has_met;  // a rendezvous, with any call of this client
     Phase phase = Phase::calling;
@@ -129,7 +128,7 @@ asio::awaitable<void> ClientCall::find() {
     }
     if (phase != Phase::calling) co_return;
     if (once && boot_now() < deadline) {
-        lose(Error(nobody_listens ? ErrorCode::unavailable : ErrorCode::closed, last_try));
+        lose(Error(ErrorCode::unavailable, last_try));
         co_return;
     }
     const std::string count =
@@ -143,11 +142,7 @@ asio::awaitable<void> ClientCall::try_candidate(CallTarget candidate) {
     auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
     if (!addresses && !candidate.if_unknown.empty())
         addresses = co_await resolve(candidate.if_unknown, left(kResolveWithin));
-    if (!addresses) {
-        nobody_listens = false;
-        note(addresses.error().sentence());
-        co_return;
-    }
+    if (!addresses) co_return note(addresses.error().sentence());
     for (const asio::ip::address& address : *addresses) {
         if (goes_on()) co_await try_address(candidate, address);
     }
@@ -160,7 +155,6 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
     const error_code error = co_await connect(*socket, to);
     connecting.reset();
     if (phase != Phase::calling) co_return;
-    nobody_listens &= error == asio::error::connection_refused;
     if (error) {
         note(to_text(candidate) + ": " +
              (error == asio::error::operation_aborted ? "no answer" : error.message()));

@@ -46,8 +46,8 @@ class Client {
         // address to offer). The answer itself follows as the first on_message.
         std::function<void(const std::string& local_address)> on_up;
         std::function<void(const ToNode&)> on_message;
-        // The link is idle again. closed: an established connection ended; timed_out: nobody
-        // answered by the deadline; malformed: what came was not of our protocol. The sentence says
+        // The link is idle again. closed: an established connection ended; unavailable:
+        // the one try that was to be made failed; timed_out: nobody answered by the deadline; malformed: what came was not of our protocol. The sentence says
         // who, and what the last tries met.
         std::function<void(const Error&)> on_lost;
     };

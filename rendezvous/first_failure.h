@@ -12,24 +12,31 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/model.h"
+#include "rendezvous/messages.h"
 
 namespace ddprun::rendezvous {
 
 class FirstFailure {
   public:
-    // Repeating one of the same rank changes nothing.
-    void take(const std::string& node, const WorkerOutcome& outcome, Time at);
-    void reset() { *this = {}; }
+    // True if it is news. Repeating one of the same rank changes nothing, but that its last lines
+    // may have been missing.
+    bool take(const std::string& node, const WorkerOutcome& outcome, Time at);
 
     explicit operator bool() const { return !all_.empty(); }
     const WorkerOutcome& outcome() const { return all_.front().outcome; }
     const std::string& node() const { return all_.front().node; }
     Time at() const { return all_.front().at; }
+    std::size_t count() const { return ranks_.size(); }
+    // As a message has them: by time, with their age.
+    std::vector<NodeFailure> told(Time now) const;
     // Sets first failure, its node and the consequences.
     void tell(Ending& ending) const;
+    // Something else, at that time, was the first cause: all of them are its consequences.
+    void tell_as_consequences(Ending& ending, Time cause) const;
 
   private:
+    void tell_from(std::size_t first, Time cause, Ending& ending) const;
+
     struct One {
         std::string node;
         WorkerOutcome outcome;

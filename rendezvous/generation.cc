@@ -117,24 +117,25 @@ void Machine::State::on_won(Time now) {
             held->lease.confirm(member.node, *node->confirmed, now);
     }
     if (left)
-        return end_by_loss(now, *left, "node " + *left + " left while the generation was recorded",
-                           Note::Level::info);
+        return interrupt(now,
+                         {*left, "node " + *left + " left while the generation was recorded", true},
+                         Note::Level::info);
     if (held->lease.expired(now))
-        return end_generation(now, "recording it took longer than its lease", Note::Level::warn);
+        return interrupt(now, {{}, "recording it took longer than its lease"}, Note::Level::warn);
     note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
                                 count(hosts_of(assignment), "node") + ", " +
                                 count(static_cast<std::size_t>(assignment.world_size), "worker"));
-    if (stop) return end_generation(now, "a stop was asked for", Note::Level::info);
+    if (stop) return interrupt(now, {{}, "a stop was asked for"}, Note::Level::info);
     announce(now);
 }
 
 // What was known of the one before.
 void Machine::State::forget_generation() {
     complete.clear();
-    failure.reset();
-    loss.reset();
-    progressed = false;
-    snapshot = -1;
+    facts = GenerationFacts(newest());
+    judged_failure = false;
+    for (auto& [id, node] : roster.nodes()) node.told.facts = 0;
+    regrouping.reset();
     reports.clear();
     reported_at = kLongAgo;
     hang.reset();
@@ -157,32 +158,31 @@ void Machine::State::announce(Time now) {
 void Machine::State::expire(Time now) {
     if (!holding()) return;
     if (held->taken_over && !held->lease.granted() && now > held->since + share(lease(), kEchoes))
-        return end_generation(now, "not all nodes answered the takeover in time",
-                              Note::Level::warn);
+        return interrupt(now, {{}, "not all nodes answered the takeover in time"},
+                         Note::Level::warn);
     if (!held->lease.expired(now)) return;
     const auto [node, at] = held->lease.slowest();
     restart_watch.ended(at, now);
-    end_by_loss(now, node.name,
-                "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
-                    " (lease " + to_text(lease()) + ")",
-                Note::Level::warn);
+    interrupt(now,
+              {node.name,
+               "node " + node.name + " has confirmed nothing for " + to_text(now - at) +
+                   " (lease " + to_text(lease()) + ")",
+               true},
+              Note::Level::warn);
 }
 
-void Machine::State::end_by_loss(Time now, const std::string& node, const std::string& cause,
-                                 Note::Level level, bool to_blame) {
-    if (holding()) loss = Loss{{node, cause}, now};
-    end_generation(now, cause, level, to_blame ? node : std::string());
+void Machine::State::interrupt(Time now, const Interruption& why, Note::Level level) {
+    if (!holding()) return;
+    facts.interrupt(why, now);
+    end_generation(now, why.sentence, level);
 }
 
-void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level,
-                                    const std::string& because_of) {
+void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level) {
     if (!holding()) return;
     hang.reset();
-    culprit = because_of;
-    restart_watch.ended(failure ? failure.at() : now, now);
+    restart_watch.ended(facts.failure() ? facts.failure().at() : now, now);
     held->over = true;
     over = std::max(over, held->assignment.generation);
-    history.progressed |= progressed;
     next_cause = cause;
     note(level, cause + "; generation " + text(held->assignment.generation) + " ends");
     phase = Phase::gathering;
@@ -230,6 +230,7 @@ void Machine::State::lead(Time now) {
         return wake_at(ledger_asked + 2 * lease() + Duration{1});
     }
     if (phase != Phase::gathering) return;
+    judge_silence(now);
     inquire(now);
     look_up_again(now);
     if (now < retry_at) return wake_at(retry_at);
@@ -270,8 +271,9 @@ void Machine::State::follow(Time now) {
         complete_ending(now);
         return close(now);
     }
-    if (failure && !ending && may_be_stop(now)) return;
-    if (failure && !ending) decide_failure();
+    const bool open = facts.failure() && !judged_failure && !ending;
+    if (open && may_be_stop(now)) return;
+    if (open) decide_failure();
     if (ending) return propose_end(now);
     gather(now, by_lease);
 }

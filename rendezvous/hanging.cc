@@ -61,7 +61,7 @@ void Machine::State::examine(Time now) {
 }
 
 void Machine::State::on_examined(const NodeId& node, const Report& report) {
-    if (!hang || !hang->asked.contains(node)) return;
+    if (!hang || report.generation != newest() || !hang->asked.contains(node)) return;
     for (const WorkerOutcome& outcome : report.outcomes)
         if (outcome.hung) hang->seen[outcome.rank] = outcome;
     hang->asked.erase(node);
@@ -89,22 +89,29 @@ void Machine::State::end_hung(Time now) {
     outcome.hung = true;
     outcome.sentence = hang_sentence(now - found.reported, config.limits, found.slowest);
     const std::string name = slowest.empty() ? std::string() : slowest.front().node.name;
-    failure.reset();
-    failure.take(name, outcome, found.reported);
-    end_generation(now, outcome.sentence, Note::Level::warn,
-                   found.slowest.one_node ? name : std::string());
+    facts.failed(name, outcome, found.reported);
+    if (found.slowest.one_node) culprit = name;
+    end_generation(now, outcome.sentence, Note::Level::warn);
 }
 
 // ---- who fails again and again
 
+// The node because of which the newest has ended; empty: none.
+std::string Machine::State::first_cause() const {
+    if (!culprit.empty()) return culprit;
+    const auto& interrupted = facts.interrupted();
+    return interrupted && interrupted->what.blame ? interrupted->what.node : std::string();
+}
+
 Blame Machine::State::judged() const {
-    if (!config.limits.blame || culprit.empty() || !top) return blame;
+    const std::string cause = first_cause();
+    if (!config.limits.blame || cause.empty() || !top) return blame;
     const std::vector<Member>& members = top->assignment.members;
     const std::string first = host_of(members.front().node.name);
     if (std::ranges::all_of(members,
                             [&](const Member& each) { return host_of(each.node.name) == first; }))
         return blame;  // there is no other host
-    return with_cause(blame, {newest(), culprit});
+    return with_cause(blame, {newest(), cause});
 }
 
 void Machine::State::say_blamed() {

@@ -26,7 +26,7 @@ void Machine::State::while_dormant(Time now, const Event& event) {
     const auto* came = std::get_if<Came>(&event);
     if (!came) return;
     if (const auto* gone = std::get_if<Gone>(&came->message)) {
-        roster.set_gone(gone->node);
+        roster.set_gone(gone->node, now);
     } else if (std::get_if<Inquire>(&came->message)) {
         send(came->session, standing());
     } else if (std::get_if<Hello>(&came->message)) {
@@ -141,7 +141,6 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
         restart_watch.began(newest(), kNever, top->restart.totals);
     }
     blame = top->blame;
-    regrouping.reset();
     if (!stop) ending.reset();
     phase = Phase::gathering;
     since_min = kNever;
@@ -161,6 +160,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
         next_cause = "the job was requeued";
         restart_watch.ended(now, now);
     }
+    for (const auto& [node, told] : std::exchange(early, {})) on_facts(now, node, told.all(now));
     ack_all(now);
 }
 
@@ -170,11 +170,10 @@ void Machine::State::settle(Time now) {
     if (!top || over >= g || held) return;
     bool any = false, all = true;
     for (const Member& member : top->assignment.members) {
-        if (roster.gone(member.node)) {
-            culprit = member.node.name;
-            const std::string lost = "node " + member.node.name + " is lost";
-            loss = Loss{{member.node.name, lost}, now};
-            return declare_over(now, lost);
+        if (const auto gone = roster.gone_since(member.node)) {
+            facts.interrupt({member.node.name, "node " + member.node.name + " is lost", true},
+                            *gone);
+            return declare_over(now, facts.interrupted()->what);
         }
         const NodeState* node = roster.find(member.node);
         if (!node || !node->connected()) {
@@ -183,8 +182,8 @@ void Machine::State::settle(Time now) {
         }
         any = true;
         if (node->beat.running != g)
-            return declare_over(now,
-                                "node " + member.node.name + " does not run generation " + text(g));
+            return declare_over(
+                now, {{}, "node " + member.node.name + " does not run generation " + text(g)});
     }
     if (all) {
         LedgerEntry entry;
@@ -195,15 +194,20 @@ void Machine::State::settle(Time now) {
     if (any) return;
     const Time until = gathering_since + share(lease(), kNobodyCame);
     if (now < until) return wake_at(until);
-    declare_over(now, "no member of generation " + text(g) + " came");
+    declare_over(now, {{}, "no member of generation " + text(g) + " came"});
 }
 
-void Machine::State::declare_over(Time now, const std::string& cause) {
+// What ended it for the leader before, or for one of its nodes, says more.
+void Machine::State::declare_over(Time now, const Interruption& why) {
+    facts.interrupt(why, now);
+    count_as_over(now, facts.interrupted()->what.sentence);
+}
+
+void Machine::State::count_as_over(Time now, const std::string& cause) {
     over = std::max(over, newest());
     next_cause = cause;
-    restart_watch.ended(failure ? failure.at() : now, now);
+    restart_watch.ended(facts.failure() ? facts.failure().at() : now, now);
     note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
-    history.progressed |= progressed;
     since_min = kNever;
     gather_anew(now);
     next_word = now + kFirstWord;
@@ -316,9 +320,10 @@ void Machine::State::take_over(Time now) {
     for (const Member& member : top->assignment.members)
         if (const NodeState* node = roster.find(member.node);
             !node || roster.gone(member.node) || node->beat.floor >= newest())
-            return end_by_loss(now, member.node.name,
-                               "node " + member.node.name + " left during the takeover",
-                               Note::Level::info);
+            return interrupt(
+                now,
+                {member.node.name, "node " + member.node.name + " left during the takeover", true},
+                Note::Level::info);
     note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
     ack_all(now);
     stop_all(now);

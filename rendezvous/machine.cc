@@ -82,6 +82,8 @@ Snapshot Machine::snapshot() const {
     return snapshot;
 }
 
+const GenerationFacts& Machine::facts() const { return state_->facts; }
+
 void Machine::State::came(Time now, const Came& event) {
     const Session session = event.session;
     std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
@@ -162,6 +164,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
         send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
                                              config.limits),
                              order()});
+    on_facts(now, node->id, join.facts);
     on_beat(now, session, join.beat);
     // It may have been away when the others were told.
     if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
@@ -192,24 +195,27 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     restart_watch.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
         heard_progress(now, *node);
-        progressed |= beat.progressed;
-        snapshot = std::max(snapshot, beat.snapshot);
+        if (beat.progressed) facts.made_progress();
+        facts.saved(beat.snapshot);
+        if (beat.complete && is_member(node->id)) complete.insert(node->id);
     }
     if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
-    if (beat.running > kNoGeneration && beat.running <= over)
+    if (holding() && beat.complete) all_complete(now);
+    if (beat.running > kNoGeneration && beat.running <= over && !beat.complete)
         note(Note::Level::debug, "beat from " + node->id.name + " runs generation " +
                                      std::to_string(beat.running.value) +
                                      ", which has ended (over " + std::to_string(over.value) +
                                      "); it is told to stop its workers");
-    if (owes_ack(now, *node, before)) send_ack(now, *node);
+    if (owes_ack(now, *node, before)) send_ack(now, *node, true);
 }
 
 void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
     const Generation g = held->assignment.generation;
     if (node.beat.floor >= g)
-        return end_by_loss(
-            now, node.id.name,
-            "node " + node.id.name + " does not run generation " + std::to_string(g.value),
+        return interrupt(
+            now,
+            {node.id.name,
+             "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
             Note::Level::warn);
     if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, order(), now);
     if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
@@ -217,33 +223,45 @@ void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time>
 }
 
 void Machine::State::on_report(Time now, Session session, const Report& report) {
-    NodeState* node = roster.of(session);
-    if (!node || !is_member(node->id) || report.generation != newest() || phase == Phase::closed ||
-        phase == Phase::ending)
-        return;
+    const NodeState* node = roster.of(session);
+    if (!node) return;
     if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
                     [](const WorkerOutcome& outcome) { return outcome.hung; }))
         return on_examined(node->id, report);
-    // After another cause has ended the generation, its workers' failures are consequences of that.
-    const bool goes_on = over < report.generation;
-    const bool counts = !stop && !regrouping && (goes_on || failure);
-    if (counts)
-        for (const WorkerOutcome& outcome : report.outcomes)
-            if (outcome.failed()) failure.take(node->id.name, outcome, now - outcome.age);
-    if (report.complete) complete.insert(node->id);
-    if (goes_on && failure && holding())
-        end_generation(now, failure.outcome().sentence, Note::Level::warn);
-    else if (goes_on && failure)
-        declare_over(now, failure.outcome().sentence);
-    else if (holding() && report.complete)
-        all_complete(now);
+    Facts said{.generation = report.generation};
+    for (const WorkerOutcome& outcome : report.outcomes)
+        if (outcome.failed()) said.failures.push_back({node->id.name, outcome});
+    on_facts(now, node->id, said);
+}
+
+// Who fails while all are stopped as planned may have failed because of that.
+void Machine::State::end_by_failure(Time now) {
+    if (over >= newest() || !facts.failure() || stop || regrouping) return;
+    const std::string& cause = facts.failure().outcome().sentence;
+    if (holding())
+        end_generation(now, cause, Note::Level::warn);
+    else
+        count_as_over(now, cause);
+}
+
+// A leader that has not read the ledger yet, or not its newest entry, keeps them for then.
+void Machine::State::on_facts(Time now, const NodeId& node, const Facts& said) {
+    if (said.generation > newest()) {
+        GenerationFacts& known = early[node];
+        if (known.generation() != said.generation) known = GenerationFacts(said.generation);
+        return known.hear(said, now);
+    }
+    if (said.generation != newest() || phase == Phase::ending || phase == Phase::closed) return;
+    facts.hear(said, now);
+    if (const auto told = facts.stop(now); told && !stop && !regrouping) resume_stop(now, *told);
+    end_by_failure(now);
 }
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
-    if (!roster.set_gone(id)) return;
+    if (!roster.set_gone(id, now)) return;
     all_back_at = 0;  // one event may prove several
     if (holding() && held->lease.has(id))
-        end_by_loss(now, id.name, "node " + id.name + " " + why, Note::Level::warn, to_blame);
+        interrupt(now, {id.name, "node " + id.name + " " + why, to_blame}, Note::Level::warn);
     else if (phase != Phase::closed)
         note(Note::Level::info, "node " + id.name + " " + why);
 }
@@ -256,10 +274,10 @@ void Machine::State::on_unusable(Time now, Session session, const std::string& r
     const std::string why = "is unusable: " + reason;
     if (unusable.empty()) unusable_since = now;
     unusable.emplace(node->id.name, why);
-    if (!loss && is_member(node->id))
-        loss = Loss{{node->id.name, "node " + node->id.name + " " + why}, now};
+    const std::string sentence = "node " + node->id.name + " " + why;
+    if (is_member(node->id)) facts.interrupt({node->id.name, sentence, true}, now);
     on_gone(now, NodeId(node->id), why);
-    if (single() && !ending && !failure) ending = unavailable(loss->what.sentence);
+    if (single() && !ending && !facts.failure()) ending = unavailable(sentence);
 }
 
 void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& order, Time now) {
@@ -272,7 +290,10 @@ void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& ord
 }
 
 Told Machine::State::to_tell(const NodeState& node) const {
-    Told told{.entry = top ? top->number : kNoEntry, .held = kNoGeneration, .over = over};
+    Told told{.entry = top ? top->number : kNoEntry,
+              .held = kNoGeneration,
+              .over = over,
+              .facts = facts.revision()};
     if (!holding()) return told;
     told.held = held->assignment.generation;
     if (held->lease.has(node.id) && held->lease.granted()) told.until = held->lease.held_until();
@@ -289,21 +310,27 @@ bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& befor
     if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
         return true;
     const Told next = to_tell(node), &last = node.told;
-    if (next.entry != last.entry || next.held != last.held || next.over != last.over) return true;
+    if (next.entry != last.entry || next.held != last.held || next.over != last.over ||
+        next.facts != last.facts)
+        return true;
     return next.until > last.until && (last.until == kLongAgo || next.until - last.until >= each);
 }
 
-void Machine::State::send_ack(Time now, NodeState& node) {
+// Facts come with the answer to a Beat only: that a generation is over all must hear at once.
+void Machine::State::send_ack(Time now, NodeState& node, bool with_facts) {
     if (!node.connected()) return;
     node.acks.push_back({++ack_number, now});
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
+    const std::int64_t known = node.told.facts;
     node.told = to_tell(node);
+    if (!with_facts) node.told.facts = known;
     Ack ack{.number = ack_number,
             .beat = node.beat.number,
             .entry = node.told.entry,
             .held = node.told.held,
             .remaining = {},
             .over = node.told.over};
+    if (node.told.facts != known) ack.facts = facts.brief(now);
     if (node.told.until != kLongAgo)
         ack.remaining =
             node.told.until == kNever ? Duration::max() : node.told.until - node.beat_came;

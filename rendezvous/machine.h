@@ -26,6 +26,7 @@
 #include <optional>
 
 #include "rendezvous/events.h"
+#include "rendezvous/generation_facts.h"
 #include "rendezvous/model.h"
 
 namespace ddprun::rendezvous {
@@ -70,6 +71,7 @@ class Machine {
     Effects step(Time now, const Event& event);
     Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
     Snapshot snapshot() const;
+    const GenerationFacts& facts() const;
 
   private:
     struct State;

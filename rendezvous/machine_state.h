@@ -9,10 +9,11 @@
 #include <random>
 
 #include "rendezvous/blame.h"
-#include "rendezvous/first_failure.h"
+#include "rendezvous/first_cause.h"
 #include "rendezvous/hang.h"
 #include "rendezvous/late_joiner.h"
 #include "rendezvous/lease.h"
+#include "rendezvous/lease_member.h"
 #include "rendezvous/machine.h"
 #include "rendezvous/quorum.h"
 #include "rendezvous/rank_assignment.h"
@@ -36,12 +37,6 @@ struct Held {
     bool taken_over = false;
     Time since{};                             // when the entry was ours
     std::map<NodeId, NodePlace> places = {};  // of its members
-};
-
-// What ended a generation that was no worker's failure.
-struct Loss {
-    NodeLoss what;
-    Time at{};
 };
 
 // No rank makes progress: the slowest are being looked at.
@@ -81,15 +76,17 @@ struct Machine::State {
     Time own_safe_after = kLongAgo;  // of the newest generation, if it was held here before another
     Generation over = kNoGeneration;  // the highest that has ended
     std::set<NodeId> complete;        // members of the newest all of whose workers have exited
-    bool progressed = false;          // the newest
-    std::int64_t snapshot = -1;       // newest that one of its workers has reported
-    std::map<NodeId, std::int64_t> reports;  // of progress, by each of its nodes
+    GenerationFacts facts;            // of the newest
+    bool judged_failure = false;      // of the facts: a restart is decided
+    // What nodes have said of a generation that this leader has not read of yet.
+    std::map<NodeId, GenerationFacts> early;
+    std::map<NodeId, std::int64_t> reports;  // of progress, by each node of the newest
     Time reported_at = kLongAgo;             // the newest of them
     std::optional<Hang> hang;
     RestartWatch restart_watch;
     std::pair<std::uint64_t, Time> made;  // the newest proposal of a generation: its random, when
     Blame blame;                          // as the newest entry has it
-    std::string culprit;  // the node because of which the newest has ended; empty: none
+    std::string culprit;  // the node whose worker's failure, or hang, has ended the newest
     Time gathering_since;
     Time since_min = kNever;
     std::map<std::string, std::string> unusable;  // nodes that can run no worker, and why
@@ -118,8 +115,6 @@ struct Machine::State {
     std::int64_t ack_number = 0;
     RestartHistory history;
     std::string next_cause = "start";
-    FirstFailure failure;             // of the generation that has ended last, not yet decided
-    std::optional<Loss> loss;         // of a node, that ended the last generation
     std::optional<StopAsked> stop;    // a planned stop is under way
     Time stop_since{};                // when it was asked for
     bool requeueing = false;          // Slurm is being asked, and signals all for it
@@ -139,6 +134,8 @@ struct Machine::State {
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
+    void on_facts(Time now, const NodeId& node, const Facts& said);
+    void end_by_failure(Time now);
     void on_said_gone(Time now, Session session, const NodeId& node);
     // Who left in good order is not to blame.
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
@@ -147,7 +144,7 @@ struct Machine::State {
     void send_assigned(NodeState& node, const std::vector<Peer>& order, Time now);
     Told to_tell(const NodeState& node) const;
     bool owes_ack(Time now, const NodeState& node, const Beat& before) const;
-    void send_ack(Time now, NodeState& node);
+    void send_ack(Time now, NodeState& node, bool with_facts = false);
     void ack_all(Time now);
     void refuse(Session session, std::string sentence);
 
@@ -163,7 +160,8 @@ struct Machine::State {
     void keep_standby();
     void adopt(Time now, const LedgerEntry& entry);
     void settle(Time now);
-    void declare_over(Time now, const std::string& cause);
+    void declare_over(Time now, const Interruption& why);
+    void count_as_over(Time now, const std::string& cause);
     void complete_ending(Time now);
     void inquire(Time now);
     void on_called(Time now, const Called& called);
@@ -178,6 +176,7 @@ struct Machine::State {
     void examine(Time now);
     void on_examined(const NodeId& node, const Report& report);
     void end_hung(Time now);
+    std::string first_cause() const;
     Blame judged() const;
     void say_blamed();
 
@@ -198,11 +197,9 @@ struct Machine::State {
     void forget_generation();
     void announce(Time now);
     void expire(Time now);
-    void end_generation(Time now, const std::string& cause, Note::Level level,
-                        const std::string& because_of = {});
-    // A node is lost; one that left on its own is not to blame.
-    void end_by_loss(Time now, const std::string& node, const std::string& cause, Note::Level level,
-                     bool to_blame = true);
+    void end_generation(Time now, const std::string& cause, Note::Level level);
+    // By no failure. A node is lost; one that left on its own is not to blame.
+    void interrupt(Time now, const Interruption& why, Note::Level level);
     void all_complete(Time now);
     void gather_anew(Time now);
     void lead(Time now);
@@ -223,6 +220,8 @@ struct Machine::State {
 
     // stopping.cc: the agreed stop
     void on_stop_asked(Time now, Session session, const StopAsked& asked);
+    void begin_stop(Time now, const StopAsked& asked, const std::string& sentence);
+    void resume_stop(Time now, const Stop& told);
     void withdraw_requeue(const StopAsked& asked);
     // What a member is told while a stop, or a pause for a larger world, is under way.
     std::optional<Stop> stop_now(Time now) const;
@@ -231,6 +230,9 @@ struct Machine::State {
     void on_requeued(Time now);
 
     // proposal.cc: what follows
+    std::vector<Absent> absent_members() const;
+    void judge_silence(Time now);
+    bool is_explained();
     void decide_failure();
     bool too_few_are_usable(Time now);
     void gather(Time now, bool by_lease);
@@ -250,6 +252,7 @@ struct Machine::State {
     Generation newest() const { return top ? top->assignment.generation : kNoGeneration; }
     bool is_member(const NodeId& node) const { return top && top->assignment.find(node); }
     Duration lease() const { return config.limits.times.lease; }
+    Duration beat_period() const { return share(lease(), LeaseMember::kBeatPeriod); }
     void note(Note::Level level, std::string sentence) {
         effects.push_back(Note{level, std::move(sentence)});
     }

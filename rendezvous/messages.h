@@ -15,6 +15,47 @@ namespace ddprun::rendezvous {
 
 inline constexpr std::size_t kSlowest = 3;  // ranks that are looked at when a job hangs
 
+// All are to stop as planned within a held generation: signal the workers, grace, kill. The lease
+// goes on until they are gone.
+struct Stop {
+    Generation generation = kNoGeneration;
+    int signal = 0;
+    std::string reason;
+    StopCause cause = StopCause::signal;
+    std::optional<Duration> left = {};  // of the job's time, where it is known
+    bool requeue = false;               // the job is to go on from the queue
+    bool operator==(const Stop&) const = default;
+};
+
+// What ended a generation that was no worker's failure: a node is lost, a lease has passed, ….
+struct Interruption {
+    std::string node;  // that is lost; empty: none
+    std::string sentence;
+    bool blame = false;  // on that node: it did not leave in good order
+    bool operator==(const Interruption&) const = default;
+};
+
+struct NodeFailure {
+    std::string node;
+    WorkerOutcome outcome;
+    bool operator==(const NodeFailure&) const = default;
+};
+
+// What is known of a generation that no ledger entry says yet (generation_facts.h).
+struct Facts {
+    Generation generation = kNoGeneration;
+    bool progressed = false;
+    std::int64_t snapshot = -1;
+    std::vector<NodeFailure> failures = {};  // the first ones, by time
+    std::optional<Interruption> interruption = {};
+    Duration interrupted{};                          // how long ago
+    std::optional<std::vector<NodeId>> silent = {};  // members not heard since the first failure
+    std::optional<Stop> stop = {};
+    std::optional<Duration> led = {};  // how long ago the leader that held it was heard
+    bool operator==(const Facts&) const = default;
+};
+inline constexpr std::size_t kSilentTold = 8;
+
 // ---- node → rendezvous
 
 struct Hello {
@@ -65,6 +106,7 @@ struct Beat {
     Duration reported{};         // how long ago the newest of them came
     Marks marks{};
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
+    bool complete = false;  // all workers of `running` have exited 0, or as a planned stop wants it
     bool operator==(const Beat&) const = default;
 };
 
@@ -73,15 +115,14 @@ struct Join {
     Beat beat;                      // the first of its connection, number 1
     std::uint64_t ledger_mark = 0;  // the Welcome's, if this node reads the ledger with it; else 0
     std::uint64_t job = 0;  // the Welcome's of who told it of its first entry; 0: nobody has
+    Facts facts = {};       // of the newest generation that it has heard of
     bool operator==(const Join&) const = default;
 };
 
-// Workers of a generation have ended on this node. A failure is reported at once, with `complete`
-// false while other workers still run; all exited 0 is reported once, with `complete` true. The
-// answer to Examine is one too: its outcomes are of workers that live, `hung`.
+// Workers of a generation have failed on this node; said at once. The answer to Examine is one too:
+// its outcomes are of workers that live, `hung`.
 struct Report {
     Generation generation = kNoGeneration;
-    bool complete = false;
     std::vector<WorkerOutcome> outcomes;
     bool operator==(const Report&) const = default;
 };
@@ -154,6 +195,7 @@ struct Ack {
     std::optional<Duration>
         remaining;  // counted from the sending of the named Beat; none: nothing is granted
     Generation over = kNoGeneration;
+    std::optional<Facts> facts = {};  // where the node does not have them yet
     bool operator==(const Ack&) const = default;
 };
 
@@ -181,18 +223,6 @@ struct Elsewhere {
     std::uint16_t port = 0;
     Duration rest{};
     bool operator==(const Elsewhere&) const = default;
-};
-
-// A planned stop within a held generation: signal the workers, grace, kill. The lease goes on until
-// they are gone.
-struct Stop {
-    Generation generation = kNoGeneration;
-    int signal = 0;
-    std::string reason;
-    StopCause cause = StopCause::signal;
-    std::optional<Duration> left = {};  // as in StopAsked
-    bool requeue = false;
-    bool operator==(const Stop&) const = default;
 };
 
 // No rank has made progress for long: look where these workers are. Answered by a Report.

@@ -12,17 +12,54 @@ constexpr auto kNextWord = std::chrono::seconds{30};  // between two lines about
 
 }  // namespace
 
+std::vector<Absent> Machine::State::absent_members() const {
+    std::vector<Absent> absent;
+    for (const Member& member : top->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if ((node && is_back(*node)) || unusable.contains(member.node.name)) continue;
+        Time heard = node ? node->beat_came : kLongAgo;
+        if (member.node == top->at.node) heard = std::max(heard, facts.led());
+        absent.push_back({member.node, heard > kLongAgo ? std::optional(heard) : std::nullopt});
+    }
+    return absent;
+}
+
+// Told to all, for whoever leads next cannot know it.
+void Machine::State::judge_silence(Time now) {
+    if (single() || !facts.failure() || facts.silent()) return;
+    const Time at = silence_is_known_at(facts, beat_period());
+    if (now < at) return wake_at(at);
+    std::vector<NodeId> silent;
+    for (const Absent& absent : absent_members())
+        if (silent_since_failure(facts, absent, beat_period())) silent.push_back(absent.node);
+    facts.not_heard(silent);
+}
+
+// The failure is a consequence, of the loss of a node or of what else had ended the generation: it
+// uses up no restart.
+bool Machine::State::is_explained() {
+    const auto cause = cause_before_failure(facts, absent_members(), beat_period());
+    if (!cause) return false;
+    facts.interrupt(cause->what, cause->at);
+    next_cause = cause->what.sentence;
+    note(cause->what.node.empty() ? Note::Level::debug : Note::Level::warn,
+         cause->what.sentence + "; that is the first cause, so no restart is used up");
+    return true;
+}
+
 void Machine::State::decide_failure() {
+    judged_failure = true;
+    if (is_explained()) return;
+    const FirstFailure& failure = facts.failure();
     if (!failure.outcome().hung) culprit = failure.node();
     const RestartDecision decision =
-        decide_restart(history, failure.outcome(), progressed, config.limits);
+        decide_restart(history, failure.outcome(), facts.progressed(), config.limits);
     if (decision.restart) {
         note(Note::Level::warn,
              decision.sentence);  // the failure itself was said when the generation ended
         for (const std::string& line : failure.outcome().stack)  // else the report has it
             note(Note::Level::warn, line);
         next_cause = failure.outcome().sentence;
-        failure.reset();
         return;
     }
     const WorkerOutcome& first = failure.outcome();
@@ -39,12 +76,15 @@ void Machine::State::decide_failure() {
 // The loss of a node that ended the last generation is why there is none after it.
 void Machine::State::complete_ending(Time now) {
     if (ending->at == Duration{}) ending->at = config.to_day + now.time_since_epoch();
-    if (ending->loss || !loss) return;
-    if (ending->verdict == Verdict::worker_failed) ending->loss = loss->what;  // came with it
+    const auto& interrupted = facts.interrupted();
+    if (ending->loss || !interrupted || interrupted->what.node.empty()) return;
+    const NodeLoss loss{interrupted->what.node, interrupted->what.sentence};
+    if (ending->verdict == Verdict::worker_failed) ending->loss = loss;  // came with it
     if (ending->verdict != Verdict::unavailable) return;
-    ending->loss = loss->what;
-    ending->at = config.to_day + loss->at.time_since_epoch();
+    ending->loss = loss;
+    ending->at = config.to_day + interrupted->at.time_since_epoch();
     ending->generation = newest();
+    facts.failure().tell_as_consequences(*ending, interrupted->at);
 }
 
 // The nodes of a step are all that there will be at the start. Those that have not come yet are to
@@ -120,6 +160,7 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.random = random();
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
+    history.progressed |= facts.progressed();
     entry.progressed = history.progressed;
     entry.in_a_row = history.in_a_row;
     entry.last_cause = history.last_cause;
@@ -170,6 +211,7 @@ void Machine::State::consider_late_joiners(Time now) {
     if (!holding() || stop || regrouping ||
         static_cast<int>(held->assignment.members.size()) >= config.limits.max_nodes)
         return;
+    const std::int64_t snapshot = facts.snapshot();
     if (now < next_late_look && snapshot == late_look_snapshot) return wake_at(next_late_look);
     next_late_look = now + share(lease(), kLateLook);
     late_look_snapshot = snapshot;
@@ -195,6 +237,7 @@ void Machine::State::consider_late_joiners(Time now) {
     wake_at(next_late_look);
     if (!verdict.regroup) return;
     regrouping = verdict.sentence;
+    facts.interrupt({{}, verdict.sentence}, now);
     restart_watch.ended(now, now);
     note(Note::Level::info, verdict.sentence);
     stop_all(now);

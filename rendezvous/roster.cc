@@ -9,12 +9,14 @@ std::optional<Session> Roster::hello(Session session, const NodeId& node) {
     // What it confirmed before stays true; all else is of the old connection.
     const auto confirmed = state.confirmed;
     const Beat beat = state.beat;
+    const Time beat_came = state.beat_came;
     const bool arrived = state.arrived;
     state = NodeState{};
     state.id = node;
     state.session = session;
     state.confirmed = confirmed;
     state.beat = beat;
+    state.beat_came = beat_came;
     state.arrived = arrived;
     by_session_[session] = &state;
     return replaced;
@@ -48,6 +50,11 @@ const NodeState* Roster::find(const NodeId& node) const {
     return it == nodes_.end() ? nullptr : &it->second;
 }
 
-bool Roster::set_gone(const NodeId& node) { return gone_.insert(node).second; }
+bool Roster::set_gone(const NodeId& node, Time now) { return gone_.emplace(node, now).second; }
+
+std::optional<Time> Roster::gone_since(const NodeId& node) const {
+    const auto it = gone_.find(node);
+    return it == gone_.end() ? std::nullopt : std::optional(it->second);
+}
 
 }  // namespace ddprun::rendezvous

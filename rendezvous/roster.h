@@ -5,7 +5,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -22,7 +21,8 @@ struct SentAck {
 struct Told {
     EntryNumber entry = kNoEntry;
     Generation held = kNoGeneration, over = kNoGeneration;
-    Time until = kLongAgo;  // when the lease of `held` ends; kLongAgo: nothing is granted
+    Time until = kLongAgo;   // when the lease of `held` ends; kLongAgo: nothing is granted
+    std::int64_t facts = 0;  // their revision
 };
 
 struct NodeState {
@@ -30,8 +30,8 @@ struct NodeState {
     std::optional<Session> session;  // none: its connection is gone
     bool joined = false;             // on this connection
     Offer offer;
-    Beat beat;  // newest on this connection
-    Time beat_came = kLongAgo;
+    Beat beat;                  // newest on this connection
+    Time beat_came = kLongAgo;  // or the one of the connection before
     std::vector<SentAck> acks;  // sent on this connection, from the newest that it has echoed on
     Told told;                  // by the newest of them
     std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
@@ -60,8 +60,9 @@ class Roster {
     const NodeState* find(const NodeId& node) const;
 
     // Proof that process and workers are gone; true when it is news.
-    bool set_gone(const NodeId& node);
+    bool set_gone(const NodeId& node, Time now);
     bool gone(const NodeId& node) const { return gone_.contains(node); }
+    std::optional<Time> gone_since(const NodeId& node) const;
 
     std::map<NodeId, NodeState>& nodes() { return nodes_; }
     const std::map<NodeId, NodeState>& nodes() const { return nodes_; }
@@ -69,7 +70,7 @@ class Roster {
   private:
     std::map<NodeId, NodeState> nodes_;
     std::unordered_map<Session, NodeState*> by_session_;
-    std::set<NodeId> gone_;
+    std::map<NodeId, Time> gone_;  // when this process heard it
 };
 
 }  // namespace ddprun::rendezvous

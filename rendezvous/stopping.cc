@@ -9,23 +9,35 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
     if (!node || phase == Phase::closed) return;
     if (stop) return withdraw_requeue(asked);
     if (phase == Phase::ending) return;
+    if (asked.requeue && config.outside)
+        note(Note::Level::warn,
+             "a rendezvous outside the job cannot requeue it: let the batch script do so when "
+             "ddprun exits with 75");
+    begin_stop(now, asked, "stopped: " + asked.reason + " on node " + node->id.name);
+    stop_all(now);
+}
+
+void Machine::State::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
     stop = asked;
     stop_since = now;
     const bool plain = asked.cause == StopCause::signal;
     ending = Ending{.verdict = plain ? Verdict::user_signal : Verdict::work_left,
                     .code = plain ? 128 + asked.signal : kWorkLeft,
-                    .sentence = "stopped: " + asked.reason + " on node " + node->id.name,
+                    .sentence = sentence,
                     .first_failure = {},
                     .first_failure_node = {},
                     .consequences = 0};
     ending->requeue = asked.requeue && !config.outside;
-    if (asked.requeue && config.outside)
-        note(Note::Level::warn,
-             "a rendezvous outside the job cannot requeue it: let the batch script do so when "
-             "ddprun exits with 75");
-    failure.reset();
-    note(Note::Level::info, ending->sentence);
-    stop_all(now);
+    note(Note::Level::info, sentence);
+}
+
+// The leader before had told it to a node; all others hear it when the generation is taken over.
+void Machine::State::resume_stop(Time now, const Stop& told) {
+    if (told.cause != StopCause::larger_world)
+        begin_stop(now, {told.signal, told.reason, told.cause, told.left, told.requeue},
+                   told.reason);
+    else if (over < newest())
+        regrouping = told.reason;
 }
 
 // Who cancels the job means it, whatever has stopped it before.
@@ -72,6 +84,7 @@ void Machine::State::on_requeued(Time now) {
 
 // Whether the first failure may turn out to be a stop's: then it is looked at again later.
 bool Machine::State::may_be_stop(Time now) {
+    const FirstFailure& failure = facts.failure();
     const Time until = failure.at() + kSignalPatience;
     if (!config.in_slurm || !asks_to_stop(failure.outcome().signal) || now >= until) return false;
     wake_at(until);

@@ -1,4 +1,4 @@
-// The nouns of model.h inside messages ↔ their protobuf, for wire_to_leader.cc and wire_to_node.cc
+// The nouns inside messages ↔ their protobuf, for wire_to_leader.cc and wire_to_node.cc
 // only. What is read is checked; faults are noted at their Place.
 #pragma once
 
@@ -6,8 +6,7 @@
 #include <string>
 
 #include "proto/agent_link.pb.h"
-#include "rendezvous/model.h"
-#include "rendezvous/node_place.h"
+#include "rendezvous/messages.h"
 #include "rendezvous/wire_check.h"
 
 namespace ddprun::rendezvous {
@@ -33,6 +32,8 @@ void write(const Offer& from, link::Offer& to);
 void write(const NodePlace& from, link::NodePlace& to);
 void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget);
 void write(const Ending& from, link::Ending& to);
+void write(const Stop& from, link::Stop& to);
+void write(const Facts& from, link::Facts& to);
 
 NodeId read(const Place& place, const link::NodeId& from);
 Times read(const Place& place, const link::Times& from);
@@ -42,6 +43,8 @@ Offer read(const Place& place, const link::Offer& from);
 NodePlace read(const Place& place, const link::NodePlace& from);
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from);
 Ending read(const Place& place, const link::Ending& from);
+Stop read(const Place& place, const link::Stop& from);
+Facts read(const Place& place, const link::Facts& from);
 
 // A generation or an entry number: -1 (none) or more.
 Generation read_generation(const Place& place, const char* field, std::int64_t value);

@@ -36,6 +36,7 @@ void write(const Beat& from, link::Beat& to) {
     to.set_snapshot(from.snapshot);
     to.set_reports(from.reports);
     to.set_reported(from.reported.count());
+    to.set_complete(from.complete);
     to.set_marked(from.marks.generation.value);
     for (const Mark& mark : from.marks.passed) {
         link::Mark& one = *to.add_marks();
@@ -58,12 +59,12 @@ struct Writer {
         write(join.beat, *to.mutable_join()->mutable_beat());
         to.mutable_join()->set_ledger_mark(join.ledger_mark);
         to.mutable_join()->set_job(join.job);
+        rendezvous::write(join.facts, *to.mutable_join()->mutable_facts());
     }
     void operator()(const Beat& beat) const { write(beat, *to.mutable_beat()); }
     void operator()(const Report& report) const {
         link::Report& out = *to.mutable_report();
         out.set_generation(report.generation.value);
-        out.set_complete(report.complete);
         TextBudget budget(kReportTexts);
         for (const WorkerOutcome& outcome : report.outcomes)
             rendezvous::write(outcome, *out.add_outcomes(), budget);
@@ -129,6 +130,7 @@ Beat read(const Place& place, const link::Beat& from) {
     beat.snapshot = place.integer("snapshot", from.snapshot(), -1, kMaxNumber);
     beat.reports = place.integer("reports", from.reports(), 0, kMaxNumber);
     beat.reported = place.duration("reported", from.reported(), Duration{0}, Duration{kMaxNumber});
+    beat.complete = from.complete();
     beat.marks = read_marks(place, from);
     if (place.count("slowest", from.slowest().size(), kSlowest))
         for (int i = 0; i < from.slowest_size(); ++i) {
@@ -141,13 +143,12 @@ Beat read(const Place& place, const link::Beat& from) {
 
 Join read(const Place& place, const link::Join& from) {
     return {rendezvous::read(place.at("offer"), from.offer()), read(place.at("beat"), from.beat()),
-            from.ledger_mark(), from.job()};
+            from.ledger_mark(), from.job(), rendezvous::read(place.at("facts"), from.facts())};
 }
 
 Report read(const Place& place, const link::Report& from) {
     Report report;
     report.generation = read_generation(place, "generation", from.generation());
-    report.complete = from.complete();
     if (place.count("outcomes", from.outcomes().size(), kMaxOutcomes))
         for (int i = 0; i < from.outcomes_size(); ++i)
             report.outcomes.push_back(rendezvous::read(place.at("outcomes", i), from.outcomes(i)));

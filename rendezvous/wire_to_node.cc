@@ -33,6 +33,7 @@ struct Writer {
         out.set_held(ack.held.value);
         if (ack.remaining) out.set_remaining(ack.remaining->count());
         out.set_over(ack.over.value);
+        if (ack.facts) write(*ack.facts, *out.mutable_facts());
     }
     void operator()(const Assigned& assigned) const {
         link::Assigned& out = *to.mutable_assigned();
@@ -51,14 +52,7 @@ struct Writer {
         to.mutable_elsewhere()->set_port(elsewhere.port);
         to.mutable_elsewhere()->set_rest(elsewhere.rest.count());
     }
-    void operator()(const Stop& stop) const {
-        to.mutable_stop()->set_generation(stop.generation.value);
-        to.mutable_stop()->set_signal(stop.signal);
-        to.mutable_stop()->set_reason(clipped(stop.reason));
-        to.mutable_stop()->set_cause(static_cast<int>(stop.cause));
-        if (stop.left) to.mutable_stop()->set_left(stop.left->count());
-        to.mutable_stop()->set_requeue(stop.requeue);
-    }
+    void operator()(const Stop& stop) const { rendezvous::write(stop, *to.mutable_stop()); }
     void operator()(const Examine& examine) const {
         to.mutable_examine()->set_generation(examine.generation.value);
         for (const int rank : examine.ranks) to.mutable_examine()->add_ranks(rank);
@@ -111,6 +105,7 @@ Ack read(const Place& place, const link::Ack& from) {
     if (from.has_remaining())
         ack.remaining = place.duration("remaining", from.remaining(), -kFar, kFar);
     ack.over = read_generation(place, "over", from.over());
+    if (from.has_facts()) ack.facts = rendezvous::read(place.at("facts"), from.facts());
     return ack;
 }
 
@@ -135,15 +130,6 @@ Elsewhere read(const Place& place, const link::Elsewhere& from) {
 Standing read(const Place& place, const link::Standing& from) {
     return {rendezvous::read(place.at("node"), from.node()), from.leads(),
             read_generation(place, "held", from.held()), read_entry(place, "entry", from.entry())};
-}
-
-Stop read(const Place& place, const link::Stop& from) {
-    return {read_generation(place, "generation", from.generation()),
-            place.small("signal", from.signal(), 0, 64),
-            place.text("reason", from.reason(), 0, kMaxText),
-            read_cause(place, from),
-            read_left(place, from),
-            from.requeue()};
 }
 
 Examine read(const Place& place, const link::Examine& from) {
@@ -173,7 +159,7 @@ ToNode read(Fault& fault, const link::ToNode& from) {
         case link::ToNode::kElsewhere:
             return read(Place(fault, "Elsewhere"), from.elsewhere());
         case link::ToNode::kStop:
-            return read(Place(fault, "Stop"), from.stop());
+            return rendezvous::read(Place(fault, "Stop"), from.stop());
         case link::ToNode::kFinished:
             return read(Place(fault, "Finished"), from.finished());
         case link::ToNode::kRefused:

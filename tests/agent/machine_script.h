@@ -41,15 +41,27 @@ inline std::string reports(const rendezvous::Beat& beat) {
     return text;
 }
 
+// What a Join says of the newest generation that the node knows.
+inline std::string known(const rendezvous::Facts& facts) {
+    std::string text;
+    if (facts.progressed) text += ", progressed";
+    for (const auto& each : facts.failures)
+        text += ", " + each.outcome.sentence + " " + to_text(each.outcome.age) + " ago";
+    if (facts.interruption) text += ", " + facts.interruption->sentence;
+    if (facts.stop) text += ", stop: " + facts.stop->reason;
+    return text.empty() ? text : " knows of " + std::to_string(facts.generation.value) + text;
+}
+
 inline std::string describe(const rendezvous::ToLeader& message) {
     if (const auto* m = std::get_if<rendezvous::Join>(&message))
-        return "Join: " + describe(rendezvous::ToLeader(m->beat));
+        return "Join: " + describe(rendezvous::ToLeader(m->beat)) + known(m->facts);
     if (const auto* m = std::get_if<rendezvous::Beat>(&message))
         return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
                " running " + std::to_string(m->running.value) +
-               (m->progressed ? " progressed" : "") + reports(*m);
+               (m->progressed ? " progressed" : "") + (m->complete ? " complete" : "") +
+               reports(*m);
     if (const auto* m = std::get_if<rendezvous::Report>(&message)) {
-        std::string all = m->complete ? "Report complete" : "Report";
+        std::string all = "Report";
         for (const auto& outcome : m->outcomes)
             all += outcome.hung ? " hung " + std::to_string(outcome.rank) : ": " + outcome.sentence;
         return all;

@@ -41,7 +41,7 @@ TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {
         if (!all) {
             EXPECT_THAT(s.exits(1.3, exited(1, 0)), ElementsAre("sweep 0"));
         }
-        EXPECT_THAT(s.step(1.4, Swept{g0}), ElementsAre("Report complete"));
+        EXPECT_THAT(s.step(1.4, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"));
     }
 }
 
@@ -126,7 +126,7 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
                     "signal 2"));
     s.exits(0.4, killed(0, 2));
     s.exits(0.4, killed(1, 2));
-    EXPECT_THAT(s.step(0.41, Swept{g0}), ElementsAre("Report complete"))
+    EXPECT_THAT(s.step(0.41, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"))
         << "still a member until all have stopped";
     s.ack(0.5, 0);
     EXPECT_THAT(

@@ -92,8 +92,10 @@ TEST(AgentMachine, PassedDeadlineSweeps) {
     EXPECT_EQ(s.next(), at(8.1));
     EXPECT_THAT(s.tick(8.1), ElementsAre(HasSubstr("lease of generation 0 has passed"), "sweep 0"));
     EXPECT_THAT(s.exits(8.12, killed(0, 9)), IsEmpty()) << "killed by us: no failure";
-    EXPECT_THAT(s.step(8.15, Swept{g0}), ElementsAre("close store", "deadline never",
-                                                     "Join: Beat echo 2 floor 0 running -1"));
+    EXPECT_THAT(s.step(8.15, Swept{g0}),
+                ElementsAre("close store", "deadline never",
+                            "Join: Beat echo 2 floor 0 running -1 knows of 0, the lease has passed "
+                            "on node a"));
 }
 
 TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
@@ -124,6 +126,28 @@ TEST(AgentMachine, OverRaisesTheFloorOfAnIdleNode) {
     EXPECT_THAT(s.ack(0.2, 0), ElementsAre("Beat echo 2 floor 0 running -1"));
 }
 
+// A new connection's Join says all that is known of the generation, by the node's own workers or by
+// the leader; one that comes after another needs it.
+TEST(AgentMachine, ANewLeaderHearsWhatIsKnownOfTheGeneration) {
+    Script s;
+    s.run();
+    s.step(0.2, WorkerProgress{g0, 7, -1});
+    s.exits(0.3, exited(1, 3));
+    s.exits(0.4, killed(0, 15));
+    EXPECT_THAT(s.step(0.5, Swept{g0}),
+                Contains("Join: Beat echo 1 floor 0 running -1 knows of 0, progressed"))
+        << "the failure was told to this leader";
+    rendezvous::Ack ack;
+    ack.number = 9;
+    ack.entry = EntryNumber{0};
+    ack.facts = rendezvous::Facts{.generation = g0};
+    ack.facts->interruption = rendezvous::Interruption{"n", "node n is lost", true};
+    s.told(0.6, ack);
+    s.step(0.7, LinkLost{"reset"});
+    EXPECT_THAT(s.welcome(0.8),
+                Contains(testing::EndsWith("exited with 3 0.5 s ago, node n is lost")));
+}
+
 // All workers are done here: the node stays a member, with its lease, until the leader says that it
 // is over.
 TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
@@ -131,7 +155,7 @@ TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
     s.run();
     EXPECT_THAT(s.exits(0.3, exited(0, 0)), IsEmpty());
     EXPECT_THAT(s.exits(0.3, exited(1, 0)), ElementsAre("sweep 0"));
-    EXPECT_THAT(s.step(0.4, Swept{g0}), ElementsAre("Report complete"));
+    EXPECT_THAT(s.step(0.4, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"));
     EXPECT_EQ(s.snapshot().phase, Phase::waiting);
     EXPECT_EQ(s.snapshot().running, g0);
     EXPECT_THAT(s.ack(0.5, 0), ElementsAre("close store", "deadline never",
@@ -220,7 +244,8 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
     s.run();
     EXPECT_THAT(s.step(0.3, KeeperDied{}),
                 ElementsAre(HasSubstr("keeper has died"), "close store", "deadline never",
-                            "Join: Beat echo 1 floor 0 running -1"));
+                            "Join: Beat echo 1 floor 0 running -1 knows of 0, the keeper of node a "
+                            "has died"));
     EXPECT_THAT(s.told(0.4, rendezvous::Assigned{EntryNumber{1}, first_of_two(1), 3, sec(8)}),
                 ElementsAre("note: generation 1 cannot start here: the keeper is being replaced",
                             "Beat echo 1 floor 1 running -1"));

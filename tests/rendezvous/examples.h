@@ -102,6 +102,7 @@ inline Beat example_beat() {
                   {{RestartPhase::started, std::chrono::seconds{9}},
                    {RestartPhase::contact, std::chrono::seconds{8}}}};
     beat.slowest = {{3, 990}, {2, 995}, {5, -1}};
+    beat.complete = true;
     return beat;
 }
 
@@ -119,15 +120,31 @@ inline Limits example_limits() {
     return limits;
 }
 
+inline Facts example_facts() {
+    Facts facts;
+    facts.generation = Generation{5};
+    facts.progressed = true;
+    facts.snapshot = 900;
+    facts.failures = {{"gpu01", example_outcome()}, {"gpu02", example_hang()}};
+    facts.interruption = Interruption{"gpu03", "node gpu03 is gone", true};
+    facts.interrupted = std::chrono::milliseconds{30};
+    facts.silent = std::vector<NodeId>{{"gpu03", Incarnation{7}}};
+    facts.stop =
+        Stop{Generation{5}, 15, "scancel", StopCause::signal, std::chrono::seconds{9}, true};
+    facts.led = std::chrono::milliseconds{1};
+    return facts;
+}
+
 inline std::vector<ToLeader> examples_to_leader() {
     Beat never = example_beat();
     never.silent = Duration::max();
     return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()},
             Join{example_offer(), example_beat(), ~0ULL - 7, ~0ULL - 6},
+            Join{example_offer(), example_beat(), 0, 0, example_facts()},
             example_beat(),
             never,
-            Report{Generation{5}, true, {example_outcome(), example_outcome()}},
-            Report{Generation{5}, false, {example_hang()}},
+            Report{Generation{5}, {example_outcome(), example_outcome()}},
+            Report{Generation{5}, {example_hang()}},
             StopAsked{15, "scancel"},
             StopAsked{0, "limit", StopCause::time_limit, std::chrono::seconds{60}, true},
             Leave{"done"},
@@ -139,6 +156,9 @@ inline std::vector<ToLeader> examples_to_leader() {
 inline std::vector<ToNode> examples_to_node() {
     Ack nothing{3, 2, EntryNumber{6}, kNoGeneration, std::nullopt, Generation{5}};
     Ack granted{4, 3, EntryNumber{6}, Generation{5}, std::chrono::seconds{8}, Generation{4}};
+    Ack of_facts = granted, silent_is_nobody = granted;
+    of_facts.facts = example_facts();
+    silent_is_nobody.facts = Facts{.generation = Generation{5}, .silent = std::vector<NodeId>{}};
     const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},
                                   {{"gpu02", Incarnation{2}}, "", 0}};
     return {Welcome{{"gpu01", Incarnation{8}},
@@ -151,6 +171,8 @@ inline std::vector<ToNode> examples_to_node() {
                     ~0ULL - 9},
             nothing,
             granted,
+            of_facts,
+            silent_is_nobody,
             Assigned{EntryNumber{6}, example_place(), 9, std::chrono::milliseconds{-5}},
             Assigned{EntryNumber{6}, example_master_place(), 9, Duration::max(), order},
             Parked{"waiting for gpu03", order},

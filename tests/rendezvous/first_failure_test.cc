@@ -57,3 +57,28 @@ TEST(FirstFailure, TellsAFewOfManyAndCountsAll) {
     EXPECT_EQ(ending.told_consequences[0].outcome.rank, 1);
     EXPECT_TRUE(ending.told_consequences[0].outcome.tail.empty());
 }
+
+// The leader's short word came first; the node's own has the last lines.
+TEST(FirstFailure, TakesLastLinesThatWereMissing) {
+    FirstFailure failure;
+    EXPECT_TRUE(failure.take("a", exited(0, 1), at(1)));
+    WorkerOutcome whole = exited(0, 1);
+    whole.tail = {"its last words"};
+    EXPECT_FALSE(failure.take("a", whole, at(1.1))) << "no news, though";
+    EXPECT_EQ(failure.outcome().tail.size(), 1u);
+    EXPECT_EQ(failure.at(), at(1));
+    EXPECT_EQ(failure.told(at(3))[0].outcome.age, sec(2));
+}
+
+// A lost node was the first cause.
+TEST(FirstFailure, TellsAllAsConsequencesOfSomethingElse) {
+    FirstFailure failure;
+    failure.take("a", exited(0, 1), at(9));
+    failure.take("b", exited(1, 1), at(12));
+    Ending ending;
+    failure.tell_as_consequences(ending, at(10));
+    EXPECT_FALSE(ending.first_failure);
+    EXPECT_EQ(ending.consequences, 2);
+    EXPECT_EQ(ending.told_consequences[0].after, sec(0)) << "it was known a little earlier";
+    EXPECT_EQ(ending.told_consequences[1].after, sec(2));
+}

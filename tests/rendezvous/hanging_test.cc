@@ -58,8 +58,8 @@ TEST(Hanging, EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
     stand_still(s);
     EXPECT_THAT(silent(s, 5, 37), Not(Contains(HasSubstr("Examine"))));
     EXPECT_THAT(s.tick(38), ElementsAre("1: Examine 0", "2: Examine 1"));
-    EXPECT_THAT(s.come(38.2, 1, Report{Generation{0}, false, {seen(0, "poll")}}), IsEmpty());
-    EXPECT_THAT(s.come(38.5, 2, Report{Generation{0}, false, {seen(1, "futex")}}),
+    EXPECT_THAT(s.come(38.2, 1, Report{Generation{0}, {seen(0, "poll")}}), IsEmpty());
+    EXPECT_THAT(s.come(38.5, 2, Report{Generation{0}, {seen(1, "futex")}}),
                 ElementsAre("note: no rank has made progress for 35.5 s (--hang-timeout 30.0 s); "
                             "the slowest is rank 1 (local 0 on b), at step 7; generation 0 ends",
                             "1: Ack over 0", "2: Ack over 0"));
@@ -77,8 +77,8 @@ TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
     stand_still(s);
     silent(s, 5, 37);
     s.tick(38);
-    s.come(38.2, 1, Report{Generation{0}, false, {seen(0, "poll")}});
-    s.come(38.5, 2, Report{Generation{0}, false, {seen(1, "futex")}});
+    s.come(38.2, 1, Report{Generation{0}, {seen(0, "poll")}});
+    s.come(38.5, 2, Report{Generation{0}, {seen(1, "futex")}});
     s.vows(39, 1, 0);
     s.vows(39, 2, 0);
     const Ending& end = s.creating().ending;
@@ -99,7 +99,7 @@ TEST(Hanging, WhoDoesNotAnswerIsNotWaitedForLong) {
     stand_still(s);
     silent(s, 5, 37);
     s.tick(38);
-    s.come(38.5, 2, Report{Generation{0}, false, {seen(1, "futex")}});
+    s.come(38.5, 2, Report{Generation{0}, {seen(1, "futex")}});
     silent(s, 39, 47);
     EXPECT_THAT(s.tick(48), Contains(HasSubstr("generation 0 ends")));
     s.vows(49, 1, 0);
@@ -117,7 +117,7 @@ TEST(Hanging, ProgressOfAnyRankIsEnough) {
     EXPECT_THAT(s.tick(65), ElementsAre("1: Examine 0", "2: Examine 1"));
     EXPECT_THAT(s.progresses(66, 2, {{1, 8}}, 0.5),
                 Contains("note: progress was made after all; the generation goes on"));
-    EXPECT_THAT(s.come(66.1, 1, Report{Generation{0}, false, {seen(0, "poll")}}), IsEmpty());
+    EXPECT_THAT(s.come(66.1, 1, Report{Generation{0}, {seen(0, "poll")}}), IsEmpty());
     EXPECT_EQ(s.snapshot().over, kNoGeneration);
 }
 

@@ -82,7 +82,12 @@ struct Node {
             client.close();
         }
     }
-    void complete() { client.send(Report{assigned->generation, true, {}}); }
+    void complete() {
+        ++beat.number;
+        beat.running = assigned->generation;
+        beat.complete = true;
+        client.send(beat);
+    }
 
     std::uint64_t job;  // that it has been in
     std::string refused;

@@ -190,8 +190,7 @@ TEST(Successor, TakesAKeepersLastWordForProof) {
     Successor s;
     s.join(0.1, 1, "a", -1, 4);
     EXPECT_THAT(s.beats(0.6, 1, -1, 4), Not(Contains(HasSubstr("create"))));
-    EXPECT_THAT(s.come(0.7, 9, Gone{node("b")}),
-                Contains(HasSubstr("create 8: generation 5 {a}")));
+    EXPECT_THAT(s.come(0.7, 9, Gone{node("b")}), Contains(HasSubstr("create 8: generation 5 {a}")));
 }
 
 // Rule 11: it asks who wrote the newest entry, and yields to one that holds a generation.
@@ -199,10 +198,10 @@ TEST(Successor, YieldsToAHolder) {
     Successor s;
     s.join(0.1, 1, "spare", -1, -1);
     EXPECT_THAT(s.step(2, Tick{}), Contains("call old"));
-    EXPECT_THAT(s.step(2.1, Called{node("old"),
-                                   {node("old"), true, Generation{4}, EntryNumber{7}}}),
-                ElementsAre("note: old leads; this node does not lead any more, old does",
-                            "1: Elsewhere: at old", "1: closed"));
+    EXPECT_THAT(
+        s.step(2.1, Called{node("old"), {node("old"), true, Generation{4}, EntryNumber{7}}}),
+        ElementsAre("note: old leads; this node does not lead any more, old does",
+                    "1: Elsewhere: at old", "1: closed"));
     EXPECT_EQ(s.machine_.snapshot().phase, Phase::dormant);
 }
 

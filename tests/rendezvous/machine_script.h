@@ -168,13 +168,16 @@ class Script {
     Lines vows(double now, int session, int floor) {
         beats_[session].floor = Generation{floor};
         beats_[session].running = kNoGeneration;
+        beats_[session].complete = false;
         return beat(now, session);
     }
     Lines fails(double now, int session, int generation, const WorkerOutcome& outcome) {
-        return come(now, session, Report{Generation{generation}, false, {outcome}});
+        return come(now, session, Report{Generation{generation}, {outcome}});
     }
     Lines completes(double now, int session, int generation) {
-        return come(now, session, Report{Generation{generation}, true, {}});
+        beats_[session].running = Generation{generation};
+        beats_[session].complete = true;
+        return beat(now, session);
     }
     Lines created(double now, LedgerCreated::Outcome outcome = LedgerCreated::Outcome::won) {
         return step(now, LedgerCreated{outcome, creating_, "disk full"});

@@ -141,7 +141,7 @@ TEST(Service, TwoNodesMeet) {
     EXPECT_EQ(other.rank_offset, 2);
 }
 
-// Both report success: everyone is told the end, then the service is closed, once all has been
+// Both say that they are complete: everyone is told the end, then the service is closed, once all has been
 // flushed.
 TEST(Service, TellsTheEndAndCloses) {
     asio::io_context loop;
@@ -150,19 +150,14 @@ TEST(Service, TellsTheEndAndCloses) {
     RemoteNode second(loop, "gpu01");
     second.call(leader.port);
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }));
-    const auto report = [](const Script& node) {
-        const Assigned& assigned = *node.find<Assigned>();
-        Report report{assigned.place.generation, true, {}};
-        for (int local = 0; local < 2; ++local) {
-            WorkerOutcome outcome;
-            outcome.rank = assigned.place.rank_offset + local;
-            outcome.local_rank = local;
-            report.outcomes.push_back(outcome);
-        }
-        return report;
+    const auto complete = [](Script& node) {
+        ++node.beat.number;
+        node.beat.running = node.find<Assigned>()->place.generation;
+        node.beat.complete = true;
+        return node.beat;
     };
-    leader.service->local_send(first.session, report(first));
-    second.client.send(report(second));
+    leader.service->local_send(first.session, complete(first));
+    second.client.send(complete(second));
     ASSERT_TRUE(run_until(loop, [&] { return second.find<Finished>() && leader.ending; }));
     ASSERT_TRUE(first.find<Finished>());
     EXPECT_EQ(leader.ending->verdict, Verdict::succeeded);

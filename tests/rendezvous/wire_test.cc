@@ -161,8 +161,7 @@ TEST(Wire, CutsTheTextsOfAReport) {
     WorkerOutcome loud = example_outcome();
     loud.sentence.assign(10000, 's');
     loud.tail.assign(3, std::string(5000, 't'));
-    const std::string bytes =
-        encode(ToLeader(Report{Generation{1}, true, std::vector(4096, loud)}));
+    const std::string bytes = encode(ToLeader(Report{Generation{1}, std::vector(4096, loud)}));
     EXPECT_LT(bytes.size(), kNodeFrameLimit);
     const auto back = decode_to_leader(bytes);
     ASSERT_TRUE(back) << back.error();

@@ -38,6 +38,19 @@ std::string text(const rendezvous::WorkerOutcome& outcome) {
            text(outcome.signal);
 }
 
+std::string text(const rendezvous::Facts& facts) {
+    std::string line = ", facts of g" + text(facts.generation);
+    if (facts.progressed) line += " progressed";
+    for (const auto& each : facts.failures)
+        line += ", " + text(each.outcome) + " " + text(each.outcome.age) + " ago";
+    if (facts.interruption)
+        line += ", \"" + facts.interruption->sentence + "\" " + text(facts.interrupted) + " ago";
+    if (facts.silent) line += ", silent:";
+    for (const auto& node : facts.silent.value_or(std::vector<rendezvous::NodeId>{}))
+        line += " " + text(node);
+    return line + (facts.stop ? ", stop: " + facts.stop->reason : "");
+}
+
 std::string text(const rendezvous::LedgerEntry& entry) {
     const char* kinds[] = {"generation ", "takeover ", "end "};
     std::string line = "#" + text(entry.number) + " " + kinds[static_cast<int>(entry.kind)];
@@ -70,11 +83,10 @@ std::string describe(const rendezvous::NodePlace& place) {
 std::string describe(const rendezvous::ToLeader& message) {
     using namespace rendezvous;
     return std::visit(Overload{[](const Hello& m) { return "Hello " + text(m.node); },
-                               [](const Join& m) { return "Join " + text(m.beat); },
+                               [](const Join& m) { return "Join " + text(m.beat) + text(m.facts); },
                                [](const Beat& m) { return "Beat " + text(m); },
                                [](const Report& m) {
-                                   std::string line = "Report g" + text(m.generation) +
-                                                      (m.complete ? " complete" : " partial");
+                                   std::string line = "Report g" + text(m.generation);
                                    for (const auto& outcome : m.outcomes)
                                        line += ", " + text(outcome);
                                    return line;
@@ -94,7 +106,8 @@ std::string describe(const rendezvous::ToNode& message) {
                  [](const Ack& m) {
                      return "Ack n" + text(m.number) + " beat" + text(m.beat) + " entry" +
                             text(m.entry) + " held" + text(m.held) + " remaining " +
-                            (m.remaining ? text(*m.remaining) : "none") + " over" + text(m.over);
+                            (m.remaining ? text(*m.remaining) : "none") + " over" + text(m.over) +
+                            (m.facts ? text(*m.facts) : "");
                  },
                  [](const Assigned& m) {
                      return "Assigned entry" + text(m.entry) + " beat" + text(m.beat) +

@@ -98,8 +98,45 @@ void Invariants::appended(const LedgerEntry& entry) {
         world_.violation(name(assignment.generation) + " counts " +
                          std::to_string(assignment.restarts) + " restarts, but only " +
                          std::to_string(failed) + " generations had a worker that failed");
+    check_counted(assignment, before);
     if (assignment.restarts < before || assignment.restarts > before + 1)
         world_.violation(name(assignment.generation) + " jumps in the count of restarts");
+}
+
+void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
+    if (entry.kind != LedgerEntry::Kind::generation || entry.assignment.generation == Generation{0})
+        return;
+    const Generation g{entry.assignment.generation.value - 1};
+    const rendezvous::GenerationFacts& known = leader.service->facts();
+    for (const auto& process : world_.processes()) {
+        if (!process->alive || !entry.assignment.find(process->id)) continue;
+        const rendezvous::GenerationFacts& facts = process->agent->facts();
+        if (facts.generation() != g) continue;
+        const std::string who = leader.id.name + " proposes " + name(entry.assignment.generation) +
+                                " and does not know what " + process->id.name + " does: ";
+        if (facts.progressed() && !entry.progressed) world_.violation(who + "progress");
+        if (facts.failure() && !known.failure())
+            world_.violation(who + facts.failure().outcome().sentence);
+        const auto stop = facts.stop(kLongAgo);
+        if (stop && stop->cause != rendezvous::StopCause::larger_world)
+            world_.violation(who + "a stop");
+    }
+}
+
+// What fails because a node is lost, or because a lease has passed, uses up no restart. Ages are as
+// exact as the way of a message is quick: not where the network, or a host that stood still, held
+// it up.
+void Invariants::check_counted(const Assignment& assignment, int before) {
+    const Generation g{assignment.generation.value - 1};
+    const bool hung = assignment.cause.find("no rank has made progress") != std::string::npos;
+    bool held_up = false;
+    const Time from = world_.now() - world_.lease(3);
+    for (const Host& host : world_.hosts())
+        held_up |=
+            host.disturbed_until > from || world_.network().was_cut(host.index, from, world_.now());
+    if (assignment.restarts > before && !failed_.contains(g) && !hung && !held_up)
+        world_.violation(name(assignment.generation) + " uses up a restart, but no worker of " +
+                         name(g) + " had failed by itself");
 }
 
 void Invariants::check_ending(const Ending& ending) {
@@ -185,10 +222,12 @@ void Invariants::check_blame(const LedgerEntry& entry) {
 void Invariants::worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome,
                               bool natural) {
     if (!natural) return;
-    if (outcome.failed())
+    if (outcome.failed()) {
         failures_[worker.generation].push_back(outcome);
-    else
+        if (!broken_.contains(worker.generation)) failed_.insert(worker.generation);
+    } else {
         successes_[worker.generation].insert(worker.rank);
+    }
 }
 
 void Invariants::exited(const Process& process, const Ending& ending) {

@@ -26,6 +26,11 @@ class Invariants {
     // contiguous, within limits, restarts within budget and never more than there were failures; an
     // end has its reason.
     void appended(const rendezvous::LedgerEntry& entry);
+    // What a leader proposes takes into account what its nodes know: progress, a failure, a stop. So
+    // the decision about a restart does not depend on who leads.
+    void proposed(const Process& leader, const rendezvous::LedgerEntry& entry);
+    // A worker's failure or end took its peers with it: what fails from now on is a consequence.
+    void broke(Generation generation) { broken_.insert(generation); }
     // From here on nobody of this generation need make progress: only such a one may be taken for
     // hung.
     void stood_still(Generation generation) { still_.insert(generation); }
@@ -52,6 +57,7 @@ class Invariants {
     void check_blame(const rendezvous::LedgerEntry& entry);
     void check_members(const rendezvous::Assignment& assignment);
     void check_ending(const rendezvous::Ending& ending);
+    void check_counted(const rendezvous::Assignment& assignment, int before);
     void check_host(const Host& host);
     bool just_resumed(const Host& host) const;
     bool undisturbed(const Process& process, Time from, Time until) const;
@@ -60,6 +66,8 @@ class Invariants {
     std::map<Generation, std::vector<rendezvous::WorkerOutcome>> failures_;  // of their own
     std::map<Generation, std::set<int>> successes_;                          // ranks that exited 0
     std::set<Generation> still_;
+    std::set<Generation> broken_;
+    std::set<Generation> failed_;  // a worker of it has failed by itself, before it was broken
     std::set<std::pair<Generation, int>> spawned_;  // on that host
     int requeues_ = 0;
     Time ended_at_ = kNever;  // when the end was recorded

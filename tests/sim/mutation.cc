@@ -37,6 +37,10 @@ const char* to_string(Mutation mutation) {
             return "takeover_grants_early";
         case Mutation::refusal_is_proof:
             return "refusal_is_proof";
+        case Mutation::joins_forget:
+            return "joins_forget";
+        case Mutation::acks_forget:
+            return "acks_forget";
     }
     return "?";
 }
@@ -59,9 +63,16 @@ void World::mutate(Process& node, int connection, rendezvous::ToNode& message) {
                                                                    : 0});
         if (sent != beats_sent_.end()) add(now() - sent->second);
     }
+    if (mutates(Mutation::acks_forget) && ack) ack->facts.reset();
     if (mutates(Mutation::takeover_grants_early) && ack && ack->held > kNoGeneration &&
         !ack->remaining)
         ack->remaining = lease(0.8);
+}
+
+void World::mutate(rendezvous::ToLeader& message) const {
+    if (auto* join = std::get_if<rendezvous::Join>(&message);
+        join && mutates(Mutation::joins_forget))
+        join->facts = {};
 }
 
 void World::note_beat(int connection, const rendezvous::ToLeader& message) {
@@ -103,8 +114,7 @@ void World::take_refusal_for_proof(Process& leader, const Process& node) {
     if (!mutates(Mutation::refusal_is_proof)) return;
     clock_.after(lease(0.05), [this, &leader, &node] {
         if (reach(leader.host, node.host) != Reached::refusal) return;
-        post_service(leader,
-                     rendezvous::Came{rendezvous::Session{-1}, rendezvous::Gone{node.id}});
+        post_service(leader, rendezvous::Came{rendezvous::Session{-1}, rendezvous::Gone{node.id}});
     });
 }
 

@@ -49,8 +49,8 @@ INSTANTIATE_TEST_SUITE_P(Sim, Mutations,
                                          Mutation::create_overwrites, Mutation::lost_is_won,
                                          Mutation::proposing_at_h, Mutation::deadline_from_arrival,
                                          Mutation::silent_members_count,
-                                         Mutation::late_assigned_obeyed,
-                                         Mutation::refusal_is_proof),
+                                         Mutation::late_assigned_obeyed, Mutation::refusal_is_proof,
+                                         Mutation::joins_forget),
                          [](const auto& info) { return to_string(info.param); });
 
 // How many of some seeds of a scenario, written for a rare mutation, find it.

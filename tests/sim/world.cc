@@ -252,6 +252,7 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                                      [this, &process, answer] { step_service(process, answer); });
                          });
         } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
+            invariants_.proposed(process, create->entry);
             ledger_.create(
                 process.host, create->entry,
                 [this, &process, asked = create->entry](const rendezvous::Event& answer) {

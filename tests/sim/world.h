@@ -36,6 +36,8 @@ enum class Mutation {
     late_assigned_obeyed,      // whenever it comes
     takeover_grants_early,     // before all have echoed
     refusal_is_proof,          // that the node behind a refused connection is gone
+    joins_forget,              // what the node knows of the newest generation
+    acks_forget,               // what the leader knows of it
 };
 const char* to_string(Mutation mutation);
 
@@ -46,7 +48,8 @@ struct WorldConfig {
     rendezvous::Limits limits;                // times included
     std::vector<Duration> starts;             // of each host's ddprun; default: within 0.1 lease
     Duration work = std::chrono::seconds{3};  // what a worker needs
-    bool progress = false;                    // workers report it
+    bool progress = false;                    // workers report it, one on each host
+    bool only_rank_0_reports = false;
     bool offer_node_ranks = true;
     // What a worker does; default: it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
@@ -120,6 +123,7 @@ class World {
     // mutation.cc: messages as the mutation wants them
     bool mutates(Mutation mutation) const { return config_.mutation == mutation; }
     void mutate(Process& node, int connection, rendezvous::ToNode& message);
+    void mutate(rendezvous::ToLeader& message) const;
     void note_beat(int connection, const rendezvous::ToLeader& message);
     rendezvous::Event mutate(const rendezvous::LedgerEntry& asked, rendezvous::Event answer);
     void answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message);

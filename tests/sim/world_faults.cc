@@ -55,7 +55,7 @@ void World::worker_started(Host& host, const Worker& worker) {
             clock_.after(lease(0.002), [this, &process = *process, generation = worker.generation] {
                 post_agent(process, agent::StoreContact{generation});
             });
-    if (config_.progress && worker.local_rank == 0)
+    if (config_.progress && (config_.only_rank_0_reports ? worker.rank : worker.local_rank) == 0)
         clock_.after(lease(0.4), [this, &host, generation = worker.generation, pid = worker.pid] {
             progress(host, generation, pid, 1);
         });
@@ -117,6 +117,7 @@ void World::examine(Process& process, const agent::ExamineWorkers& asked) {
 void World::break_collectives(Generation generation) {
     if (!broken_.insert(generation).second) return;
     invariants_.stood_still(generation);  // nobody makes progress from now on
+    invariants_.broke(generation);
     for (Host& host : hosts_)
         for (Worker& worker : host.workers) {
             if (worker.generation != generation || worker.dying) continue;

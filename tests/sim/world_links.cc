@@ -110,6 +110,7 @@ void World::call(Process& process, int attempt, Process& leader) {
 }
 
 void World::say(int connection, rendezvous::ToLeader message) {
+    mutate(message);
     note_beat(connection, message);
     if (!std::holds_alternative<rendezvous::Beat>(message) &&
         !rendezvous::caller_of(message))  // nor what opens a connection
@@ -145,8 +146,7 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
 
 void World::connection_ended(int connection, Side side) {
     Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
-    if (side == kNode && probes_.contains(connection))
-        return probed(connection, std::nullopt);
+    if (side == kNode && probes_.contains(connection)) return probed(connection, std::nullopt);
     deliver(process, false, [this, &process, connection, side] {
         if (side == kLeader) {
             step_service(process, rendezvous::ConnectionLost{rendezvous::Session{connection}});

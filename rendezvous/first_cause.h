@@ -1,0 +1,33 @@
+// Whether a worker's failure ended its generation, or something before it did: a node is lost, and
+// its peers fail because of it; which of the two is known first is chance. Pure functions.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "rendezvous/generation_facts.h"
+
+namespace ddprun::rendezvous {
+
+// A member that has not said that its workers are gone, when what follows may be decided.
+struct Absent {
+    NodeId node;
+    std::optional<Time> heard;  // last, by this leader; none: it has led only since
+};
+
+// An interruption before the first failure, or within a `beat` after it (a loss is known later than
+// what comes of it), is the cause. So is the loss of an absent member that was not heard later than
+// that; of one that this leader never heard the leader before tells whether it was (facts.silent),
+// if that one lived long enough. None: the failure itself is.
+std::optional<GenerationFacts::Interrupted> cause_before_failure(const GenerationFacts& facts,
+                                                                 const std::vector<Absent>& absent,
+                                                                 Duration beat);
+
+// When a leader can tell which members it has not heard since the first failure: all that live have
+// sent a Beat by then.
+Time silence_is_known_at(const GenerationFacts& facts, Duration beat);
+
+// Whether that one was last heard before the first failure, or within a beat after it.
+bool silent_since_failure(const GenerationFacts& facts, const Absent& absent, Duration beat);
+
+}  // namespace ddprun::rendezvous
