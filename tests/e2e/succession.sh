@@ -14,10 +14,11 @@ node() {
 }
 entries() { find "$work/ledger.$1" -name 'entry-*.json' 2>/dev/null | wc -l; } # port
 has_entries() { (($(entries "$1") >= $2)); }                                  # port, how many
-# The step that the newest snapshot of a folder has reached; 0 without one.
+# The step that the newest whole snapshot of a folder has reached, by its manifest; 0 without one.
 step_of() {
     local newest
-    newest=$(find "$1" -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null | grep -o '[0-9]*' | sort -n | tail -n 1 || true)
+    newest=$(find "$1" -name 'snapshot-*.json' -printf '%f\n' 2>/dev/null | sed -n 's/^snapshot-\([0-9]*\)-g[0-9]*\.json$/\1/p' |
+        sort -n | tail -n 1 || true)
     echo "$((10#${newest:-0}))"
 }
 is_beyond() { (($(step_of "$1") > $2)); } # folder, step
@@ -100,7 +101,7 @@ has_entries "$at" 2 || fail "not one generation and an end in the ledger"
 say "who comes when the endpoint's host is gone finds the job by its ledger"
 at=$(free_port)
 train_in "$work/late" 30
-options=(--nnodes=1:2)
+options=(--nnodes=1:2 --last-call=5) # both are members: a spare alone could not know that the leader's generation has ended
 node one 0 "$at" "${options[@]}" "${worker[@]}"
 node two 1 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 is_beyond "$work/late" 20 || fail "no snapshot"
