@@ -185,7 +185,8 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (running->exited == running->place.slots) sweep(now);
 }
 
-// All nodes stop together, so the leader is told; who has no leader stops alone.
+// All nodes stop together, so the leader is told, or the next one as soon as it is found; who has
+// none to look for stops alone.
 void Machine::State::on_signal(Time now, int number) {
     if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
         return pass_on(number);
@@ -200,11 +201,9 @@ void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
     if (ending || (asked && !cancels)) return;
     const bool first = !asked;
     asked = std::move(stop);
-    if (welcomed) {
-        if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
-        return tell_stop(now);
-    }
-    if (asked->signal != 0) leave(now, stopped_by(*asked));
+    if (!welcomed && !call && asked->signal != 0) return leave(now, stopped_by(*asked));
+    if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
+    if (welcomed) tell_stop(now);
 }
 
 void Machine::State::tell_stop(Time now) {

@@ -21,19 +21,21 @@ namespace ddprun::agent {
 namespace {
 
 constexpr std::size_t kProgressLineLimit = 4096;
-constexpr std::int64_t kLongestSnapshot = 86'400'000;  // in ms; a program may say anything
+constexpr std::int64_t kLongestSnapshot = 86'400'000;         // in ms; a program may say anything
+constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;  // what JSON's readers tell apart
 // For the file system that takes the stop's file: then workers are told without it.
 constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
 // For the file system that has an error file: then the death is told without it.
 constexpr auto kErrorFileLimit = std::chrono::seconds{2};
 
-// "step=12 snapshot=10" → the number behind a name, or -1.
+// "step=12 snapshot=10" → the number behind a name, or -1, also for one that no step can be: the
+// leader would take it for malformed, and this node for a stranger.
 std::int64_t field(const std::string& line, const std::string& name) {
     const auto at = line.find(name + "=");
     std::int64_t value = -1;
     if (at != std::string::npos && (at == 0 || line[at - 1] == ' '))
         std::from_chars(line.data() + at + name.size() + 1, line.data() + line.size(), value);
-    return value;
+    return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
 }
 
 int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
@@ -53,6 +55,7 @@ struct WorkerSet::Worker {
     std::unique_ptr<WorkerOutput> output;
     boost::asio::posix::stream_descriptor progress;
     std::string progress_line;  // what has come of the next one
+    bool too_long = false;      // that one is passed over, up to its end
 };
 
 WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
@@ -161,7 +164,7 @@ void WorkerSet::await_progress(Worker& worker) {
         });
 }
 
-// Takes what lies in the pipe; false at its end, or when a line without end is written there.
+// Takes what lies in the pipe; false at its end. Whoever does not read on stops the worker.
 bool WorkerSet::take_progress(Worker& worker) {
     char bytes[kProgressLineLimit];
     ssize_t got;
@@ -170,12 +173,15 @@ bool WorkerSet::take_progress(Worker& worker) {
         for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
+            if (std::exchange(worker.too_long, false)) continue;
             on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
                                      field(line, "snapshot"), worker.index,
                                      std::chrono::milliseconds(std::clamp<std::int64_t>(
                                          field(line, "snapshot_ms"), 0, kLongestSnapshot))});
         }
-        if (worker.progress_line.size() > kProgressLineLimit) return false;
+        if (worker.progress_line.size() < kProgressLineLimit) continue;
+        worker.progress_line.clear();
+        worker.too_long = true;
     }
     return got < 0 && (errno == EAGAIN || errno == EINTR);
 }

@@ -11,9 +11,9 @@ std::string sentence_of(const GenerationFacts& facts, const Absent& absent) {
     const std::string lost = "node " + absent.node.name + " is lost: ";
     const std::string rank = "rank " + std::to_string(facts.failure().outcome().rank) + " failed";
     if (!absent.heard) return lost + "it has not been heard since " + rank;
-    const Duration after = *absent.heard - facts.failure().at();
-    return lost + "it was last heard " + to_text(after < Duration{} ? -after : after) +
-           (after < Duration{} ? " before " : " after ") + rank;
+    const Duration before = facts.failure().at() - *absent.heard;
+    if (before < Duration{}) return lost + "it was not heard any more when " + rank;
+    return lost + "it was last heard " + to_text(before) + " before " + rank;
 }
 
 }  // namespace

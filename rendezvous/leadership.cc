@@ -53,6 +53,7 @@ void Machine::State::activate(Time now, const Lead& lead) {
     else
         fresh.job = fresh.identity.incarnation.value;
     fresh.phase = Phase::reading;
+    fresh.active_since = now;
     fresh.next_inquiry = now + share(lease(), kInquiry);
     fresh.last_step = now;
     *this = std::move(fresh);

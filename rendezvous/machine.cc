@@ -309,6 +309,8 @@ bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& befor
     const Beat& beat = node.beat;
     if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
         return true;
+    // Should this leader be lost now, the others are to know until when it has lived.
+    if (facts.failure() && !judged_failure) return true;
     const Told next = to_tell(node), &last = node.told;
     if (next.entry != last.entry || next.held != last.held || next.over != last.over ||
         next.facts != last.facts)

@@ -63,6 +63,7 @@ struct Machine::State {
 
     // ---- of this activation
     Phase phase = Phase::dormant;
+    Time active_since = kLongAgo;
     NodeId identity;
     Peer self;                       // where it is called
     std::string ledger_name;         // with which it leads

@@ -266,16 +266,19 @@ void Machine::State::tell_end(NodeState& node) {
     send(*node.session, Finished{*ending});
 }
 
-// Members whose connection is gone just now get a lease's time to come again and hear the verdict.
+// Members whose connection is gone just now get a lease's time to come again and hear the verdict,
+// counted from when they were heard; or, where another has led until now, from then.
 void Machine::State::closed(Time now) {
     if (closed_said) return;
-    bool all_told = true;
+    Time until = kLongAgo;
     if (top && !single())
         for (const Member& member : top->assignment.members) {
             const NodeState* node = roster.find(member.node);
-            all_told &= roster.gone(member.node) || (node ? node->told_end : !config.succession);
+            if (roster.gone(member.node) || (node ? node->told_end : !config.succession)) continue;
+            const Time heard = std::max(node ? node->beat_came : kLongAgo, active_since);
+            until = std::max(until, std::min(close_by, heard + lease()));
         }
-    if (!all_told && now < close_by) return wake_at(close_by);
+    if (now < until) return wake_at(until);
     closed_said = true;
     effects.push_back(Closed{*ending});
 }

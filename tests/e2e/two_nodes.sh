@@ -39,6 +39,15 @@ for name in one two; do
     (($(grep -c 'generation 1$' "$work/$name.out") == 2)) || fail "not both workers of $name ran in generation 1"
 done
 
+say "a step that no number can be, and a line without an end, harm nobody"
+# shellcheck disable=SC2016
+both "$(free_port)" --max-restarts=0 bash -c '
+    echo "step=9223372036854775807 snapshot=9223372036854775807" >&"$DDPRUN_PROGRESS_FD"
+    printf "%070000d\nstep=3\n" 0 >&"$DDPRUN_PROGRESS_FD"
+    sleep 0.5'
+expect_both 0
+for name in one two; do expect_not_in "$work/$name.err" 'connection closed: from|calling again'; done
+
 say "with no restart left both nodes end with the worker's code and name it"
 both "$(free_port)" --max-restarts=0 bash -c '((RANK == 3)) && exit 9; sleep 307'
 expect_both 9

@@ -36,7 +36,7 @@ TEST(FirstCause, IsTheLossOfAMemberThatWasSilentSince) {
     EXPECT_EQ(cause(facts, {{node("b"), at(9.8)}}),
               "node b is lost: it was last heard 0.2 s before rank 2 failed");
     EXPECT_EQ(cause(facts, {{node("b"), at(10.5)}}),
-              "node b is lost: it was last heard 0.5 s after rank 2 failed");
+              "node b is lost: it was not heard any more when rank 2 failed");
     EXPECT_EQ(cause(facts, {{node("b"), at(10.501)}}), "the failure");
     const auto found = cause_before_failure(facts, {{node("b"), at(9.8)}}, kBeat);
     EXPECT_EQ(found->what.node, "b");

@@ -66,6 +66,26 @@ TEST(History, AStopIsKnownToTheNextLeader) {
             [](const World& world) { expect_end(world, Verdict::user_signal); });
 }
 
+// … or that a node is asked for while the next leader is being found.
+TEST(History, AStopAskedWhileNobodyLeadsIsToldToTheNextLeader) {
+    for (const auto kind : {Fault::Kind::process_killed, Fault::Kind::step_killed})
+        for (const Duration after : {1ms, 5ms, 20ms})
+            for_seeds(
+                [=](auto seed) {
+                    WorldConfig config = at_work(seed);
+                    config.faults = {fault(kind, 1500ms, 0),
+                                     fault(Fault::Kind::stop_asked, 1500ms + after, 2)};
+                    return config;
+                },
+                [](const World& world) {
+                    expect_end(world, Verdict::user_signal);
+                    for (const auto& process : world.processes()) {
+                        const int code = process->exit ? process->exit->code : 143;
+                        EXPECT_EQ(code, 143) << process->id.name;
+                    }
+                });
+}
+
 // A node whose workers have all succeeded waits for the others; the next leader counts it in.
 TEST(History, WhoHasFinishedIsKnownToTheNextLeader) {
     for_seeds(
