@@ -299,6 +299,18 @@ TEST(Successor, HasTheWholeJoinTimeoutAfterALongRest) {
     EXPECT_THAT(s.tick(261), Contains("closed with 69"));
 }
 
+// b has been away for as long as this leader leads: it gets no further lease to hear the end.
+TEST(Successor, DoesNotWaitAtTheEndForOneThatHasBeenAwayForALease) {
+    Successor s;
+    s.join(0.1, 1, "a", -1, 4, sec(1));
+    s.come(0.2, 1, StopAsked{15, "signal 15"});
+    s.beats(5, 1, -1, 4, sec(6));
+    EXPECT_THAT(s.beats(9.5, 1, -1, 4, sec(10.4)), Contains(HasSubstr("create 8: end 143")));
+    EXPECT_THAT(s.won(9.6), Not(Contains(HasSubstr("closed"))));
+    EXPECT_EQ(s.machine_.next_deadline(), at(10));
+    EXPECT_THAT(s.step(10, Tick{}), Contains("closed with 143"));
+}
+
 // An answer to an earlier activation's create is none to this one's.
 TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
     Successor s;
