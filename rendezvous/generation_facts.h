@@ -3,9 +3,9 @@
 // and a stop that was asked for. The entry of a generation is written before any of this happens.
 //
 // The leader and every node keep it. A node's own workers tell it some; the leader tells it the rest
-// in an Ack when something is new; and with each Join it says all of it. So a leader that is lost
-// takes no knowledge with it, and whoever leads next decides the same. Hearing is idempotent and
-// does not depend on the order.
+// in an Ack when something is new; and the Join of each new connection says all of it. So a leader
+// that is lost takes no knowledge with it, and whoever leads next decides the same. Hearing is
+// idempotent and does not depend on the order.
 //
 // Pure; owned by the rendezvous machine and by the agent machine. Moments are on the owner's clock;
 // what travels (Facts, messages.h) says how long ago they were.
