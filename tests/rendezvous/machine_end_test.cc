@@ -205,6 +205,27 @@ TEST(Machine, CrashLoopEndsTheJob) {
     }
 }
 
+// A worker of a fails because b is lost, and too few are left: the report names the loss as the first
+// cause, and the worker as its consequence.
+TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
+    Limits two = limits(2, 2, 3);
+    two.times.join_timeout = sec(20);
+    Script s(two);
+    s.both_run();
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.1, 1, 0);
+    for (double now = 3; now < 23; ++now) s.beat(now, 1);
+    const Ending ending = s.creating().ending;
+    EXPECT_EQ(ending.code, 69);
+    ASSERT_TRUE(ending.loss);
+    EXPECT_EQ(ending.loss->sentence,
+              "node b is lost: it was last heard 1.0 s before rank 0 failed");
+    EXPECT_FALSE(ending.first_failure);
+    EXPECT_EQ(ending.consequences, 1);
+    ASSERT_EQ(ending.told_consequences.size(), 1u);
+    EXPECT_EQ(ending.told_consequences[0].after, sec(1));
+}
+
 TEST(Machine, SuccessIsRecordedWhenAllHaveCompleted) {
     Script s(limits(2, 2));
     s.both_run();
