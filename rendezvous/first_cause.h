@@ -15,10 +15,11 @@ struct Absent {
     std::optional<Time> heard;  // last, by this leader; none: it has led only since
 };
 
-// An interruption before the first failure, or within a `beat` after it (a loss is known later than
-// what comes of it), is the cause. So is the loss of an absent member that was not heard later than
-// that; of one that this leader never heard the leader before tells whether it was (facts.silent),
-// if that one lived long enough. None: the failure itself is.
+// An interruption before the first failure, or within a `beat` after it, is the cause: a loss is
+// known later than what comes of it. So is the loss of an absent member that was not heard later
+// than that. Of a member that this leader has never heard, the leader before has told whether it
+// was silent (facts.silent); where it has told nothing, it was lost itself, and the member counts
+// as silent. None: the failure itself is the cause.
 std::optional<GenerationFacts::Interrupted> cause_before_failure(const GenerationFacts& facts,
                                                                  const std::vector<Absent>& absent,
                                                                  Duration beat);

@@ -1,9 +1,9 @@
 // The insides of the rendezvous machine, shared by its sources and nobody else: machine.cc
 // (sessions and what nodes say), leadership.cc (who leads: becoming active, taking over, yielding),
-// hanging.cc (jobs that stand still, nodes that fail again
-// and again), out_of_service.cc (nodes that Slurm does not bring back), generation.cc (from its entry
-// to its end), evidence.cc (who may propose what follows), proposal.cc (what that is) and
-// stopping.cc (the agreed stop).
+// hanging.cc (jobs that stand still, nodes that fail again and again), out_of_service.cc (nodes
+// that Slurm does not bring back), generation.cc (from its entry to its end, and who is silent),
+// evidence.cc (who may propose what follows), proposal.cc (what that is) and stopping.cc (the
+// agreed stop).
 #pragma once
 
 #include <random>
