@@ -159,6 +159,8 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!std::exchange(node->arrived, true)) {
         arrivals.push_back(node->id);
         tell_order(node->id);
+        note(Note::Level::debug, "node " + node->id.name + " has joined; nodes that came so far: " +
+                                     std::to_string(arrivals.size()));
     }
     if (holding() && !held->lease.has(node->id))
         send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),

@@ -124,7 +124,7 @@ end_is_asked_for() {
 
 end_is_seen() {
     say "the end of its time seen coming: a last snapshot, the queue, and on with the next generation and the count"
-    submit limit 36 1000000 0.5 --stop-before=30
+    submit limit 50 1000000 0.5 --stop-before=30 # the other stories' workers start at the same time
     expect_run 0
     hurry
     expect_in "$at.err" 'the time limit is reached in'

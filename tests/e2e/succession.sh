@@ -89,9 +89,9 @@ options=(--nnodes=2:4 --last-call=4)
 node one 0 "$at" "${options[@]}" true
 node two 1 "$at" "${options[@]}" true
 node three 2 "$at" "${options[@]}" true
-for name in two three; do
-    wait_until 20 has "$work/$name.err" 'it can take over' || fail "$name does not find its leader's ledger"
-done
+# Then each knows of the others: who has lost its leader before it was told of them looks for them in vain.
+wait_until 20 has "$work/one.err" 'has joined; nodes that came so far: 3' || fail "not all have joined"
+for name in two three; do expect_in "$work/$name.err" 'it can take over'; done
 kill_tree "${pid[one]}"
 swept=no
 (($(entries "$at") == 0)) || fail "there was a generation"
