@@ -6,7 +6,7 @@
 
 #include <cublas_v2.h>
 
-#include "proto/error.h"
+#include "base/error.h"
 
 namespace example {
 

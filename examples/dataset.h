@@ -2,7 +2,7 @@
 //
 // They come from a CSV file (numbers; the last column is the target) or are made: y is a fixed
 // smooth function of x. Which of them a rank sees, and when, is the sampler's business
-// (trainer/distributed_sampler.h).
+// (trainer/training/distributed_sampler.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/error.h"
+#include "base/error.h"
 
 namespace example {
 

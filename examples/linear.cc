@@ -14,13 +14,14 @@
 #include <fstream>
 
 #include "examples/random.h"
-#include "trainer/distributed_sampler.h"
-#include "trainer/error_file.h"
-#include "trainer/gradient_reducer.h"
-#include "trainer/progress.h"
-#include "trainer/schedule.h"
-#include "trainer/snapshot_writer.h"
-#include "trainer/stop_request.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/gradients/gradient_reducer.h"
+#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/training/distributed_sampler.h"
+#include "trainer/training/schedule.h"
+#include "trainer/worker/error_file.h"
+#include "trainer/worker/progress.h"
+#include "trainer/worker/stop_request.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;

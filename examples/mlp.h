@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "proto/error.h"
-#include "trainer/gradient_reducer.h"
+#include "base/error.h"
+#include "trainer/gradients/gradient_reducer.h"
 
 namespace example {
 

@@ -1,8 +1,8 @@
 // The smallest worker: finds its place, meets the others, adds up the ranks.
 #include <cstdio>
 
-#include "trainer/error_file.h"
-#include "trainer/process_group.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/worker/error_file.h"
 
 using namespace ddprun::trainer;
 

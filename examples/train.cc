@@ -5,7 +5,8 @@
 #include <cstdio>
 
 #include "examples/training.h"
-#include "trainer/error_file.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/worker/error_file.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;

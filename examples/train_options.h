@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "proto/error.h"
-#include "trainer/process_group.h"
+#include "base/error.h"
+#include "trainer/group/process_group.h"
 
 namespace example {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "trainer/gpu.h"
+#include "trainer/gpu/gpu.h"
 
 namespace example {
 

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "examples/mlp.h"
-#include "trainer/distributed_sampler.h"
-#include "trainer/metrics.h"
-#include "trainer/snapshot.h"
+#include "trainer/snapshot/snapshot.h"
+#include "trainer/training/distributed_sampler.h"
+#include "trainer/training/metrics.h"
 
 namespace example {
 

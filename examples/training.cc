@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "examples/train_state.h"
-#include "trainer/agreement.h"
-#include "trainer/schedule.h"
+#include "trainer/training/agreement.h"
+#include "trainer/training/schedule.h"
 
 namespace example {
 

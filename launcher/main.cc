@@ -11,23 +11,23 @@
 #include <filesystem>
 #include <random>
 
-#include "agent/attempt_folder.h"
-#include "agent/hardware.h"
-#include "agent/keeper.h"
-#include "agent/topology.h"
-#include "launcher/check_node.h"
-#include "launcher/check_plan.h"
-#include "launcher/dry_run_json.h"
-#include "launcher/dry_run_text.h"
-#include "launcher/exit_code.h"
-#include "launcher/job.h"
-#include "launcher/meeting_point.h"
-#include "launcher/option_text.h"
-#include "launcher/options.h"
-#include "launcher/plan.h"
-#include "launcher/program_check.h"
-#include "rendezvous/descriptor_room.h"
-#include "rendezvous/secret.h"
+#include "agent/host/hardware.h"
+#include "agent/host/topology.h"
+#include "agent/keeper/keeper.h"
+#include "agent/output/attempt_folder.h"
+#include "base/system/descriptor_room.h"
+#include "launcher/check/check_node.h"
+#include "launcher/dry_run/dry_run_json.h"
+#include "launcher/dry_run/dry_run_text.h"
+#include "launcher/job/job.h"
+#include "launcher/job/meeting_point.h"
+#include "launcher/job/program_check.h"
+#include "launcher/options/option_text.h"
+#include "launcher/options/options.h"
+#include "launcher/plan/check_plan.h"
+#include "launcher/plan/plan.h"
+#include "launcher/report/exit_code.h"
+#include "rendezvous/secret/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
 
@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
         return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
     if (options->check) launcher::make_check_plan(input->plan, *options, words);
     input->host.local_addresses = agent::interface_addresses();
-    input->nofile_soft = rendezvous::make_room_for_descriptors();
+    input->nofile_soft = make_room_for_descriptors();
 
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
     auto keeper = agent::Keeper::start({.own_session = !terminal});

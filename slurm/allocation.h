@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/error.h"
+#include "base/error.h"
 
 namespace ddprun::slurm {
 

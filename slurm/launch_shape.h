@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "slurm/allocation.h"
 
 namespace ddprun::slurm {

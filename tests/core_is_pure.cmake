@@ -1,11 +1,11 @@
-# Fails when a file of a core target contains what a core must not know: I/O, clock, thread, log, environment.
+# Fails when a file that is said to be PURE (cmake/rooms.cmake) contains what such a file must not know: I/O, clock, thread, log, environment.
 foreach(source ${FILES})
   string(REGEX REPLACE "\\.cc$" ".h" header ${source})
   foreach(file ${source} ${header})
     if(EXISTS ${file})
       file(STRINGS ${file} bad REGEX "asio|grpc|spdlog|::now\\(|getenv|<thread>|<unistd.h>|<fstream>|<iostream>|<filesystem>|printf\\(std|<sys/")
       if(bad)
-        message(SEND_ERROR "${file} is core, yet has: ${bad}")
+        message(SEND_ERROR "${file} is PURE, yet has: ${bad}")
       endif()
     endif()
   endforeach()

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/client_state.h"
 #include "rendezvous/store/tasks.h"
 

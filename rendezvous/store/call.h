@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/answer.h"
 #include "rendezvous/store/greeting.h"
 #include "rendezvous/store/protocol.h"

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/client_socket.h"
 #include "rendezvous/store/client_state.h"
 #include "rendezvous/store/tasks.h"

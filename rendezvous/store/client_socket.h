@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "proto/error.h"
+#include "base/error.h"
 
 namespace ddprun::store {
 

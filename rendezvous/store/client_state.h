@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/call.h"
 
 namespace ddprun::store {

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/protocol.h"
 #include "rendezvous/store/waits.h"
 #include "rendezvous/store/watches.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "proto/error.h"
+#include "base/error.h"
 
 namespace ddprun::store {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "proto/ids.h"
 #include "rendezvous/store/limits.h"
 

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rendezvous/accept_loop.h"
+#include "base/loop/accept_loop.h"
 #include "rendezvous/store/key_values.h"
 #include "rendezvous/store/network.h"
 #include "rendezvous/store/session.h"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "proto/error.h"
+#include "base/error.h"
 #include "rendezvous/store/server.h"
 
 namespace ddprun::store {

@@ -26,14 +26,14 @@
 #include <string>
 #include <vector>
 
-#include "agent/machine.h"
-#include "proto/boot_clock.h"
-#include "proto/overload.h"
-#include "rendezvous/client.h"
-#include "rendezvous/ledger_memory.h"
-#include "rendezvous/random_bytes.h"
-#include "rendezvous/secret.h"
-#include "rendezvous/service.h"
+#include "agent/machine/machine.h"
+#include "base/overload.h"
+#include "base/system/boot_clock.h"
+#include "base/system/random_bytes.h"
+#include "rendezvous/ledger/ledger_memory.h"
+#include "rendezvous/link/client.h"
+#include "rendezvous/secret/secret.h"
+#include "rendezvous/service/service.h"
 
 namespace ddprun {
 namespace {
@@ -59,8 +59,8 @@ struct Surroundings {
     std::function<void()> on_welcome, on_spawn, on_told;
 };
 
-void warn(const rendezvous::Note& note) {
-    if (note.level >= rendezvous::Note::Level::warn)
+void warn(const Note& note) {
+    if (note.level >= Note::Level::warn)
         std::fprintf(stderr, "link_nodes: %s\n", note.sentence.c_str());
 }
 
@@ -68,7 +68,7 @@ class Node {
   public:
     Node(Surroundings& around, int rank)
         : around_(around),
-          id_{"node" + std::to_string(rank), Incarnation{rendezvous::random_number()}},
+          id_{"node" + std::to_string(rank), Incarnation{random_number()}},
           machine_(machine_config(rank), boot_now()),
           client_(around.loop, warn, callbacks(), &around.secrets),
           timer_(around.loop) {
@@ -114,7 +114,7 @@ class Node {
                 .on_lost = [this](const Error& why) { post(agent::LinkLost{why.sentence()}); }};
     }
 
-    // As agent/runner.cc does it.
+    // As agent/node/runner.cc does it.
     void post(Event event) {
         mailbox_.push_back(std::move(event));
         if (draining_) return;
@@ -247,7 +247,7 @@ int run(const Job& job, const std::string& secret, int failures) {
     auto read = rendezvous::read_secret_file(secret);
     if (!read) return std::fprintf(stderr, "link_nodes: %s\n", read.error().sentence().c_str()), 2;
     asio::io_context loop(1);
-    rendezvous::FileThread files(loop);
+    FileThread files(loop);
     rendezvous::Secrets secrets(loop, files,
                                 {rendezvous::IdentityMode::require, std::move(*read), {}});
     rendezvous::LedgerMemory ledger(loop);

@@ -20,8 +20,9 @@
 #include <vector>
 
 #include "examples/mlp.h"
-#include "trainer/gradient_reducer.h"
-#include "trainer/snapshot_writer.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/gradients/gradient_reducer.h"
+#include "trainer/snapshot/snapshot_writer.h"
 
 using namespace ddprun::trainer;
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/frame.h"
-#include "rendezvous/identity.h"
-#include "rendezvous/wire_identity.h"
+#include "rendezvous/identity/handshake_messages.h"
+#include "rendezvous/identity/identity.h"
+#include "rendezvous/wire/frame.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // ledger.
 #pragma once
 
-#include "rendezvous/messages.h"
+#include "rendezvous/model/messages.h"
 
 namespace ddprun::rendezvous {
 

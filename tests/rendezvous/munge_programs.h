@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/rendezvous/loop.h"
+#include "tests/support/loop.h"
 
 namespace ddprun::rendezvous {
 

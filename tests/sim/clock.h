@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/time.h"
+#include "base/time.h"
 
 namespace ddprun::sim {
 

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "proto/overload.h"
+#include "base/overload.h"
 
 namespace ddprun::sim {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "agent/events.h"
-#include "rendezvous/events.h"
+#include "agent/machine/events.h"
+#include "rendezvous/model/events.h"
 
 namespace ddprun::sim {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/machine.h"
-#include "rendezvous/machine.h"
+#include "agent/machine/machine.h"
+#include "rendezvous/machine/machine.h"
 #include "tests/sim/clock.h"
 
 namespace ddprun::sim {

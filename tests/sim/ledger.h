@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/events.h"
+#include "rendezvous/model/events.h"
 #include "tests/sim/clock.h"
 
 namespace ddprun::sim {

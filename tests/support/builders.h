@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/model.h"
+#include "rendezvous/model/model.h"
 
 namespace ddprun::test {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tests/trainer/ranks.h"
-#include "trainer/process_group.h"
+#include "trainer/backend/make_process_group.h"
 
 namespace ddprun::trainer::test {
 

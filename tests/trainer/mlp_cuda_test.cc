@@ -6,7 +6,8 @@
 #include "examples/dataset.h"
 #include "examples/mlp.h"
 #include "tests/trainer/group_rank.h"
-#include "trainer/gpu.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/gpu/gpu.h"
 
 namespace ddprun::trainer {
 namespace {

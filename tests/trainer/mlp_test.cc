@@ -7,7 +7,7 @@
 
 #include "examples/dataset.h"
 #include "tests/trainer/group_rank.h"
-#include "trainer/distributed_sampler.h"
+#include "trainer/training/distributed_sampler.h"
 
 namespace ddprun::trainer {
 namespace {

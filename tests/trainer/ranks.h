@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/context.h"
+#include "trainer/worker/context.h"
 
 namespace ddprun::trainer::test {
 

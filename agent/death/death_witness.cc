@@ -1,0 +1,97 @@
+#include "agent/death/death_witness.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/death/core_dump.h"
+#include "agent/death/memory_kills.h"
+#include "agent/host/hardware.h"
+#include "base/system/small_file.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kKill = 9;
+constexpr int kMostRecords = 20000;  // of the kernel's log, in one look
+
+// The kernel's log has the process numbers of the first namespace, whose inode is fixed.
+bool in_first_pid_namespace() {
+    constexpr ino_t kFirst = 0xEFFFFFFC;
+    struct stat ns {};
+    return ::stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == kFirst;
+}
+
+std::string trimmed(std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+std::string core_place(const DeathFacts& facts) {
+    std::error_code ignored;
+    return core_dump_place(
+        {.pattern = trimmed(read_small_file("/proc/sys/kernel/core_pattern")),
+         .uses_pid = trimmed(read_small_file("/proc/sys/kernel/core_uses_pid")) == "1",
+         .working_directory = std::filesystem::current_path(ignored).string(),
+         .pid = facts.pid,
+         .signal = facts.status.signal,
+         .hostname = short_host_name()});
+}
+
+}  // namespace
+
+DeathWitness::DeathWitness() {
+    for (const std::string& path : memory_kill_files(read_small_file("/proc/self/cgroup"))) {
+        const auto count = memory_kill_count(read_small_file(path));
+        if (!count) continue;
+        count_file_ = path;
+        counted_before_ = *count;
+        break;
+    }
+    if (!in_first_pid_namespace()) return;
+    kernel_log_.reset(::open("/dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (kernel_log_) ::lseek(kernel_log_.get(), 0, SEEK_END);
+}
+
+void DeathWitness::look(DeathFacts& facts) {
+    look_for_memory_kill(facts);
+    if (facts.status.core) facts.core_place = core_place(facts);
+}
+
+// The kernel counts before it kills. A kill of its log belongs to one process; one that is only
+// counted, to the first worker that SIGKILL ended and we did not.
+void DeathWitness::look_for_memory_kill(DeathFacts& facts) {
+    read_kernel_log();
+    const long more = count_file_.empty() ? 0 : counted() - counted_before_;
+    const bool killed = facts.status.signal == kKill && !facts.stopped && facts.sent_signal.empty();
+    if (killed && killed_.erase(static_cast<long>(facts.pid)) != 0)
+        facts.memory_kill = "the kernel's log says that it killed it (dmesg)";
+    else if (killed && more > 0)
+        facts.memory_kill = "its control group counts one more process that the kernel killed (" +
+                            count_file_.substr(count_file_.rfind('/') + 1) + ": oom_kill)";
+    if (facts.memory_kill.empty())
+        facts.other_kills = std::max(more, 0L);
+    else if (more > 0)
+        ++counted_before_;
+}
+
+// One record a read; EPIPE: some were overwritten before we came.
+void DeathWitness::read_kernel_log() {
+    if (!kernel_log_) return;
+    char record[8192];
+    for (int i = 0; i < kMostRecords; ++i) {
+        const ssize_t size = ::read(kernel_log_.get(), record, sizeof record);
+        if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;
+        if (size <= 0) return;
+        if (const auto pid = memory_kill_process({record, static_cast<std::size_t>(size)}))
+            killed_.insert(*pid);
+    }
+}
+
+long DeathWitness::counted() const {
+    return memory_kill_count(read_small_file(count_file_)).value_or(counted_before_);
+}
+
+}  // namespace ddprun::agent

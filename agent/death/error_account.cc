@@ -1,0 +1,37 @@
+#include "agent/death/error_account.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ddprun::agent {
+namespace {
+
+constexpr std::size_t kLongest = 1000;
+
+std::string last_line(const std::string& text) {
+    const auto end = text.find_last_not_of("\r\n ");
+    if (end == std::string::npos) return {};
+    const auto before = text.find_last_of('\n', end);
+    const auto begin = before == std::string::npos ? 0 : before + 1;
+    return text.substr(begin, std::min(end - begin + 1, kLongest));
+}
+
+// One level of nesting is what is written; more is another form.
+const nlohmann::json* message_of(const nlohmann::json& account) {
+    if (!account.is_object()) return nullptr;
+    const auto message = account.find("message");
+    return message == account.end() ? nullptr : &*message;
+}
+
+}  // namespace
+
+Result<std::string> read_error_account(std::string_view text) {
+    const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
+    const auto account = nlohmann::json::parse(text, nullptr, false);
+    if (account.is_discarded()) return malformed("is not JSON");
+    const nlohmann::json* message = message_of(account);
+    if (message && message->is_object()) message = message_of(*message);
+    if (!message || !message->is_string()) return malformed("has no text \"message\"");
+    return last_line(message->get<std::string>());
+}
+
+}  // namespace ddprun::agent

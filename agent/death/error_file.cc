@@ -1,0 +1,64 @@
+#include "agent/death/error_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "agent/death/error_account.h"
+#include "base/system/boot_clock.h"
+#include "base/system/small_file.h"
+#include "base/system/unique_fd.h"
+
+namespace ddprun::agent {
+namespace {
+
+std::string size_text(off_t bytes) {
+    return bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MiB"
+                            : std::to_string(bytes >> 10) + " KiB";
+}
+
+}  // namespace
+
+ErrorFile read_error_file(const std::string& path) {
+    ErrorFile found;
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file && errno == ENOENT) return found;
+    const auto problem = [&](const std::string& what) {
+        found.problem = "error file " + path + " " + what;
+        return found;
+    };
+    struct stat info {};
+    if (!file || ::fstat(file.get(), &info) != 0)
+        return problem(std::string("cannot be read: ") + std::strerror(errno));
+    if (!S_ISREG(info.st_mode)) return problem("is no file");
+    found.there = true;
+    if (static_cast<std::size_t>(info.st_size) > kLargestErrorFile)
+        return problem("has " + size_text(info.st_size) + "; more than " +
+                       size_text(kLargestErrorFile) + " are not read");
+    const auto account = read_error_account(read_bounded(file.get(), kLargestErrorFile));
+    if (!account) return problem(account.error().sentence());
+    found.error = *account;
+    const Duration written =
+        std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec};
+    found.written = boot_now() - (day_now() - written);
+    return found;
+}
+
+void read_error_file(FileThread& files, const std::string& path, Duration patience,
+                     std::function<void(const ErrorFile&)> done) {
+    const auto found = std::make_shared<ErrorFile>();
+    files.post_within(
+        patience, [found, path] { *found = read_error_file(path); },
+        [found, path, done = std::move(done)](bool in_time) {
+            if (in_time) return done(*found);
+            ErrorFile unread;
+            unread.problem =
+                "error file " + path + " cannot be read: its file system does not answer";
+            done(unread);
+        });
+}
+
+}  // namespace ddprun::agent

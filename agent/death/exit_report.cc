@@ -1,0 +1,112 @@
+#include "agent/death/exit_report.h"
+
+#include <csignal>
+#include <iterator>
+
+namespace ddprun::agent {
+namespace {
+
+constexpr const char* kNames[] = {
+    nullptr,   "SIGHUP",  "SIGINT",    "SIGQUIT", "SIGILL",   "SIGTRAP", "SIGABRT", "SIGBUS",
+    "SIGFPE",  "SIGKILL", "SIGUSR1",   "SIGSEGV", "SIGUSR2",  "SIGPIPE", "SIGALRM", "SIGTERM",
+    nullptr,   "SIGCHLD", "SIGCONT",   "SIGSTOP", "SIGTSTP",  "SIGTTIN", "SIGTTOU", "SIGURG",
+    "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO",   "SIGPWR",  "SIGSYS"};
+
+// What usually sends this signal, and where to look; empty when there is nothing to say.
+std::string signal_hint(int signal, const ExitSubject& who) {
+    const bool slurm = !who.slurm_job_id.empty();
+    switch (signal) {
+        case SIGKILL:
+            return "often out of memory: see dmesg" +
+                   (slurm ? " or sacct -j " + who.slurm_job_id : "");
+        case SIGSEGV:
+            return "it touched memory that it does not own: look at its last lines, or run it with "
+                   "a debugger";
+        case SIGBUS:
+            return "often /dev/shm or the disk is full, or a file on the network was cut short: "
+                   "see df";
+        case SIGABRT:
+            return "it gave up by itself (assert, uncaught exception): its last lines say why";
+        case SIGFPE:
+            return "an integer division by zero or overflow";
+        case SIGILL:
+            return "often a binary built for another CPU than this node's";
+        case SIGPIPE:
+            return "it wrote to a pipe or socket that nobody reads";
+        case SIGXCPU:
+            return "its limit of CPU time is used up: see ulimit -t";
+        case SIGXFSZ:
+            return "a file would exceed the limit of file size: see ulimit -f";
+        case SIGSYS:
+            return "a system call was forbidden (seccomp)";
+        case SIGTERM:
+            return slurm ? "somebody asked it to stop: see sacct -j " + who.slurm_job_id
+                         : "somebody asked it to stop";
+        default:
+            return {};
+    }
+}
+
+// What an exit code usually means beyond "the program said so"; empty for most.
+std::string code_hint(int code) {
+    switch (code) {
+        case 2:
+            return "often wrong arguments: its last lines say which";
+        case 126:
+            return "a shell says so when a program cannot be executed: see its permissions";
+        case 127:
+            return "a shell says so when a program or a library is not found: see PATH and ldd";
+        default:
+            break;
+    }
+    if (code <= 128 || code > 128 + 64) return {};
+    const int signal = code - 128;
+    std::string hint = "a shell says so when " + signal_name(signal) + " ended its program";
+    if (signal == SIGKILL) hint += ", often out of memory: see dmesg";
+    return hint;
+}
+
+}  // namespace
+
+ExitStatus from_wait_status(int wait_status) {
+    // The macros of waitpid(2) are not for a core; the encoding is part of Linux's ABI: code in
+    // bits 8-15, signal in 0-6.
+    ExitStatus status;
+    status.signal = wait_status & 0x7f;
+    if (status.signal == 0)
+        status.code = (wait_status >> 8) & 0xff;
+    else
+        status.core = (wait_status & 0x80) != 0;
+    return status;
+}
+
+std::string signal_name(int signal) {
+    if (signal > 0 && signal < static_cast<int>(std::size(kNames)) && kNames[signal] != nullptr)
+        return kNames[signal];
+    return "signal " + std::to_string(signal);
+}
+
+std::string exit_sentence(const ExitStatus& status, const ExitSubject& who) {
+    std::string text =
+        "rank " + std::to_string(who.rank) + " (local " + std::to_string(who.local_rank);
+    if (!who.node.empty()) text += " on " + who.node;
+    text += ")";
+    std::string hint;
+    if (status.signal != 0) {
+        text += " was killed by signal " + std::to_string(status.signal);
+        if (signal_name(status.signal).starts_with("SIG"))
+            text += " (" + signal_name(status.signal) + ")";
+        if (!who.stopped_by_us) hint = signal_hint(status.signal, who);
+    } else {
+        text += " exited with " + std::to_string(status.code);
+        if (!who.stopped_by_us) hint = code_hint(status.code);
+    }
+    text += " after " + to_text(who.ran);
+    if (who.stopped_by_us) text += ", when it was being stopped";
+    if (status.core) text += ", core dumped";
+    if (!who.known_cause.empty() && !who.stopped_by_us) hint = who.known_cause;
+    if (!hint.empty()) text += "; " + hint;
+    return text;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,46 @@
+#include "agent/death/stuck.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ddprun::agent {
+namespace {
+
+std::string state_text(const StuckProcess& process) {
+    const std::string where = process.waits_in.empty() ? "" : " in " + process.waits_in;
+    if (process.state == 'D') return "it is in an uninterruptible sleep (D)" + where;
+    return std::string("it is in state ") + process.state + where;
+}
+
+}  // namespace
+
+// The name may hold spaces and parentheses: the fields go on behind the last one.
+StuckProcess read_process_stat(const std::string& stat) {
+    StuckProcess process;
+    const auto open = stat.find(" ("), close = stat.rfind(')');
+    if (open == stat.npos || close == stat.npos || close < open + 2 || close + 2 >= stat.size())
+        return process;
+    std::from_chars(stat.data(), stat.data() + open, process.pid);
+    process.name = stat.substr(open + 2, close - open - 2);
+    process.state = stat[close + 2];
+    return process;
+}
+
+std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since) {
+    if (processes.empty()) return {};
+    std::ranges::stable_sort(processes, [](const StuckProcess& a, const StuckProcess& b) {
+        return (a.rank >= 0) > (b.rank >= 0);
+    });
+    const StuckProcess& first = processes.front();
+    const std::string named = std::to_string(first.pid) + ", " + first.name;
+    std::string text = first.rank >= 0
+                           ? "rank " + std::to_string(first.rank) + " (process " + named + ")"
+                           : "process " + std::to_string(first.pid) + " (" + first.name + ")";
+    text += " has outlived SIGKILL by " + to_text(since) + ": " + state_text(first);
+    const std::size_t more = processes.size() - 1;
+    if (more > 0)
+        text += "; and " + std::to_string(more) + " more process" + (more == 1 ? "" : "es");
+    return text;
+}
+
+}  // namespace ddprun::agent

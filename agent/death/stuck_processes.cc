@@ -1,0 +1,22 @@
+#include "agent/death/stuck_processes.h"
+
+#include "agent/keeper/descendants.h"
+#include "base/system/small_file.h"
+
+namespace ddprun::agent {
+
+std::vector<StuckProcess> find_stuck(pid_t keeper, const std::map<std::int64_t, int>& ranks) {
+    std::vector<StuckProcess> found;
+    for (const pid_t pid : find_descendants(keeper)) {
+        const std::string folder = "/proc/" + std::to_string(pid);
+        StuckProcess process = read_process_stat(read_small_file(folder + "/stat"));
+        if (process.pid == 0 || process.state == 'Z' || process.state == 'X') continue;
+        process.waits_in = read_small_file(folder + "/wchan");
+        if (process.waits_in == "0") process.waits_in.clear();
+        if (const auto rank = ranks.find(pid); rank != ranks.end()) process.rank = rank->second;
+        found.push_back(std::move(process));
+    }
+    return found;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,66 @@
+#include "agent/host/hardware.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+namespace ddprun::agent {
+
+std::string short_host_name() {
+    char name[HOST_NAME_MAX + 1] = {};
+    if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+    const std::string full = name;
+    return full.substr(0, full.find('.'));
+}
+
+std::vector<int> allowed_cpus() {
+    std::vector<int> cpus;
+    // The kernel refuses (EINVAL) a mask smaller than its own.
+    for (int size = 1024; size <= (1 << 20); size *= 2) {
+        cpu_set_t* set = CPU_ALLOC(size);
+        if (set == nullptr) return cpus;
+        const std::size_t bytes = CPU_ALLOC_SIZE(size);
+        const int failed = ::sched_getaffinity(0, bytes, set) != 0 ? errno : 0;
+        for (int cpu = 0; failed == 0 && cpu < size; ++cpu)
+            if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(cpu);
+        CPU_FREE(set);
+        if (failed != EINVAL) break;
+    }
+    return cpus;
+}
+
+std::vector<InterfaceAddress> interfaces() {
+    std::vector<InterfaceAddress> found;
+    ifaddrs* list = nullptr;
+    if (::getifaddrs(&list) != 0) return found;
+    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr == nullptr) continue;
+        const int family = one->ifa_addr->sa_family;
+        const void* bytes = nullptr;
+        if (family == AF_INET)
+            bytes = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
+        if (family == AF_INET6)
+            bytes = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+        char text[INET6_ADDRSTRLEN];
+        if (bytes != nullptr && ::inet_ntop(family, bytes, text, sizeof text) != nullptr)
+            found.push_back({one->ifa_name, text});
+    }
+    ::freeifaddrs(list);
+    return found;
+}
+
+std::vector<std::string> interface_addresses() {
+    std::vector<std::string> addresses;
+    for (const InterfaceAddress& one : interfaces())
+        if (std::find(addresses.begin(), addresses.end(), one.address) == addresses.end())
+            addresses.push_back(one.address);
+    return addresses;
+}
+
+}  // namespace ddprun::agent

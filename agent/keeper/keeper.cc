@@ -1,0 +1,357 @@
+#include "agent/keeper/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "agent/keeper/descendants.h"
+#include "agent/keeper/keeper_protocol.h"
+#include "agent/keeper/keeper_start.h"
+#include "agent/keeper/keeper_texts.h"
+#include "agent/keeper/terminal.h"
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent {
+
+namespace asio = boost::asio;
+using keeper::Reply;
+using keeper::ReplyKind;
+using keeper::Request;
+using keeper::RequestKind;
+using keeper::Transfer;
+
+namespace {
+
+UniqueFd duplicate(int fd) { return UniqueFd(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 3)); }
+
+}  // namespace
+
+struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
+    struct Packet {
+        Request request;
+        std::vector<UniqueFd> fds;
+    };
+
+    KeeperOptions options;
+    pid_t pid = -1;
+    UniqueFd socket;  // until attach(); then in `stream`
+    KeeperEvents events;
+    std::unique_ptr<asio::posix::stream_descriptor> stream;
+    std::unique_ptr<asio::steady_timer> look_again;
+    Killing rounds;  // of what a keeper left that died
+    asio::io_context* io = nullptr;
+    std::deque<Packet> outgoing;
+    bool waiting_to_write = false;
+    std::uint32_t next_id = 0;
+    struct Spawn {
+        SpawnCallback done;
+        std::string program;      // for the sentence
+        bool foreground = false;  // it is to hold the terminal
+    };
+    std::map<std::uint32_t, Spawn> spawns;
+    std::map<std::uint32_t, std::function<void()>> sweeps;
+    std::vector<std::int64_t> foreground;  // workers that hold the terminal
+
+    int fd() const { return stream ? stream->native_handle() : socket.get(); }
+    bool alive() const { return pid > 0 && fd() >= 0; }
+
+    void adopt_socket();
+    void request(Request request, const std::string& payload, const std::vector<int>& fds);
+    void noticed();
+    void flush();
+    void read();
+    void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
+    void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
+    void on_end();
+    void kill_what_is_left();
+    void call_back_died();
+};
+
+// ---- life of the process
+
+Result<Keeper> Keeper::start(KeeperOptions options) {
+    Result<keeper::Started> started = keeper::start_by_fork(options);
+    if (!started) return started.error();
+    auto impl = std::make_shared<Impl>();
+    impl->options = options;
+    impl->pid = started->pid;
+    impl->socket = std::move(started->socket);
+    return Keeper(std::move(impl));
+}
+
+Result<> Keeper::restart() {
+    DDPRUN_CHECK(!alive() && impl_->io != nullptr, "restart() is for a keeper that has died");
+    Result<keeper::Started> started = keeper::start_by_exec(impl_->options);
+    if (!started) return started.error();
+    impl_->pid = started->pid;
+    impl_->socket = std::move(started->socket);
+    impl_->adopt_socket();
+    return {};
+}
+
+Result<> Keeper::shutdown(Duration limit) {
+    Impl& impl = *impl_;
+    impl.spawns.clear();
+    impl.sweeps.clear();
+    impl.events = {};
+    if (impl.look_again) impl.look_again->cancel();
+    if (!impl.alive()) return {};
+    Request request;
+    request.kind = RequestKind::shutdown;
+    impl.request(request, {}, {});
+    const Time give_up = boot_now() + limit;
+    // Its end is the end of the socket: it closes it only by exiting. Replies that come meanwhile
+    // are of no use any more.
+    for (;;) {
+        Reply reply;
+        std::vector<UniqueFd> fds;
+        impl.flush();
+        const Transfer transfer = keeper::receive_packet(impl.fd(), &reply, sizeof reply, fds);
+        if (transfer == Transfer::ended) break;
+        if (transfer == Transfer::done) continue;
+        const Duration left = give_up - boot_now();
+        if (left <= Duration::zero())
+            return Error{ErrorCode::timed_out,
+                         "the keeper (pid " + std::to_string(impl.pid) +
+                             ") still waits for processes that hang in the kernel"};
+        pollfd wait{impl.fd(),
+                    static_cast<short>(impl.outgoing.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+        ::poll(&wait, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
+    }
+    ::waitpid(impl.pid, nullptr, 0);
+    impl.pid = -1;
+    impl.stream.reset();
+    impl.socket.reset();
+    return {};
+}
+
+// ---- the socket on the loop
+
+void Keeper::Impl::adopt_socket() {
+    stream = std::make_unique<asio::posix::stream_descriptor>(*io, socket.release());
+    flush();
+    read();
+}
+
+void Keeper::Impl::request(Request request, const std::string& payload,
+                           const std::vector<int>& fds) {
+    UniqueFd file;
+    if (!payload.empty()) {
+        if (Result<UniqueFd> made = keeper::make_payload(payload)) file = std::move(*made);
+        request.payload_bytes = static_cast<std::uint32_t>(payload.size());
+    }
+    std::vector<int> all = fds;
+    if (file) all.insert(all.begin(), file.get());
+    // At once, if nothing waits: only a packet that must needs descriptors of its own.
+    if (outgoing.empty() && fd() >= 0 &&
+        keeper::send_packet(fd(), &request, sizeof request, all) != Transfer::would_block)
+        return;  // also when the keeper is gone: read() finds that out
+    Packet packet{request, {}};
+    for (const int fd : all) packet.fds.push_back(duplicate(fd));
+    outgoing.push_back(std::move(packet));
+    flush();
+}
+
+void Keeper::Impl::noticed() {
+    Request request;
+    request.kind = RequestKind::noticed;
+    request.time_ns = boot_now().time_since_epoch().count();
+    this->request(request, {}, {});
+}
+
+void Keeper::Impl::flush() {
+    while (!outgoing.empty() && fd() >= 0) {
+        std::vector<int> fds;
+        for (const UniqueFd& fd : outgoing.front().fds) fds.push_back(fd.get());
+        const Transfer transfer =
+            keeper::send_packet(fd(), &outgoing.front().request, sizeof(Request), fds);
+        if (transfer == Transfer::would_block) break;
+        outgoing.pop_front();  // also when the keeper is gone: read() finds that out
+    }
+    if (outgoing.empty() || waiting_to_write || !stream) return;
+    waiting_to_write = true;
+    stream->async_wait(asio::posix::stream_descriptor::wait_write,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                           self->waiting_to_write = false;
+                           if (!error) self->flush();
+                       });
+}
+
+void Keeper::Impl::read() {
+    stream->async_wait(asio::posix::stream_descriptor::wait_read,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                           if (error || !self->stream) return;
+                           for (;;) {
+                               Reply reply;
+                               std::vector<UniqueFd> fds;
+                               const Transfer transfer =
+                                   keeper::receive_packet(self->fd(), &reply, sizeof reply, fds);
+                               if (transfer == Transfer::would_block) return self->read();
+                               if (transfer == Transfer::ended) return self->on_end();
+                               self->on_reply(reply, fds);
+                               if (!self->stream) return;  // a callback has ended us
+                           }
+                       });
+}
+
+void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
+    switch (reply.kind) {
+        case ReplyKind::forked:
+        case ReplyKind::failed:
+            return on_forked(reply, fds);
+        case ReplyKind::exited:
+            if (std::erase(foreground, reply.pid) != 0) take_terminal_back(reply.pid);
+            if (events.exited)
+                events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
+            return;
+        case ReplyKind::swept:
+            if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
+            return;
+        case ReplyKind::stopped:
+            return stop_with(reply.pid, reply.wait_status);
+        case ReplyKind::passed:
+            return noticed();  // that we read this is the proof that we are not frozen
+        case ReplyKind::expired:
+            if (events.expired) events.expired();
+            return;
+    }
+}
+
+void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
+    const auto found = spawns.extract(reply.id);
+    if (!found) return;
+    const Spawn& spawn = found.mapped();
+    if (reply.kind == ReplyKind::failed)
+        return spawn.done(keeper::start_error(reply.stage, reply.error, spawn.program));
+    if (spawn.foreground) foreground.push_back(reply.pid);
+    Spawned spawned;
+    spawned.pid = reply.pid;
+    if (!fds.empty()) spawned.pidfd = std::move(fds.front());
+    spawn.done(std::move(spawned));
+}
+
+// ---- the keeper's death
+
+void Keeper::Impl::on_end() {
+    stream.reset();
+    outgoing.clear();
+    ::kill(pid, SIGKILL);  // a keeper that has lost its socket is none
+    look_again = std::make_unique<asio::steady_timer>(*io);
+    kill_what_is_left();
+}
+
+void Keeper::Impl::kill_what_is_left() {
+    const bool none_left = rounds.round([this](pid_t ended, int) {
+        if (ended == pid) pid = -1;
+    });
+    if (none_left) {
+        pid = -1;
+        return call_back_died();
+    }
+    look_again->expires_after(std::chrono::milliseconds{2});
+    look_again->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+        if (!error) self->kill_what_is_left();
+    });
+}
+
+void Keeper::Impl::call_back_died() {
+    foreground.clear();
+    const Error closed{ErrorCode::closed, "the keeper has died, and its workers with it"};
+    for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
+    for (auto& [id, done] : std::exchange(sweeps, {})) done();
+    if (events.died) events.died();
+}
+
+// ---- requests
+
+Keeper::Keeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Keeper::Keeper(Keeper&&) noexcept = default;
+Keeper& Keeper::operator=(Keeper&& other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+}
+
+Keeper::~Keeper() {
+    if (!impl_) return;
+    impl_->events = {};
+    impl_->spawns.clear();
+    impl_->sweeps.clear();
+    if (impl_->look_again) impl_->look_again->cancel();
+    impl_->stream.reset();
+}
+
+void Keeper::attach(asio::io_context& io, KeeperEvents events) {
+    impl_->io = &io;
+    impl_->events = std::move(events);
+    impl_->adopt_socket();
+}
+
+void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
+    Impl& impl = *impl_;
+    if (!impl.alive()) {
+        asio::post(*impl.io, [done = std::move(done)] {
+            done(Error{ErrorCode::closed, "there is no keeper to start workers"});
+        });
+        return;
+    }
+    const keeper::ForkRequest fork = keeper::make_fork_request(start);
+    Request request = fork.request;
+    request.in_front = start.foreground && holds_terminal() ? 1 : 0;
+    request.id = impl.next_id++;
+    impl.spawns.emplace(request.id,
+                        Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),
+                                    start.foreground});
+    impl.request(request, fork.payload, fork.fds);
+}
+
+void Keeper::set_deadline(Time deadline, Duration lease) {
+    Request request;
+    request.kind = RequestKind::deadline;
+    request.time_ns = deadline.time_since_epoch().count();
+    request.lease_ns = lease.count();
+    if (alive()) impl_->request(request, {}, {});
+}
+
+void Keeper::noticed() {
+    if (alive()) impl_->noticed();
+}
+
+void Keeper::sweep(std::function<void()> done) {
+    // After its death, and before its successor's first request, nothing can be left.
+    if (!alive() && impl_->pid < 0) return asio::post(*impl_->io, std::move(done));
+    Request request;
+    request.kind = RequestKind::sweep;
+    request.id = impl_->next_id++;
+    impl_->sweeps.emplace(request.id, std::move(done));
+    if (alive()) impl_->request(request, {}, {});
+}
+
+void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) {
+    if (!alive()) return;
+    Request request;
+    request.kind = RequestKind::prepare;
+    std::vector<int> fds;
+    if (link_fd >= 0) fds.push_back(link_fd), request.present |= 1U;
+    if (listen_fd >= 0) fds.push_back(listen_fd), request.present |= 2U;
+    impl_->request(request, frame, fds);
+}
+
+void Keeper::remove_when_gone(const std::string& folder) {
+    Request request;
+    request.kind = RequestKind::folder;
+    if (alive()) impl_->request(request, folder, {});
+}
+
+bool Keeper::alive() const { return impl_ && impl_->alive(); }
+std::int64_t Keeper::pid() const { return impl_ ? impl_->pid : -1; }
+
+}  // namespace ddprun::agent

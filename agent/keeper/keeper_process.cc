@@ -1,0 +1,362 @@
+#include "agent/keeper/keeper_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/keeper/descendants.h"
+#include "agent/keeper/keeper_setup.h"
+#include "agent/keeper/keeper_will.h"
+#include "agent/keeper/worker_child.h"
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent::keeper {
+namespace {
+
+constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
+// Starts in a row. A worker costs descriptors until its program runs, and each start copies and
+// closes those of the others.
+constexpr int kStartsInARow = 16;
+
+class Process {
+  public:
+    explicit Process(pid_t agent)
+        : agent_(agent),
+          agent_pidfd_(agent > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)) : -1) {}
+
+    int run();
+
+  private:
+    struct Worker {
+        pid_t pid;
+        std::uint32_t id;
+        UniqueFd pidfd;
+        UniqueFd exec_pipe;                  // until it is known whether the program runs
+        std::shared_ptr<const void> memory;  // until then, or until it is reaped
+        bool foreground;
+        bool started = false;
+    };
+    struct Outgoing {
+        Reply reply;
+        UniqueFd pidfd;
+    };
+
+    bool open();
+    void wait(int milliseconds);
+    void read_requests();
+    void handle(const Request& request, std::vector<UniqueFd>& fds);
+    void start_one(const Request& request, const std::vector<UniqueFd>& fds);
+    void settle(Worker& worker);
+    void settle_ready();
+    void tell_stopped();
+    void reaped(pid_t pid, int wait_status);
+    void begin_killing();
+    void go_on_killing();
+    void arm_timer();
+    void on_timer();
+    void kill_agent();
+    void fail(std::uint32_t id, Stage stage, int error);
+    void say(const Reply& reply, UniqueFd pidfd = {});
+    void flush();
+
+    pid_t agent_;
+    UniqueFd agent_pidfd_;
+    UniqueFd timer_, signals_;
+    std::vector<pollfd> polled_;
+    std::vector<Worker> workers_;
+    std::deque<Outgoing> outgoing_;
+
+    Time deadline_ = kNever;
+    Duration lease_{};
+    bool expired_ = false;       // deadline_ has passed, and was acted upon
+    bool tell_expired_ = false;  // once all is killed
+    Time frozen_at_ = kNever;    // when ddprun is killed unless it says that it noticed
+    Time noticed_{};             // when it last said so, by its own word
+
+    bool killing_ = false;
+    Killing rounds_;
+    std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
+    bool shutdown_ = false;
+    bool gone_ = false;  // ddprun is
+
+    Will will_;
+};
+
+bool Process::open() {
+    timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    sigset_t child;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    signals_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    return timer_ && signals_;
+}
+
+int Process::run() {
+    if (!open()) return 1;
+    for (;;) {
+        wait(killing_ ? kLookAgain : -1);
+        // Requests before the timer: a deadline that has been moved in time must not fire.
+        if (!gone_) read_requests();
+        settle_ready();
+        if (!killing_) {
+            tell_stopped();
+            reap_children([this](pid_t pid, int status) {
+                rounds_.reaped(pid);
+                reaped(pid, status);
+            });
+        }
+        on_timer();
+        if (killing_) go_on_killing();
+        flush();
+        if (killing_) continue;
+        if (gone_) {
+            will_.execute();
+            return 0;
+        }
+        if (shutdown_ && outgoing_.empty()) return 0;
+    }
+}
+
+void Process::wait(int milliseconds) {
+    polled_.clear();
+    polled_.push_back({gone_ ? -1 : kSocket,
+                       static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    polled_.push_back({signals_.get(), POLLIN, 0});
+    polled_.push_back({timer_.get(), POLLIN, 0});
+    for (const Worker& worker : workers_)
+        if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
+    ::poll(polled_.data(), polled_.size(), milliseconds);
+    signalfd_siginfo ignored[8];
+    while (::read(signals_.get(), ignored, sizeof ignored) > 0) {
+    }
+}
+
+void Process::read_requests() {
+    for (int starts = 0;;) {
+        Request request;
+        std::vector<UniqueFd> fds;
+        const Transfer transfer = receive_packet(kSocket, &request, sizeof request, fds);
+        if (transfer == Transfer::would_block) return;
+        if (transfer == Transfer::ended) {
+            gone_ = true;
+            outgoing_.clear();
+            begin_killing();
+            return;
+        }
+        handle(request, fds);
+        if (request.kind != RequestKind::fork || ++starts % kStartsInARow != 0) continue;
+        wait(0);
+        settle_ready();
+        flush();
+    }
+}
+
+void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
+    switch (request.kind) {
+        case RequestKind::fork:
+            return start_one(request, fds);
+        case RequestKind::deadline:
+            deadline_ = Time{Duration{request.time_ns}};
+            lease_ = Duration{request.lease_ns};
+            expired_ = false;
+            return arm_timer();
+        case RequestKind::noticed:
+            noticed_ = Time{Duration{request.time_ns}};
+            frozen_at_ = kNever;
+            return arm_timer();
+        case RequestKind::shutdown:
+            shutdown_ = true;
+            [[fallthrough]];
+        case RequestKind::sweep:
+            sweeps_.push_back(request.id);
+            return begin_killing();
+        case RequestKind::prepare:
+            return will_.prepare(request, fds);
+        case RequestKind::folder:
+            return will_.set_folder(request, fds);
+    }
+}
+
+void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds) {
+    WorkerPayload payload;
+    std::uint32_t present = 0;
+    for (std::uint32_t bits = request.present; bits != 0; bits &= bits - 1) ++present;
+    if (request.extras > kMaxExtra || fds.size() != present + 1 ||
+        !parse_payload(request, fds[0].get(), payload))
+        return fail(request.id, Stage::request, EINVAL);
+    if (killing_) return fail(request.id, Stage::request, EBUSY);
+    if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
+    Child child = start_worker(request, std::move(payload), fds, deadline_);
+    if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
+    workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
+                        std::move(child.memory), request.foreground != 0});
+}
+
+// The exec pipe has ended or brought a failure: says which. Blocks only if called too early.
+void Process::settle(Worker& worker) {
+    Failure failure;
+    const bool failed = read_failure(worker.exec_pipe.get(), failure);
+    worker.exec_pipe.reset();
+    if (failed) return fail(worker.id, failure.stage, failure.error);
+    worker.started = true;
+    worker.memory.reset();
+    Reply reply{};
+    reply.kind = ReplyKind::forked;
+    reply.id = worker.id;
+    reply.pid = worker.pid;
+    say(reply, std::move(worker.pidfd));
+}
+
+void Process::settle_ready() {
+    std::size_t at = 3;
+    for (Worker& worker : workers_) {
+        if (!worker.exec_pipe || at >= polled_.size() || polled_[at].fd != worker.exec_pipe.get())
+            continue;
+        if (polled_[at++].revents != 0) settle(worker);
+    }
+    polled_.clear();  // those numbers are other descriptors' now
+}
+
+// Ctrl-Z, as a rule.
+void Process::tell_stopped() {
+    for (const Worker& worker : workers_) {
+        siginfo_t stopped{};
+        if (!worker.foreground || !worker.started ||
+            ::waitid(P_PID, static_cast<id_t>(worker.pid), &stopped, WSTOPPED | WNOHANG) != 0 ||
+            stopped.si_pid == 0)
+            continue;
+        Reply reply{};
+        reply.kind = ReplyKind::stopped;
+        reply.pid = worker.pid;
+        reply.wait_status = stopped.si_status;
+        say(reply);
+    }
+}
+
+void Process::reaped(pid_t pid, int wait_status) {
+    const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                     [pid](const Worker& w) { return w.pid == pid; });
+    if (worker == workers_.end()) return;  // a descendant whose parent has died
+    // It is dead, so its pipe has ended: this read cannot wait.
+    if (worker->exec_pipe) settle(*worker);
+    if (worker->started) {
+        Reply reply{};
+        reply.kind = ReplyKind::exited;
+        reply.pid = pid;
+        reply.wait_status = wait_status;
+        reply.time_ns = boot_now().time_since_epoch().count();
+        say(reply);
+    }
+    workers_.erase(worker);
+}
+
+void Process::begin_killing() {
+    // The workers at once; the rounds, which must read /proc, for what else there is.
+    for (const Worker& worker : workers_) ::kill(worker.pid, SIGKILL);
+    killing_ = true;
+}
+
+void Process::go_on_killing() {
+    if (!rounds_.round([this](pid_t pid, int status) { reaped(pid, status); })) return;
+    killing_ = false;
+    for (const std::uint32_t id : std::exchange(sweeps_, {})) {
+        Reply reply{};
+        reply.kind = ReplyKind::swept;
+        reply.id = id;
+        say(reply);
+    }
+    if (std::exchange(tell_expired_, false)) {
+        Reply reply{};
+        reply.kind = ReplyKind::expired;
+        say(reply);
+    }
+}
+
+void Process::arm_timer() {
+    const Time next = std::min(expired_ ? kNever : deadline_, frozen_at_);
+    itimerspec when{};
+    if (next != kNever) {
+        // Zero would disarm it; a moment that has passed fires at once.
+        const std::int64_t ns = std::max<std::int64_t>(next.time_since_epoch().count(), 1);
+        when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+    }
+    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Process::on_timer() {
+    std::uint64_t ignored = 0;
+    if (::read(timer_.get(), &ignored, sizeof ignored) < 0) return;
+    const Time now = boot_now();
+    if (!expired_ && now >= deadline_) {
+        expired_ = true;
+        tell_expired_ = true;
+        // It may have noticed before us, when we were not scheduled.
+        if (noticed_ < deadline_ && frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
+        // At once: what hangs in the kernel may take for ever to be killed, and ddprun is not
+        // frozen for that.
+        Reply reply{};
+        reply.kind = ReplyKind::passed;
+        say(reply);
+        begin_killing();
+    }
+    if (now >= frozen_at_) {
+        frozen_at_ = kNever;
+        kill_agent();
+    }
+    arm_timer();
+}
+
+void Process::kill_agent() {
+    if (gone_ || agent_ <= 0) return;
+    if (agent_pidfd_) {
+        ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), SIGKILL, nullptr, 0);
+    } else if (::getppid() == agent_) {
+        ::kill(agent_, SIGKILL);
+    }
+}
+
+void Process::fail(std::uint32_t id, Stage stage, int error) {
+    Reply reply{};
+    reply.kind = ReplyKind::failed;
+    reply.id = id;
+    reply.stage = stage;
+    reply.error = error;
+    say(reply);
+}
+
+void Process::say(const Reply& reply, UniqueFd pidfd) {
+    if (!gone_) outgoing_.push_back({reply, std::move(pidfd)});
+}
+
+void Process::flush() {
+    while (!outgoing_.empty()) {
+        const Outgoing& next = outgoing_.front();
+        std::vector<int> fds;
+        if (next.pidfd) fds.push_back(next.pidfd.get());
+        if (send_packet(kSocket, &next.reply, sizeof next.reply, fds) != Transfer::done) return;
+        outgoing_.pop_front();
+    }
+}
+
+}  // namespace
+
+int run(int socket, bool own_session, pid_t agent) {
+    if (!become_keeper(socket, own_session)) return 1;
+    // When ddprun has died already, its pid may be anyone's; the socket has ended, and that is
+    // enough.
+    Process process(::getppid() == agent ? agent : 0);
+    return process.run();
+}
+
+}  // namespace ddprun::agent::keeper

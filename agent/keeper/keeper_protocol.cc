@@ -1,0 +1,119 @@
+#include "agent/keeper/keeper_protocol.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ddprun::agent::keeper {
+namespace {
+
+constexpr std::size_t kControlSize = CMSG_SPACE(sizeof(int) * kMaxFds);
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+Result<UniqueFd> make_payload(const std::string& bytes) {
+    UniqueFd fd(::memfd_create("ddprun-request", MFD_CLOEXEC));
+    if (!fd)
+        return Error{ErrorCode::internal,
+                     std::string("no memfd for the keeper: ") + std::strerror(errno)};
+    for (std::size_t at = 0; at < bytes.size();) {
+        const ssize_t n = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return Error{ErrorCode::internal, std::string("no memory for the keeper's request: ") +
+                                                  std::strerror(errno)};
+        at += static_cast<std::size_t>(n);
+    }
+    return fd;
+}
+
+bool read_payload(int fd, std::size_t bytes, std::vector<char>& out) {
+    out.resize(bytes);
+    for (std::size_t at = 0; at < bytes;) {
+        const ssize_t n = ::pread(fd, out.data() + at, bytes - at, static_cast<off_t>(at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+bool parse_payload(const Request& request, int fd, WorkerPayload& out) {
+    if (!read_payload(fd, request.payload_bytes, out.bytes)) return false;
+    const std::size_t cpu_bytes = std::size_t{request.cpus} * sizeof(std::int32_t);
+    if (cpu_bytes > out.bytes.size() || out.bytes.size() == cpu_bytes || out.bytes.back() != '\0')
+        return false;
+    out.cpus.resize(request.cpus);
+    if (cpu_bytes != 0) std::memcpy(out.cpus.data(), out.bytes.data(), cpu_bytes);
+    const char* at = out.bytes.data() + cpu_bytes;
+    const char* const end = out.bytes.data() + out.bytes.size();
+    const auto next = [&]() -> const char* {
+        if (at >= end) return nullptr;
+        const char* text = at;
+        at += std::strlen(at) + 1;  // the last byte is a NUL
+        return text;
+    };
+    const auto texts = [&](std::uint32_t count, std::vector<const char*>& list) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const char* text = next();
+            if (text == nullptr) return false;
+            list.push_back(text);
+        }
+        list.push_back(nullptr);
+        return true;
+    };
+    if (!texts(request.argc, out.argv) || !texts(request.envc, out.environment)) return false;
+    out.cwd = next();
+    return out.cwd != nullptr && request.argc > 0;
+}
+
+Transfer send_packet(int socket, const void* bytes, std::size_t size, const std::vector<int>& fds) {
+    iovec part{const_cast<void*>(bytes), size};
+    alignas(cmsghdr) char control[kControlSize] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!fds.empty()) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+        cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+        std::memcpy(CMSG_DATA(header), fds.data(), sizeof(int) * fds.size());
+    }
+    if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Transfer::done;
+    // ETOOMANYREFS: too many descriptors are under way; the keeper is taking them out.
+    return would_block(errno) || errno == ETOOMANYREFS || errno == ENOBUFS ? Transfer::would_block
+                                                                           : Transfer::ended;
+}
+
+Transfer receive_packet(int socket, void* bytes, std::size_t size, std::vector<UniqueFd>& fds) {
+    iovec part{bytes, size};
+    alignas(cmsghdr) char control[kControlSize];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0) return would_block(errno) ? Transfer::would_block : Transfer::ended;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+            fds.emplace_back(fd);
+        }
+    }
+    return static_cast<std::size_t>(n) == size ? Transfer::done : Transfer::ended;
+}
+
+}  // namespace ddprun::agent::keeper

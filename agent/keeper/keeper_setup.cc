@@ -1,0 +1,59 @@
+#include "agent/keeper/keeper_setup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace ddprun::agent::keeper {
+namespace {
+
+bool close_others(int socket) {
+    if (socket != kSocket && ::dup3(socket, kSocket, O_CLOEXEC) < 0) return false;
+    ::fcntl(kSocket, F_SETFD, FD_CLOEXEC);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(null, STDOUT_FILENO);
+    if (::fcntl(STDERR_FILENO, F_GETFD) < 0) ::dup2(null, STDERR_FILENO);
+    if (::syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U) == 0) return true;
+    DIR* dir = ::opendir("/proc/self/fd");  // before Linux 5.9
+    if (dir == nullptr) return false;
+    std::vector<int> open;
+    while (const dirent* entry = ::readdir(dir)) open.push_back(std::atoi(entry->d_name));
+    ::closedir(dir);
+    for (const int fd : open)
+        if (fd > kSocket) ::close(fd);
+    return true;
+}
+
+// Everything that can be is blocked, but what the CPU raises for our own mistakes. Blocked is
+// enough, and not ignored: the workers come from here and then need no more than to unblock.
+void block_signals() {
+    sigset_t blocked;
+    ::sigfillset(&blocked);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+        ::sigdelset(&blocked, fault);
+    ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) ::sigaction(signal, &standard, nullptr);
+}
+
+}  // namespace
+
+bool become_keeper(int socket, bool own_session) {
+    block_signals();
+    if (own_session)
+        ::setsid();
+    else
+        ::setpgid(0, 0);
+    ::prctl(PR_SET_NAME, "ddprun-keeper");
+    return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && close_others(socket);
+}
+
+}  // namespace ddprun::agent::keeper

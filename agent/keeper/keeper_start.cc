@@ -1,0 +1,91 @@
+#include "agent/keeper/keeper_start.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "agent/keeper/keeper_process.h"
+#include "agent/keeper/keeper_setup.h"
+#include "agent/keeper/keeper_texts.h"
+
+namespace ddprun::agent {
+namespace keeper {
+namespace {
+
+struct SocketPair {
+    UniqueFd ours, keepers;
+};
+
+Result<SocketPair> make_pair() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return errno_error("no socketpair for the keeper", errno);
+    return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+}  // namespace
+
+Result<Started> start_by_fork(const KeeperOptions& options) {
+    // So that what a dead keeper leaves behind comes to us.
+    if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return errno_error("this kernel has no subreapers", errno);
+    Result<SocketPair> pair = make_pair();
+    if (!pair) return pair.error();
+    const pid_t self = ::getpid();
+    // A signal to our group must not meet a keeper that does not ignore it yet.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = ::fork();
+    const int error = errno;
+    if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0) return errno_error("cannot fork the keeper", error);
+    if (pid == 0) {
+        pair->ours.reset();
+        ::_exit(run(pair->keepers.release(), options.own_session, self));
+    }
+    return Started{pid, std::move(pair->ours)};
+}
+
+Result<Started> start_by_exec(const KeeperOptions& options) {
+    Result<SocketPair> pair = make_pair();
+    if (!pair) return pair.error();
+    // dup2 to the number where it already lies would leave it close-on-exec: so from another one.
+    const UniqueFd high(::fcntl(pair->keepers.get(), F_DUPFD_CLOEXEC, kSocket + 1));
+    std::string name = "ddprun-keeper", flag = kKeeperArgument, agent = std::to_string(::getpid());
+    std::string session = options.own_session ? "session" : "group";
+    char* const argv[] = {name.data(), flag.data(), agent.data(), session.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, high.get(), kSocket);
+    posix_spawnattr_t attributes;
+    ::posix_spawnattr_init(&attributes);
+    sigset_t all;
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &all);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    pid_t pid = -1;
+    const int failed = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv, environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) return errno_error("cannot start a new keeper", failed);
+    return Started{pid, std::move(pair->ours)};
+}
+
+}  // namespace keeper
+
+int keeper_main_exec(int argc, char** argv) {
+    if (argc != 4) return 2;
+    const auto agent = static_cast<pid_t>(std::atol(argv[2]));
+    return keeper::run(keeper::kSocket, std::strcmp(argv[3], "session") == 0, agent);
+}
+
+}  // namespace ddprun::agent

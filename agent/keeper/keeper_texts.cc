@@ -1,0 +1,77 @@
+#include "agent/keeper/keeper_texts.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace ddprun::agent::keeper {
+
+ForkRequest make_fork_request(const WorkerStart& start) {
+    DDPRUN_CHECK(start.extra.size() <= kMaxExtra, "a worker has at most 8 extra descriptors");
+    ForkRequest fork;
+    Request& request = fork.request;
+    request.kind = RequestKind::fork;
+    request.nofile_soft = start.nofile_soft.value_or(0);
+    request.foreground = start.foreground ? 1 : 0;
+    request.argc = static_cast<std::uint32_t>(start.argv.size());
+    request.envc = static_cast<std::uint32_t>(start.environment.size());
+    request.cpus = static_cast<std::uint32_t>(start.cpus.size());
+    for (const std::int32_t cpu : start.cpus)
+        fork.payload.append(reinterpret_cast<const char*>(&cpu), sizeof cpu);
+    for (const std::string& text : start.argv) fork.payload.append(text.c_str(), text.size() + 1);
+    for (const std::string& text : start.environment)
+        fork.payload.append(text.c_str(), text.size() + 1);
+    fork.payload.append(start.cwd.c_str(), start.cwd.size() + 1);
+
+    std::uint32_t bit = 0;
+    const auto add = [&](int fd) {
+        if (fd >= 0) {
+            fork.fds.push_back(fd);
+            request.present |= 1U << bit;
+        }
+        ++bit;
+    };
+    for (const int fd : {start.stdin_fd, start.stdout_fd, start.stderr_fd}) add(fd);
+    for (const ExtraFd& extra : start.extra) {
+        request.extra_numbers[request.extras++] = extra.number;
+        add(extra.fd);
+    }
+    return fork;
+}
+
+Error start_error(Stage stage, int error, const std::string& program) {
+    const std::string reason = std::strerror(error);
+    switch (stage) {
+        case Stage::exec:
+            return {error == ENOENT || error == ENOTDIR ? ErrorCode::not_found : ErrorCode::refused,
+                    "cannot execute " + program + ": " + reason};
+        case Stage::directory:
+            return {ErrorCode::refused,
+                    "cannot enter the working directory to run " + program + ": " + reason};
+        case Stage::cpus:
+            return {ErrorCode::refused, "cannot bind " + program + " to its CPUs: " + reason};
+        case Stage::limits:
+            return {ErrorCode::refused,
+                    "cannot set the limit of open files for " + program + ": " + reason};
+        case Stage::deadline:
+            return {ErrorCode::timed_out,
+                    "the lease's deadline passed before " + program + " could be started"};
+        case Stage::fork:
+            return {ErrorCode::unavailable,
+                    "cannot fork for " + program + ": " + reason + "; see ulimit -u"};
+        case Stage::descriptors:
+            return {ErrorCode::unavailable,
+                    "no descriptors for " + program + ": " + reason + "; see ulimit -n"};
+        case Stage::request:
+            break;
+    }
+    if (error == EBUSY)
+        return {ErrorCode::unavailable,
+                program + " is not started: the keeper is still ending what ran before"};
+    return {ErrorCode::internal, "the keeper does not understand the request to start " + program};
+}
+
+Error errno_error(const char* what, int error) {
+    return {ErrorCode::internal, std::string(what) + ": " + std::strerror(error)};
+}
+
+}  // namespace ddprun::agent::keeper

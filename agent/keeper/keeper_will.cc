@@ -1,0 +1,65 @@
+#include "agent/keeper/keeper_will.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent::keeper {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds{2};
+
+std::vector<char> payload_of(const Request& request, const std::vector<UniqueFd>& fds) {
+    std::vector<char> bytes;
+    if (fds.empty() || !read_payload(fds[0].get(), request.payload_bytes, bytes)) bytes.clear();
+    return bytes;
+}
+
+}  // namespace
+
+void Will::prepare(const Request& request, std::vector<UniqueFd>& fds) {
+    frame_ = payload_of(request, fds);
+    std::size_t next = request.payload_bytes > 0 ? 1 : 0;
+    const auto take = [&](unsigned bit) {
+        const bool there = (request.present >> bit & 1U) != 0 && next < fds.size();
+        return there ? std::move(fds[next++]) : UniqueFd{};
+    };
+    link_ = take(0);
+    listener_ = take(1);
+}
+
+void Will::set_folder(const Request& request, const std::vector<UniqueFd>& fds) {
+    const std::vector<char> path = payload_of(request, fds);
+    folder_.assign(path.begin(), path.end());
+}
+
+void Will::execute() {
+    write_frame();
+    link_.reset();
+    listener_.reset();
+    std::error_code ignored;  // nobody is left who could be told
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+    left_sockets_.remove();
+}
+
+void Will::write_frame() {
+    const Time give_up = boot_now() + kPatience;
+    for (std::size_t at = 0; link_ && at < frame_.size();) {
+        const ssize_t n = ::write(link_.get(), frame_.data() + at, frame_.size() - at);
+        if (n > 0) {
+            at += static_cast<std::size_t>(n);
+            continue;
+        }
+        if (n < 0 && errno == EINTR) continue;
+        const Duration left = give_up - boot_now();
+        if (n == 0 || errno != EAGAIN || left <= Duration::zero()) return;
+        pollfd room{link_.get(), POLLOUT, 0};
+        ::poll(&room, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
+    }
+}
+
+}  // namespace ddprun::agent::keeper

@@ -1,0 +1,106 @@
+#include "agent/keeper/left_sockets.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "base/system/unique_fd.h"
+
+namespace ddprun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> temporary_folders() {
+    std::vector<std::string> folders;
+    const auto add = [&folders](const char* name) {
+        if (name && *name && std::ranges::find(folders, name) == folders.end())
+            folders.emplace_back(name);
+    };
+    for (const char* variable : {"TMPDIR", "TEMP", "TMP", "TEMPDIR"}) add(std::getenv(variable));
+    add("/tmp");
+    return folders;
+}
+
+bool is_of_manager(const std::string& folder) { return folder.starts_with("torch-shm-dir-"); }
+
+bool is_of_library(const std::string& folder) {
+    return folder.starts_with("pymp-") || is_of_manager(folder);
+}
+
+template <class Each>
+void for_each_entry(const fs::path& folder, Each each) {
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+        each(at->path());
+}
+
+bool is_ours(const fs::path& path, std::time_t since) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode) &&
+           status.st_uid == ::geteuid() && status.st_mtime >= since;
+}
+
+// As the kernel tells it apart from others, whatever the folder is called by who has bound it.
+std::string short_name(const fs::path& path) {
+    return path.parent_path().filename() / path.filename();
+}
+
+// Of all sockets in this network name space that are bound to a file, connected or not.
+std::set<std::string> bound_names() {
+    std::set<std::string> names;
+    std::ifstream table("/proc/net/unix");
+    for (std::string line; std::getline(table, line);)
+        if (const auto at = line.find('/'); at != line.npos)
+            names.insert(short_name(line.substr(at)));
+    return names;
+}
+
+// Asked last: the call is answered across name spaces, too.
+bool nobody_listens(const fs::path& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string& name = path.native();
+    const UniqueFd caller(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!caller || name.size() >= sizeof address.sun_path) return false;
+    std::ranges::copy(name, address.sun_path);
+    const auto* to = reinterpret_cast<const sockaddr*>(&address);
+    return ::connect(caller.get(), to, sizeof address) != 0 && errno == ECONNREFUSED;
+}
+
+}  // namespace
+
+LeftSockets::LeftSockets() : LeftSockets(temporary_folders()) {}
+
+LeftSockets::LeftSockets(std::vector<std::string> folders)
+    : folders_(std::move(folders)),
+      since_(std::time(nullptr) - 1) {}  // the clock of a file system lags a tick behind
+
+void LeftSockets::remove() const {
+    std::vector<fs::path> found;
+    for (const std::string& folder : folders_)
+        for_each_entry(folder, [&](const fs::path& made) {
+            if (is_of_library(made.filename()))
+                for_each_entry(made, [&](const fs::path& path) {
+                    if (is_ours(path, since_)) found.push_back(path);
+                });
+        });
+    if (found.empty()) return;
+    const std::set<std::string> bound = bound_names();  // later than what was found
+    for (const fs::path& path : found) {
+        if (bound.contains(short_name(path)) || !nobody_listens(path)) continue;
+        ::unlink(path.c_str());
+        if (is_of_manager(path.parent_path().filename())) ::rmdir(path.parent_path().c_str());
+    }
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,121 @@
+#include "agent/keeper/shared_memory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "base/system/small_file.h"
+#include "base/system/unique_fd.h"
+
+namespace ddprun::agent {
+namespace {
+
+template <class Each>
+void for_each_entry(const std::string& folder, Each each) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(folder.c_str()), ::closedir);
+    while (const dirent* entry = dir ? ::readdir(dir.get()) : nullptr)
+        if (entry->d_name[0] != '.') each(std::string_view(entry->d_name));
+}
+
+bool is_letter(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_of_nccl(std::string_view name) {
+    return name.size() == 11 && name.starts_with("nccl-") &&
+           std::ranges::all_of(name.substr(5), is_letter);
+}
+
+// torch_PID_RANDOM_COUNT, and pym-PID-RANDOM of multiprocessing's heap.
+std::optional<pid_t> process_named(std::string_view name) {
+    char behind = '\0';
+    if (name.starts_with("torch_")) behind = '_';
+    if (name.starts_with("pym-")) behind = '-';
+    if (behind == '\0') return std::nullopt;
+    name.remove_prefix(name.find_first_of("_-") + 1);
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    const bool whole = error == std::errc{} && end != name.data() + name.size() && *end == behind;
+    return whole ? std::optional(pid) : std::nullopt;
+}
+
+// The clock of a file system lags a tick behind.
+time_t a_tick_ago() { return std::time(nullptr) - 1; }
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::string folder) : folder_(std::move(folder)), since_(a_tick_ago()) {}
+
+bool SharedMemory::may_be_ours(const struct stat& status) const {
+    return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_mtime >= since_;
+}
+
+bool SharedMemory::tensors_of_unknown() const {
+    bool any = false;
+    for_each_entry(folder_, [&](std::string_view name) {
+        const auto process = process_named(name);
+        if (any || !process || pids_.contains(*process)) return;
+        struct stat status {};
+        const std::string path = (folder_ + '/').append(name);
+        any = ::lstat(path.c_str(), &status) == 0 && may_be_ours(status) &&
+              ::kill(*process, 0) != 0 && errno == ESRCH;
+    });
+    return any;
+}
+
+void SharedMemory::remove() {
+    std::vector<std::string> names;
+    for_each_entry(folder_, [&](std::string_view name) {
+        const auto process = process_named(name);
+        if (process ? pids_.contains(*process) : is_of_nccl(name)) names.emplace_back(name);
+    });
+    for (const std::string& name : names) remove_object(name);
+    if (!pids_.empty()) remove_segments();
+    pids_.clear();
+    since_ = a_tick_ago();
+}
+
+void SharedMemory::remove_object(const std::string& name) const {
+    const std::string path = folder_ + '/' + name;
+    const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0 || !may_be_ours(status)) return;
+    // Who opens it now waits until it is gone; we are not to be told by SIGIO, which would end us.
+    ::fcntl(file.get(), F_SETSIG, SIGURG);
+    if (::fcntl(file.get(), F_SETLEASE, F_WRLCK) == 0) ::unlink(path.c_str());
+}
+
+void SharedMemory::remove_segments() const {
+    std::istringstream table(read_small_file("/proc/sysvipc/shm"));
+    std::string line;
+    std::getline(table, line);  // of the names
+    while (std::getline(table, line)) {
+        std::istringstream fields(line);
+        long key = 0, attached = 0, size = 0, last = 0, ignored = 0, changed = 0;
+        int id = -1;
+        std::string mode;
+        pid_t creator = 0;
+        uid_t owner = 0;
+        fields >> key >> id >> mode >> size >> creator >> last >> attached >> owner;
+        for (int i = 0; i < 5; ++i) fields >> ignored;  // gid, cuid, cgid, atime, dtime
+        fields >> changed;
+        if (fields && key == IPC_PRIVATE && attached == 0 && owner == ::geteuid() &&
+            pids_.contains(creator) && changed >= since_)
+            ::shmctl(id, IPC_RMID, nullptr);
+    }
+}
+
+}  // namespace ddprun::agent

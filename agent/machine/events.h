@@ -1,0 +1,186 @@
+// All that can happen to the agent machine (Event) and all it can ask for (Effect). Plain values;
+// the runner makes the one and performs the other, in the order given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/machine/stop_policy.h"
+#include "base/note.h"
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::agent {
+
+// ---- events
+
+struct Started {};  // first event: begin to look for the rendezvous
+// The link to a leader is connected and has answered our Hello; the answer follows as a message.
+// `local_address` is the one from which we reached it: what a node offers that was not told
+// otherwise.
+struct LinkUp {
+    std::string local_address;
+};
+// It ended, or could not be made before its deadline.
+struct LinkLost {
+    std::string sentence;
+};
+struct MessageCame {
+    rendezvous::ToNode message;
+};
+// Answers to Spawn, one for each worker. Here and below `local_rank` counts the workers of this
+// ddprun; what leaves the machine counts those of the host (HostPlace).
+struct WorkerStarted {
+    Generation generation;
+    int local_rank = 0;
+    std::int64_t pid = 0;
+};
+struct WorkerNotStarted {
+    Generation generation;
+    int local_rank = 0;
+    std::string sentence;  // "cannot execute ./train: Permission denied"
+    int exit_code = 126;   // 127 where the program was not found, as a shell says it
+};
+struct WorkerExited {
+    Generation generation;
+    rendezvous::WorkerOutcome outcome;  // sentence, error and tail filled in; age is 0
+    Time at{};                          // when the keeper reaped it
+};
+struct Swept {  // the keeper has verified: nothing of that generation is left
+    Generation generation;
+};
+// The answer to LookForStuck, if something is left: it hangs in the kernel.
+struct CannotKill {
+    Generation generation;
+    std::string sentence;
+};
+struct KeeperDied {};  // and what it left has been killed; a new one is being started
+struct KeeperBack {};
+struct WorkerProgress {
+    Generation generation;
+    std::int64_t step = -1;
+    std::int64_t snapshot = -1;
+    int local_rank = 0;
+    Duration snapshot_took{};  // to save one; 0: not told
+};
+// The answer to ExamineWorkers: each with what it prints last and where it is.
+struct WorkersExamined {
+    Generation generation;
+    std::vector<rendezvous::WorkerOutcome> outcomes;
+};
+struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0
+                       // node)
+    Generation generation;
+};
+// Before each Welcome: whether this node reads the ledger that the leader has named, by its mark.
+struct LedgerFound {
+    bool found = false;
+};
+struct SignalCame {
+    int signal = 0;
+};
+// The answer to AskJobEnd, where Slurm gave one; none: it knows no end.
+struct JobEndKnown {
+    std::optional<Time> end;
+};
+struct Tick {};
+
+using Event =
+    std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
+                 WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
+                 WorkersExamined, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
+
+// ---- effects
+
+// Look for the leader and connect; `hello` is the first message on each connection tried, so that a
+// stranger on the port is passed over (the machine sends no Hello by itself). Answered by LinkUp,
+// or by LinkLost when `deadline` has passed. Closes an old connection.
+struct Connect {
+    Time deadline;
+    rendezvous::Hello hello;
+    std::string address;  // whom to call; empty: the endpoint
+    std::uint16_t port = 0;
+    bool once = false;  // LinkLost as soon as that one has refused; else again and again
+    bool self = false;  // this node leads: to its own service
+    bool operator==(const Connect&) const = default;
+};
+// This node's own turn has come: its service is to lead. Comes before the Connect to it.
+struct Lead {
+    rendezvous::Peer self;
+    bool operator==(const Lead&) const = default;
+};
+// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers. An
+// empty one: it is lost.
+struct LeaderHeard {
+    rendezvous::Peer leader;
+    bool operator==(const LeaderHeard&) const = default;
+};
+struct SendMessage {
+    rendezvous::ToLeader message;
+    bool operator==(const SendMessage&) const = default;
+};
+// Tell the keeper until when the workers may run; comes before the Spawn it guards. kNever: no
+// deadline.
+struct SetDeadline {
+    Time deadline;
+    bool operator==(const SetDeadline&) const = default;
+};
+// Start the store of this generation on our listening socket (only on the node with rank 0), before
+// Spawn.
+struct OpenStore {
+    rendezvous::NodePlace place;
+    bool operator==(const OpenStore&) const = default;
+};
+// Start all workers of this node.
+struct Spawn {
+    rendezvous::NodePlace place;
+    bool operator==(const Spawn&) const = default;
+};
+// To the process groups of all workers that live. With a hint they find the file that
+// DDPRUN_STOP_FILE names before the signal reaches them.
+struct SignalWorkers {
+    int signal = 0;
+    std::optional<StopHint> hint = {};
+    bool operator==(const SignalWorkers&) const = default;
+};
+// Nothing moves any more: find out where these workers are, while they live. Answered by
+// WorkersExamined, unless the generation ends before.
+struct ExamineWorkers {
+    Generation generation;
+    std::vector<int> local_ranks;
+    bool operator==(const ExamineWorkers&) const = default;
+};
+// When does Slurm end this job? Answered by JobEndKnown.
+struct AskJobEnd {
+    bool operator==(const AskJobEnd&) const = default;
+};
+// Kill whatever is left of this generation, descendants too; answered by Swept.
+struct Sweep {
+    Generation generation;
+    bool operator==(const Sweep&) const = default;
+};
+// The sweep of this generation takes longer than killing can take: who is left, and where? Answered
+// by CannotKill; not at all if nothing is left.
+struct LookForStuck {
+    Generation generation;
+    Duration since{};  // the sweep began
+    bool operator==(const LookForStuck&) const = default;
+};
+// The generation's store, if this node has it, is not needed any more. Its own workers' end does
+// not say so: those of other nodes may still use it.
+struct CloseStore {
+    bool operator==(const CloseStore&) const = default;
+};
+// The process's end: flush and leave with this.
+struct Exit {
+    rendezvous::Ending ending;
+    bool operator==(const Exit&) const = default;
+};
+
+using Effect = std::variant<Connect, Lead, LeaderHeard, SendMessage, SetDeadline, OpenStore, Spawn,
+                            SignalWorkers, ExamineWorkers, AskJobEnd, Sweep, LookForStuck,
+                            CloseStore, Exit, Note>;
+using Effects = std::vector<Effect>;
+
+}  // namespace ddprun::agent

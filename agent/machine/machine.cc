@@ -1,0 +1,338 @@
+#include "agent/machine/machine.h"
+
+#include <algorithm>
+
+#include "agent/death/exit_report.h"
+#include "agent/machine/machine_state.h"
+#include "base/overload.h"
+
+namespace ddprun::agent {
+namespace {
+
+using rendezvous::Ending;
+using rendezvous::Verdict;
+
+// Without a word of the leader.
+Ending stopped_by(const rendezvous::StopAsked& asked) {
+    const bool plain = asked.cause == rendezvous::StopCause::signal;
+    return {.verdict = plain ? Verdict::user_signal : Verdict::work_left,
+            .code = plain ? 128 + asked.signal : rendezvous::kWorkLeft,
+            .sentence = "stopped by " + asked.reason,
+            .first_failure = {},
+            .first_failure_node = {},
+            .consequences = 0};
+}
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+    switch (phase) {
+        case Phase::joining:
+            return "joining";
+        case Phase::running:
+            return "running";
+        case Phase::waiting:
+            return "waiting";
+        case Phase::stopping:
+            return "stopping";
+        case Phase::finished:
+            return "finished";
+    }
+    return "unknown";
+}
+
+Machine::Machine(MachineConfig config, Time now)
+    : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::~Machine() = default;
+Machine::Machine(Machine&&) noexcept = default;
+Machine& Machine::operator=(Machine&&) noexcept = default;
+
+Effects Machine::step(Time now, const Event& event) {
+    State& s = *state_;
+    s.effects.clear();
+    if (s.phase == Phase::finished) return {};
+    s.expire(now);  // rule 4: looked at before any other event, for the keeper has killed by then
+    std::visit(
+        Overload{[&](const Started&) { s.connect(now); }, [&](const LinkUp& e) { s.link_up(e); },
+                 [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
+                 [&](const MessageCame& e) { s.on_message(now, e.message); },
+                 [&](const WorkerStarted& e) { s.on_started(now, e); },
+                 [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
+                 [&](const WorkerExited& e) { s.on_exited(now, e); },
+                 [&](const Swept& e) { s.on_swept(now, e); },
+                 [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
+                 [&](const KeeperDied&) { s.on_keeper_died(now); },
+                 [&](const KeeperBack&) { s.keeper_alive = true; },
+                 [&](const WorkerProgress& e) { s.on_progress(now, e); },
+                 [&](const WorkersExamined& e) { s.on_examined(e); },
+                 [&](const StoreContact& e) { s.on_contact(now, e); },
+                 [&](const LedgerFound& e) { s.on_ledger_found(e.found); },
+                 [&](const SignalCame& e) { s.on_signal(now, e.signal); },
+                 [&](const JobEndKnown& e) { s.on_job_end(now, e.end); }, [&](const Tick&) {}},
+        event);
+    if (s.phase != Phase::finished) s.on_tick(now);
+    return std::move(s.effects);
+}
+
+Time Machine::next_deadline() const { return state_->next_deadline(); }
+
+Snapshot Machine::snapshot() const {
+    const State& s = *state_;
+    return {.phase = s.phase,
+            .running = s.lease.running(),
+            .floor = s.lease.floor(),
+            .seen = s.lease.seen(),
+            .deadline = s.lease.deadline(),
+            .workers_alive = s.running ? s.running->place.slots - s.running->exited : 0};
+}
+
+const rendezvous::GenerationFacts& Machine::facts() const { return state_->facts; }
+
+void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
+    std::visit(Overload{[&](const rendezvous::Welcome& m) { on_welcome(now, m); },
+                        [&](const rendezvous::Ack& m) { on_ack(now, m); },
+                        [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
+                        [&](const rendezvous::Parked& m) {
+                            caller.learn(m.order);
+                            if (!m.sentence.empty()) note(Note::Level::info, m.sentence);
+                        },
+                        [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
+                        [&](const rendezvous::Stop& m) { on_stop(now, m); },
+                        [&](const rendezvous::Examine& m) { on_examine(m); },
+                        [&](const rendezvous::Finished& m) { leave(now, m.ending); },
+                        [&](const rendezvous::Refused& m) { on_refused(now, m); },
+                        [](const rendezvous::Standing&) {}},  // of a call of the service's
+               message);
+}
+
+void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
+    lease.welcomed(now, welcome);
+    if (lease.seen() == kNoEntry) job = welcome.job;
+    welcomed = was_welcomed = true;
+    call.reset();
+    call_at = kNever;
+    caller.led_by(welcome.at);
+    caller.learn(welcome.order);
+    // Before the Join, which could complete a generation; that is for hearing the end.
+    if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
+    send(next_join(now));
+    if (asked) tell_stop(now);
+    if (!running) return;
+    if (!running->stuck.empty()) send(rendezvous::Unusable{running->stuck});
+}
+
+void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
+    const auto result = lease.ack(now, ack);
+    if (!result.accepted) return;
+    heard_leader();
+    if (ack.facts) on_facts(now, *ack.facts);
+    if (ack.held != kNoGeneration && ack.held == facts.generation()) holder = lease.leader();
+    if (holder == lease.leader()) facts.led_at(now);
+    if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
+    bool at_once = result.beat_now;
+    if (running && ack.over >= running->place.generation) {
+        if (phase == Phase::waiting)
+            cleared(now);
+        else if (phase == Phase::running || running->planned_stop) {
+            judge_withheld(now);
+            begin_stop(now, 15, config.grace_restart);
+        }
+    } else if (!running) {
+        at_once |= lease.raise_floor(ack.over);
+    }
+    if (at_once) beat(now);
+}
+
+void Machine::State::on_facts(Time now, const rendezvous::Facts& said) {
+    if (!running && said.generation > facts.generation())
+        facts = rendezvous::GenerationFacts(said.generation);
+    facts.hear(said, now);
+}
+
+void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
+    const Generation g = assigned.place.generation;
+    if (assigned.entry < lease.seen() || running || ending || g <= lease.floor()) return;
+    const auto deadline = lease.granted_until(assigned.beat, assigned.remaining);
+    lease.see(assigned.entry);
+    if (!deadline || now >= *deadline || !keeper_alive) {
+        lease.raise_floor(g);  // never to be run here
+        note(Note::Level::warn,
+             "generation " + std::to_string(g.value) + " cannot start here: " +
+                 (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
+        return beat(now);
+    }
+    caller.learn(assigned.order);
+    start_workers(now, assigned, *deadline);
+    beat(now);
+}
+
+void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
+    if (!is_running(stop.generation) || phase != Phase::running) return;
+    signal_answer_by = kNever;
+    running->planned_stop = true;
+    facts.stopping(stop, now);
+    running->withheld.clear();  // it was this that they died of
+    running->withheld_until = kNever;
+    const std::optional<Duration> left =
+        stop.left || !config.stop.job_end ? stop.left : std::optional(*config.stop.job_end - now);
+    const Duration grace =
+        grace_of(stop.cause, left, config.grace_final, config.stop, snapshot_took);
+    note(Note::Level::info, stop.reason + "; stopping the workers, which have " + to_text(grace));
+    const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
+    running->hint =
+        StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
+    begin_stop(now, number, grace);
+    if (running->exited == running->place.slots) sweep(now);
+}
+
+// All nodes stop together, so the leader is told, or the next one as soon as it is found; who has
+// none to look for stops alone.
+void Machine::State::on_signal(Time now, int number) {
+    if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
+        return pass_on(number);
+    if (asked && number == kInterrupt && config.at_terminal) return kill_now(now);
+    ask_stop(now, stop_by_signal(number, config.stop, now));
+}
+
+// The first one counts, but for one that cancels what was to go on from the queue.
+void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
+    const bool cancels =
+        asked && asked->requeue && !stop.requeue && stop.cause == rendezvous::StopCause::signal;
+    if (ending || (asked && !cancels)) return;
+    const bool first = !asked;
+    asked = std::move(stop);
+    if (!welcomed && !call && asked->signal != 0) return leave(now, stopped_by(*asked));
+    if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
+    if (welcomed) tell_stop(now);
+}
+
+void Machine::State::tell_stop(Time now) {
+    if (config.stop.job_end) asked->left = *config.stop.job_end - now;
+    send(*asked);
+}
+
+// The end of the job's time, seen coming; and, where no variable tells it, asked for.
+void Machine::State::watch_job_end(Time now) {
+    if (now >= stop_due()) ask_stop(now, stop_by_time_limit(config.stop, now));
+    if (now < ask_job_end_at || !leads()) return;
+    ask_job_end_at = now + kAskJobEndAgain;
+    effects.push_back(AskJobEnd{});
+}
+
+Time Machine::State::stop_due() const {
+    if (asked || ending || !running) return kNever;
+    return stop_due_at(config.stop, snapshot_took);
+}
+
+void Machine::State::on_job_end(Time now, std::optional<Time> end) {
+    config.stop.job_end = end;
+    note(Note::Level::debug, end ? "squeue: " + to_text(*end - now) + " of the job's time are left"
+                                 : "squeue says no end of the job's time");
+    if (end && !config.stop.first_left) config.stop.first_left = *end - now;
+}
+
+// Every node has got it, or none but this one was meant: so it goes no further than its workers.
+void Machine::State::pass_on(int number) {
+    const bool to_somebody = running && !running->sweeping && phase != Phase::waiting;
+    note(Note::Level::info, "signal " + std::to_string(number) +
+                                (to_somebody ? " is passed on to the workers of this node"
+                                             : " came while no worker runs here; nobody gets it"));
+    if (to_somebody) effects.push_back(SignalWorkers{number});
+}
+
+void Machine::State::kill_now(Time now) {
+    if (!running || running->sweeping) return;
+    note(Note::Level::warn, "interrupted again: the workers are killed");
+    begin_stop(now, kKill, Duration::zero());
+}
+
+// Leaves with this ending as soon as nothing runs here any more.
+void Machine::State::leave(Time now, Ending with) {
+    if (!ending) ending = std::move(with);
+    signal_answer_by = kNever;
+    if (!running || !running->stuck.empty()) {
+        // What is stuck is being killed in any case; the keeper shall not take us for frozen while we
+        // leave.
+        if (running) effects.push_back(SetDeadline{kNever});
+        send(rendezvous::Leave{ending->sentence});
+        effects.push_back(Exit{*ending});
+        phase = Phase::finished;
+    } else if (phase == Phase::running) {
+        begin_stop(now, asked && asked->signal != 0 ? asked->signal : rendezvous::kTerminate,
+                   config.grace_final);
+    } else if (phase == Phase::waiting) {
+        cleared(now);
+    }
+}
+
+void Machine::State::expire(Time now) {
+    if (!running || now < deadline() || running->sweeping) return;
+    note(Note::Level::warn,
+         "the lease of generation " + std::to_string(running->place.generation.value) +
+             " has passed without a word of the rendezvous; its workers are killed");
+    if (!running->stopping_since)
+        running->stopping_since = deadline();  // who ends after it ends because of it
+    running->planned_stop = false;
+    facts.interrupt({{}, "the lease has passed on node " + config.node.name, false}, deadline());
+    judge_withheld(now);
+    phase = Phase::stopping;
+    sweep(now);
+}
+
+void Machine::State::on_tick(Time now) {
+    climb(now);
+    look_for_stuck(now);
+    if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
+    if (running && now >= running->withheld_until) judge_withheld(now);
+    watch_job_end(now);
+    if (now >= signal_answer_by) leave(now, stopped_by(*asked));
+    if (phase == Phase::finished) return;
+    check_link(now);
+    if (now >= call_at) place_call(now);
+    if (welcomed && now >= std::min(lease.next_beat(), tell_at)) beat(now);
+}
+
+Time Machine::State::next_deadline() const {
+    if (phase == Phase::finished) return kNever;
+    Time next = std::min({signal_answer_by, call_at, stop_due()});
+    if (leads()) next = std::min(next, ask_job_end_at);
+    if (welcomed) next = std::min(next, tell_at);
+    if (welcomed && lease.next_beat() != kNever) {
+        next = std::min(
+            {next, lease.next_beat(),
+             lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
+    }
+    if (running) {
+        next = std::min({next, running->look_at, running->withheld_until});
+        if (!running->sweeping) next = std::min(next, deadline());
+        if (running->ladder && !running->sweeping)
+            next = std::min(next, running->ladder->next_deadline());
+        if (phase == Phase::running) next = std::min(next, running->all_in_contact);
+    }
+    return next;
+}
+
+rendezvous::Beat Machine::State::next_beat(Time now) {
+    rendezvous::Beat beat = lease.beat(now);
+    tell_at = kNever;
+    beat.marks = marks(now);
+    if (running) {
+        beat.progressed = facts.progressed();
+        beat.step = running->step;
+        beat.snapshot = facts.snapshot();
+        beat.reports = running->reports;
+        if (running->reports > 0) beat.reported = now - running->reported_at;
+        beat.slowest = slowest();
+        beat.complete = phase == Phase::waiting;
+    }
+    return beat;
+}
+
+rendezvous::Join Machine::State::next_join(Time now) {
+    const bool heard = lease.seen() != kNoEntry;
+    return {config.offer, next_beat(now), 0, heard ? job : 0, facts.all(now)};
+}
+
+void Machine::State::beat(Time now) { send(next_beat(now)); }
+
+}  // namespace ddprun::agent

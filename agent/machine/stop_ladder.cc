@@ -1,0 +1,40 @@
+#include "agent/machine/stop_ladder.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace ddprun::agent {
+
+StopLadder::StopLadder(int first_signal, Time started, Duration grace, std::optional<Time> cut_by)
+    : first_signal_(first_signal), started_(started), kill_at_(kNever) {
+    // A grace that would overflow the clock means "wait for ever".
+    if (grace < kNever - started) kill_at_ = started + std::max(grace, Duration::zero());
+    if (first_signal == SIGKILL) kill_at_ = started;
+    if (cut_by) kill_at(*cut_by);
+}
+
+std::optional<int> StopLadder::step(Time now) {
+    if (stage_ == Stage::killed || now < next_deadline()) return std::nullopt;
+    if (now >= kill_at_) {
+        stage_ = Stage::killed;
+        return SIGKILL;
+    }
+    stage_ = Stage::asked;
+    return first_signal_;
+}
+
+Time StopLadder::next_deadline() const {
+    switch (stage_) {
+        case Stage::to_ask:
+            return std::min(started_, kill_at_);
+        case Stage::asked:
+            return kill_at_;
+        case Stage::killed:
+            break;
+    }
+    return kNever;
+}
+
+void StopLadder::kill_at(Time when) { kill_at_ = std::min(kill_at_, when); }
+
+}  // namespace ddprun::agent

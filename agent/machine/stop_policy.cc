@@ -1,0 +1,95 @@
+#include "agent/machine/stop_policy.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/death/exit_report.h"
+
+namespace ddprun::agent {
+namespace {
+
+using rendezvous::kTerminate;
+using rendezvous::StopAsked;
+using rendezvous::StopCause;
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+Duration stop_before(const StopOptions& options, Duration snapshot_took) {
+    if (options.before) return *options.before;
+    const Duration wanted = std::max(kLeastStopBefore, 2 * snapshot_took + kKeptBack);
+    return options.first_left ? std::min(wanted, *options.first_left / 2) : wanted;
+}
+
+Time stop_due_at(const StopOptions& options, Duration snapshot_took) {
+    if (!options.job_end) return kNever;
+    return *options.job_end - stop_before(options, snapshot_took);
+}
+
+StopAsked stop_by_time_limit(const StopOptions& options, Time now) {
+    StopAsked asked;
+    asked.cause = StopCause::time_limit;
+    const Duration left = std::max(*options.job_end - now, Duration{});
+    asked.reason = "the time limit is reached in " + to_text(left) + ", seen";
+    asked.requeue = options.requeue != RequeueMode::never;
+    return asked;
+}
+
+StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
+    StopAsked asked{.signal = signal, .reason = "signal " + std::to_string(signal)};
+    if (std::ranges::find(options.requeue_signals, signal) != options.requeue_signals.end()) {
+        asked.cause = StopCause::named_signal;
+        asked.reason += " (" + signal_name(signal) + ", --requeue-signal)";
+        asked.requeue = options.requeue != RequeueMode::never;
+    } else if (signal == kTerminate) {
+        asked.requeue = options.requeue == RequeueMode::always;
+        if (options.job_end && now >= *options.job_end) {
+            asked.cause = StopCause::time_limit;
+            asked.reason += ", the time limit's,";
+        }
+    }
+    return asked;
+}
+
+int signal_for_workers(StopCause cause, int signal, const StopOptions& options) {
+    if (options.worker_signal) return *options.worker_signal;
+    return cause == StopCause::signal && signal != 0 ? signal : kTerminate;
+}
+
+Duration grace_of(StopCause cause, std::optional<Duration> left, Duration final,
+                  const StopOptions& options, Duration snapshot_took) {
+    if (cause != StopCause::time_limit && cause != StopCause::named_signal) return final;
+    if (left && *left <= Duration{}) return final;  // Slurm kills when its own grace is over
+    const Duration time = left.value_or(stop_before(options, snapshot_took));
+    return std::max(time - kKeptBack, time / 2);
+}
+
+const char* to_string(StopCause cause) {
+    switch (cause) {
+        case StopCause::signal:
+            return "signal";
+        case StopCause::time_limit:
+            return "time_limit";
+        case StopCause::named_signal:
+            return "named_signal";
+        case StopCause::larger_world:
+            return "larger_world";
+    }
+    return "signal";
+}
+
+std::string to_json(const StopHint& hint, Duration now) {
+    const nlohmann::json json{{"format", "ddprun stop"},
+                              {"version", 1},
+                              {"reason", to_string(hint.cause)},
+                              {"sentence", hint.sentence},
+                              {"signal", signal_name(hint.signal)},
+                              {"seconds_left", seconds(hint.grace)},
+                              {"killed_at", seconds(now + hint.grace)},
+                              {"requeue", hint.requeue},
+                              {"generation", hint.generation.value}};
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ddprun::agent

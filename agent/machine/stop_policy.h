@@ -1,0 +1,76 @@
+// What a stop is on one node: what a signal means, when the end of the job's time is near, how long
+// workers have, which signal they get, and what they can read about it. Pure.
+//
+// One event for all causes: whoever hears of it asks the leader, who tells all nodes (StopAsked,
+// Stop). Only what the time limit or a signal that the user has named as such has stopped goes on
+// from the queue: after a plain SIGTERM, which may be scancel's, nothing may start by our doing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::agent {
+
+// --requeue: after which stops the job is put back into the queue.
+enum class RequeueMode : int {
+    automatic,  // a time limit that was seen coming, a signal of --requeue-signal
+    never,
+    always,  // SIGTERM too
+};
+
+struct StopOptions {
+    bool in_slurm = false;               // whose signals may reach workers before ddprun
+    std::optional<Time> job_end;         // of the job's time
+    std::optional<Duration> first_left;  // of that, when it became known
+    bool ask_job_end = false;            // no variable says it
+    std::optional<Duration> before;      // --stop-before; none: by the last snapshot
+    std::optional<int> worker_signal;    // --stop-signal
+    std::vector<int> requeue_signals;    // --requeue-signal
+    RequeueMode requeue =
+        RequeueMode::never;  // outside a batch job there is no queue to go back to
+};
+
+inline constexpr Duration kLeastStopBefore = std::chrono::seconds{60};
+// Of the time that is left, what is kept for killing, recording the end and asking Slurm.
+inline constexpr Duration kKeptBack = std::chrono::seconds{10};
+
+// How long before the end of the job's time workers are told: what the user says; else twice what
+// the last snapshot took and what is kept back, 60 s at least, but never more than half of the time
+// that the job had.
+Duration stop_before(const StopOptions& options, Duration snapshot_took);
+
+// When a stop is to be asked for because of the time limit; kNever: no end is known.
+Time stop_due_at(const StopOptions& options, Duration snapshot_took);
+
+rendezvous::StopAsked stop_by_time_limit(const StopOptions& options, Time now);
+// SIGTERM at the end of the job's time or later is the time limit's.
+rendezvous::StopAsked stop_by_signal(int signal, const StopOptions& options, Time now);
+
+// Which signal workers get: --stop-signal; else that which came, or SIGTERM.
+int signal_for_workers(rendezvous::StopCause cause, int signal, const StopOptions& options);
+
+// How long workers have before SIGKILL. `final`: the grace of other last stops; `left` of the job's
+// time. A named signal without a known end came as early as the time limit would have.
+Duration grace_of(rendezvous::StopCause cause, std::optional<Duration> left, Duration final,
+                  const StopOptions& options, Duration snapshot_took);
+
+// What workers read in the file that DDPRUN_STOP_FILE names.
+struct StopHint {
+    Generation generation;
+    rendezvous::StopCause cause = rendezvous::StopCause::signal;
+    std::string sentence;
+    int signal = 0;    // that follows
+    Duration grace{};  // until SIGKILL
+    bool requeue = false;
+    bool operator==(const StopHint&) const = default;
+};
+
+const char* to_string(rendezvous::StopCause cause);
+
+// JSON in one line. `now`: of day, since 1970.
+std::string to_json(const StopHint& hint, Duration now);
+
+}  // namespace ddprun::agent

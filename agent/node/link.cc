@@ -1,0 +1,216 @@
+#include "agent/node/link.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
+
+namespace ddprun::agent {
+namespace {
+
+class RemoteLink {
+  public:
+    RemoteLink(boost::asio::io_context& loop, LinkConfig config, const Log& log,
+               Link::OnEvent on_event)
+        : config_(std::move(config)),
+          log_(log),
+          on_event_(std::move(on_event)),
+          nobody_answers_(loop),
+          client_(loop, log,
+                  {.on_up =
+                       [this](const std::string& address) {
+                           calling_.reset();
+                           on_event_(LinkUp{address});
+                       },
+                   .on_message = [this](const rendezvous::ToNode& message) { came(message); },
+                   .on_lost = [this](const Error& error) { hand_on(LinkLost{error.sentence()}); }},
+                  config_.secrets) {}
+
+    void connect(const Connect& request) {
+        close();
+        call(request);
+        if (request.once) return;
+        calling_ = std::make_shared<Connect>(request);
+        await_members();
+    }
+    // The machine knows nothing of ledgers: what a Join says of one is known here.
+    void send(rendezvous::ToLeader message) {
+        if (auto* join = std::get_if<rendezvous::Join>(&message)) join->ledger_mark = ledger_read_;
+        client_.send(message);
+    }
+    void close() {
+        forget_ledger();
+        calling_.reset();
+        client_.close();
+    }
+    UniqueFd part() {
+        forget_ledger();
+        return UniqueFd(client_.part());
+    }
+    int native_handle() const { return client_.native_handle(); }
+    std::string gone_frame(const rendezvous::NodeId& node) const {
+        return client_.gone_frame(node);
+    }
+
+  private:
+    using Waiting = std::vector<Event>;
+
+    void call(const Connect& request) {
+        std::vector<rendezvous::CallTarget> where;
+        if (!request.address.empty()) where.push_back({request.address, request.port});
+        if (!request.once) {
+            where.insert(where.end(), config_.candidates.begin(), config_.candidates.end());
+            where.insert(where.end(), members_.begin(), members_.end());
+        }
+        client_.connect(std::move(where), request.hello, request.deadline, request.once);
+    }
+    // The endpoint's host may be gone from a job that goes on.
+    void await_members() {
+        nobody_answers_.expires_after(config_.members_after);
+        nobody_answers_.async_wait(
+            [this, weak = std::weak_ptr(calling_)](const boost::system::error_code& aborted) {
+                if (aborted || !weak.lock()) return;
+                config_.members([this, weak](const std::vector<rendezvous::Peer>& peers) {
+                    if (const auto request = weak.lock()) found(*request, peers);
+                });
+            });
+    }
+    void found(const Connect& request, const std::vector<rendezvous::Peer>& peers) {
+        std::vector<rendezvous::CallTarget> members;
+        for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
+        if (members != members_ && !members.empty()) {
+            log_({Note::Level::info,
+                  "no answer yet; the ledger names members of the job, among "
+                  "them " +
+                      peers.front().node.name + ": they are called, too"});
+            members_ = std::move(members);
+            call(request);
+        }
+        await_members();
+    }
+    void forget_ledger() {
+        waiting_.reset();
+        ledger_read_ = 0;
+    }
+    // What comes behind a Welcome waits with it, so that the order stays.
+    void hand_on(Event event) {
+        if (waiting_)
+            waiting_->push_back(std::move(event));
+        else
+            on_event_(std::move(event));
+    }
+    void came(const rendezvous::ToNode& message) {
+        const auto* welcome = std::get_if<rendezvous::Welcome>(&message);
+        if (!welcome || waiting_) return hand_on(MessageCame{message});
+        waiting_ = std::make_shared<Waiting>(1, MessageCame{message});
+        if (welcome->ledger_mark == 0) return looked(std::shared_ptr(waiting_), 0);
+        config_.look(*welcome, [this, mark = welcome->ledger_mark,
+                                weak = std::weak_ptr(waiting_)](bool found) {
+            // Lost: another connection, or none, has taken its place.
+            if (const auto waiting = weak.lock()) looked(waiting, found ? mark : 0);
+        });
+    }
+    // What is done with one of the events may end this connection, and add to the others.
+    void looked(const std::shared_ptr<Waiting>& waiting, std::uint64_t mark) {
+        ledger_read_ = mark;
+        on_event_(LedgerFound{mark != 0});
+        for (std::size_t i = 0; waiting_ == waiting && i < waiting->size(); ++i)
+            on_event_(Event((*waiting)[i]));
+        if (waiting_ == waiting) waiting_.reset();
+    }
+
+    LinkConfig config_;
+    Log log_;
+    Link::OnEvent on_event_;
+    std::shared_ptr<Connect> calling_;  // what is asked for, until somebody answers
+    boost::asio::steady_timer nobody_answers_;
+    std::vector<rendezvous::CallTarget> members_;  // of the running job, by its ledger
+    std::shared_ptr<Waiting> waiting_;  // since a Welcome, for the look; null: nothing waits
+    std::uint64_t ledger_read_ = 0;     // the leader's mark, if it was found here
+    rendezvous::Client client_;
+};
+
+class LocalLink {
+  public:
+    LocalLink(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event)
+        : loop_(loop), service_(service), on_event_(std::move(on_event)) {}
+    ~LocalLink() { close(); }
+
+    void connect(const Connect& request) {
+        close();
+        session_ = service_.open_local(
+            [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); });
+        boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
+            if (alive.lock()) on_event_(LinkUp{});
+        });
+        service_.local_send(*session_, request.hello);
+    }
+    void send(const rendezvous::ToLeader& message) {
+        if (session_) service_.local_send(*session_, message);
+    }
+    void close() {
+        if (session_) service_.close_local(*session_);
+        session_.reset();
+    }
+    int native_handle() const { return service_.standby_handle(); }
+    std::string gone_frame(const rendezvous::NodeId& node) const {
+        return service_.standby_gone_frame(node);
+    }
+
+  private:
+    boost::asio::io_context& loop_;
+    rendezvous::Service& service_;
+    Link::OnEvent on_event_;
+    std::optional<rendezvous::Session> session_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class SwitchedLink final : public Link {
+  public:
+    SwitchedLink(boost::asio::io_context& loop, LinkConfig config, rendezvous::Service& service,
+                 const Log& log, const OnEvent& on_event)
+        : remote_(loop, std::move(config), log, on_event), local_(loop, service, on_event) {}
+
+    void connect(const Connect& request) override {
+        close();
+        self_ = request.self;
+        if (self_)
+            local_.connect(request);
+        else
+            remote_.connect(request);
+    }
+    void send(const rendezvous::ToLeader& message) override {
+        if (self_)
+            local_.send(message);
+        else
+            remote_.send(message);
+    }
+    void close() override {
+        local_.close();
+        remote_.close();
+    }
+    UniqueFd part() override {
+        UniqueFd kept = remote_.part();
+        close();
+        return kept;
+    }
+    int native_handle() const override {
+        return self_ ? local_.native_handle() : remote_.native_handle();
+    }
+    std::string gone_frame(const rendezvous::NodeId& node) const override {
+        return self_ ? local_.gone_frame(node) : remote_.gone_frame(node);
+    }
+
+  private:
+    RemoteLink remote_;
+    LocalLink local_;
+    bool self_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_link(boost::asio::io_context& loop, LinkConfig config,
+                                rendezvous::Service& service, Log log, Link::OnEvent on_event) {
+    return std::make_unique<SwitchedLink>(loop, std::move(config), service, log, on_event);
+}
+
+}  // namespace ddprun::agent

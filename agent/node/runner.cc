@@ -1,0 +1,292 @@
+#include "agent/node/runner.h"
+
+#include <sys/wait.h>
+
+#include <boost/asio/post.hpp>
+#include <csignal>
+
+#include "agent/death/process_stack.h"
+#include "agent/death/stuck_processes.h"
+#include "agent/output/attempt_names.h"
+#include "agent/output/output.h"
+#include "base/overload.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/wire/wire.h"
+
+namespace ddprun::agent {
+namespace {
+
+// Workers may connect from any address of any member, and from this node itself.
+std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::string>& members) {
+    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
+                                               boost::asio::ip::address_v6::loopback()};
+    for (const std::string& text : members) {
+        boost::system::error_code error;
+        const auto address = boost::asio::ip::make_address(text, error);
+        if (!error) allowed.insert(store::plain_address(address));
+    }
+    return allowed;
+}
+
+}  // namespace
+
+Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
+               rendezvous::Service& service, const Consoles& consoles, Log log,
+               const MakeLink& make_link, OnExit on_exit)
+    : loop_(loop),
+      config_(std::move(config)),
+      keeper_(keeper),
+      service_(service),
+      consoles_(consoles),
+      log_(std::move(log)),
+      on_exit_(std::move(on_exit)),
+      machine_(config_.machine, boot_now()),
+      folder_(consoles_.files, config_.log_dir, config_.machine.run_id),
+      master_port_(config_.one_node),
+      link_(make_link([this](Event event) {
+          const bool up = std::holds_alternative<LinkUp>(event);
+          if (const auto* message = std::get_if<MessageCame>(&event))
+              told_end_ |= std::holds_alternative<rendezvous::Finished>(message->message);
+          post(std::move(event));
+          if (up) prepare_gone();
+      })),
+      timer_(loop) {}
+
+Runner::~Runner() {
+    remove_left_sockets();
+    service_.on_standby(nullptr);
+    link_->close();
+}
+
+void Runner::start() {
+    keeper_.attach(loop_, {.exited =
+                               [this](std::int64_t pid, int status, Time at) {
+                                   heed_terminal(status);
+                                   if (workers_) workers_->exited(pid, status, at);
+                               },
+                           .expired = [this] { post(Tick{}); },
+                           .died = [this] { keeper_died(); }});
+    service_.on_standby([this] { prepare_gone(); });
+    prepare_gone();
+    post(Started{});
+}
+
+// The terminal's signals reach the worker that holds it and not us: when it dies of one, the user
+// has stopped the job, as a shell would take it.
+void Runner::heed_terminal(int wait_status) {
+    if (!config_.workers.foreground || !WIFSIGNALED(wait_status)) return;
+    const int number = WTERMSIG(wait_status);
+    if (number == SIGINT || number == SIGQUIT) post(SignalCame{number});
+}
+
+// Events that come while others are worked off wait their turn, so that the machine is never
+// entered twice.
+void Runner::post(Event event) {
+    mailbox_.push_back(std::move(event));
+    if (!draining_) drain();
+}
+
+void Runner::drain() {
+    draining_ = true;
+    while (!mailbox_.empty() && !finished_) {
+        const Event event = std::move(mailbox_.front());
+        mailbox_.pop_front();
+        Effects effects = machine_.step(boot_now(), event);
+        for (Effect& effect : effects) perform(effect);
+    }
+    draining_ = false;
+    if (!finished_) arm();
+}
+
+void Runner::arm() {
+    const Time next = machine_.next_deadline();
+    if (next == armed_) return;
+    armed_ = next;
+    timer_.cancel();
+    if (next == kNever) return;
+    timer_.expires_after(std::max(next - boot_now(), Duration{0}));
+    timer_.async_wait(
+        [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+            if (error || !alive.lock()) return;
+            armed_ = kNever;
+            post(Tick{});
+        });
+}
+
+void Runner::perform(Effect& effect) {
+    std::visit(
+        Overload{
+            [&](const Connect& e) { link_->connect(e); }, [&](SendMessage& e) { send(e.message); },
+            [&](const Lead& e) { service_.lead(e.self); },
+            [&](const LeaderHeard& e) { service_.heard(e.leader); },
+            [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
+            [&](const OpenStore& e) { open_store(e.place); },
+            [&](const CloseStore&) { store_.reset(); }, [&](const Spawn& e) { spawn(e.place); },
+            [&](const SignalWorkers& e) {
+                if (workers_) e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
+            },
+            [&](const AskJobEnd&) { ask_job_end(); }, [&](const ExamineWorkers& e) { examine(e); },
+            [&](const Sweep& e) { sweep(e.generation); },
+            [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
+            [&](const Exit& e) {
+                finished_ = true;
+                timer_.cancel();
+                UniqueFd leader;
+                if (told_end_) leader = link_->part();
+                link_->close();
+                store_.reset();
+                on_exit_(e.ending, std::move(leader));
+            }},
+        effect);
+}
+
+// The machine knows nothing of ports: each Join offers the one that the next generation would have.
+void Runner::send(rendezvous::ToLeader& message) {
+    if (auto* join = std::get_if<rendezvous::Join>(&message)) {
+        const auto port = master_port_.offer();
+        if (port) join->offer.store_port = *port;
+        if (!port) warn(port.error().sentence());
+    }
+    link_->send(message);
+}
+
+// Each generation's store has a port of its own and begins empty.
+void Runner::open_store(const rendezvous::NodePlace& place) {
+    store::ServerOptions options;
+    options.allowed = allowed_addresses(place.addresses);
+    options.also_allowed = config_.store_allow;
+    options.limits = config_.store_limits;
+    const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
+        boost::asio::post(loop_, [alive, what = std::move(what)] {
+            if (alive.lock()) what();
+        });
+    };
+    options.log = [this, on_loop](const std::string& sentence) {
+        on_loop([this, sentence] { warn(sentence); });
+    };
+    options.on_contact = [this, on_loop, generation = place.generation] {
+        on_loop([this, generation] { post(StoreContact{generation}); });
+    };
+    UniqueFd listener = master_port_.take(place.master_port);
+    if (listener.get() < 0)
+        return warn("the workers' store cannot be started: port " +
+                    std::to_string(place.master_port) + " is not held");
+    auto store = store::StoreThread::start(listener.release(), std::move(options));
+    if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
+    store_ = std::move(*store);
+}
+
+void Runner::spawn(const rendezvous::NodePlace& place) {
+    workers_ = std::make_unique<WorkerSet>(
+        loop_, config_.workers, keeper_, consoles_, folder_,
+        [this](Event event) { post(std::move(event)); },
+        [this](const Error& error) { warn(error.sentence()); });
+    workers_->start(place, [this](const std::string& folder) {
+        if (config_.serve_timers) serve_timers(folder);
+        bequeath_folder();
+    });
+    remove_left_sockets();  // behind their folders, which the same thread makes: no worker waits
+}
+
+void Runner::remove_left_sockets() {
+    consoles_.files.post([left = left_sockets_] { left.remove(); });
+}
+
+// A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
+// named, or among the files of the generation.
+void Runner::serve_timers(const std::string& folder) {
+    if (config_.timer_file.empty() && folder.empty()) {
+        timers_.reset();
+        return warn("no folder for the workers' timers; name a file in " +
+                    std::string(kTimerVariable));
+    }
+    const std::string path =
+        config_.timer_file.empty() ? folder + "/" + kTimerFile : config_.timer_file;
+    auto opened = TimerFifo::open(
+        loop_, consoles_.files, path,
+        [this](const TimerRequest& request) { timer_expired(request); },
+        [this](const std::string& sentence) { warn(sentence); });
+    timers_.reset();  // the old one's: it may have had the same path
+    if (!opened) return warn(opened.error().sentence());
+    timers_ = std::move(*opened);
+    config_.workers.environment[kTimerVariable] = timers_->path();
+}
+
+// torchrun ends with the worker; here its end is a failure like any other.
+void Runner::timer_expired(const TimerRequest& request) {
+    if (request.signal <= 0) return;
+    if (!workers_ || !workers_->signal_one(request.pid, request.signal,
+                                           "its timer " + request.scope + " has run out"))
+        return warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
+                    " has expired, but this is no worker of ours");
+    warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
+         " has expired; it is sent signal " + std::to_string(request.signal));
+}
+
+void Runner::ask_job_end() {
+    if (!config_.find_job_end) return;
+    config_.find_job_end([this, alive = std::weak_ptr(alive_)](std::optional<Time> end) {
+        if (alive.lock()) post(JobEndKnown{end});
+    });
+}
+
+void Runner::examine(const ExamineWorkers& asked) {
+    if (!workers_) return;
+    std::vector<rendezvous::WorkerOutcome> outcomes = workers_->living(asked.local_ranks);
+    std::vector<std::int64_t> pids;
+    for (const rendezvous::WorkerOutcome& outcome : outcomes) pids.push_back(outcome.pid);
+    stacks_of(loop_, pids,
+              [this, alive = std::weak_ptr(alive_), generation = asked.generation,
+               outcomes = std::move(outcomes)](std::vector<StackLines> stacks) mutable {
+                  if (!alive.lock()) return;
+                  for (std::size_t i = 0; i < stacks.size(); ++i)
+                      outcomes[i].stack = std::move(stacks[i]);
+                  post(WorkersExamined{generation, std::move(outcomes)});
+              });
+}
+
+void Runner::sweep(Generation generation) {
+    if (workers_) workers_->forgo();
+    keeper_.noticed();
+    keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
+        if (!alive.lock() || !keeper_.alive()) return;
+        const auto swept = [this, generation] { post(Swept{generation}); };
+        workers_ ? workers_->when_told(swept) : swept();
+    });
+}
+
+void Runner::look_for_stuck(const LookForStuck& look) {
+    if (!workers_) return;
+    const std::string sentence = stuck_sentence(
+        find_stuck(static_cast<pid_t>(keeper_.pid()), workers_->ranks_by_pid()), look.since);
+    if (!sentence.empty()) post(CannotKill{look.generation, sentence});
+}
+
+void Runner::keeper_died() {
+    post(KeeperDied{});
+    if (const auto again = keeper_.restart(); !again)
+        return warn("no new keeper can be started: " + again.error().sentence());
+    prepare_gone();
+    bequeath_folder();
+    post(KeeperBack{});
+}
+
+// The keeper's last word goes out on a duplicate of our link, of a leader's own node on the link to
+// who leads next; without one it only frees the port.
+void Runner::prepare_gone() {
+    const int link = link_->native_handle();
+    keeper_.prepare_gone(link < 0 ? std::string() : link_->gone_frame(config_.machine.node), link,
+                         config_.gone_listener.get());
+}
+
+// Our own end removes the temporary folder; a SIGKILL leaves that to the keeper.
+void Runner::bequeath_folder() {
+    if (const std::string folder = folder_.temporary(); !folder.empty())
+        keeper_.remove_when_gone(folder);
+}
+
+std::string Runner::log_folder() const { return folder_.base(); }
+
+void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
+
+}  // namespace ddprun::agent

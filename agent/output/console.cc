@@ -1,0 +1,321 @@
+#include "agent/output/console.h"
+
+#include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "agent/output/byte_queue.h"
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// Whether writing may succeed again later: the disk may be emptied, a reader never comes back.
+bool may_recover(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
+std::string in_words(std::size_t bytes) {
+    return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB"
+                            : std::to_string(bytes) + " bytes";
+}
+
+}  // namespace
+
+struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
+    Impl(asio::io_context& io, FileThread& files, OutputTarget to, std::string name, Tell tell,
+         Options options)
+        : io(io),
+          files(files),
+          target(std::make_shared<OutputTarget>(std::move(to))),
+          name(std::move(name)),
+          tell(std::move(tell)),
+          options(options),
+          impatience(io),
+          pause(io) {
+        if (target->is_file())
+            this->options.overflow = Overflow::block;
+        else if (target->number() >= 0)
+            ready.emplace(io, target->number());
+    }
+
+    asio::io_context& io;
+    FileThread& files;
+    std::shared_ptr<OutputTarget> target;  // of a file, with the work on the file thread
+    std::string name;
+    Tell tell;
+    Options options;
+    std::optional<asio::posix::stream_descriptor> ready;  // none for a file
+    asio::steady_timer impatience;
+    asio::steady_timer pause;  // of the holder
+    const void* holder = nullptr;
+    std::vector<std::string> behind;  // what waits for the end of its line
+    std::size_t behind_size = 0;
+    Time line_grew{};
+    ByteQueue queue;
+    std::size_t at_the_file = 0;  // bytes that the file thread has
+    std::size_t dropped = 0;      // lines, since that was told last
+    bool armed = false;
+    bool dead = false;  // the reader has gone
+    bool said_broken = false, said_slow = false;
+    std::vector<std::function<void()>> on_room;
+
+    std::size_t waiting() const { return queue.size() + at_the_file + behind_size; }
+    bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
+    void write_on();
+    bool write_ready();
+    void hand_over();
+    void handed_over(int error);
+    void fail(int error);
+    void arm();
+    void heed_overflow();
+    void say_slow();
+    void put_behind(std::string bytes);
+    void watch_holder();
+    void let_go(const std::string& line_end);
+    void heed_room();
+    std::optional<Error> take_dropped();
+    void say(const Error& error);
+    std::size_t flush_file(Duration patience);
+    void post_rest(std::shared_ptr<OutputTarget> to);
+    std::size_t flush_ready(Duration patience);
+};
+
+// From the loop: the caller of write() is amid its own work.
+void Console::Impl::say(const Error& error) {
+    if (tell) asio::post(io, [tell = tell, error] { tell(error); });
+}
+
+void Console::Impl::write_on() {
+    if (target->is_file()) return hand_over();
+    if (armed) return;  // the loop is already waiting for room
+    write_ready();
+    arm();
+}
+
+// Writes while there is room. True: nothing waits any more.
+bool Console::Impl::write_ready() {
+    while (queue.size() > 0) {
+        const std::string_view bytes = queue.front();
+        const ssize_t n = target->write_some(bytes.data(), bytes.size());
+        if (n >= 0) {
+            queue.consume(static_cast<std::size_t>(n));
+        } else if (errno == EAGAIN) {
+            return false;
+        } else if (errno != EINTR) {
+            fail(errno);
+            return true;
+        }
+    }
+    return true;
+}
+
+void Console::Impl::arm() {
+    if (queue.size() == 0 || !ready) return;
+    armed = true;
+    // async_wait, other than async_write_some, does not touch O_NONBLOCK.
+    ready->async_wait(asio::posix::stream_descriptor::wait_write,
+                      [self = shared_from_this()](const boost::system::error_code& error) {
+                          self->armed = false;
+                          if (error) return;
+                          self->write_on();
+                          self->heed_room();
+                      });
+}
+
+// One piece of work at a time; what comes meanwhile is the next.
+void Console::Impl::hand_over() {
+    if (at_the_file > 0 || queue.size() == 0) return;
+    at_the_file = queue.size();
+    struct Work {
+        std::vector<std::string> pieces;
+        std::shared_ptr<OutputTarget> target;
+        FileThread::Progress progress;
+        int error = 0;
+    };
+    auto work = std::make_shared<Work>(Work{queue.take_all(), target, files.progress(), 0});
+    files.post(
+        [work] {
+            work->error = work->target->write_all(work->pieces, work->progress);
+            work->pieces.clear();
+            work->target.reset();
+        },
+        [self = shared_from_this(), work] { self->handed_over(work->error); });
+}
+
+void Console::Impl::handed_over(int error) {
+    at_the_file = 0;
+    if (!target) return;  // the console has gone
+    if (error != 0) fail(error);
+    impatience.cancel();
+    hand_over();
+    heed_room();
+}
+
+void Console::Impl::fail(int error) {
+    dead = !may_recover(error);
+    if (dead || !target->is_file()) queue.take_all();
+    if (std::exchange(said_broken, true)) return;
+    say({dead ? ErrorCode::closed : ErrorCode::unavailable,
+         "cannot write to " + name + ": " + std::strerror(error) +
+             (dead ? "; nothing more is written there" : "; what does not fit is dropped")});
+}
+
+void Console::Impl::heed_overflow() {
+    if (waiting() < options.limit) return;
+    if (options.overflow == Overflow::drop) dropped += queue.drop_oldest(options.limit);
+    if (said_slow) return;
+    if (options.patience == Duration::zero()) return say_slow();
+    impatience.expires_after(options.patience);
+    impatience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+        if (!error && self->full()) self->say_slow();
+    });
+}
+
+// ---- one who holds it
+
+void Console::Impl::put_behind(std::string bytes) {
+    behind_size += bytes.size();
+    behind.push_back(std::move(bytes));
+    if (behind_size >= options.limit / 2) let_go("\n");
+    heed_overflow();
+}
+
+void Console::Impl::watch_holder() {
+    pause.expires_after(options.pause);
+    pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+        const auto self = weak.lock();
+        if (error || !self || !self->holder) return;
+        if (!self->behind.empty() && self->on_room.empty() &&
+            boot_now() - self->line_grew >= self->options.pause)
+            self->let_go("\n");
+        else
+            self->watch_holder();
+    });
+}
+
+void Console::Impl::let_go(const std::string& line_end) {
+    if (!std::exchange(holder, nullptr)) return;
+    pause.cancel();
+    behind_size = 0;
+    if (dead) return behind.clear();
+    if (!line_end.empty()) queue.append(line_end);
+    for (std::string& bytes : std::exchange(behind, {})) queue.append(std::move(bytes));
+    write_on();
+}
+
+// ----
+
+void Console::Impl::say_slow() {
+    if (std::exchange(said_slow, true)) return;
+    say({ErrorCode::timed_out,
+         in_words(options.limit) + " wait for " + name + ", which does not take them; " +
+             (options.overflow == Overflow::drop ? "the oldest lines are dropped until it does"
+                                                 : "workers that print wait until it does")});
+}
+
+void Console::Impl::heed_room() {
+    if (waiting() > options.limit / 2) return;
+    if (const auto told = take_dropped()) say(*told);
+    for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
+}
+
+std::optional<Error> Console::Impl::take_dropped() {
+    const std::size_t lines = std::exchange(dropped, 0);
+    if (lines == 0) return std::nullopt;
+    return Error(ErrorCode::timed_out,
+                 std::to_string(lines) + (lines == 1 ? " line" : " lines") + " for " + name +
+                     " dropped, the oldest, since it did not keep up (--console-overflow=drop)");
+}
+
+std::size_t Console::Impl::flush_file(Duration patience) {
+    const std::size_t size = waiting();
+    post_rest(target);
+    return files.drain(patience) ? 0 : size;
+}
+
+void Console::Impl::post_rest(std::shared_ptr<OutputTarget> to) {
+    files.post([pieces = queue.take_all(), to = std::move(to), progress = files.progress()] {
+        to->write_all(pieces, progress);
+    });
+}
+
+std::size_t Console::Impl::flush_ready(Duration patience) {
+    Time give_up = boot_now() + patience;
+    while (true) {
+        const std::size_t before = queue.size();
+        if (write_ready()) return 0;
+        if (queue.size() < before) give_up = boot_now() + patience;
+        const Duration left = give_up - boot_now();
+        if (left <= Duration::zero()) return queue.size();
+        target->wait_for_room(left + std::chrono::milliseconds{1});
+    }
+}
+
+Console::Console(asio::io_context& io, FileThread& files, int fd, std::string name, Tell tell,
+                 Options options)
+    : impl_(std::make_shared<Impl>(io, files, OutputTarget(fd), std::move(name), std::move(tell),
+                                   options)) {}
+
+Console::Console(asio::io_context& io, FileThread& files, UniqueFd file, std::string name,
+                 Tell tell, Options options)
+    : impl_(std::make_shared<Impl>(io, files, OutputTarget(std::move(file)), std::move(name),
+                                   std::move(tell), options)) {}
+
+Console::~Console() {
+    impl_->tell = nullptr;
+    impl_->let_go("\n");
+    impl_->impatience.cancel();
+    if (impl_->ready) impl_->ready->release();  // the target closes it
+    impl_->ready.reset();
+    const auto target = std::exchange(impl_->target, nullptr);
+    // Closing may wait for the file system, too.
+    if (target->is_file()) impl_->post_rest(target);
+}
+
+void Console::write(std::string bytes, const void* who) {
+    if (bytes.empty() || impl_->dead) return;
+    if (impl_->holder && impl_->holder != who) return impl_->put_behind(std::move(bytes));
+    if (impl_->holder) impl_->line_grew = boot_now();
+    impl_->queue.append(std::move(bytes));
+    impl_->write_on();
+    impl_->heed_overflow();
+}
+
+bool Console::hold(const void* who) {
+    if (impl_->holder || impl_->options.overflow == Overflow::drop) return false;
+    impl_->holder = who;
+    impl_->line_grew = boot_now();
+    impl_->watch_holder();
+    return true;
+}
+
+bool Console::holds(const void* who) const { return impl_->holder == who; }
+
+void Console::release(const void* who) {
+    if (holds(who)) impl_->let_go("");
+}
+
+std::size_t Console::waiting() const { return impl_->waiting(); }
+bool Console::full() const { return impl_->full(); }
+
+void Console::when_room(std::function<void()> callback) {
+    impl_->on_room.push_back(std::move(callback));
+    impl_->heed_room();
+}
+
+std::size_t Console::flush(Duration patience) {
+    impl_->let_go("\n");
+    if (impl_->dead) return 0;
+    if (const auto told = impl_->take_dropped(); told && impl_->tell) impl_->tell(*told);
+    return impl_->target->is_file() ? impl_->flush_file(patience) : impl_->flush_ready(patience);
+}
+
+}  // namespace ddprun::agent

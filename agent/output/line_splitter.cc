@@ -1,0 +1,88 @@
+#include "agent/output/line_splitter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ddprun::agent {
+namespace {
+
+const char* find(const char* from, const char* to, char what) {
+    return static_cast<const char*>(std::memchr(from, what, static_cast<std::size_t>(to - from)));
+}
+
+// Behind the end of the line that begins here, null if it is not among these bytes. `returns` is
+// the next \r, kept between calls, so that bytes without any are searched for it once.
+const char* line_end(const char* at, const char* end, const char*& returns) {
+    const char* newline = find(at, end, '\n');
+    if (returns && returns < at) returns = find(at, end, '\r');
+    if (!returns || (newline && newline < returns)) return newline ? newline + 1 : nullptr;
+    if (returns + 1 == end) return nullptr;  // a \n may follow
+    return returns[1] == '\n' ? returns + 2 : returns + 1;
+}
+
+}  // namespace
+
+std::string LineSplitter::take(std::string_view bytes) {
+    if (passes_as_is() || bytes.empty()) return std::string(bytes);
+    std::string out;
+    out.reserve(bytes.size() + bytes.size() / 4);
+    if (open_) {
+        const char* const end = find(bytes.data(), bytes.data() + bytes.size(), '\n');
+        if (!end) return std::string(bytes);
+        out.assign(bytes.data(), end + 1);
+        bytes.remove_prefix(out.size());
+        open_ = false;
+        if (bytes.empty()) return out;
+    }
+    // A \r came last: whether it ends the line or belongs to a \r\n is only known now.
+    if (!held_.empty() && held_.back() == '\r' && bytes.front() != '\n') end_line(out, {});
+    const char* at = bytes.data();
+    const char* const end = at + bytes.size();
+    const char* returns = find(at, end, '\r');
+    while (const char* next = line_end(at, end, returns)) {
+        end_line(out, {at, static_cast<std::size_t>(next - at)});
+        at = next;
+        if (at == end) return out;
+    }
+    held_.append(at, end);
+    return out;
+}
+
+std::string LineSplitter::open() {
+    open_ = true;
+    std::string out = prefix_ + held_;
+    held_ = std::string();
+    return out;
+}
+
+std::string LineSplitter::cut() {
+    std::string out;
+    end_line(out, "\n");
+    return out;
+}
+
+std::string LineSplitter::finish() {
+    if (std::exchange(open_, false)) return "\n";
+    return held_.empty() ? std::string() : cut();
+}
+
+bool LineSplitter::wanted(std::string_view line) const {
+    return needles_.empty() || std::ranges::any_of(needles_, [&](const std::string& needle) {
+               return line.find(needle) != line.npos;
+           });
+}
+
+void LineSplitter::end_line(std::string& out, std::string_view rest) {
+    if (held_.empty()) {
+        if (wanted(rest)) (out += prefix_) += rest;
+        return;
+    }
+    held_ += rest;
+    if (wanted(held_)) (out += prefix_) += held_;
+    held_.clear();
+    // A line of 10 MB must not stay in memory for the rest of the job.
+    if (held_.capacity() > (std::size_t{1} << 20)) held_.shrink_to_fit();
+}
+
+}  // namespace ddprun::agent

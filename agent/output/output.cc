@@ -1,0 +1,247 @@
+#include "agent/output/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "agent/output/last_lines.h"
+#include "agent/output/line_splitter.h"
+
+namespace ddprun::agent {
+
+namespace asio = boost::asio;
+using asio::posix::stream_descriptor;
+
+namespace {
+
+constexpr std::size_t kRead = std::size_t{64} << 10;
+// Reads in a row from one pipe, so that a worker that prints all the time does not keep the loop
+// from the others.
+constexpr int kReadsInARow = 8;
+// A line may wait that long for those behind it.
+constexpr auto kPause = std::chrono::microseconds{500};
+
+// Fewer changes between the worker and us. Not to be had when the user has many pipes; then it is
+// as large as it is.
+std::size_t enlarged(int pipe) {
+    int size = ::fcntl(pipe, F_SETPIPE_SZ, 1 << 20);
+    if (size < 0) size = ::fcntl(pipe, F_GETPIPE_SZ);
+    return static_cast<std::size_t>(std::max(size, 1 << 16));
+}
+
+// One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads
+// under way.
+struct Pump : std::enable_shared_from_this<Pump> {
+    Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail)
+        : io(io),
+          pipe(std::move(pipe)),
+          pipe_size(enlarged(this->pipe.get())),
+          readable(io),
+          pause(io),
+          route(std::move(to)),
+          splitter(route.prefix),
+          filter(route.filtered_prefix, route.needles),
+          tail(&tail) {}
+
+    asio::io_context& io;
+    UniqueFd pipe;  // none when its end has come, or the worker's output is no longer ours
+    std::size_t pipe_size;
+    stream_descriptor readable;  // has the pipe only while it is waited for
+    asio::steady_timer pause;
+    StreamRoute route;
+    LineSplitter splitter, filter;
+    LastLines* tail;
+    LastLines::Stream line;
+
+    void pass(std::string_view bytes) {
+        if (route.file) route.file->write(std::string(bytes));
+        if (route.filtered != nullptr) to_filtered(bytes);
+        if (route.console != nullptr) to_console(bytes);
+        tail->take(line, bytes);
+    }
+
+    void to_filtered(std::string_view bytes) {
+        std::string lines = filter.take(bytes);
+        if (filter.too_long()) {
+            lines += filter.cut();
+            tell_cut();
+        }
+        route.filtered->write(std::move(lines));
+    }
+
+    void to_console(std::string_view bytes) {
+        heed_cut();
+        const bool was_open = splitter.is_open();
+        std::string lines = splitter.take(bytes);
+        const bool too_long = splitter.too_long();
+        if (too_long && route.console->hold(this)) {
+            lines += splitter.open();
+        } else if (too_long) {
+            lines += splitter.cut();
+            tell_cut();
+        }
+        route.console->write(std::move(lines), this);
+        if (was_open && !splitter.is_open()) route.console->release(this);
+    }
+
+    // The others could not wait any longer for the end of our line.
+    void heed_cut() {
+        if (!splitter.is_open() || route.console->holds(this)) return;
+        splitter.begin_anew();
+        tell_cut();
+    }
+
+    void tell_cut() {
+        if (route.cut) std::exchange(route.cut, nullptr)();
+    }
+
+    enum class Left { nothing, maybe_more, ended };
+    Left read_once(std::size_t& total) {
+        char buffer[kRead];
+        const ssize_t n = ::read(pipe.get(), buffer, sizeof buffer);
+        if (n > 0) {
+            pass({buffer, static_cast<std::size_t>(n)});
+            total += static_cast<std::size_t>(n);
+            return Left::maybe_more;
+        }
+        if (n < 0 && errno == EINTR) return Left::maybe_more;
+        return n < 0 && errno == EAGAIN ? Left::nothing : Left::ended;
+    }
+
+    Console* full_one() const {
+        for (Console* to : {route.console, route.file.get(), route.filtered})
+            if (to != nullptr && to->full()) return to;
+        return nullptr;
+    }
+
+    void read_some() {
+        if (!pipe) return;
+        if (Console* full = full_one())
+            return full->when_room([self = shared_from_this()] { self->read_some(); });
+        std::size_t total = 0;
+        for (int i = 0; i < kReadsInARow && full_one() == nullptr; ++i) {
+            const Left left = read_once(total);
+            if (left == Left::ended) return end();
+            if (left == Left::nothing) return total == 0 ? wait_for_bytes() : wait_a_moment(total);
+        }
+        asio::post(io, [self = shared_from_this()] { self->read_some(); });
+    }
+
+    void wait_for_bytes() {
+        readable.assign(pipe.get());
+        readable.async_wait(stream_descriptor::wait_read,
+                            [self = shared_from_this()](const boost::system::error_code& error) {
+                                if (self->readable.is_open()) self->readable.release();
+                                if (!error) self->read_some();
+                            });
+    }
+
+    // Nobody waits for the pipe meanwhile, so the worker's writes wake nobody. Not where it might
+    // fill up before we look again.
+    void wait_a_moment(std::size_t last) {
+        if (last > pipe_size / 4) return wait_for_bytes();
+        pause.expires_after(kPause);
+        pause.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+            if (!error) self->read_some();
+        });
+    }
+
+    // What the pipe holds now, but no more than it can hold: a process that the worker left may
+    // write on for ever.
+    void drain() {
+        if (!pipe) return;
+        const std::size_t reads = 1 + pipe_size / 4096;  // a read takes a page at least
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < reads && read_once(total) == Left::maybe_more; ++i) {
+        }
+        end();
+    }
+
+    void end() {
+        if (route.filtered != nullptr) route.filtered->write(filter.finish());
+        if (route.console != nullptr) {
+            heed_cut();
+            route.console->write(splitter.finish(), this);
+            route.console->release(this);
+        }
+        tail->finish(line);
+        abandon();
+    }
+
+    void abandon() {
+        if (route.console != nullptr && route.console->holds(this)) {
+            route.console->write("\n", this);
+            route.console->release(this);
+        }
+        if (readable.is_open()) readable.release();
+        pause.cancel();
+        pipe.reset();
+        route = StreamRoute();
+    }
+};
+
+}  // namespace
+
+struct WorkerOutput::Impl {
+    asio::io_context& io;
+    std::array<StreamRoute, 2> routes;
+    LastLines tail;
+    std::array<std::shared_ptr<Pump>, 2> pumps;
+
+    Result<UniqueFd> open_stream(std::size_t stream);
+};
+
+Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return Error{ErrorCode::internal,
+                     std::string("no pipe for a worker's output: ") + std::strerror(errno)};
+    UniqueFd ours(ends[0]), workers(ends[1]);
+    // Our end only: what a worker has as its stdout must block as usual.
+    ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+    pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail);
+    pumps[stream]->wait_for_bytes();
+    return workers;
+}
+
+WorkerOutput::WorkerOutput(asio::io_context& io, StreamRoute out, StreamRoute err)
+    : impl_(new Impl{io, {std::move(out), std::move(err)}, {}, {}}) {}
+WorkerOutput::WorkerOutput(WorkerOutput&&) noexcept = default;
+WorkerOutput& WorkerOutput::operator=(WorkerOutput&& other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+}
+
+WorkerOutput::~WorkerOutput() {
+    if (!impl_) return;
+    for (const auto& pump : impl_->pumps)
+        if (pump) pump->abandon();
+}
+
+Result<WorkerOutput::ChildEnds> WorkerOutput::open() {
+    ChildEnds ends;
+    Result<UniqueFd> out = impl_->open_stream(0);
+    if (!out) return out.error();
+    Result<UniqueFd> err = impl_->open_stream(1);
+    if (!err) return err.error();
+    ends.out = std::move(*out);
+    ends.err = std::move(*err);
+    return ends;
+}
+
+void WorkerOutput::finish() {
+    for (const auto& pump : impl_->pumps)
+        if (pump) pump->drain();
+}
+
+std::vector<std::string> WorkerOutput::tail() const { return impl_->tail.lines(); }
+
+}  // namespace ddprun::agent

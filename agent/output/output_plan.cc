@@ -1,0 +1,41 @@
+#include "agent/output/output_plan.h"
+
+#include "base/template_text.h"
+
+namespace ddprun::agent {
+namespace {
+
+const std::string kTorchrunsPrefix = "[${role_name}${local_rank}]:";
+
+// Beyond the ranks that were planned nothing was asked for.
+RankOutput of(const OutputPlan& plan, int local_rank) {
+    const auto index = static_cast<std::size_t>(local_rank);
+    return index < plan.ranks.size() ? plan.ranks[index] : RankOutput();
+}
+
+}  // namespace
+
+int OutputPlan::to_files(int local_rank) const {
+    const RankOutput rank = of(*this, local_rank);
+    return rank.redirected | rank.teed;
+}
+
+int OutputPlan::to_filtered() const {
+    return (filters[0].empty() ? 0 : kStdout) | (filters[1].empty() ? 0 : kStderr);
+}
+
+std::string OutputPlan::prefix(int local_rank, int rank) const {
+    return fill_template(prefix_template.empty() ? kTorchrunsPrefix : prefix_template,
+                         prefix_values(role, local_rank, rank, hostname), true);
+}
+
+StreamPlan plan_stream(const OutputPlan& plan, int local_rank, int stream, bool has_file) {
+    const RankOutput rank = of(plan, local_rank);
+    const bool teed = (rank.teed & stream) != 0;
+    const bool hidden = (rank.redirected & stream) != 0 && !teed && has_file;
+    return {.console = rank.shown && !hidden,
+            .prefix = plan.label == Label::all || (plan.label == Label::teed && teed),
+            .filtered = (plan.to_filtered() & stream) != 0 && teed && rank.shown};
+}
+
+}  // namespace ddprun::agent

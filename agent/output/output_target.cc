@@ -1,0 +1,80 @@
+#include "agent/output/output_target.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+namespace ddprun::agent {
+namespace {
+
+UniqueFd reopen(int fd) {
+    char path[40];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return UniqueFd(::open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_APPEND | O_CLOEXEC));
+}
+
+}  // namespace
+
+OutputTarget::OutputTarget(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), kind_(Kind::shared) {
+    struct stat what {};
+    if (::fstat(fd, &what) != 0) return;
+    if (S_ISSOCK(what.st_mode)) {
+        kind_ = Kind::socket;
+    } else if (!S_ISFIFO(what.st_mode) && ::isatty(fd) == 0) {
+        kind_ = Kind::file;
+    } else if (UniqueFd own = reopen(fd)) {
+        fd_ = std::move(own);
+        kind_ = Kind::own;
+    }
+}
+
+OutputTarget::OutputTarget(UniqueFd file) : fd_(std::move(file)), kind_(Kind::file) {}
+
+bool OutputTarget::wait_for_room(Duration limit) const {
+    pollfd room{number(), POLLOUT, 0};
+    return ::poll(&room, 1, static_cast<int>(limit / std::chrono::milliseconds{1})) > 0;
+}
+
+ssize_t OutputTarget::write_some(const char* bytes, std::size_t size) {
+    if (kind_ == Kind::socket) return ::send(number(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (kind_ == Kind::shared) {
+        if (!wait_for_room(Duration::zero())) {
+            errno = EAGAIN;
+            return -1;
+        }
+        size = std::min<std::size_t>(size, PIPE_BUF);
+    }
+    return ::write(number(), bytes, size);
+}
+
+int OutputTarget::write_all(const std::vector<std::string>& pieces,
+                            const FileThread::Progress& progress) {
+    for (const std::string& piece : pieces)
+        for (std::size_t written = 0; written < piece.size();) {
+            const ssize_t n = ::write(number(), piece.data() + written, piece.size() - written);
+            if (n >= 0) {
+                written += static_cast<std::size_t>(n);
+                ++*progress;
+            } else if (errno == EAGAIN) {  // a device that others made non-blocking
+                wait_for_room(std::chrono::seconds{1});
+            } else if (errno != EINTR) {
+                return errno;
+            }
+        }
+    return 0;
+}
+
+bool same_target(int one, int other) {
+    struct stat a {
+    }, b{};
+    return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,70 @@
+#include "agent/output/temporary_folder.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "agent/output/attempt_names.h"
+
+namespace ddprun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::time_t kUntouched = 60;  // s
+constexpr long kXfs = 0x58465342;       // not among the kernel's own header's
+
+UniqueFd open_folder(const std::string& path) {
+    return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_of_this_host(const std::string& folder) {
+    struct statfs status {};
+    if (::statfs(folder.c_str(), &status) != 0) return false;
+    const long local[] = {TMPFS_MAGIC, EXT4_SUPER_MAGIC, BTRFS_SUPER_MAGIC, kXfs,
+                          OVERLAYFS_SUPER_MAGIC};
+    return std::ranges::find(local, static_cast<long>(status.f_type)) != std::end(local);
+}
+
+bool is_abandoned(const std::string& path) {
+    const UniqueFd folder = open_folder(path);
+    struct stat status {};
+    return folder && ::fstat(folder.get(), &status) == 0 && status.st_uid == ::geteuid() &&
+           status.st_mtime < std::time(nullptr) - kUntouched &&
+           ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+}  // namespace
+
+TemporaryFolder make_temporary_folder(const std::string& parent) {
+    std::string name = parent + "/" + kTemporaryFolder;
+    if (!::mkdtemp(name.data())) return {};
+    UniqueFd lock = open_folder(name);
+    // Shared, as if the file system had none we would go on without.
+    if (lock) ::flock(lock.get(), LOCK_SH | LOCK_NB);
+    std::error_code ignored;
+    return {fs::absolute(name, ignored).string(), std::move(lock)};
+}
+
+void remove_abandoned_folders(const std::string& parent) {
+    if (!is_of_this_host(parent)) return;
+    const std::string_view pattern = kTemporaryFolder;
+    const std::string_view prefix = pattern.substr(0, pattern.find('X'));
+    std::error_code error;
+    for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
+        const std::string name = at->path().filename();
+        std::error_code ignored;  // another may remove it, too
+        if (name.size() == pattern.size() && name.starts_with(prefix) && is_abandoned(at->path()))
+            fs::remove_all(at->path(), ignored);
+    }
+}
+
+}  // namespace ddprun::agent

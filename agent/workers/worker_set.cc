@@ -1,0 +1,317 @@
+#include "agent/workers/worker_set.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <charconv>
+
+#include "agent/output/attempt_names.h"
+#include "agent/output/output.h"
+#include "agent/workers/stop_file.h"
+#include "agent/workers/worker_arguments.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr std::size_t kProgressLineLimit = 4096;
+constexpr std::int64_t kLongestSnapshot = 86'400'000;         // in ms; a program may say anything
+constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;  // what JSON's readers tell apart
+// For the file system that takes the stop's file: then workers are told without it.
+constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
+// For the file system that has an error file: then the death is told without it.
+constexpr auto kErrorFileLimit = std::chrono::seconds{2};
+
+// "step=12 snapshot=10" → the number behind a name, or -1, also for one that no step can be: the
+// leader would take it for malformed, and this node for a stranger.
+std::int64_t field(const std::string& line, const std::string& name) {
+    const auto at = line.find(name + "=");
+    std::int64_t value = -1;
+    if (at != std::string::npos && (at == 0 || line[at - 1] == ' '))
+        std::from_chars(line.data() + at + name.size() + 1, line.data() + line.size(), value);
+    return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
+}
+
+int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
+
+}  // namespace
+
+struct WorkerSet::Worker {
+    explicit Worker(boost::asio::io_context& loop) : progress(loop) {}
+
+    int index = 0, local_rank = 0, rank = 0;
+    std::int64_t pid = 0;
+    UniqueFd pidfd;
+    Time started{};
+    bool ended = false;
+    std::string error_file;
+    std::string sent_signal;  // why we sent it one outside a stop
+    std::unique_ptr<WorkerOutput> output;
+    boost::asio::posix::stream_descriptor progress;
+    std::string progress_line;  // what has come of the next one
+    bool too_long = false;      // that one is passed over, up to its end
+};
+
+WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
+                     const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn)
+    : loop_(loop),
+      plan_(plan),
+      keeper_(keeper),
+      consoles_(consoles),
+      folder_(folder),
+      on_event_(std::move(on_event)),
+      warn_(std::move(warn)) {}
+
+WorkerSet::~WorkerSet() = default;
+
+void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
+    node_place_ = place;
+    WantedFiles wanted;
+    for (int i = 0; i < node_place_.slots; ++i) {
+        auto worker = std::make_unique<Worker>(loop_);
+        worker->index = i;
+        worker->local_rank = node_place_.host().first_local_rank + i;
+        worker->rank = node_place_.rank_offset + i;
+        workers_.push_back(std::move(worker));
+        wanted.streams.push_back(plan_.output.to_files(i));
+    }
+    wanted.filtered = plan_.output.to_filtered();
+    wanted.first_local_rank = node_place_.host().first_local_rank;
+    folder_.make(
+        node_place_.generation, std::move(wanted),
+        [this, ready = std::move(ready), alive = std::weak_ptr(alive_)](AttemptFiles files) {
+            if (!alive.lock() || forgone_) return;
+            start_all(std::move(files), ready);
+        });
+}
+
+void WorkerSet::forgo() { forgone_ = true; }
+
+void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
+    if (files.problem)
+        warn_(Error(files.problem->code(),
+                    files.problem->sentence() + "; what has no file goes to the console"));
+    output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
+    for (auto& worker : workers_)
+        if (const std::string folder = output_->folder(worker->index); !folder.empty())
+            worker->error_file = folder + "/" + kErrorFile;
+    ready(output_->folder(0));
+    for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
+}
+
+std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
+    WorkerPlace place = place_of(plan_, node_place_, worker.index);
+    place.error_file = worker.error_file;
+    place.stop_file = stop_file();
+    return worker_environment(plan_.environment, place);
+}
+
+void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& environment) {
+    worker.output = std::make_unique<WorkerOutput>(
+        loop_, output_->route(worker.index, worker.local_rank, worker.rank, kStdout),
+        output_->route(worker.index, worker.local_rank, worker.rank, kStderr));
+    auto ends = worker.output->open();
+    int progress[2];
+    if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
+        return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
+    ::fcntl(progress[0], F_SETFL, O_NONBLOCK);
+    worker.progress.assign(progress[0]);
+    const UniqueFd progress_end(progress[1]);
+    await_progress(worker);
+
+    WorkerStart start;
+    start.argv = worker_arguments(plan_.argv, plan_.first_argument, worker.local_rank,
+                                  plan_.collapse_dollars);
+    if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.index)];
+    start.environment = environment;
+    start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
+    start.stdout_fd = ends->out.get();
+    start.stderr_fd = ends->err.get();
+    start.extra = {{kProgressFd, progress_end.get()}};
+    start.nofile_soft = plan_.nofile_soft;
+    start.foreground = plan_.foreground;
+    worker.started = boot_now();
+    keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+        if (!alive.lock()) return;
+        // The keeper has died with the request; its death is told by itself and is no fault of the
+        // worker.
+        if (!spawned && spawned.error().code() == ErrorCode::closed) return;
+        if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
+        worker.pid = spawned->pid;
+        worker.pidfd = std::move(spawned->pidfd);
+        if (signalled_ != 0) send_signal(worker, signalled_);  // a stop began before it was known
+        on_event_(WorkerStarted{node_place_.generation, worker.index, worker.pid});
+    });
+}
+
+void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
+    worker.ended = true;
+    on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
+}
+
+void WorkerSet::await_progress(Worker& worker) {
+    worker.progress.async_wait(
+        boost::asio::posix::stream_descriptor::wait_read,
+        [this, &worker, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+            if (error || !alive.lock() || worker.ended) return;
+            if (take_progress(worker)) await_progress(worker);
+        });
+}
+
+// Takes what lies in the pipe; false at its end. Whoever does not read on stops the worker.
+bool WorkerSet::take_progress(Worker& worker) {
+    char bytes[kProgressLineLimit];
+    ssize_t got;
+    while ((got = ::read(worker.progress.native_handle(), bytes, sizeof bytes)) > 0) {
+        worker.progress_line.append(bytes, static_cast<std::size_t>(got));
+        for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
+            const std::string line = worker.progress_line.substr(0, end);
+            worker.progress_line.erase(0, end + 1);
+            if (std::exchange(worker.too_long, false)) continue;
+            on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
+                                     field(line, "snapshot"), worker.index,
+                                     std::chrono::milliseconds(std::clamp<std::int64_t>(
+                                         field(line, "snapshot_ms"), 0, kLongestSnapshot))});
+        }
+        if (worker.progress_line.size() < kProgressLineLimit) continue;
+        worker.progress_line.clear();
+        worker.too_long = true;
+    }
+    return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+void WorkerSet::signal(int number) {
+    signalled_ = number;
+    if (!signalled_at_) signalled_at_ = boot_now();
+    if (!output_ && !std::exchange(forgone_, true))  // their folders are still being made
+        for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
+    for (const auto& worker : workers_)
+        if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
+}
+
+std::string WorkerSet::stop_file() const {
+    const std::string folder = output_ ? output_->folder(0) : "";
+    return folder.empty() ? folder : folder + "/" + kStopFile;
+}
+
+void WorkerSet::stop(const StopHint& hint) {
+    const std::string path = stop_file();
+    if (path.empty()) return signal(hint.signal);
+    consoles_.files.post_within(
+        kStopFileLimit, [path, text = to_json(hint, day_now())] { write_stop_file(path, text); },
+        [this, number = hint.signal, alive = std::weak_ptr(alive_)](bool) {
+            if (alive.lock()) signal(number);
+        });
+}
+
+bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
+    const auto id = static_cast<pid_t>(pid);
+    const std::int64_t session = ::getsid(id), group = ::getpgid(id);
+    for (const auto& worker : workers_) {
+        if (worker->ended || worker->pid <= 0 || (worker->pid != session && worker->pid != group))
+            continue;
+        worker->sent_signal = why;
+        return ::kill(id, number) == 0;
+    }
+    return false;
+}
+
+std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>& indices) const {
+    std::vector<rendezvous::WorkerOutcome> found;
+    for (const int index : indices) {
+        const Worker& worker = *workers_.at(static_cast<std::size_t>(index));
+        if (worker.ended || worker.pid == 0) continue;
+        rendezvous::WorkerOutcome outcome;
+        outcome.rank = worker.rank;
+        outcome.local_rank = worker.index;
+        outcome.pid = worker.pid;
+        outcome.tail = worker.output->tail();
+        found.push_back(std::move(outcome));
+    }
+    return found;
+}
+
+void WorkerSet::send_signal(const Worker& worker, int number) {
+    // The group's number is safe to use only while its leader has not been reaped.
+    if (worker.pidfd.get() >= 0 &&
+        ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0)
+        return;
+    ::kill(static_cast<pid_t>(-worker.pid), number);
+}
+
+bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
+    for (auto& worker : workers_) {
+        if (worker->pid != pid || worker->ended) continue;
+        worker->ended = true;
+        take_progress(*worker);  // its last word on that counts before its end
+        worker->output->finish();
+        DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
+        if (facts.status.failed() && !worker->error_file.empty())
+            read_account(*worker, std::move(facts));
+        else
+            tell(worker->index, std::move(facts));
+        return true;
+    }
+    return false;
+}
+
+void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
+    ++untold_;
+    const std::string& path = worker.error_file;
+    const auto told = [this, index = worker.index, path, facts = std::move(facts),
+                       alive = std::weak_ptr(alive_)](const ErrorFile& found) mutable {
+        if (!alive.lock()) return;
+        facts.error = found.error;
+        facts.error_problem = found.problem;
+        facts.error_written = found.written;
+        if (found.there && folder_.stays()) facts.error_file = path;
+        tell(index, std::move(facts));
+        if (!alive.lock() || --untold_ > 0) return;
+        for (const auto& done : std::exchange(when_told_, {})) done();
+    };
+    read_error_file(consoles_.files, path, kErrorFileLimit, told);
+}
+
+void WorkerSet::tell(int index, DeathFacts facts) {
+    Death death = judge_death(std::move(facts));
+    death.outcome.local_rank = index;
+    on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
+}
+
+void WorkerSet::when_told(std::function<void()> done) {
+    if (untold_ == 0) return done();
+    when_told_.push_back(std::move(done));
+}
+
+std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
+    std::map<std::int64_t, int> ranks;
+    for (const auto& worker : workers_)
+        if (worker->pid > 0 && !worker->ended) ranks[worker->pid] = worker->rank;
+    return ranks;
+}
+
+DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, Time at) {
+    DeathFacts facts;
+    facts.status = status;
+    facts.rank = worker.rank;
+    facts.local_rank = worker.local_rank;
+    facts.pid = worker.pid;
+    facts.node = rendezvous::host_of(plan_.node.name);
+    facts.started = worker.started;
+    facts.reaped = at;
+    facts.slurm_job_id = plan_.slurm_job_id;
+    facts.stopped = signalled_at_;
+    facts.sent_signal = worker.sent_signal;
+    if (!status.failed()) return facts;
+    witness_.look(facts);
+    facts.tail = worker.output->tail();
+    return facts;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,98 @@
+#include "base/system/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace ddprun {
+namespace {
+
+constexpr std::size_t kMost = 1024;
+
+class File {
+  public:
+    explicit File(int number) : number_(number) {}
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    ~File() {
+        if (number_ >= 0) ::close(number_);
+    }
+    int number() const { return number_; }
+
+  private:
+    int number_;
+};
+
+std::string octal(mode_t mode) {
+    char text[8];
+    std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode & 07777));
+    return text;
+}
+
+Result<> check(const std::string& path, int file) {
+    struct stat status {};
+    if (::fstat(file, &status) != 0)
+        return Error(ErrorCode::unavailable, path + ": " + ::strerror(errno));
+    const auto refused = [&](const std::string& why) {
+        return Error(ErrorCode::refused, path + " " + why);
+    };
+    if (!S_ISREG(status.st_mode)) return refused("is not a file");
+    if (status.st_uid != ::geteuid())
+        return refused("belongs to user " + std::to_string(status.st_uid) + ", not to us (user " +
+                       std::to_string(::geteuid()) + ")");
+    if (status.st_mode & 077)
+        return refused("can be read or changed by others (mode " + octal(status.st_mode) +
+                       "); chmod 600 " + path);
+    if (status.st_size > static_cast<off_t>(kMost))
+        return refused("has " + std::to_string(status.st_size) + " bytes (limit " +
+                       std::to_string(kMost) + ")");
+    return {};
+}
+
+// On the disk and closed before anybody can find it: no crash leaves it empty, and on a network file
+// system all can read it.
+Result<> write_all(const std::string& name, int number, const std::string& text) {
+    const bool written =
+        ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        ::fsync(number) == 0;
+    if ((::close(number) == 0) & written) return {};
+    return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
+}
+
+}  // namespace
+
+Result<std::string> read_private_file(const std::string& path, Links links) {
+    // Without waiting: a name may stand for a pipe.
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::refuse ? O_NOFOLLOW : 0);
+    const File file(::open(path.c_str(), flags));
+    if (file.number() < 0)
+        return Error(errno == ENOENT  ? ErrorCode::not_found
+                     : errno == ELOOP ? ErrorCode::refused
+                                      : ErrorCode::unavailable,
+                     path + ": " + ::strerror(errno));
+    if (const auto checked = check(path, file.number()); !checked) return checked.error();
+    std::string text(kMost, '\0');
+    const ssize_t size = ::read(file.number(), text.data(), text.size());
+    if (size < 0) return Error(ErrorCode::unavailable, path + ": " + ::strerror(errno));
+    text.resize(static_cast<std::size_t>(size));
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+    return text;
+}
+
+Result<> create_private_file(const std::string& path, const std::string& text) {
+    std::string name = path + ".XXXXXX";
+    const int number = ::mkostemp(name.data(), O_CLOEXEC);  // mode 0600
+    if (number < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
+    const auto written = write_all(name, number, text + "\n");
+    const int failed = written && ::link(name.c_str(), path.c_str()) != 0 ? errno : 0;
+    ::unlink(name.c_str());
+    if (!written || failed == 0) return written;
+    return Error(failed == EEXIST ? ErrorCode::exists : ErrorCode::unavailable,
+                 path + ": " + ::strerror(failed));
+}
+
+}  // namespace ddprun

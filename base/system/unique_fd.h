@@ -1,0 +1,34 @@
+// Owner of one file descriptor: closes it when it goes. -1 is none. Movable; any thread, like an
+// int.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace ddprun {
+
+class UniqueFd {
+  public:
+    UniqueFd() = default;
+    explicit UniqueFd(int fd) : fd_(fd) {}
+    UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+    UniqueFd& operator=(UniqueFd&& other) noexcept {
+        if (this != &other) reset(other.release());
+        return *this;
+    }
+    ~UniqueFd() { reset(); }
+
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+    int release() { return std::exchange(fd_, -1); }
+    void reset(int fd = -1) {
+        const int old = std::exchange(fd_, fd);
+        if (old >= 0) ::close(old);
+    }
+
+  private:
+    int fd_ = -1;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,139 @@
+#include "launcher/check/check_look.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "agent/host/gpu_share.h"
+#include "base/system/unique_fd.h"
+#include "launcher/job/program_check.h"
+#include "rendezvous/ledger/ledger_etcd.h"
+#include "rendezvous/ledger/ledger_folder.h"
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr auto kFileLimit = std::chrono::seconds{10};
+
+// The answer of something that may hang on a file system, or nothing. What hangs is left to itself.
+template <class T>
+std::optional<T> in_time(std::function<T()> look) {
+    auto answer = std::make_shared<std::promise<T>>();
+    auto future = answer->get_future();
+    std::thread([answer, look = std::move(look)] { answer->set_value(look()); }).detach();
+    if (future.wait_for(kFileLimit) != std::future_status::ready) return std::nullopt;
+    return future.get();
+}
+
+std::optional<std::int64_t> free_bytes(const std::string& folder) {
+    const auto answer = in_time<std::optional<std::int64_t>>([folder] {
+        struct statvfs status {};
+        if (::statvfs(folder.c_str(), &status) != 0) return std::optional<std::int64_t>();
+        return std::optional(static_cast<std::int64_t>(status.f_bavail) *
+                             static_cast<std::int64_t>(status.f_frsize));
+    });
+    return answer.value_or(std::nullopt);
+}
+
+std::optional<std::int64_t> limit_of(int resource, bool hard) {
+    rlimit limit{};
+    ::getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+    const rlim_t value = hard ? limit.rlim_max : limit.rlim_cur;
+    return value == RLIM_INFINITY ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
+}
+
+void look_at_ledger(NodeFacts& facts, const Plan& plan) {
+    using Kind = rendezvous::LedgerPlace::Kind;
+    using Claim = Result<rendezvous::LedgerClaim>;
+    const rendezvous::LedgerPlace& place = plan.ledger.place;
+    if (plan.max_nodes == 1 || place.kind == Kind::memory) return;
+    // etcd has deadlines of its own.
+    const auto claim = place.kind == Kind::etcd
+                           ? std::optional<Claim>(rendezvous::read_claim(place))
+                           : in_time<Claim>([folder = rendezvous::folder_of(place)] {
+                                 return rendezvous::read_claim(folder);
+                             });
+    if (!claim)
+        facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
+    else if (!*claim)
+        facts.ledger_fault = "the leader's ledger is not seen: " + claim->error().sentence();
+    else
+        facts.ledger_mark = (*claim)->mark;
+}
+
+// /dev/nvidia3: the number that the driver has given to the GPU at this place of the bus.
+std::string device_of(const agent::Gpu& gpu) {
+    std::ifstream file("/proc/driver/nvidia/gpus/" + gpu.address + "/information");
+    for (std::string line; std::getline(file, line);) {
+        const auto colon = line.find(':');
+        if (!line.starts_with("Device Minor") || colon == std::string::npos) continue;
+        const auto digit = line.find_first_of("0123456789", colon);
+        if (digit != std::string::npos) return "/dev/nvidia" + line.substr(digit);
+    }
+    return "";
+}
+
+// Those that Slurm has given to other jobs cannot be opened, and need not be.
+void look_at_devices(NodeFacts& facts, const std::vector<agent::Gpu>& gpus) {
+    const int wanted = std::min(facts.gpus_given.value_or(0), static_cast<int>(gpus.size()));
+    int opened = 0;
+    std::string why;
+    for (const agent::Gpu& gpu : gpus) {
+        const std::string device = device_of(gpu);
+        if (device.empty()) return;  // a driver that does not say
+        const UniqueFd file(::open(device.c_str(), O_RDWR | O_CLOEXEC));
+        if (file)
+            ++opened;
+        else
+            why = device + ": " + std::strerror(errno);
+    }
+    if (opened < wanted)
+        facts.gpu_faults.push_back("of " + std::to_string(wanted) + " GPUs " +
+                                   std::to_string(opened) + " can be opened (" + why +
+                                   "); exclude the node (--exclude) and tell the site");
+}
+
+void look_at_gpus(NodeFacts& facts, const JobInput& input) {
+    if (const auto given = input.environment.find("SLURM_GPUS_ON_NODE");
+        given != input.environment.end() && !given->second.empty())
+        facts.gpus_given = std::atoi(given->second.c_str());
+    facts.gpus_shown = agent::count_devices(input.host.gpus, std::nullopt);
+    // AMD's driver: how many there are, it says in other words.
+    if (facts.gpus_shown == 0 && ::access("/dev/kfd", F_OK) == 0)
+        facts.gpus_shown = facts.gpus_given.value_or(0);
+    look_at_devices(facts, input.host.gpus);
+}
+
+}  // namespace
+
+NodeFacts look_at_node(const JobInput& input) {
+    NodeFacts facts;
+    facts.name = input.plan.node_name;
+    facts.slots = input.plan.slots;
+    look_at_ledger(facts, input.plan);
+    look_at_gpus(facts, input);
+    if (!input.plan.command.argv.back().empty()) {
+        const auto path = input.environment.find("PATH");
+        const auto good =
+            check_program(input.plan.command, path == input.environment.end() ? "" : path->second);
+        if (!good) facts.program_fault = good.error().sentence();
+    }
+    facts.temporary = input.host.temporary_directory;
+    facts.temporary_free = free_bytes(facts.temporary);
+    facts.shared_memory_free = free_bytes("/dev/shm");
+    facts.rdma = ::access("/sys/class/infiniband", F_OK) == 0;
+    facts.locked_memory = limit_of(RLIMIT_MEMLOCK, false);
+    facts.open_files = limit_of(RLIMIT_NOFILE, true);
+    return facts;
+}
+
+}  // namespace ddprun::launcher

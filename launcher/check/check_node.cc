@@ -1,0 +1,152 @@
+#include "launcher/check/check_node.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "launcher/check/check_look.h"
+#include "launcher/check/check_reach.h"
+#include "launcher/check/check_report.h"
+#include "launcher/plan/check_plan.h"
+#include "rendezvous/store/client.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using store::StoreClient;
+using Steady = std::chrono::steady_clock;
+constexpr auto kPlaceLimit = std::chrono::seconds{20}, kFactsLimit = std::chrono::seconds{60};
+
+double wall_clock() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+class Check {
+  public:
+    Check(const JobInput& input, StoreClient store, std::unique_ptr<Reach> reach)
+        : input_(input),
+          rank_(number("RANK")),
+          nodes_(number("WORLD_SIZE")),
+          store_(std::move(store)),
+          reach_(std::move(reach)) {}
+
+    Result<> look() {
+        NodeFacts facts = look_at_node(input_);
+        if (nodes_ > 1) {
+            auto peers = find_peers();
+            if (!peers) return peers.error();
+            auto outcome = reach_->call(std::move(*peers));
+            facts.unreached = std::move(outcome.unreached);
+            facts.reached = outcome.reached;
+            facts.clock = outcome.clock;
+        }
+        return store_.set("check/facts/" + std::to_string(rank_), to_json(facts), kFactsLimit);
+    }
+
+    // Of rank 0 alone. Who does not answer is a finding, and is waited for once.
+    CheckReport report() {
+        const auto until = Steady::now() + kFactsLimit;
+        CheckedJob job{.run_id = input_.plan.run_id,
+                       .expected = input_.plan.expected_nodes,
+                       .nodes_wanted = input_.plan.max_nodes,
+                       .meeting_place = input_.plan.endpoint.host,
+                       .ledger = input_.plan.ledger.place,
+                       .nodes = {},
+                       .seconds = 0};
+        for (int rank = 0; rank < nodes_; ++rank) {
+            const auto left = std::chrono::duration_cast<StoreClient::Timeout>(
+                std::max(until - Steady::now(), Steady::duration{std::chrono::milliseconds{10}}));
+            const auto text = store_.get("check/facts/" + std::to_string(rank), left);
+            const auto facts = text ? facts_from_json(*text) : text.error();
+            job.nodes.push_back(facts ? std::optional(*facts) : std::nullopt);
+        }
+        job.seconds = std::chrono::duration<double>(Steady::now() - begun_).count();
+        return make_check_report(std::move(job));
+    }
+
+    void end() { (void)store_.set("check/end", "1", kPlaceLimit); }  // who waits gives up alone
+    void await_end() { (void)store_.get("check/end", 2 * kFactsLimit); }
+    bool tells() const { return rank_ == 0; }
+
+  private:
+    int number(const char* name) const {
+        const auto found = input_.environment.find(name);
+        return found == input_.environment.end() ? 0 : std::atoi(found->second.c_str());
+    }
+    const std::string& master() const { return input_.environment.at("MASTER_ADDR"); }
+
+    // The store's node is called as its workers will; the others by the address that leads there,
+    // which is the one that they offer.
+    std::string own_host() const {
+        if (input_.plan.local_addr) return *input_.plan.local_addr;
+        return rank_ == 0 ? master() : address_towards(master()).value_or(input_.plan.node_name);
+    }
+
+    // All places in one value: each node reads one key rather than as many as there are nodes.
+    Result<std::vector<Reach::Peer>> find_peers() {
+        const auto key = [](int rank) { return "check/place/" + std::to_string(rank); };
+        const std::string own =
+            own_host() + " " + std::to_string(reach_->port()) + " " + reach_->word();
+        if (auto set = store_.set(key(rank_), own, kPlaceLimit); !set) return set.error();
+        if (rank_ == 0) {
+            StoreClient::Keys keys;
+            for (int rank = 0; rank < nodes_; ++rank) keys.push_back(key(rank));
+            auto found = store_.multi_get(std::move(keys), kPlaceLimit);
+            if (!found) return found.error();
+            std::string all;
+            for (const std::string& place : *found) all += place + "\n";
+            if (auto set = store_.set("check/places", all, kPlaceLimit); !set) return set.error();
+        }
+        const auto places = store_.get("check/places", 2 * kPlaceLimit);
+        if (!places) return places.error();
+        std::vector<Reach::Peer> by_rank;
+        std::istringstream lines(*places);
+        for (Reach::Peer peer; lines >> peer.host >> peer.port >> peer.word; ++peer.rank)
+            by_rank.push_back(peer);
+        std::vector<Reach::Peer> peers;
+        for (const int rank : peers_of(rank_, static_cast<int>(by_rank.size())))
+            peers.push_back(by_rank[static_cast<std::size_t>(rank)]);
+        return peers;
+    }
+
+    const JobInput& input_;
+    int rank_, nodes_;
+    StoreClient store_;
+    std::unique_ptr<Reach> reach_;
+    Steady::time_point begun_ = Steady::now();
+};
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "ddprun --check: %s\n", error.sentence().c_str());
+    return 70;
+}
+
+}  // namespace
+
+int check_node(const JobInput& input, CheckFormat format) {
+    const auto address = input.environment.find("MASTER_ADDR"),
+               port = input.environment.find("MASTER_PORT");
+    if (address == input.environment.end() || port == input.environment.end())
+        return fail(Error(ErrorCode::usage, "this is not a worker; use ddprun --check"));
+    auto store = StoreClient::connect(
+        address->second, static_cast<std::uint16_t>(std::atoi(port->second.c_str())), kPlaceLimit);
+    if (!store) return fail(store.error());
+    auto reach = Reach::listen(wall_clock);
+    if (!reach) return fail(reach.error());
+    Check check(input, std::move(*store), std::move(*reach));
+    if (auto looked = check.look(); !looked) return fail(looked.error());
+    if (!check.tells()) {
+        check.await_end();
+        return 0;
+    }
+    const CheckReport report = check.report();
+    const std::string text = format == CheckFormat::json ? check_json(report) : check_text(report);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    check.end();
+    return report.good() ? 0 : kCheckWrong;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,226 @@
+#include "launcher/check/check_reach.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <boost/algorithm/hex.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "base/loop/resolve.h"
+#include "base/system/random_bytes.h"
+#include "launcher/job/meeting_point.h"
+
+namespace ddprun::launcher {
+namespace asio = boost::asio;
+using namespace asio::experimental::awaitable_operators;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kWord = 16, kBulk = 64 * 1024, kAtOnce = 64;
+constexpr auto kConnectLimit = std::chrono::seconds{5}, kAnswerLimit = std::chrono::seconds{10};
+constexpr auto kCallLimit = std::chrono::seconds{20};
+constexpr auto kWithError = asio::as_tuple(asio::use_awaitable);
+using Steady = std::chrono::steady_clock;
+
+const std::string& bulk() {
+    static const std::string bytes(kBulk, 'b');
+    return bytes;
+}
+
+// Hexadecimal, so that it can stand in a line.
+std::string new_word() { return boost::algorithm::hex_lower(random_bytes(kWord / 2)); }
+
+Error late(Steady::duration limit) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+    return Error(ErrorCode::timed_out, "no answer within " + std::to_string(seconds) + " s");
+}
+
+// What ends first: the operation, or the time.
+template <class Operation>
+asio::awaitable<Result<>> in_time(Steady::duration limit, Operation operation) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, limit);
+    auto first = co_await (std::move(operation) || timer.async_wait(kWithError));
+    if (first.index() == 1) co_return late(limit);
+    const error_code code = std::get<0>(std::get<0>(first));
+    if (code) co_return Error(ErrorCode::unavailable, code.message());
+    co_return Result<>();
+}
+
+asio::awaitable<Result<>> send(tcp::socket& socket, const std::string& bytes) {
+    co_return co_await in_time(kAnswerLimit,
+                               asio::async_write(socket, asio::buffer(bytes), kWithError));
+}
+
+asio::awaitable<Result<>> receive(tcp::socket& socket, std::string& bytes) {
+    co_return co_await in_time(kAnswerLimit,
+                               asio::async_read(socket, asio::buffer(bytes), kWithError));
+}
+
+asio::awaitable<Result<>> connect(tcp::socket& socket, const std::string& host,
+                                  std::uint16_t port) {
+    const auto addresses = co_await ddprun::resolve(host, kConnectLimit);
+    if (!addresses) co_return addresses.error();
+    Result<> connected = Error(ErrorCode::not_found, "it has no address");
+    for (const auto& address : *addresses) {
+        error_code ignored;
+        socket.close(ignored);
+        connected = co_await in_time(
+            kConnectLimit, socket.async_connect(tcp::endpoint(address, port), kWithError));
+        if (connected) break;
+    }
+    co_return connected;
+}
+
+}  // namespace
+
+struct Reach::State {
+    explicit State(WallClock wall_clock) : clock(std::move(wall_clock)), word(new_word()) {}
+
+    asio::awaitable<void> accept();
+    asio::awaitable<void> answer(tcp::socket socket);
+    asio::awaitable<void> call_next();
+    asio::awaitable<Result<>> call(const Peer& peer);
+
+    WallClock clock;
+    std::string word;
+    asio::io_context loop{1};
+    std::optional<tcp::acceptor> listener;
+    std::uint16_t port = 0;
+    std::thread thread;
+    // Of call(), on the loop.
+    std::vector<Peer> peers;
+    std::size_t next = 0, callers = 0;
+    Steady::time_point until;
+    Outcome outcome;
+    std::promise<void> done;
+};
+
+asio::awaitable<void> Reach::State::accept() {
+    for (;;) {
+        auto [code, socket] = co_await listener->async_accept(kWithError);
+        if (code == asio::error::operation_aborted) co_return;
+        if (!code) asio::co_spawn(loop, answer(std::move(socket)), asio::detached);
+    }
+}
+
+asio::awaitable<void> Reach::State::answer(tcp::socket socket) {
+    std::string asked(kWord, '\0'), bytes(kBulk, '\0');
+    const Result<> heard = co_await receive(socket, asked);
+    if (!heard || asked != word) co_return;
+    const auto now = std::bit_cast<std::array<char, sizeof(double)>>(clock());
+    if (!co_await send(socket, word + std::string(now.data(), now.size()))) co_return;
+    if (!co_await receive(socket, bytes)) co_return;
+    co_await send(socket, bytes);
+}
+
+asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
+    tcp::socket socket(loop);
+    if (const auto up = co_await connect(socket, peer.host, peer.port); !up) co_return up;
+    const double asked_at = clock();
+    if (const auto sent = co_await send(socket, peer.word); !sent) co_return sent;
+    std::string answer(kWord + sizeof(double), '\0');
+    if (const auto got = co_await receive(socket, answer); !got) co_return got;
+    if (!answer.starts_with(peer.word))
+        co_return Error(ErrorCode::malformed, "another program answers at its address");
+    if (peer.rank == 0) {
+        double shown = 0;
+        std::memcpy(&shown, answer.data() + kWord, sizeof shown);
+        const double half = (clock() - asked_at) / 2;
+        outcome.clock = {shown - asked_at - half, half};
+    }
+    std::string back(kBulk, '\0');
+    Result<> passed = co_await send(socket, bulk());
+    if (passed) passed = co_await receive(socket, back);
+    if (!passed)
+        co_return Error(ErrorCode::unavailable, "small messages pass, 64 KiB do not (" +
+                                                    passed.error().sentence() +
+                                                    "): packets too large for the path (MTU)");
+    co_return Result<>();
+}
+
+asio::awaitable<void> Reach::State::call_next() {
+    while (next < peers.size()) {
+        const Peer& peer = peers[next++];
+        // No co_await within ?: (GCC 12 destroys its temporaries twice).
+        Result<> reached = Error(ErrorCode::timed_out, "not tried, others took too long");
+        if (Steady::now() < until) reached = co_await call(peer);
+        if (reached)
+            ++outcome.reached;
+        else
+            outcome.unreached.push_back({peer.rank, peer.host + ": " + reached.error().sentence()});
+    }
+    if (--callers == 0) done.set_value();
+}
+
+Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
+    auto state = std::make_unique<State>(std::move(clock));
+    auto listener = listen_on(state->loop, 0, false);
+    if (!listener) return listener.error();
+    state->listener = std::move(*listener);
+    state->port = state->listener->local_endpoint().port();
+    asio::co_spawn(state->loop, state->accept(), asio::detached);
+    state->thread = std::thread([&loop = state->loop] { loop.run(); });
+    return std::unique_ptr<Reach>(new Reach(std::move(state)));
+}
+
+Reach::Reach(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Reach::~Reach() {
+    state_->loop.stop();
+    state_->thread.join();
+}
+
+std::uint16_t Reach::port() const { return state_->port; }
+const std::string& Reach::word() const { return state_->word; }
+
+Reach::Outcome Reach::call(std::vector<Peer> peers) {
+    State& state = *state_;
+    if (peers.empty()) return {};
+    auto finished = state.done.get_future();
+    asio::post(state.loop, [&state, peers = std::move(peers)]() mutable {
+        state.peers = std::move(peers);
+        state.until = Steady::now() + kCallLimit;
+        state.callers = std::min(kAtOnce, state.peers.size());
+        for (std::size_t i = 0; i < state.callers; ++i)
+            asio::co_spawn(state.loop, state.call_next(), asio::detached);
+    });
+    finished.wait();
+    std::ranges::sort(state.outcome.unreached, {}, &NodeFacts::Unreached::rank);
+    return state.outcome;
+}
+
+std::optional<std::string> address_towards(const std::string& host) {
+    asio::io_context loop;
+    std::optional<std::string> address;
+    ddprun::resolve(loop, host, kConnectLimit, [&](const Result<Addresses>& found) {
+        if (!found) return;
+        for (const auto& other : *found) {
+            // Sends nothing: the kernel only chooses the way.
+            asio::ip::udp::socket socket(loop);
+            error_code error;
+            socket.connect({other, 9}, error);
+            if (error || address) continue;
+            const auto own = socket.local_endpoint(error);
+            if (!error) address = own.address().to_string();
+        }
+    });
+    loop.run();
+    return address;
+}
+
+}  // namespace ddprun::launcher

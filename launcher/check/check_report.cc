@@ -1,0 +1,272 @@
+#include "launcher/check/check_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "slurm/hostlist.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using State = CheckRow::State;
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kLeastTemporary = 100 * kMiB;
+constexpr std::int64_t kLeastShared = 128 * kMiB;  // a container's default is 64 MiB
+constexpr std::int64_t kLeastFiles = 1024;
+constexpr std::size_t kNamed = 3;
+
+std::string counted(std::size_t count, const std::string& what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// "n1, n2, n3 and 4 more".
+std::string some_of(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i)
+        text += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > kNamed) text += " and " + std::to_string(names.size() - kNamed) + " more";
+    return text;
+}
+
+CheckRow row_of(std::string name, std::string sentence, std::vector<std::string> findings) {
+    const State state = findings.empty() ? State::good : State::wrong;
+    return {std::move(name), state, std::move(sentence), std::move(findings)};
+}
+
+// Nodes of which the same is wrong stand in one finding: "n2, n3: WHAT".
+class Findings {
+  public:
+    void add(const std::string& what, const std::string& node) { nodes_[what].push_back(node); }
+    std::vector<std::string> lines() const {
+        std::vector<std::string> lines;
+        for (const auto& [what, nodes] : nodes_) lines.push_back(some_of(nodes) + ": " + what);
+        return lines;
+    }
+
+  private:
+    std::map<std::string, std::vector<std::string>> nodes_;
+};
+
+std::string name_of(const CheckedJob& job, int rank) {
+    const auto& facts = job.nodes.at(static_cast<std::size_t>(rank));
+    return facts ? facts->name : "the node of rank " + std::to_string(rank);
+}
+
+template <class Look>
+void each(const CheckedJob& job, Look look) {
+    for (const auto& facts : job.nodes)
+        if (facts) look(*facts);
+}
+
+CheckRow nodes_row(const CheckedJob& job) {
+    const auto came = job.nodes.size(), wanted = static_cast<std::size_t>(job.nodes_wanted);
+    std::vector<std::string> findings, missing, silent;
+    std::set<std::string> names;
+    each(job, [&](const NodeFacts& node) { names.insert(node.name); });
+    for (std::size_t rank = 0; rank < came; ++rank)
+        if (!job.nodes[rank]) silent.push_back(std::to_string(rank));
+    for (const std::string& name : job.expected)
+        if (!names.contains(name) && silent.empty()) missing.push_back(name);
+    if (came < wanted)
+        findings.push_back(
+            (missing.empty() ? counted(wanted - came, "node") : some_of(missing)) +
+            " did not come in time; what ddprun says there tells why: it did not start, or does "
+            "not reach " +
+            job.meeting_place);
+    if (!silent.empty())
+        findings.push_back("rank " + some_of(silent) +
+                           ": met the others and then did not answer; a file system that hangs?");
+    if (wanted == 1) return row_of("nodes", "one node", std::move(findings));
+    return row_of("nodes",
+                  std::to_string(came) + " of " + std::to_string(wanted) + " have met at " +
+                      job.meeting_place,
+                  std::move(findings));
+}
+
+// One that all others miss is one finding, and so are the two ends of one cut.
+CheckRow network_row(const CheckedJob& job) {
+    const std::size_t nodes = job.nodes.size();
+    if (nodes < 2) return {"network", State::skipped, "one node: nobody to reach", {}};
+    std::map<std::pair<int, int>, std::string> cut;  // from, to: why
+    std::vector<std::size_t> missed(nodes);
+    std::vector<std::string> reasons(nodes);  // of the first that missed it
+    std::size_t reached = 0;
+    for (std::size_t from = 0; from < nodes; ++from) {
+        if (!job.nodes[from]) continue;
+        reached += static_cast<std::size_t>(job.nodes[from]->reached);
+        for (const auto& [to, why] : job.nodes[from]->unreached) {
+            if (to < 0 || static_cast<std::size_t>(to) >= nodes) continue;
+            cut[{static_cast<int>(from), to}] = why;
+            if (missed[static_cast<std::size_t>(to)]++ == 0)
+                reasons[static_cast<std::size_t>(to)] = why;
+        }
+    }
+    static const std::string mend =
+        "; let the nodes of a job connect to each other on all ports (firewall, routes, "
+        "--local-addr)";
+    std::vector<std::string> findings;
+    for (std::size_t to = 0; to < nodes; ++to)
+        if (nodes > 2 && missed[to] == nodes - 1)
+            findings.push_back("no node reaches " + name_of(job, static_cast<int>(to)) + ": " +
+                               reasons[to] + mend);
+    for (const auto& [pair, why] : cut) {
+        const auto& [from, to] = pair;
+        if (nodes > 2 && missed[static_cast<std::size_t>(to)] == nodes - 1) continue;
+        const bool both = cut.contains({to, from});
+        if (both && to < from) continue;
+        findings.push_back(name_of(job, from) + (both ? " and " : " does not reach ") +
+                           name_of(job, to) + (both ? " do not reach each other: " : ": ") + why +
+                           mend);
+    }
+    return row_of("network",
+                  std::to_string(reached) + " of " + std::to_string(nodes * (nodes - 1)) +
+                      " connections between nodes",
+                  std::move(findings));
+}
+
+CheckRow ledger_row(const CheckedJob& job) {
+    using Kind = rendezvous::LedgerPlace::Kind;
+    if (job.ledger.kind == Kind::memory)
+        return {"ledger",
+                State::skipped,
+                job.nodes.size() < 2 ? "in memory"
+                                     : "in memory: the loss of the leader's node ends a job; see "
+                                       "--ledger",
+                {}};
+    const bool etcd = job.ledger.kind == Kind::etcd;
+    const std::string what = etcd ? "another etcd" : "another folder of that name",
+                      mend = etcd ? "; give --ledger=etcd:HOST:PORT with an address that means "
+                                    "the same to all nodes"
+                                  : "; give --ledger=directory:PATH on a file system that all "
+                                    "nodes share";
+    Findings found;
+    const std::uint64_t mark = job.nodes.front() ? job.nodes.front()->ledger_mark : 0;
+    each(job, [&](const NodeFacts& node) {
+        if (!node.ledger_fault.empty())
+            found.add(node.ledger_fault + (etcd ? "" : mend), node.name);  // etcd's has its own
+        else if (node.ledger_mark != mark)
+            found.add(what + " is seen than by the first node" + mend, node.name);
+    });
+    return row_of("ledger", rendezvous::to_text(job.ledger), found.lines());
+}
+
+CheckRow gpus_row(const CheckedJob& job) {
+    Findings found;
+    std::map<int, int> counts;
+    bool any = false;
+    each(job, [&](const NodeFacts& node) {
+        any = any || node.gpus_given.value_or(0) > 0 || node.gpus_shown > 0;
+        ++counts[node.gpus_given.value_or(node.gpus_shown)];
+        for (const std::string& fault : node.gpu_faults) found.add(fault, node.name);
+        if (node.gpus_given.value_or(0) > node.gpus_shown)
+            found.add("Slurm gives " + counted(static_cast<std::size_t>(*node.gpus_given), "GPU") +
+                          ", but the driver shows " + std::to_string(node.gpus_shown) +
+                          "; exclude the node (--exclude) and tell the site",
+                      node.name);
+    });
+    if (!any) return {"gpus", State::skipped, "none here, and none asked for", {}};
+    std::string sentence;
+    for (const auto& [count, nodes] : counts)
+        sentence += (sentence.empty() ? "" : ", ") + std::to_string(count) + " on " +
+                    counted(static_cast<std::size_t>(nodes), "node");
+    return row_of("gpus", sentence, found.lines());
+}
+
+std::string seconds_text(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, seconds < 1 ? "%.2g s" : "%.1f s", seconds);
+    return text;
+}
+
+CheckRow clocks_row(const CheckedJob& job) {
+    Findings found;
+    double most = 0;
+    bool any = false;
+    each(job, [&](const NodeFacts& node) {
+        if (!node.clock) return;
+        any = true;
+        // What the way of the message may have cost is no fault of the clock.
+        const double apart = std::max(0.0, std::abs(node.clock->ahead) - node.clock->within);
+        most = std::max(most, apart);
+        if (apart > kClocksApart)
+            found.add(std::string("the clock is ") + seconds_text(apart) +
+                          (node.clock->ahead > 0 ? " behind" : " ahead of") +
+                          " the first node's; times of logs and files do not compare, and MUNGE "
+                          "may refuse; tell the site (NTP)",
+                      node.name);
+    });
+    if (!any) return {"clocks", State::skipped, "one clock", {}};
+    return row_of("clocks",
+                  most > 0 ? "at most " + seconds_text(most) + " from the first node's"
+                           : "the same, as far as messages can tell",
+                  found.lines());
+}
+
+CheckRow program_row(const CheckedJob& job) {
+    Findings found;
+    int least = 0, most = 0;
+    each(job, [&](const NodeFacts& node) {
+        if (!node.program_fault.empty()) found.add(node.program_fault, node.name);
+        least = least == 0 ? node.slots : std::min(least, node.slots);
+        most = std::max(most, node.slots);
+    });
+    const std::string workers =
+        least == most ? counted(static_cast<std::size_t>(most), "worker")
+                      : std::to_string(least) + " to " + std::to_string(most) + " workers";
+    return row_of("workers", workers + " on each node", found.lines());
+}
+
+std::string mib(std::int64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
+
+CheckRow space_row(const CheckedJob& job) {
+    Findings found;
+    each(job, [&](const NodeFacts& node) {
+        if (node.temporary_free && *node.temporary_free < kLeastTemporary)
+            found.add(node.temporary + " has " + mib(*node.temporary_free) +
+                          " free; set TMPDIR to a larger place",
+                      node.name);
+        if (node.shared_memory_free && *node.shared_memory_free < kLeastShared)
+            found.add("/dev/shm has " + mib(*node.shared_memory_free) +
+                          " free, where NCCL and data loaders share memory; of a container that "
+                          "is an option such as --shm-size",
+                      node.name);
+    });
+    return row_of("space", "temporary files and shared memory", found.lines());
+}
+
+CheckRow limits_row(const CheckedJob& job) {
+    Findings found;
+    each(job, [&](const NodeFacts& node) {
+        if (node.rdma && node.locked_memory)
+            found.add("RLIMIT_MEMLOCK is " + std::to_string(*node.locked_memory / 1024) +
+                          " KiB, and RDMA fails for want of it; ulimit -l unlimited before sbatch, "
+                          "or tell the site",
+                      node.name);
+        if (node.open_files && *node.open_files < kLeastFiles)
+            found.add("RLIMIT_NOFILE is " + std::to_string(*node.open_files) +
+                          "; ulimit -n before sbatch, or tell the site",
+                      node.name);
+    });
+    return row_of("limits", "locked memory, open files", found.lines());
+}
+
+}  // namespace
+
+bool CheckReport::good() const {
+    return std::ranges::none_of(rows,
+                                [](const CheckRow& row) { return row.state == State::wrong; });
+}
+
+CheckReport make_check_report(CheckedJob job) {
+    CheckReport report{std::move(job), {}};
+    for (auto* make : {nodes_row, network_row, ledger_row, gpus_row, clocks_row, program_row,
+                       space_row, limits_row})
+        report.rows.push_back(make(report.job));
+    return report;
+}
+
+}  // namespace ddprun::launcher

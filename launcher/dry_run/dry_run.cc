@@ -1,0 +1,315 @@
+#include "launcher/dry_run/dry_run.h"
+
+#include <algorithm>
+
+#include "agent/output/attempt_names.h"
+#include "agent/workers/worker_arguments.h"
+#include "launcher/plan/agent_config.h"
+#include "rendezvous/rules/rank_assignment.h"
+#include "rendezvous/rules/restart_policy.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using rendezvous::Assignment;
+using rendezvous::Candidate;
+using rendezvous::NodeId;
+
+constexpr const char* kMeeting = "found when the nodes meet";
+
+// What the first generation rests upon that nobody knows before it.
+struct Doubts {
+    bool place = false;       // which nodes take part, or which of them this one is
+    std::string workers;      // nobody has counted them yet
+    std::string if_all_come;  // there may be fewer nodes
+    std::string if_equal;     // the others' numbers of workers
+};
+
+std::string both(const std::string& a, const std::string& b) {
+    return a + (a.empty() || b.empty() ? "" : " and ") + b;
+}
+
+Doubts doubts_of(const Plan& plan, const StepToCome* step) {
+    Doubts doubts;
+    if (step && !step->workers_known) doubts.workers = "depends on the workers of each node";
+    if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return doubts;
+    // Of more nodes than may take part the first that come do.
+    doubts.place = !plan.node_rank ||
+                   plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes) ||
+                   (plan.task && !plan.task->order_known);
+    const int shown = std::min(plan.max_nodes, kMostNodesShown);
+    if (shown < plan.max_nodes)
+        doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
+    else if (plan.min_nodes < plan.max_nodes)
+        doubts.if_all_come = "if all " + std::to_string(shown) + " nodes come";
+    if (plan.slots_counted)
+        doubts.if_equal = "if each node has " + std::to_string(plan.slots) +
+                          (plan.slots == 1 ? " worker" : " workers") + ", as this one";
+    return doubts;
+}
+
+template <class T>
+Known<T> with_doubt(T value, const std::string& unknown, const std::string& condition) {
+    if (!unknown.empty()) return {std::nullopt, unknown};
+    return {std::move(value), condition};
+}
+
+// All nodes as they would come, this one with what it offers and the others in its image.
+std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) {
+    const Plan& plan = input.plan;
+    const auto& names = plan.expected_nodes;
+    const auto mine =
+        plan.task
+            ? static_cast<std::size_t>(std::ranges::find(names, plan.node_name) - names.begin())
+            : static_cast<std::size_t>(plan.node_rank.value_or(0));
+    std::vector<Candidate> candidates;
+    const auto count = names.empty()
+                           ? static_cast<std::size_t>(std::min(plan.max_nodes, kMostNodesShown))
+                           : names.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        Candidate one{{names.empty() ? "" : names[i], Incarnation{i + 1}}, {}};
+        if (i == mine) one = {self, offer_of(input, plan.lead == Lead::yes)};
+        one.offer.slots = plan.slots, one.offer.role = plan.role;
+        one.offer.node_rank = static_cast<int>(i);
+        candidates.push_back(std::move(one));
+    }
+    return candidates;
+}
+
+Assignment first_generation(const JobInput& input, const NodeId& self) {
+    Assignment assignment;
+    assignment.generation = Generation{0};
+    assignment.members = rendezvous::assign_ranks(candidates_of(input, self), {},
+                                                  input.plan.expected_nodes, input.plan.max_nodes);
+    assignment.world_size = rendezvous::world_size(assignment.members);
+    assignment.max_restarts = rendezvous::restart_budget(limits_of(input.plan).max_restarts);
+    return assignment;
+}
+
+bool meets_nobody(const Plan& plan) { return plan.max_nodes == 1 && plan.lead != Lead::no; }
+
+// What is unknown of a rank or size stays so; the first node's place does not depend on others.
+struct Places {
+    const Assignment& assignment;
+    const Doubts& doubts;
+
+    std::string no_place() const { return doubts.place ? kMeeting : ""; }
+    std::string no_rank() const { return doubts.place ? kMeeting : doubts.workers; }
+    Known<int> rank(const rendezvous::Member& member, int local_rank) const {
+        if (!doubts.place && member.rank_offset == 0) return {local_rank, ""};
+        return with_doubt(member.rank_offset + local_rank, no_rank(),
+                          both(doubts.if_all_come, doubts.if_equal));
+    }
+    std::string of_world() const { return both(doubts.if_all_come, doubts.if_equal); }
+};
+
+std::string with_numbers(const std::string& name, const StepToCome& step) {
+    return name + (step.nodes_known ? ", where STEP is the step's number"
+                                    : ", where JOB and STEP are the numbers of job and step");
+}
+
+Known<std::string> run_id_of(const JobInput& input, const StepToCome* step) {
+    const std::string& id = input.plan.run_id;
+    if (id == input.host.random_id) return {std::nullopt, "made at the start; --rdzv-id names one"};
+    if (step) return {std::nullopt, with_numbers(id, *step)};
+    return {id, ""};
+}
+
+Known<std::string> leader_of(const Plan& plan) {
+    if (plan.lead == Lead::yes) return {plan.node_name, ""};
+    if (plan.lead == Lead::no) return {plan.endpoint.host, ""};
+    return {std::nullopt, "the node that has the address " + plan.endpoint.host +
+                              ", which is looked up at the start"};
+}
+
+Known<std::vector<int>> ports_of(const Plan& plan, const StepToCome* step) {
+    if (meets_nobody(plan)) return {std::vector<int>{}, ""};
+    if (step) return {std::nullopt, "made from the numbers of job and step, unless --ports says"};
+    return {plan.endpoint.ports, ""};
+}
+
+Known<std::string> ledger_of(const Plan& plan, const StepToCome* step) {
+    std::string place = to_text(plan.ledger.place);
+    if (step && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory)
+        return {std::nullopt, with_numbers(place, *step)};
+    return {std::move(place), ""};
+}
+
+std::string order_of(const Plan& plan) {
+    if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return "there is one";
+    if (plan.task) return "that of the tasks, SLURM_PROCID";
+    if (!plan.expected_nodes.empty()) return "that of the step, SLURM_NODEID";
+    return plan.node_rank ? "--node-rank" : "the names of the nodes that come";
+}
+
+// Where the files of the first generation would be; none are kept without a log folder.
+std::string attempt_of(const JobInput& input) {
+    const Plan& plan = input.plan;
+    std::string base = plan.output.log_dir;
+    if (base.empty())
+        base = input.host.fleeting_directory + "/" + agent::kTemporaryFolder;
+    else
+        base += "/" + agent::run_folder(plan.run_id, std::string(kNotMadeYet).substr(0, 8));
+    if (!base.starts_with('/')) base = input.host.working_directory + "/" + base;
+    return agent::attempt_folder(base, Generation{0});
+}
+
+std::vector<DryRun::Worker> workers_of(const JobInput& input, const agent::WorkerPlan& workers,
+                                       const Places& places, const rendezvous::Member& self) {
+    std::vector<DryRun::Worker> all;
+    const auto visible = agent::visible_devices(input.host.gpus, input.host.cuda_visible_devices);
+    const int first = input.plan.task ? input.plan.task->local_id : 0;
+    for (int i = 0; i < input.plan.slots; ++i) {
+        const auto index = static_cast<std::size_t>(i);
+        DryRun::Worker worker{first + i, places.rank(self, i), visible, {}, {}, {}};
+        if (!workers.cpus.empty()) worker.cpus = workers.cpus[index];
+        if (!workers.more.empty())
+            if (const auto own = workers.more[index].find("CUDA_VISIBLE_DEVICES");
+                own != workers.more[index].end())
+                worker.devices = {own->second};
+        worker.argv = agent::worker_arguments(workers.argv, workers.first_argument, first + i,
+                                              workers.collapse_dollars);
+        for (const int stream : {0, 1})
+            if (workers.output.to_files(i) & (1 << stream))
+                worker.files.push_back(agent::worker_folder(attempt_of(input), first + i) + "/" +
+                                       agent::kStreamFiles[stream]);
+        all.push_back(std::move(worker));
+    }
+    return all;
+}
+
+// Each variable that depends on what is not known yet, and how.
+Known<std::string> judge(const std::string& name, const std::string& value, const DryRun& dry,
+                         const Places& places, const Assignment& assignment) {
+    const Plan& plan = dry.plan;
+    const bool first = assignment.members.front().node.name == plan.node_name;
+    const auto with = [&](const std::string& unknown, const std::string& condition) {
+        return with_doubt(value, unknown, condition);
+    };
+    if (name == "MASTER_PORT") return with("a free one, anew in each generation", "");
+    if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE") return with(value, "");
+    if (name == "TORCHELASTIC_RUN_ID") return dry.run_id;
+    if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
+        return with(places.doubts.workers, places.of_world());
+    if (name == "LOCAL_WORLD_SIZE") return with(places.doubts.workers, "");
+    if (name == "GROUP_WORLD_SIZE") return with("", places.doubts.if_all_come);
+    if (name == "GROUP_RANK")
+        return with(places.no_place(), first ? "" : places.doubts.if_all_come);
+    if (name == "RANK" || name == "ROLE_RANK") {
+        const auto rank = places.rank(*assignment.find({plan.node_name, {}}), 0);
+        return rank.value ? Known<std::string>{value, rank.note} : with(rank.note, "");
+    }
+    if (name == "MASTER_ADDR" && dry.start == DryRun::Start::step_to_come && !dry.leader.value)
+        return with("the name of the first node", "");
+    if (name == "MASTER_ADDR" && (value.empty() || places.doubts.place || !first))
+        return with("an address of the node with rank 0" + std::string(first ? " (this one)" : ""),
+                    "");
+    // A job that went on under another ddprun has its generations in the ledger.
+    if (name == "TORCHELASTIC_RESTART_COUNT" &&
+        (plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory || plan.lead != Lead::yes))
+        return with("", "unless the job has had generations before");
+    return {value, ""};
+}
+
+// A FIFO among the files of local rank 0, unless the user has named one.
+Known<std::string> timer_of(const JobInput& input) {
+    if (const std::string named = timer_file(input); !named.empty()) return {named, ""};
+    return {std::nullopt, agent::worker_folder(attempt_of(input), 0) + "/" + agent::kTimerFile};
+}
+
+// Those that ddprun sets over whatever its own environment has.
+std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::WorkerPlan& workers,
+                                           const DryRun& dry, const Places& places,
+                                           const Assignment& assignment, const StepToCome* step) {
+    const rendezvous::NodePlace self = rendezvous::places_of(assignment).at(workers.node);
+    agent::WorkerPlace place = agent::place_of(workers, self, 0);
+    place.error_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kErrorFile;
+    place.stop_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kStopFile;
+    std::vector<DryRun::Variable> variables;
+    const auto name_of = [](const std::string& line) { return line.substr(0, line.find('=')); };
+    const auto ours = agent::worker_environment({}, place);
+    for (const std::string& line : agent::worker_environment(workers.environment, place)) {
+        const std::string name = name_of(line);
+        if (std::ranges::find(ours, name, name_of) != ours.end())
+            variables.push_back(
+                {name, judge(name, line.substr(name.size() + 1), dry, places, assignment)});
+    }
+    if (step && !workers.environment.contains("OMP_NUM_THREADS"))
+        variables.push_back(
+            {"OMP_NUM_THREADS", {std::nullopt, "the node's CPUs, shared among its workers"}});
+    if (serves_timers(input)) variables.push_back({agent::kTimerVariable, timer_of(input)});
+    std::ranges::sort(variables, {}, &DryRun::Variable::name);
+    return variables;
+}
+
+void tell_nodes(DryRun& dry, const Places& places, const StepToCome* step) {
+    const Doubts& doubts = places.doubts;
+    for (const rendezvous::Member& member : places.assignment.members) {
+        DryRun::Node node;
+        node.here = !step && !doubts.place && member.node.name == dry.plan.node_name;
+        if (!doubts.place && (!step || step->nodes_known)) node.name = member.node.name;
+        node.workers =
+            with_doubt(member.offer.slots, doubts.workers, node.here ? "" : doubts.if_equal);
+        node.first_rank = places.rank(member, 0);
+        dry.nodes.push_back(std::move(node));
+    }
+}
+
+void tell_sentences(DryRun& dry, const StepToCome* step) {
+    const Plan& plan = dry.plan;
+    if (step) dry.warnings.push_back(step->warning);
+    for (const auto* some : {&plan.host_warnings, &plan.warnings})
+        dry.warnings.insert(dry.warnings.end(), some->begin(), some->end());
+    dry.notes = plan.notes;
+}
+
+}  // namespace
+
+DryRun make_dry_run(const JobInput& input, const StepToCome* step) {
+    DryRun dry;
+    const Plan& plan = dry.plan = input.plan;
+    const NodeId self{plan.node_name, {}};
+    const Assignment assignment = first_generation(input, self);
+    const Doubts doubts = doubts_of(plan, step);
+    const Places places{assignment, doubts};
+    dry.start = step                           ? DryRun::Start::step_to_come
+                : meets_nobody(plan)           ? DryRun::Start::one_node
+                : !plan.expected_nodes.empty() ? DryRun::Start::step
+                                               : DryRun::Start::endpoint;
+    dry.run_id = run_id_of(input, step);
+    dry.order = order_of(plan);
+    dry.workers_per_node = with_doubt(plan.slots, step ? step->workers_note : "", "");
+    dry.world_size = with_doubt(assignment.world_size, doubts.workers, places.of_world());
+    dry.leader = leader_of(plan);
+    if (step && !step->nodes_known) dry.leader = {std::nullopt, "the first node of the step"};
+    dry.ports = ports_of(plan, step);
+    dry.ledger = ledger_of(plan, step);
+    dry.restarts = assignment.max_restarts;
+    tell_nodes(dry, places, step);
+    const agent::WorkerPlan workers = worker_plan(input, self);
+    if (const auto* member = assignment.find(self)) {
+        if (!step) dry.workers = workers_of(input, workers, places, *member);
+        dry.variables = variables_of(input, workers, dry, places, assignment, step);
+    }
+    for (const int stream : {0, 1})
+        if (workers.output.to_filtered() & (1 << stream))
+            dry.files.push_back(agent::filtered_file(attempt_of(input), stream));
+    tell_sentences(dry, step);
+    return dry;
+}
+
+const char* to_string(DryRun::Start start) {
+    switch (start) {
+        case DryRun::Start::one_node:
+            return "one_node";
+        case DryRun::Start::endpoint:
+            return "endpoint";
+        case DryRun::Start::step:
+            return "step";
+        case DryRun::Start::step_to_come:
+            return "step_to_come";
+    }
+    return "";
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,148 @@
+#include "launcher/dry_run/dry_run_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ddprun::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
+
+template <class T>
+Json json_of(const Known<T>& known) {
+    return {{"value", known.value ? Json(*known.value) : Json()},
+            {"note", text_or_null(known.note)}};
+}
+
+Json nodes_of(const DryRun& dry) {
+    Json list = Json::array();
+    for (const DryRun::Node& node : dry.nodes)
+        list.push_back({{"name", text_or_null(node.name)},
+                        {"this_node", node.here},
+                        {"workers", json_of(node.workers)},
+                        {"first_rank", json_of(node.first_rank)}});
+    return {{"min", dry.plan.min_nodes},
+            {"max", dry.plan.max_nodes},
+            {"order", dry.order},
+            {"list", std::move(list)}};
+}
+
+const char* identity_of(rendezvous::IdentityMode mode) {
+    switch (mode) {
+        case rendezvous::IdentityMode::automatic:
+            return "auto";
+        case rendezvous::IdentityMode::require:
+            return "require";
+        case rendezvous::IdentityMode::none:
+            return "none";
+    }
+    return "auto";
+}
+
+Json meeting_of(const DryRun& dry) {
+    const Plan& plan = dry.plan;
+    return {{"needed", dry.start != DryRun::Start::one_node},
+            {"leader", json_of(dry.leader)},
+            {"leads_here", dry.start == DryRun::Start::step_to_come ? "no" : to_string(plan.lead)},
+            {"host", dry.start == DryRun::Start::one_node ? Json() : Json(plan.endpoint.host)},
+            {"ports", json_of(dry.ports)},
+            {"ledger", json_of(dry.ledger)},
+            {"ledger_chosen", plan.ledger.chosen},
+            {"identity", identity_of(plan.identity.mode)},
+            {"secret_file", text_or_null(plan.identity.secret_file)}};
+}
+
+Json workers_of(const DryRun& dry) {
+    Json list = Json::array();
+    for (const DryRun::Worker& worker : dry.workers)
+        list.push_back({{"local_rank", worker.local_rank},
+                        {"rank", json_of(worker.rank)},
+                        {"devices", worker.devices},
+                        {"cpus", worker.cpus.empty() ? Json() : Json(worker.cpus)},
+                        {"argv", worker.argv},
+                        {"files", worker.files}});
+    return {{"per_node", json_of(dry.workers_per_node)},
+            {"reason", text_or_null(dry.workers_per_node.value ? dry.plan.slots_reason : "")},
+            {"world_size", json_of(dry.world_size)},
+            {"list", std::move(list)}};
+}
+
+Json command_of(const Plan& plan) {
+    return {{"argv", plan.command.argv},
+            {"interpreter", plan.command.python ? Json(plan.command.argv.front()) : Json()},
+            {"role", plan.role}};
+}
+
+Json variables_of(const DryRun& dry) {
+    Json variables = Json::object();
+    for (const DryRun::Variable& variable : dry.variables)
+        variables[variable.name] = json_of(variable.value);
+    return variables;
+}
+
+Json times_of(const Times& times) {
+    return {{"lease_seconds", seconds(times.lease)},
+            {"join_timeout_seconds", seconds(times.join_timeout)},
+            {"last_call_seconds", seconds(times.last_call)},
+            {"grace_final_seconds", seconds(times.grace_final)},
+            {"grace_restart_seconds", seconds(times.grace_restart)},
+            {"unkillable_seconds", seconds(times.unkillable)}};
+}
+
+Json stop_of(const Plan& plan) {
+    const agent::StopOptions& stop = plan.stop;
+    constexpr const char* kModes[] = {"auto", "never", "always"};
+    const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
+    return {{"before_seconds",
+             stop.before ? Json(std::chrono::duration<double>(*stop.before).count()) : Json()},
+            {"signal", number(stop.worker_signal)},
+            {"requeue", kModes[static_cast<int>(stop.requeue)]},
+            {"requeue_signals", stop.requeue_signals},
+            {"headless", plan.end_headless ? "end" : "keep"}};
+}
+
+Json failure_of(const DryRun& dry) {
+    const Plan& plan = dry.plan;
+    return {{"max_restarts", dry.restarts},
+            {"max_restarts_auto", plan.max_restarts.automatic},
+            {"crash_loop", plan.crash_loop},
+            {"hang_timeout_seconds", seconds(plan.hang_timeout)},
+            {"on_failure", text_or_null(plan.on_failure)}};
+}
+
+Json output_of(const DryRun& dry) {
+    Json shown = Json::array();
+    for (std::size_t i = 0; i < dry.plan.output.ranks.size(); ++i)
+        if (dry.plan.output.ranks[i].shown) shown.push_back(i);
+    return {{"console_local_ranks", std::move(shown)},
+            {"log_dir", text_or_null(dry.plan.output.log_dir)},
+            {"files", dry.files}};
+}
+
+}  // namespace
+
+std::string dry_run_json(const DryRun& dry) {
+    const Json json = {
+        {"format", "ddprun dry run"},
+        {"version", kDryRunJsonVersion},
+        {"start", to_string(dry.start)},
+        {"node", dry.start == DryRun::Start::step_to_come ? Json() : Json(dry.plan.node_name)},
+        {"run_id", json_of(dry.run_id)},
+        {"nodes", nodes_of(dry)},
+        {"workers", workers_of(dry)},
+        {"meeting", meeting_of(dry)},
+        {"command", command_of(dry.plan)},
+        {"variables", variables_of(dry)},
+        {"times", times_of(dry.plan.times)},
+        {"stop", stop_of(dry.plan)},
+        {"failure", failure_of(dry)},
+        {"output", output_of(dry)},
+        {"warnings", dry.warnings},
+        {"notes", dry.notes}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,307 @@
+#include "launcher/dry_run/dry_run_text.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/death/exit_report.h"
+#include "launcher/options/option_table.h"
+#include "rendezvous/model/node_name.h"
+#include "slurm/hostlist.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using Kind = rendezvous::LedgerPlace::Kind;
+
+// "4 (if all come)", "not known yet: found when the nodes meet".
+std::string text_of(const Known<std::string>& known) {
+    if (!known.value) return "not known yet: " + known.note;
+    return *known.value + (known.note.empty() ? "" : "  (" + known.note + ")");
+}
+
+std::string text_of(const Known<int>& known) {
+    return text_of(Known<std::string>{
+        known.value ? std::optional(std::to_string(*known.value)) : std::nullopt, known.note});
+}
+
+std::string seconds(std::chrono::milliseconds time) {
+    const auto whole = time.count() / 1000, rest = time.count() % 1000;
+    if (rest == 0) return std::to_string(whole) + " s";
+    std::string fraction = std::to_string(1000 + rest).substr(1);
+    while (fraction.back() == '0') fraction.pop_back();
+    return std::to_string(whole) + "." + fraction + " s";
+}
+
+std::string counted(int count, const std::string& what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+    return text;
+}
+
+// 0-3,8
+std::string folded(const std::vector<int>& numbers) {
+    std::string text;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t last = i;
+        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+        if (last > i) text += "-" + std::to_string(numbers[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+// As a shell takes it.
+std::string command_line(const std::vector<std::string>& argv) {
+    std::string text;
+    for (const std::string& word : argv) {
+        const bool plain = !word.empty() && word.find_first_not_of(
+                                                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+                                                "yz0123456789_-+=./:,@%") == std::string::npos;
+        std::string quoted = word;
+        for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
+            quoted.replace(at, 1, "'\\''");
+        text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
+    }
+    return text;
+}
+
+class Writer {
+  public:
+    explicit Writer(const DryRun& dry) : dry_(dry), plan_(dry.plan) {}
+
+    std::string text() {
+        head();
+        nodes();
+        meeting();
+        failure();
+        output();
+        worker();
+        variables();
+        sentences("Warnings", dry_.warnings);
+        sentences("Notes", dry_.notes);
+        return std::move(text_);
+    }
+
+  private:
+    int hosts() const {
+        if (!plan_.task) return static_cast<int>(dry_.nodes.size());
+        std::set<std::string> names;
+        for (const std::string& node : plan_.expected_nodes)
+            names.insert(rendezvous::host_of(node));
+        return static_cast<int>(names.size());
+    }
+
+    void title(std::string_view text) { text_ += "\n" + std::string(text) + ":\n"; }
+    void row(std::string name, const std::string& value) {
+        name.resize(std::max<std::size_t>(name.size() + 1, 20), ' ');
+        text_ += "  " + name + value + "\n";
+    }
+
+    void head() {
+        text_ = dry_.start == DryRun::Start::step_to_come ? "srun ddprun would start "
+                                                          : "ddprun would start ";
+        text_ += dry_.world_size.value ? counted(*dry_.world_size.value, "worker") : "workers";
+        text_ +=
+            " on " + counted(hosts(), "node") +
+            (dry_.world_size.note.empty() || !dry_.world_size.value ? ""
+                                                                    : ", " + dry_.world_size.note) +
+            "; nothing has been started.\n";
+    }
+
+    // Nodes whose names are known and workers alike are one line.
+    void nodes() {
+        title(launcher::title(OptionGroup::nodes));
+        std::vector<std::string> names;
+        for (const DryRun::Node& node : dry_.nodes)
+            if (!node.name.empty()) names.push_back(node.name);
+        const std::string range =
+            plan_.min_nodes == plan_.max_nodes
+                ? std::to_string(plan_.max_nodes)
+                : std::to_string(plan_.min_nodes) + " to " + std::to_string(plan_.max_nodes);
+        row(plan_.task ? "tasks" : "nodes",
+            range + (names.size() == dry_.nodes.size() ? ": " + slurm::fold_hostlist(names)
+                                                       : ", whose names are not known yet"));
+        if (dry_.nodes.size() > 1) row("their order", dry_.order);
+        row(plan_.task ? "workers per task" : "workers per node",
+            dry_.workers_per_node.value
+                ? std::to_string(*dry_.workers_per_node.value) + ": " + plan_.slots_reason
+                : text_of(dry_.workers_per_node));
+        row("world size", text_of(dry_.world_size));
+        if (!dry_.world_size.value) return;
+        constexpr std::size_t kMost = 32;
+        for (std::size_t i = 0; i < std::min(kMost, dry_.nodes.size()); ++i) ranks(i);
+        if (dry_.nodes.size() > kMost) row("ranks", "and so on; --dry-run=json has all nodes");
+    }
+
+    void ranks(std::size_t index) {
+        const DryRun::Node& node = dry_.nodes[index];
+        std::string ranks = "not known yet: " + node.first_rank.note;
+        if (node.first_rank.value && node.workers.value) {
+            const int first = *node.first_rank.value, last = first + *node.workers.value - 1;
+            ranks = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+        }
+        row("ranks of " + (node.name.empty() ? "node " + std::to_string(index) : node.name),
+            ranks + (node.here ? " (this node)" : ""));
+    }
+
+    void meeting() {
+        title(launcher::title(OptionGroup::meeting));
+        row("run id", text_of(dry_.run_id));
+        if (dry_.start == DryRun::Start::one_node) {
+            row("rendezvous", "none is needed for one node; no port is opened for it");
+        } else {
+            row("leads at first", text_of(dry_.leader));
+            std::string ports = "not known yet: " + dry_.ports.note;
+            if (dry_.ports.value)
+                ports = plan_.endpoint.host + ", port " + ports_text(*dry_.ports.value);
+            row("rendezvous at", ports);
+            row("identity", identity());
+            row("lease", seconds(plan_.times.lease));
+            row("waits for nodes",
+                seconds(plan_.times.join_timeout) + " for " + std::to_string(plan_.min_nodes) +
+                    (plan_.min_nodes == plan_.max_nodes
+                         ? ""
+                         : ", then " + seconds(plan_.times.last_call) + " for more"));
+        }
+        row("ledger", text_of(dry_.ledger) + (plan_.ledger.chosen ? " (--ledger)" : ""));
+    }
+
+    static std::string ports_text(const std::vector<int>& ports) {
+        std::string text;
+        for (const int port : ports) text += (text.empty() ? "" : ", else ") + std::to_string(port);
+        return text;
+    }
+
+    std::string identity() const {
+        using rendezvous::IdentityMode;
+        if (plan_.identity.mode == IdentityMode::none) return "nobody has to prove anything";
+        if (!plan_.identity.secret_file.empty())
+            return "the secret in " + plan_.identity.secret_file;
+        return std::string("MUNGE where it runs, else ") +
+               (plan_.ledger.place.kind == Kind::directory ? "a file in the ledger's folder, else "
+                                                           : "") +
+               (plan_.identity.mode == IdentityMode::require ? "the job does not start"
+                                                             : "none, with a warning");
+    }
+
+    void failure() {
+        title(launcher::title(OptionGroup::failure));
+        row("restarts", plan_.max_restarts.automatic
+                            ? std::to_string(dry_.restarts) +
+                                  ", but none before the job has made progress (auto)"
+                            : std::to_string(dry_.restarts));
+        row("crash loop", plan_.crash_loop == 0
+                              ? "off"
+                              : "gives up after " + std::to_string(plan_.crash_loop) +
+                                    " deaths in a row of one cause");
+        row("hang timeout", plan_.hang_timeout.count() == 0 ? "off" : seconds(plan_.hang_timeout));
+        const Times& times = plan_.times;
+        row("SIGTERM to SIGKILL", seconds(times.grace_final) + " at the end, " +
+                                      seconds(times.grace_restart) + " at a restart");
+        row("unkillable after", seconds(times.unkillable));
+        if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
+        row("signals that stop", signals(plan_.signals));
+        row("passed on", signals(plan_.passed_on));
+        if (plan_.stop.in_slurm) slurm_stop();
+    }
+
+    void slurm_stop() {
+        const agent::StopOptions& stop = plan_.stop;
+        row("told before end",
+            stop.before
+                ? seconds(std::chrono::duration_cast<std::chrono::milliseconds>(*stop.before))
+                : "60 s, or longer where snapshots take long");
+        row("requeue",
+            stop.requeue == agent::RequeueMode::never ? std::string("never")
+            : stop.requeue == agent::RequeueMode::always
+                ? std::string("after the time limit and every SIGTERM")
+                : "after the time limit" + (stop.requeue_signals.empty()
+                                                ? std::string()
+                                                : " and " + signals(stop.requeue_signals)));
+        if (plan_.max_nodes > 1)
+            row("batch host lost", plan_.end_headless ? "the allocation is ended at the end"
+                                                      : "the allocation is kept at the end");
+    }
+
+    static std::string signals(const std::vector<int>& numbers) {
+        std::vector<std::string> names;
+        for (const int number : numbers) names.push_back(agent::signal_name(number));
+        return names.empty() ? "none" : joined(names, ", ");
+    }
+
+    void output() {
+        title(launcher::title(OptionGroup::output));
+        std::vector<int> shown;
+        for (std::size_t i = 0; i < plan_.output.ranks.size(); ++i)
+            if (plan_.output.ranks[i].shown) shown.push_back(static_cast<int>(i));
+        const bool all = shown.size() == plan_.output.ranks.size();
+        const char* label = plan_.output.label == agent::Label::all ? ", each line with its rank"
+                            : plan_.output.label == agent::Label::teed
+                                ? ", lines of --tee with their rank"
+                                : "";
+        if (!dry_.workers_per_node.value) label = "";
+        row("on the console", all             ? std::string("what all workers print") + label
+                              : shown.empty() ? "nothing of this node's workers"
+                                              : "local ranks " + folded(shown) + label);
+        row("log folder", plan_.output.log_dir.empty()
+                              ? "none"
+                              : plan_.output.log_dir + "  (X below: chosen at the start)");
+        for (const DryRun::Worker& worker : dry_.workers)
+            for (const std::string& file : worker.files) row("file", file);
+        for (const std::string& file : dry_.files) row("file", file);
+    }
+
+    void worker() {
+        title(launcher::title(OptionGroup::worker));
+        row("command",
+            command_line(dry_.workers.empty() ? plan_.command.argv : dry_.workers.front().argv));
+        if (plan_.command.python) row("interpreter", plan_.command.argv.front());
+        row("role", plan_.role);
+        for (const DryRun::Worker& one : dry_.workers) {
+            const bool alone = !plan_.worker_variables.empty() && one.devices.size() == 1;
+            std::string text = one.devices.empty() ? "no GPU known"
+                               : alone             ? "GPU " + one.devices.front() + " alone"
+                                       : "GPUs " + joined(one.devices, ",") + " visible";
+            text += one.cpus.empty() ? "; all CPUs" : "; CPUs " + folded(one.cpus);
+            row("local rank " + std::to_string(one.local_rank), text);
+            if (one.argv != dry_.workers.front().argv) row("", command_line(one.argv));
+        }
+        if (dry_.workers.empty()) row("devices, CPUs", "not known yet: those of each node");
+    }
+
+    void variables() {
+        if (dry_.variables.empty()) return;
+        const auto rank = std::ranges::find(dry_.variables, "RANK", &DryRun::Variable::name);
+        title(rank != dry_.variables.end() && rank->value.value
+                  ? "Variables of rank " + *rank->value.value
+                  : "Variables of the first worker of this node");
+        for (const DryRun::Variable& variable : dry_.variables)
+            text_ += "  " + variable.name + (variable.value.value ? "=" : " is ") +
+                     text_of(variable.value) + "\n";
+    }
+
+    void sentences(const char* name, const std::vector<std::string>& some) {
+        if (some.empty()) return;
+        title(name);
+        for (const std::string& sentence : some) text_ += "  " + sentence + "\n";
+    }
+
+    const DryRun& dry_;
+    const Plan& plan_;
+    std::string text_;
+};
+
+}  // namespace
+
+std::string dry_run_text(const DryRun& dry) { return Writer(dry).text(); }
+
+std::string dry_run_line(const DryRun& dry) {
+    return counted(dry.plan.slots, "worker") + ": " + dry.plan.slots_reason;
+}
+
+}  // namespace ddprun::launcher

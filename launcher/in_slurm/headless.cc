@@ -1,0 +1,81 @@
+#include "launcher/in_slurm/headless.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "slurm/batch_script.h"
+
+namespace ddprun::launcher {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+constexpr auto kWithError = asio::as_tuple(asio::use_awaitable);
+
+asio::awaitable<void> wait(std::chrono::milliseconds time) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, time);
+    co_await timer.async_wait(kWithError);
+}
+
+// A refusal is an answer.
+asio::awaitable<bool> answers(const HeadlessConfig& config) {
+    using namespace asio::experimental::awaitable_operators;
+    boost::system::error_code wrong;
+    const auto address = asio::ip::make_address(config.srun_address, wrong);
+    if (wrong) co_return true;  // nobody knows
+    tcp::socket socket(co_await asio::this_coro::executor);
+    const auto connected =
+        co_await (socket.async_connect(tcp::endpoint(address, config.port), kWithError) ||
+                  wait(config.connecting));
+    if (connected.index() != 0) co_return false;
+    const auto [error] = std::get<0>(connected);
+    co_return !error || error == asio::error::connection_refused ||
+        error == asio::error::connection_reset;
+}
+
+}  // namespace
+
+asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& slurm,
+                                      std::function<void(Note::Level, const std::string&)> say) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + config.patience;
+    const std::string job = "job " + config.job_id;
+    for (bool first = true;; first = false) {
+        if (co_await answers(config)) co_return;
+        const auto shown = co_await slurm.show_job();
+        const auto script =
+            shown ? slurm::batch_script(*shown) : slurm::BatchScript::there;  // ask again
+        if (script == slurm::BatchScript::none) co_return;
+        if (script == slurm::BatchScript::lost) break;
+        if (first)
+            say(Note::Level::info, "srun's host does not answer; " + job +
+                                       " is ended as soon as Slurm has noticed (--headless=keep "
+                                       "leaves it)");
+        if (Clock::now() > deadline) {
+            say(Note::Level::warn, job +
+                                       " is left as it is: srun's host does not answer, but "
+                                       "Slurm does not say that it is lost; scancel " +
+                                       config.job_id + " ends it");
+            co_return;
+        }
+        co_await wait(config.between);
+    }
+    const auto steps = co_await slurm.steps();
+    if (!steps || !slurm::is_only_step(*steps, config.job_id + "." + config.step_id)) {
+        say(Note::Level::info, job + " has lost its batch host and is left to its other steps");
+        co_return;
+    }
+    const auto cancelled = co_await slurm.cancel();
+    if (cancelled)
+        say(Note::Level::info, job + " has lost its batch host; it is ended");
+    else
+        say(Note::Level::warn, job + " has lost its batch host and is not ended: scancel: " +
+                                   cancelled.error().sentence());
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,98 @@
+#include "launcher/in_slurm/slurm_calls.h"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include "base/loop/child_program.h"
+#include "slurm/hostlist.h"
+#include "slurm/node_states.h"
+#include "slurm/time_left.h"
+
+namespace ddprun::launcher {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto kAnswerLimit = std::chrono::seconds{10};
+
+// What Slurm's commands need, as far as it is set.
+constexpr const char* kKept[] = {"PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF"};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words) {
+    const auto result = co_await run_program(std::move(words), {}, kAnswerLimit);
+    if (!result) co_return Error(ErrorCode::unavailable, result.error().sentence());
+    if (result->code == 0) co_return result->output;
+    const std::string said = first_line(result->output);
+    co_return Error(ErrorCode::unavailable,
+                    said.empty() ? "it ended with " + std::to_string(result->code) : said);
+}
+
+asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {
+    const auto answer = co_await std::move(asked);
+    co_return answer ? Result<>() : answer.error();
+}
+
+}  // namespace
+
+SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
+                       const std::map<std::string, std::string>& environment)
+    : loop_(loop), job_id_(std::move(job_id)), environment_{"env", "-i", "LC_ALL=C"} {
+    for (const char* name : kKept)
+        if (const auto found = environment.find(name); found != environment.end())
+            environment_.push_back(found->first + "=" + found->second);
+}
+
+// The signals that a requeue sends to all processes of a step come to scontrol, too.
+asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
+                                                     const std::string& argument) const {
+    const std::string script =
+        "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
+    std::vector<std::string> words = environment_;
+    words.insert(words.end(), {"sh", "-c", script, "sh", argument});
+    return answer_of(std::move(words));
+}
+
+void SlurmCalls::call(const std::string& command, const std::string& argument,
+                      std::function<void(Result<std::string>)> done) const {
+    asio::co_spawn(loop_, ask(command, argument),
+                   [done = std::move(done)](std::exception_ptr, Result<std::string> answer) {
+                       done(std::move(answer));
+                   });
+}
+
+asio::awaitable<Result<std::string>> SlurmCalls::show_job() const {
+    return ask("scontrol show job", job_id_);
+}
+
+asio::awaitable<Result<std::string>> SlurmCalls::steps() const {
+    return ask("squeue -s -h -o %i -j", job_id_);
+}
+
+asio::awaitable<Result<>> SlurmCalls::cancel() const { return done_by(ask("scancel", job_id_)); }
+
+void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
+    call("squeue -h -o %L -j", job_id_,
+         [done = std::move(done)](const Result<std::string>& answer) {
+             if (!answer) return;
+             if (const auto left = slurm::read_time_left(*answer)) done(*left);
+         });
+}
+
+void SlurmCalls::out_of_service(
+    const std::vector<std::string>& hosts,
+    std::function<void(std::map<std::string, std::string>)> said) const {
+    call("sinfo -h -N -o '%N %T' -n", slurm::fold_hostlist(hosts),
+         [said = std::move(said)](const Result<std::string>& answer) {
+             if (answer) said(slurm::nodes_out_of_service(*answer));
+         });
+}
+
+void SlurmCalls::requeue(std::function<void(Result<>)> done) const {
+    call("scontrol requeue", job_id_, [done = std::move(done)](const Result<std::string>& answer) {
+        done(answer ? Result<>() : answer.error());
+    });
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,92 @@
+#include "launcher/job/job_config.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "base/hexadecimal.h"
+#include "base/system/boot_clock.h"
+#include "base/system/random_bytes.h"
+#include "launcher/plan/agent_config.h"
+
+namespace ddprun::launcher {
+
+bool shares_ledger(const Plan& plan) {
+    return plan.max_nodes > 1 && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory;
+}
+
+// FNV-1a.
+std::string command_digest(const Plan& plan) {
+    std::uint64_t hash = 14695981039346656037u;
+    const auto add = [&hash](char c) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    };
+    for (const std::string& word : plan.command.argv) {
+        for (const char c : word) add(c);
+        add('\0');
+    }
+    return hexadecimal(hash);
+}
+
+namespace {
+
+// Slurm says the end in time of day.
+agent::StopOptions stop_options(const Plan& plan) {
+    agent::StopOptions stop = plan.stop;
+    if (!plan.job_end) return stop;
+    stop.first_left = std::chrono::seconds(*plan.job_end) - day_now();
+    stop.job_end = boot_now() + *stop.first_left;
+    return stop;
+}
+
+}  // namespace
+
+rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node) {
+    const Plan& plan = input.plan;
+    rendezvous::MachineConfig config;
+    config.run_id = plan.run_id;
+    config.self = node;
+    config.succession = shares_ledger(plan);
+    config.requeue = plan.slurm_restart_count;
+    config.in_slurm = plan.stop.in_slurm;
+    config.command_digest = command_digest(plan);
+    config.version = DDPRUN_VERSION;
+    config.seed = random_number();
+    config.limits = limits_of(plan);
+    config.to_day = day_now() - boot_now().time_since_epoch();
+    return config;
+}
+
+agent::Runner::Config runner_config(const JobInput& input, const rendezvous::NodeId& node,
+                                    bool leads) {
+    const Plan& plan = input.plan;
+    agent::Runner::Config config;
+    config.machine.run_id = plan.run_id;
+    config.machine.node = node;
+    config.machine.requeue = plan.slurm_restart_count;
+    config.machine.version = DDPRUN_VERSION;
+    config.machine.limits = limits_of(plan);
+    config.machine.unusable = plan.unusable;
+    config.machine.join_timeout = plan.times.join_timeout;
+    config.machine.grace_final = plan.times.grace_final;
+    config.machine.kill_patience = plan.times.unkillable;
+    config.machine.grace_restart = plan.times.grace_restart;
+    config.machine.offer = offer_of(input, leads);
+    config.machine.leads = leads;
+    config.machine.may_lead = shares_ledger(plan);
+    config.machine.passed_on = plan.passed_on;
+    config.machine.stop = stop_options(plan);
+    config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
+    config.workers = worker_plan(input, node);
+    config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
+    config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
+    config.serve_timers = serves_timers(input);
+    config.timer_file = timer_file(input);
+    config.log_dir = plan.output.log_dir;
+    config.lease = plan.times.lease;
+    config.store_allow = plan.store_allow;
+    config.store_limits = plan.store_limits;
+    return config;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,77 @@
+#include "launcher/job/job_in_slurm.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+#include "launcher/in_slurm/headless.h"
+#include "launcher/in_slurm/srun_here.h"
+#include "slurm/time_left.h"
+
+namespace ddprun::launcher {
+
+JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, JobVoice& voice)
+    : loop_(loop),
+      input_(input),
+      voice_(voice),
+      calls_(loop, input.slurm_job_id, input.environment),
+      first_look_(loop) {}
+
+void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) const {
+    calls_.time_left([done = std::move(done)](std::chrono::seconds left) {
+        done(left == slurm::kNoLimit ? std::nullopt : std::optional(boot_now() + left));
+    });
+}
+
+void JobInSlurm::serve(rendezvous::Service& service) {
+    service.on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
+    service.on_ask_node_states(
+        [this](const auto& hosts, auto said) { calls_.out_of_service(hosts, std::move(said)); });
+}
+
+void JobInSlurm::requeue(std::function<void()> done) {
+    calls_.requeue([this, done = std::move(done)](const Result<>& requeued) {
+        requeued_ = requeued.has_value();
+        if (requeued)
+            voice_.say(Note::Level::info, job() + " is requeued");
+        else
+            voice_.say(Note::Level::warn, job() + " is not requeued: scontrol requeue: " +
+                                              requeued.error().sentence());
+        done();
+    });
+}
+
+void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
+    const Plan& plan = input_.plan;
+    if (plan.min_nodes >= static_cast<int>(plan.expected_nodes.size())) return;
+    first_look_.expires_after(plan.times.lease);
+    first_look_.async_wait([this, &service](const boost::system::error_code& error) {
+        if (error || !service.leads() || srun_survives_loss(input_.slurm_job_id) != false) return;
+        voice_.say(Note::Level::warn,
+                   "srun was called without --no-kill: when Slurm notices that a node is lost it "
+                   "ends the job, though --nnodes lets it go on with fewer; sbatch --no-kill and "
+                   "srun --no-kill prevent that");
+    });
+}
+
+void JobInSlurm::end_if_headless() {
+    const Plan& plan = input_.plan;
+    if (!plan.end_headless || plan.check || requeued_) return;
+    bool done = false;
+    boost::asio::co_spawn(
+        loop_,
+        launcher::end_if_headless(
+            {.job_id = input_.slurm_job_id,
+             .step_id = plan.slurm_step_id,
+             .srun_address = plan.srun_address,
+             .port = static_cast<std::uint16_t>(plan.endpoint.ports.front())},
+            calls_,
+            [this](Note::Level level, const std::string& said) { voice_.say(level, said); }),
+        [&done](std::exception_ptr) { done = true; });
+    while (!done) {
+        if (loop_.stopped()) loop_.restart();
+        loop_.run_one();
+    }
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,147 @@
+#include "launcher/job/meeting_point.h"
+
+#include <algorithm>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/loop/resolve.h"
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+namespace ip = boost::asio::ip;
+
+// The keeper of a ddprun that was killed here holds the port until its last worker is gone.
+constexpr int kPortTries = 100;
+constexpr auto kPortPause = std::chrono::milliseconds{20};
+constexpr auto kResolveLimit = std::chrono::seconds{10};
+
+Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpoint& endpoint) {
+    tcp::acceptor acceptor(loop);
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error && endpoint.protocol() == tcp::v6()) acceptor.set_option(ip::v6_only(false), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
+    if (error)
+        return Error(ErrorCode::unavailable,
+                     "port " + std::to_string(endpoint.port()) + ": " + error.message());
+    return acceptor;
+}
+
+Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
+    std::optional<Result<Addresses>> found;
+    ddprun::resolve(loop, host, kResolveLimit,
+                    [&](Result<Addresses> result) { found = std::move(result); });
+    while (!found) {
+        if (loop.stopped()) loop.restart();
+        loop.run_one();
+    }
+    return *found ? **found : Addresses{};
+}
+
+bool is_ours(const ip::address& address, const HostFacts& host) {
+    const auto& own = host.local_addresses;
+    return address.is_loopback() ||
+           std::find(own.begin(), own.end(), address.to_string()) != own.end();
+}
+
+// Its own service may lead one day. Under Slurm, with one ddprun on a host, it tries the ports of
+// the endpoint; elsewhere those are left to the leader, for both may be on one machine.
+Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) {
+    MeetingPoint point;
+    std::vector<int> ports = plan.service_ports;
+    ports.push_back(0);
+    for (const int port : ports) {
+        auto listener = listen_on(loop, port, false);
+        if (listener) {
+            point.listener = std::move(*listener);
+            break;
+        }
+        if (port == 0) return listener.error();
+    }
+    for (const int port : plan.endpoint.ports)
+        point.candidates.push_back(
+            {plan.endpoint.host, static_cast<std::uint16_t>(port), plan.endpoint.if_unknown});
+    return point;
+}
+
+Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
+                               const Addresses& addresses, const HostFacts& host) {
+    MeetingPoint point;
+    point.leads = true;
+    const bool says_nothing = std::all_of(addresses.begin(), addresses.end(),
+                                          [](const ip::address& a) { return a.is_loopback(); });
+    // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
+    // the name at all: that says nothing about the other hosts of a step.
+    const bool several_hosts = std::ranges::any_of(plan.expected_nodes, [&](const auto& node) {
+        return rendezvous::host_of(node) != rendezvous::host_of(plan.expected_nodes.front());
+    });
+    const bool loopback = !several_hosts && says_nothing && !addresses.empty();
+    if (several_hosts && says_nothing &&
+        std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)
+        point.address = plan.endpoint.if_unknown;
+    Error last;
+    boost::asio::steady_timer pause(loop);
+    for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {
+        for (const int port : plan.endpoint.ports) {
+            auto listener = listen_on(loop, port, loopback);
+            if (listener) {
+                point.listener = std::move(*listener);
+                return point;
+            }
+            last = listener.error();
+        }
+        pause.expires_after(kPortPause);
+        pause.wait();  // nothing else runs on this loop yet
+    }
+    return Error(ErrorCode::unavailable,
+                 "rendezvous on " + plan.node_name + ", " + last.sentence() +
+                     "; choose another with --rdzv-endpoint=HOST:PORT or --ports=FROM-TO");
+}
+
+}  // namespace
+
+Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool loopback_only) {
+    const auto number = static_cast<std::uint16_t>(port);
+    if (loopback_only) return try_listen(loop, {ip::address_v4::loopback(), number});
+    auto both = try_listen(loop, {tcp::v6(), number});  // takes IPv4 as well
+    return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
+}
+
+std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation) {
+    if (allocation.job_nodes.empty() ||
+        std::ranges::count(allocation.nodes, allocation.job_nodes.front()) > 0)
+        return {};
+    boost::asio::io_context loop;
+    std::vector<std::string> texts;
+    for (const ip::address& address : addresses_of(loop, allocation.job_nodes.front()))
+        texts.push_back(address.to_string());
+    return texts;
+}
+
+Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
+                                        const HostFacts& host) {
+    // One node needs nobody; is_host=0 says that it is to meet at a rendezvous outside all the
+    // same.
+    if (plan.max_nodes == 1 && plan.lead != Lead::no) {
+        MeetingPoint alone;
+        alone.leads = true;
+        return alone;
+    }
+    if (plan.lead == Lead::no) return as_client(loop, plan);
+    const Addresses addresses = addresses_of(loop, plan.endpoint.host);
+    if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses, host);
+    const bool ours = std::any_of(addresses.begin(), addresses.end(),
+                                  [&](const ip::address& a) { return is_ours(a, host); });
+    if (!ours) return as_client(loop, plan);
+    auto point = as_leader(loop, plan, addresses, host);
+    return point ? std::move(point)
+                 : as_client(loop, plan);  // a second ddprun on that host is a client
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,59 @@
+#include "launcher/job/program_check.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+
+namespace ddprun::launcher {
+namespace {
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+bool is_file(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+Result<> check_executable(const std::string& program, const std::string& path) {
+    if (program.find('/') == std::string::npos) {
+        if (!find_in_path(program, path).empty()) return {};
+        return usage("program " + program + ": not found in PATH" +
+                     (is_file(program) ? "; write ./" + program + " for the one in this folder"
+                                       : "; give its path"));
+    }
+    struct stat status {};
+    if (::stat(program.c_str(), &status) != 0)
+        return usage("program " + program + ": " + std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) return usage("program " + program + ": not a file");
+    if (::access(program.c_str(), X_OK) != 0)
+        return usage(
+            "program " + program + ": not executable; chmod +x it, or " +
+            (program.ends_with(".py") ? "leave --no-python out" : "name a script of Python *.py"));
+    return {};
+}
+
+}  // namespace
+
+std::string find_in_path(const std::string& program, const std::string& path) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::string file = (folder.empty() ? "." : folder) + "/" + program;
+        if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
+    }
+    return {};
+}
+
+Result<> check_program(const WorkerCommand& command, const std::string& path) {
+    if (auto good = check_executable(command.argv.front(), path); !good) return good;
+    // Of a script started by an interpreter the file itself must be readable; a module is found by
+    // Python.
+    if (!command.python || !command.display.ends_with(".py")) return {};
+    if (::access(command.display.c_str(), R_OK) != 0)
+        return usage("script " + command.display + ": " + std::strerror(errno));
+    return {};
+}
+
+}  // namespace ddprun::launcher

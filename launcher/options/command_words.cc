@@ -1,0 +1,169 @@
+#include "launcher/options/command_words.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "launcher/options/nearest.h"
+
+namespace ddprun::launcher {
+namespace {
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+// What starts with a dash is an option but for the dash alone, negative numbers and what has a
+// blank in it.
+bool looks_like_option(std::string_view word) {
+    if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string_view::npos) return false;
+    return word.substr(1).find_first_not_of("0123456789.") != std::string_view::npos;
+}
+
+constexpr const char* kNoSuchOption =
+    ": no such option; see --help (options of the program stand behind it)";
+
+bool takes_value(const OptionRow& row) { return !row.placeholder.empty(); }
+
+class Splitter {
+  public:
+    explicit Splitter(const std::vector<std::string>& words) : words_(words) {}
+
+    Result<SplitWords> run() {
+        while (at_ < words_.size()) {
+            const std::string& word = words_[at_];
+            if (word == "--") {
+                ++at_;
+                break;
+            }
+            if (word.size() < 2 || word[0] != '-') break;
+            ++at_;
+            auto error = word[1] == '-' ? read_long(word) : read_letters(word);
+            if (error) return *error;
+            if (only_prints(*result_.options.back().row)) return std::move(result_);
+        }
+        result_.the_rest.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+        return std::move(result_);
+    }
+
+  private:
+    std::optional<Error> read_long(const std::string& word) {
+        std::size_t equals = word.find('=');
+        std::string spelling = word.substr(0, equals);
+        std::optional<std::string> value;
+        if (equals != std::string::npos) value = word.substr(equals + 1);
+        auto row = find_long(spelling);
+        if (!row) return row.error();
+        return take(**row, spelling, std::move(value));
+    }
+
+    // Exact before abbreviated, torchrun's before ours: what works with torchrun means the same
+    // here.
+    Result<const OptionRow*> find_long(const std::string& spelling) {
+        std::string name = spelling.substr(2);
+        for (char& c : name) c = c == '_' ? '-' : c;
+        std::vector<const OptionRow*> theirs, all;
+        for (const OptionRow& row : option_table()) {
+            if (row.name == name) return &row;
+            if (name.empty() || !row.name.starts_with(name)) continue;
+            all.push_back(&row);
+            if (row.torchrun) theirs.push_back(&row);
+        }
+        if (all.empty()) return find_other(spelling, name);
+        if (theirs.size() == 1) return theirs[0];
+        if (all.size() == 1) return all[0];
+        std::string names;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            names += (i == 0                ? "--"
+                      : i + 1 == all.size() ? " or --"
+                                            : ", --") +
+                     std::string(all[i]->name);
+        return usage(spelling + ": ambiguous; write " + names);
+    }
+
+    // A name of other times or of other launchers, or a slip of the finger.
+    Result<const OptionRow*> find_other(const std::string& spelling, const std::string& name) {
+        std::vector<std::string_view> names;
+        for (const OptionRow& row : option_table()) names.push_back(row.name);
+        std::string_view meant = nearest(name, names);
+        for (const OtherName& other : other_names()) {
+            if (other.name != name) continue;
+            meant = other.row;
+            if (!other.accepted) break;
+            result_.warnings.push_back(spelling + " is an old name; write --" +
+                                       std::string(other.row));
+            return &option_row(other.row);
+        }
+        if (meant.empty()) return usage(spelling + kNoSuchOption);
+        return usage(spelling + ": no such option; did you mean --" + std::string(meant) + "?");
+    }
+
+    // -r3, -r 3, -r=3, -m, -mr3
+    std::optional<Error> read_letters(const std::string& word) {
+        for (std::size_t i = 1; i < word.size(); ++i) {
+            std::string spelling = std::string("-") + word[i];
+            const OptionRow* row = find_letter(word[i]);
+            if (!row) return unknown_letters(word);
+            std::optional<std::string> value;
+            bool glued = i + 1 < word.size() && (takes_value(*row) || word[i + 1] == '=');
+            if (glued) value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
+            if (auto error = take(*row, spelling, std::move(value))) return error;
+            if (takes_value(*row)) break;
+        }
+        return std::nullopt;
+    }
+
+    // -np 4, -nnodes=2: a long name behind one dash, as other launchers have it.
+    static Error unknown_letters(const std::string& word) {
+        std::string name = word.substr(1, word.find('=') - 1);
+        for (char& c : name) c = c == '_' ? '-' : c;
+        std::string_view meant;
+        for (const OptionRow& row : option_table())
+            if (row.name == name) meant = row.name;
+        for (const OtherName& other : other_names())
+            if (other.name == name) meant = other.row;
+        if (meant.empty()) return usage(word + kNoSuchOption);
+        return usage(word + ": no such option; did you mean --" + std::string(meant) + "?");
+    }
+
+    static const OptionRow* find_letter(char letter) {
+        for (const OptionRow& row : option_table())
+            if (row.letter != 0 && row.letter == letter) return &row;
+        return nullptr;
+    }
+
+    std::optional<Error> take(const OptionRow& row, const std::string& spelling,
+                              std::optional<std::string> value) {
+        if (!takes_value(row)) {
+            if (value)
+                return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
+                             " alone");
+            value = "1";
+        } else if (!value && !row.implied.empty()) {
+            value = row.implied;
+        } else if (!value) {
+            if (at_ == words_.size() || looks_like_option(words_[at_]))
+                return usage(spelling + ": its value is missing" +
+                             (at_ == words_.size() ? "" : " (" + words_[at_] + " is an option)") +
+                             "; write " + spelling + "=" + std::string(row.placeholder));
+            value = words_[at_++];
+        }
+        result_.options.push_back({&row, spelling, std::move(*value)});
+        return std::nullopt;
+    }
+
+    const std::vector<std::string>& words_;
+    std::size_t at_ = 0;
+    SplitWords result_;
+};
+
+}  // namespace
+
+bool only_prints(const OptionRow& row) {
+    return row.name == "help" || row.name == "version" || row.name == "print-man" ||
+           row.name == "print-completion";
+}
+
+Result<SplitWords> split_words(const std::vector<std::string>& words) {
+    return Splitter(words).run();
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,273 @@
+#include "launcher/options/option_values.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+std::optional<int> whole(std::string_view text) {
+    int value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        std::size_t at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == std::string_view::npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
+constexpr int kMostNodes = 1'000'000, kMostWorkers = 4096, kMostPort = 65535;
+
+Result<Streams> read_digit(std::string_view text) {
+    if (text.size() != 1 || text[0] < '0' || text[0] > '3')
+        return wrong("not 0, 1, 2 or 3 (none, stdout, stderr, both)");
+    int digit = text[0] - '0';
+    return Streams{(digit & 1) != 0, (digit & 2) != 0};
+}
+
+}  // namespace
+
+Result<int> read_int(std::string_view text, int least, int most) {
+    auto value = whole(text);
+    if (!value || *value < least || *value > most)
+        return wrong("not a whole number from " + std::to_string(least) + " to " +
+                     std::to_string(most));
+    return *value;
+}
+
+Result<NodeRange> read_node_range(std::string_view text) {
+    std::size_t colon = text.find(':');
+    auto min = whole(text.substr(0, colon));
+    auto max = colon == std::string_view::npos ? min : whole(text.substr(colon + 1));
+    if (!min || !max) return wrong("not a number of nodes; give N or MIN:MAX");
+    if (std::min(*min, *max) < 1 || std::max(*min, *max) > kMostNodes)
+        return wrong("not within 1 to " + std::to_string(kMostNodes) + "; give N or MIN:MAX");
+    if (*min > *max)
+        return wrong("MIN is above MAX; give " + std::to_string(*max) + ":" + std::to_string(*min));
+    return NodeRange{*min, *max};
+}
+
+Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
+    using Kind = WorkersPerNode::Kind;
+    if (text == "auto") return WorkersPerNode{Kind::automatic, 0};
+    if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
+    if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
+    if (text == "xpu") return wrong("these GPUs cannot be counted here; give their count");
+    // SLURM_GPUS_PER_NODE reads `a100:4` when the user asked with a type.
+    std::size_t colon = text.rfind(':');
+    auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
+    if (!count) return wrong("not a number; give a count, auto, gpu or cpu");
+    if (*count < 1 || *count > kMostWorkers)
+        return wrong("not within 1 to " + std::to_string(kMostWorkers) +
+                     "; give a count, auto, gpu or cpu");
+    return WorkersPerNode{Kind::count, *count};
+}
+
+Result<HostPort> read_host_port(std::string_view text) {
+    text = trim(text);
+    if (text.find_first_of(" \t\n,") != std::string_view::npos)
+        return wrong(
+            "more than one address (as `hostname --ip-address` may print); give one, or under "
+            "Slurm leave "
+            "the option out");
+    if (text.find("://") != std::string_view::npos) return wrong("a URL; give HOST:PORT");
+    HostPort result;
+    std::string_view port;
+    bool has_port = false;
+    if (text.starts_with('[')) {
+        std::size_t close = text.find(']');
+        if (close == std::string_view::npos) return wrong("'[' without ']'; give [ADDRESS]:PORT");
+        result.host = text.substr(1, close - 1);
+        std::string_view rest = text.substr(close + 1);
+        has_port = !rest.empty();
+        if (has_port && rest[0] != ':') return wrong("not an endpoint; give [ADDRESS]:PORT");
+        if (has_port) port = rest.substr(1);
+    } else {
+        std::size_t colon = text.find(':');
+        if (colon != text.rfind(':'))
+            return wrong("an IPv6 address needs brackets; give [ADDRESS]:PORT");
+        result.host = text.substr(0, colon);
+        has_port = colon != std::string_view::npos;
+        if (has_port) port = text.substr(colon + 1);
+    }
+    if (result.host.empty()) result.host = "localhost";
+    for (char c : result.host)
+        if (!std::isalnum(static_cast<unsigned char>(c)) &&
+            std::string_view(".-_:%").find(c) == std::string_view::npos)
+            return wrong(std::string("a host's name has no '") + c + "'; give HOST:PORT");
+    if (!has_port) return result;
+    result.port = whole(port);
+    if (!result.port || *result.port < 0 || *result.port > kMostPort)
+        return wrong("not a port behind the last colon; give HOST:PORT with a port up to 65535");
+    return result;
+}
+
+Result<PortRange> read_port_range(std::string_view text) {
+    std::size_t dash = text.find('-');
+    auto first = whole(text.substr(0, dash));
+    auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
+    if (!first || !last) return wrong("not a range of ports; give FROM-TO, e.g. 20000-20015");
+    if (*first < 1 || *first > *last || *last > kMostPort)
+        return wrong("give FROM-TO within 1 to 65535, FROM not above TO");
+    return PortRange{*first, *last};
+}
+
+Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
+    if (const auto mode = rendezvous::read_identity_mode(text)) return *mode;
+    return wrong("not known; give auto, require or none");
+}
+
+Result<RestartLimit> read_restart_limit(std::string_view text) {
+    if (text == "auto") return RestartLimit{};
+    auto count = whole(text);
+    if (!count || *count < 0) return wrong("not a number of restarts; give 0 or more, or auto");
+    return RestartLimit{false, *count};
+}
+
+Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
+    if (text == "restart") return rendezvous::OnJoin::restart;
+    if (text == "wait") return rendezvous::OnJoin::wait;
+    if (text == "spare") return rendezvous::OnJoin::spare;
+    return wrong("not known; give restart, wait or spare");
+}
+
+Result<StreamsPerRank> read_streams(std::string_view text) {
+    StreamsPerRank result;
+    if (text.find(':') == std::string_view::npos) {
+        auto all = read_digit(text);
+        if (!all) return all.error();
+        result.all = *all;
+        return result;
+    }
+    for (std::string_view part : split(text, ',')) {
+        std::size_t colon = part.find(':');
+        auto rank = whole(trim(part.substr(0, colon)));
+        if (colon == std::string_view::npos || !rank || *rank < 0)
+            return wrong("give one digit for all local ranks, or RANK:DIGIT,… for some");
+        auto streams = read_digit(trim(part.substr(colon + 1)));
+        if (!streams) return streams.error();
+        result.by_rank[*rank] = *streams;
+    }
+    return result;
+}
+
+Result<std::vector<int>> read_rank_list(std::string_view text) {
+    std::vector<int> ranks;
+    for (std::string_view part : split(text, ',')) {
+        auto rank = whole(trim(part));
+        if (!rank || *rank < 0) return wrong("not a list of local ranks like 0,1");
+        ranks.push_back(*rank);
+    }
+    return ranks;
+}
+
+std::vector<std::string> read_filters(std::string_view text) {
+    std::vector<std::string> filters(1);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != ',') {
+            filters.back() += text[i];
+        } else if (text.substr(i).starts_with(",,")) {
+            filters.back() += ',';
+            ++i;
+        } else {
+            filters.emplace_back();
+        }
+    }
+    return filters;
+}
+
+Result<std::vector<store::Network>> read_networks(std::string_view text) {
+    if (text == "any") return std::vector{store::Network{{}, 0}};
+    std::vector<store::Network> networks;
+    for (std::string_view part : split(text, ',')) {
+        auto network = store::read_network(trim(part));
+        if (!network)
+            return wrong(std::string(trim(part)) + " is " + network.error().sentence() +
+                         ", or any");
+        networks.push_back(*network);
+    }
+    return networks;
+}
+
+Result<std::uint64_t> read_size(std::string_view text) {
+    constexpr std::string_view kUnits = "KMGT";
+    int shift = 0;
+    if (!text.empty()) {
+        const std::size_t unit = kUnits.find(text.back());
+        if (unit != std::string_view::npos) {
+            shift = 10 * (static_cast<int>(unit) + 1);
+            text.remove_suffix(1);
+        }
+    }
+    std::uint64_t value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+        return wrong("not a size; give a number, with K, M, G or T for powers of 1024");
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+    if (value < 1 || value > kMost >> shift) return wrong("not within 1 to 1024T");
+    return value << shift;
+}
+
+Result<milliseconds> read_seconds(std::string_view text) {
+    double value = 0;
+    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
+    if (!all || !std::isfinite(value))
+        return wrong("not a number of seconds; give one like 30 or 0.5");
+    constexpr double kMost = 366.0 * 24 * 3600;
+    if (value < 0 || value > kMost) return wrong("not within 0 seconds and a year");
+    return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
+}
+
+Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
+    if (text == "node") return agent::CpuBinding::node;
+    if (text == "socket") return agent::CpuBinding::socket;
+    if (text == "exclusive") return agent::CpuBinding::exclusive;
+    if (text == "core-complex") return agent::CpuBinding::core_complex;
+    return wrong("not known; give node, socket, exclusive or core-complex");
+}
+
+Result<slurm::WorkerVariables> read_slurm_env(std::string_view text) {
+    if (text == "rewrite") return slurm::WorkerVariables::rewrite;
+    if (text == "keep") return slurm::WorkerVariables::keep;
+    if (text == "drop") return slurm::WorkerVariables::drop;
+    return wrong("not known; give rewrite, keep or drop");
+}
+
+Result<agent::RequeueMode> read_requeue(std::string_view text) {
+    if (text == "auto") return agent::RequeueMode::automatic;
+    if (text == "never") return agent::RequeueMode::never;
+    if (text == "always") return agent::RequeueMode::always;
+    return wrong("not known; give auto, never or always");
+}
+
+std::optional<int> verbosity_of(std::string_view level) {
+    if (level == "DEBUG" || level == "NOTSET") return 1;
+    if (level == "INFO") return 0;
+    if (level == "WARNING" || level == "WARN") return -1;
+    if (level == "ERROR" || level == "CRITICAL" || level == "FATAL") return -2;
+    return std::nullopt;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,106 @@
+// The values that options can have, as types, and how each is read from its text. Every reader
+// gives back a sentence without the option's name ("not a number; give a count, auto, gpu or cpu");
+// the caller puts the name in front. Pure.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/host/cpu_share.h"
+#include "agent/machine/stop_policy.h"
+#include "agent/output/output_plan.h"
+#include "base/error.h"
+#include "rendezvous/model/identity_mode.h"
+#include "rendezvous/model/model.h"
+#include "rendezvous/store/network.h"
+#include "slurm/worker_variables.h"
+
+namespace ddprun::launcher {
+
+// --nnodes=N or MIN:MAX; 1 <= min <= max.
+struct NodeRange {
+    int min = 1, max = 1;
+    bool operator==(const NodeRange&) const = default;
+};
+
+// --nproc-per-node: a number, or who is to count.
+struct WorkersPerNode {
+    enum class Kind {
+        count,      // `count` workers
+        automatic,  // one a GPU, without GPUs one a CPU
+        gpu,        // one a GPU, an error without
+        cpu,        // one a CPU of the affinity mask
+    };
+    Kind kind = Kind::count;
+    int count = 1;
+    bool operator==(const WorkersPerNode&) const = default;
+};
+
+// host, host:port, [v6]:port; an empty host is localhost.
+struct HostPort {
+    std::string host;
+    std::optional<int> port;
+    bool operator==(const HostPort&) const = default;
+};
+
+// --ports=FROM-TO, both included.
+struct PortRange {
+    int first = 0, last = 0;
+    bool operator==(const PortRange&) const = default;
+};
+
+// --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
+struct RestartLimit {
+    bool automatic = true;
+    int count = 3;
+    bool operator==(const RestartLimit&) const = default;
+};
+
+// Which streams of a worker: torchrun's digit, 1 stdout, 2 stderr, 3 both.
+struct Streams {
+    bool out = false, err = false;
+    bool operator==(const Streams&) const = default;
+};
+
+// --redirects and --tee: one digit for all, or `local rank:digit,…`.
+struct StreamsPerRank {
+    Streams all;
+    std::map<int, Streams> by_rank;  // ranks that are not listed have `all`
+    Streams of(int local_rank) const {
+        auto found = by_rank.find(local_rank);
+        return found == by_rank.end() ? all : found->second;
+    }
+    bool operator==(const StreamsPerRank&) const = default;
+};
+
+Result<int> read_int(std::string_view text, int least, int most);
+Result<NodeRange> read_node_range(std::string_view text);
+Result<WorkersPerNode> read_workers_per_node(std::string_view text);
+Result<HostPort> read_host_port(std::string_view text);
+Result<PortRange> read_port_range(std::string_view text);
+Result<rendezvous::IdentityMode> read_identity(std::string_view text);
+Result<rendezvous::OnJoin> read_on_join(std::string_view text);
+Result<RestartLimit> read_restart_limit(std::string_view text);
+Result<StreamsPerRank> read_streams(std::string_view text);
+Result<std::vector<int>> read_rank_list(std::string_view text);
+// --duplicate-stdout-filters: a comma between two, two commas for one within; an empty one is in
+// every line.
+std::vector<std::string> read_filters(std::string_view text);
+Result<agent::CpuBinding> read_numa_binding(std::string_view text);
+Result<slurm::WorkerVariables> read_slurm_env(std::string_view text);
+Result<agent::RequeueMode> read_requeue(std::string_view text);
+// Of LOGLEVEL, a level of Python's logging, as Options::verbosity counts. None: another program's
+// word.
+std::optional<int> verbosity_of(std::string_view level);
+// --store-allow: any is a network of all addresses.
+Result<std::vector<store::Network>> read_networks(std::string_view text);
+// A count of 1 or more, with K, M, G or T behind it for powers of 1024.
+Result<std::uint64_t> read_size(std::string_view text);
+// Seconds with an optional fraction: "10", "0.5".
+Result<std::chrono::milliseconds> read_seconds(std::string_view text);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,164 @@
+#include "launcher/options/options.h"
+
+#include <algorithm>
+
+#include "launcher/options/command_words.h"
+#include "launcher/options/option_setters.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/option_values.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+// `given` is how the user named it: "--nnodes", "PET_NNODES".
+MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
+                 const std::string& value) {
+    if (row.kind == OptionKind::flag) {
+        set_flag(options, row.name);
+        return std::nullopt;
+    }
+    if (value.empty()) {
+        if (may_be_empty(row.name)) return std::nullopt;
+        return usage(given + "=: nothing behind it; is a variable of the script not set?");
+    }
+    const bool ignored = row.kind == OptionKind::ignored;
+    const OptionSetter set = option_setter(row.name);
+    DDPRUN_CHECK(ignored || set, "an option of the table has no setter");
+    if (set)
+        if (auto error = set(options, value))
+            return usage(given + "=" + value + ": " + error->sentence());
+    if (ignored && value != row.default_text)
+        options.warnings.push_back(given + " has no effect here: " + std::string(row.help));
+    return std::nullopt;
+}
+
+// Those of torchrun's variables that mean nothing here; as with its options, never silently.
+struct IdleVariable {
+    const char* name;
+    const char* only;  // the value that counts; null: any
+    const char* why;
+};
+constexpr IdleVariable kIdleVariables[] = {
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1",
+     "the workers of each generation have a store of their own"},
+    {"TORCH_ELASTIC_WORKER_IDENTICAL", "1", "ranks are dealt without an exchange"},
+    {"TORCHELASTIC_HEALTH_CHECK_PORT", nullptr, "nothing listens there, as with torchrun"},
+    {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", nullptr, "all nodes end together"},
+    {"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", nullptr,
+     "--hang-timeout ends what hangs, and --unkillable-timeout what cannot be killed"},
+};
+
+void note_idle_variables(Options& options, const Environment& environment) {
+    for (const IdleVariable& idle : kIdleVariables) {
+        const auto variable = environment.find(idle.name);
+        if (variable == environment.end() || variable->second.empty()) continue;
+        if (idle.only && variable->second != idle.only) continue;
+        options.warnings.push_back(std::string(idle.name) + " has no effect here: " + idle.why);
+    }
+}
+
+// Other programs read the variable too, so that a word that is no level ends nothing.
+void apply_log_level(Options& options, const Environment& environment) {
+    const auto level = environment.find("LOGLEVEL");
+    if (level == environment.end() || level->second.empty()) return;
+    if (const auto verbosity = verbosity_of(level->second))
+        options.verbosity = *verbosity;
+    else
+        options.warnings.push_back(
+            "LOGLEVEL=" + level->second +
+            " has no effect: not a level; set it to DEBUG, INFO, WARNING, ERROR or CRITICAL");
+}
+
+// Variables first, so that the command line wins; an empty one counts as unset.
+MaybeError apply_environment(Options& options, const SplitWords& words,
+                             const Environment& environment) {
+    note_idle_variables(options, environment);
+    apply_log_level(options, environment);
+    for (const OptionRow& row : option_table()) {
+        if (!row.pet) continue;
+        bool on_command_line =
+            std::ranges::any_of(words.options, [&](const auto& o) { return o.row == &row; });
+        std::string name = pet_variable(row);
+        auto variable = environment.find(name);
+        if (on_command_line || variable == environment.end() || variable->second.empty()) continue;
+        const std::string& value = variable->second;
+        if (row.kind == OptionKind::flag) {
+            auto number = read_int(value, -1'000'000'000, 1'000'000'000);
+            if (!number) return usage(name + "=" + value + ": not a number; give 1 or 0");
+            if (*number == 0) continue;
+        }
+        if (auto error = apply(options, row, name, value)) return error;
+    }
+    auto patience = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+    if (patience != environment.end() && !patience->second.empty())
+        if (auto error = option_setter("shutdown-timeout")(options, patience->second))
+            return usage("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=" + patience->second + ": " +
+                         error->sentence());
+    auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
+        options.prefix_template = prefix->second;
+    return std::nullopt;
+}
+
+// An address where the program should be: `hostname --ip-address` printed two, and nobody quoted
+// them.
+bool is_second_address(const std::string& program) {
+    return std::ranges::count(program, '.') == 3 &&
+           program.find_first_not_of("0123456789.:") == std::string::npos;
+}
+
+MaybeError check_together(Options& options) {
+    if (options.check && options.dry_run) return usage("--check and --dry-run: give one of them");
+    if (options.program.empty() && !options.check)
+        return usage("no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
+    if (options.rdzv_endpoint && is_second_address(options.program))
+        return usage(
+            "--rdzv-endpoint has two addresses, the second of them (" + options.program +
+            ") stands where the program should; give one, or under Slurm leave the option out");
+    if (options.module && options.no_python)
+        return usage("--module and --no-python contradict each other; give one of them");
+    if (options.standalone && options.nnodes && options.nnodes->min > 1)
+        return usage("--standalone is for one node, but --nnodes asks for " +
+                     std::to_string(options.nnodes->min) + "; leave one of them out");
+    if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
+        options.warnings.push_back(
+            "--standalone: the endpoint that is given too is not used; leave one of them out");
+    const bool is_static = options.rdzv_backend.value_or("static") == "static";
+    if (options.rdzv_conf.static_timeout && !is_static)
+        options.warnings.push_back(
+            "--rdzv-conf: the key timeout has an effect with the static rendezvous only; "
+            "join_timeout is how long to wait for the nodes");
+    for (const std::string& warning : options.rdzv_conf.warnings)
+        options.warnings.push_back(warning);
+    return std::nullopt;
+}
+
+}  // namespace
+
+Result<Options> parse_options(const std::vector<std::string>& words,
+                              const Environment& environment) {
+    Options options;
+    auto split = split_words(words);
+    if (!split) return split.error();
+    options.warnings = split->warnings;
+    if (!split->options.empty() && only_prints(*split->options.back().row)) {
+        const GivenOption& last = split->options.back();
+        if (auto error = apply(options, *last.row, last.spelling, last.value)) return *error;
+        return options;
+    }
+    if (auto error = apply_environment(options, *split, environment)) return *error;
+    for (const GivenOption& given : split->options)
+        if (auto error = apply(options, *given.row, given.spelling, given.value)) return *error;
+    if (!split->the_rest.empty()) {
+        options.program = split->the_rest.front();
+        options.arguments.assign(split->the_rest.begin() + 1, split->the_rest.end());
+    }
+    if (auto error = check_together(options)) return *error;
+    return options;
+}
+
+}  // namespace ddprun::launcher

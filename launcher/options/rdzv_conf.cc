@@ -1,0 +1,155 @@
+#include "launcher/options/rdzv_conf.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "launcher/options/nearest.h"
+#include "launcher/options/option_values.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
+enum class Form { time, positive_time, count, yes_or_no, text };
+
+// torchrun's keys, the first six with a meaning here.
+struct Key {
+    std::string_view name;
+    Form form;
+    bool used;
+};
+constexpr Key kKeys[] = {
+    {"join_timeout", Form::positive_time, true},
+    {"last_call_timeout", Form::time, true},
+    {"keep_alive_interval", Form::positive_time, true},
+    {"keep_alive_max_attempt", Form::count, true},
+    {"is_host", Form::yes_or_no, true},
+    {"timeout", Form::positive_time, true},
+    {"close_timeout", Form::time, false},
+    {"heartbeat_timeout", Form::time, false},
+    {"cas_backoff_max_seconds", Form::time, false},
+    {"read_timeout", Form::positive_time, false},
+    {"store_type", Form::text, false},
+    {"rank", Form::text, false},
+    {"protocol", Form::text, false},
+    {"etcd_prefix", Form::text, false},
+    {"ssl_cert", Form::text, false},
+    {"ssl_cert_key", Form::text, false},
+    {"ca_cert", Form::text, false},
+    {"cert", Form::text, false},
+    {"key", Form::text, false},
+    {"cacert", Form::text, false},
+};
+
+Result<bool> read_bool(std::string_view text) {
+    std::string lower(text);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (const char* yes : {"1", "true", "t", "yes", "y"})
+        if (lower == yes) return true;
+    for (const char* no : {"0", "false", "f", "no", "n"})
+        if (lower == no) return false;
+    return wrong("not a yes or no; give true or false");
+}
+
+Result<milliseconds> read_time(std::string_view text, Form form) {
+    auto time = read_seconds(text);
+    if (time && *time == milliseconds(0) && form == Form::positive_time)
+        return wrong("too short; give more than 0 seconds");
+    return time;
+}
+
+std::string without_effect(const std::string& key) {
+    std::array<std::string_view, std::size(kKeys)> names;
+    std::ranges::transform(kKeys, names.begin(), &Key::name);
+    const std::string_view meant = nearest(key, names);
+    return "--rdzv-conf: the key " + key + " has no effect" +
+           (std::ranges::find(names, key) != names.end() ? " here"
+            : meant.empty()                              ? ", here or with torchrun"
+                            : "; did you mean " + std::string(meant) + "?");
+}
+
+class Reader {
+  public:
+    std::optional<Error> take(const std::string& name, std::string_view value) {
+        const auto key = std::ranges::find(kKeys, name, &Key::name);
+        if (key == std::end(kKeys)) {
+            conf_.warnings.push_back(without_effect(name));
+            return std::nullopt;
+        }
+        if (auto error = read(*key, value))
+            return wrong(name + "=" + std::string(value) + " is " + error->sentence());
+        if (!key->used) conf_.warnings.push_back(without_effect(name));
+        return std::nullopt;
+    }
+
+    // torchrun's defaults for the factor that is not given: 5 s, 3 times.
+    RdzvConf finish() {
+        if (interval_ || attempts_)
+            conf_.lease = interval_.value_or(milliseconds(5000)) * attempts_.value_or(3);
+        return std::move(conf_);
+    }
+
+  private:
+    std::optional<Error> read(const Key& key, std::string_view value) {
+        if (key.form == Form::yes_or_no) {
+            auto yes = read_bool(value);
+            if (!yes) return yes.error();
+            conf_.is_host = *yes;
+        } else if (key.form == Form::count) {
+            auto count = read_int(value, 1, 10'000);
+            if (!count) return count.error();
+            attempts_ = *count;
+        } else if (key.form != Form::text) {
+            auto time = read_time(value, key.form);
+            if (!time) return time.error();
+            if (std::optional<milliseconds>* target = target_of(key.name)) *target = *time;
+        }
+        return std::nullopt;
+    }
+
+    std::optional<milliseconds>* target_of(std::string_view name) {
+        if (name == "join_timeout") return &conf_.join_timeout;
+        if (name == "last_call_timeout") return &conf_.last_call;
+        if (name == "keep_alive_interval") return &interval_;
+        if (name == "timeout") return &conf_.static_timeout;
+        return nullptr;
+    }
+
+    RdzvConf conf_;
+    std::optional<milliseconds> interval_;
+    std::optional<int> attempts_;
+};
+
+}  // namespace
+
+Result<RdzvConf> read_rdzv_conf(std::string_view text) {
+    // A script's quotes within quotes arrive here.
+    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+        text.back() == text.front())
+        text = text.substr(1, text.size() - 2);
+    Reader reader;
+    for (;;) {
+        const std::size_t comma = text.find(',');
+        const std::string_view part = text.substr(0, comma);
+        const std::size_t equals = part.find('=');
+        const std::string key(trim(part.substr(0, equals)));
+        const std::string_view value =
+            equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
+        if (key.empty() || value.empty()) return wrong("not KEY=VALUE,KEY=VALUE,…");
+        if (auto error = reader.take(key, value)) return *error;
+        if (comma == std::string_view::npos) return reader.finish();
+        text.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace ddprun::launcher

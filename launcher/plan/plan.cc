@@ -1,0 +1,166 @@
+#include "launcher/plan/plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "launcher/options/option_table.h"
+#include "launcher/options/signal_names.h"
+#include "launcher/plan/plan_meeting.h"
+#include "launcher/plan/plan_output.h"
+#include "launcher/plan/plan_workers.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+using slurm::Allocation;
+using std::chrono::milliseconds;
+
+// Cluster and job stand first even where the user gave a run id: the same one stands in many
+// scripts.
+std::string ledger_name(const Plan& plan, const std::optional<Allocation>& allocation) {
+    if (!allocation) return plan.run_id;
+    const std::string job =
+        (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
+    return plan.run_id.starts_with(job) ? plan.run_id : job + "." + plan.run_id;
+}
+
+MaybeError plan_ledger(Plan& plan, const Options& options,
+                       const std::optional<Allocation>& allocation, const HostFacts& host) {
+    using Kind = rendezvous::LedgerPlace::Kind;
+    rendezvous::LedgerPlace place;
+    plan.ledger.chosen = options.ledger.has_value();
+    if (options.ledger) {
+        place = *options.ledger;
+    } else if (allocation && plan.max_nodes > 1) {
+        // The working directory, not the one of sbatch: --chdir may have left a read-only place on
+        // purpose.
+        const std::string& parent =
+            host.working_directory.empty() ? allocation->submit_directory : host.working_directory;
+        if (!parent.empty())
+            place = {Kind::directory, parent + (parent.ends_with('/') ? "" : "/") + ".ddprun", {}};
+    }
+    auto of_job = rendezvous::of_job(
+        std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
+    if (!of_job) return of_job.error();
+    plan.ledger.place = std::move(*of_job);
+    if (plan.ledger.place.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
+        plan.lead != Lead::no)  // it is the leader's
+        plan.warnings.push_back(
+            "the loss of the leader's node will end the job, and its history with it, since the "
+            "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, or "
+            "--ledger=etcd:HOST:PORT another node takes over");
+    return std::nullopt;
+}
+
+void plan_times(Plan& plan, const Options& options, bool in_step) {
+    constexpr milliseconds kLeastLease(2000);  // design 4.4: less than 1 s of stall is refused
+    const RdzvConf& conf = options.rdzv_conf;
+    Times& times = plan.times;
+    if (conf.lease) times.lease = std::max(*conf.lease, kLeastLease);
+    if (conf.lease && *conf.lease < kLeastLease)
+        plan.warnings.push_back(
+            "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is below 2 s, which "
+            "would end healthy jobs; the lease is 2 s");
+    times.lease = options.lease.value_or(times.lease);
+    times.join_timeout =
+        options.join_timeout.value_or(conf.join_timeout.value_or(times.join_timeout));
+    const bool is_static = options.rdzv_backend.value_or("static") == "static";
+    if (is_static && conf.static_timeout && !options.join_timeout && !conf.join_timeout)
+        times.join_timeout = *conf.static_timeout;
+    times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
+    if (in_step) times.grace_final = milliseconds(25'000);
+    if (options.shutdown_timeout)
+        times.grace_final = times.grace_restart = *options.shutdown_timeout;
+}
+
+void plan_signals(Plan& plan, const Options& options) {
+    plan.signals = always_handled();
+    for (int number : options.signals)
+        if (std::ranges::find(plan.signals, number) == plan.signals.end())
+            plan.signals.push_back(number);
+    for (int number : passed_on_unless_named())
+        if (std::ranges::find(plan.signals, number) == plan.signals.end())
+            plan.passed_on.push_back(number);
+    plan.signal_names = options.signal_names.empty()
+                            ? std::string(option_row("signals-to-handle").default_text)
+                            : options.signal_names;
+}
+
+// Only a step has a job that can be put back into the queue.
+MaybeError plan_stop(Plan& plan, const Options& options,
+                     const std::optional<Allocation>& allocation) {
+    agent::StopOptions& stop = plan.stop;
+    stop.before = options.stop_before;
+    stop.worker_signal = options.stop_signal;
+    stop.requeue_signals = options.requeue_signals;
+    const std::vector<int> cancelling = always_handled();
+    for (const int number : stop.requeue_signals) {
+        if (std::ranges::find(cancelling, number) != cancelling.end())
+            return Error(ErrorCode::usage,
+                         "--requeue-signal: SIGTERM, SIGINT, SIGHUP and SIGQUIT also cancel jobs; "
+                         "give another, such as USR1, and name it in sbatch --signal too");
+        std::erase(plan.passed_on, number);
+        if (std::ranges::find(plan.signals, number) == plan.signals.end())
+            plan.signals.push_back(number);
+    }
+    if (!allocation) return std::nullopt;
+    stop.in_slurm = true;
+    stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
+    plan.job_end = allocation->end_time;
+    stop.ask_job_end = !plan.job_end;
+    plan.end_headless = options.end_headless && plan.max_nodes > 1;
+    plan.srun_address = allocation->launch_node_address;
+    plan.slurm_step_id = allocation->step_id;
+    return std::nullopt;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& allocation,
+                       const HostFacts& host) {
+    Plan plan;
+    plan.warnings = options.warnings;
+    if (auto error = plan_meeting(plan, options, allocation, host)) return *error;
+    if (auto error = plan_slots(plan, options, allocation, host)) return *error;
+    if (auto error = plan_shares(plan, options, allocation, host)) return *error;
+    if (auto error = plan_address(plan, options, host)) return *error;
+    if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
+    plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
+                     options.secret_file.value_or("")};
+    if (plan.identity.mode == rendezvous::IdentityMode::none && options.secret_file)
+        return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
+    plan.max_restarts = options.max_restarts.value_or(
+        host.called_as_torchrun ? RestartLimit{false, 0} : RestartLimit{});
+    plan.crash_loop = options.crash_loop.value_or(plan.crash_loop);
+    plan.hang_timeout = options.hang_timeout.value_or(plan.hang_timeout);
+    plan.blame = options.blame.value_or(plan.blame);
+    plan.on_join = options.on_join.value_or(plan.on_join);
+    plan.join_interval = options.join_interval.value_or(plan.join_interval);
+    plan_times(plan, options, allocation.has_value());
+    plan.times.unkillable = options.unkillable_timeout.value_or(plan.times.unkillable);
+    plan.on_failure = options.on_failure.value_or("");
+    plan_command(plan, options, host);
+    plan.role = options.role.value_or(plan.role);
+    plan.slurm_env = options.slurm_env.value_or(plan.slurm_env);
+    plan_output(plan, options, host);
+    plan_signals(plan, options);
+    if (auto error = plan_stop(plan, options, allocation)) return *error;
+    plan.store_allow = options.store_allow;
+    plan.store_limits = options.store_limits;
+    return plan;
+}
+
+const char* to_string(Lead lead) {
+    switch (lead) {
+        case Lead::yes:
+            return "yes";
+        case Lead::no:
+            return "no";
+        case Lead::if_address_matches:
+            return "if_address_matches";
+    }
+    return "no";
+}
+
+}  // namespace ddprun::launcher

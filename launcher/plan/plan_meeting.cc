@@ -1,0 +1,294 @@
+#include "launcher/plan/plan_meeting.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "launcher/plan/plan_tasks.h"
+#include "slurm/hostlist.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+using slurm::Allocation;
+
+constexpr int kRendezvousPort = 29400, kStaticPort = 29500;  // torchrun's
+constexpr std::size_t kMostPorts = 16;                       // each costs a client one more connect
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+bool is_loopback(std::string_view host) {
+    return host == "localhost" || host.starts_with("127.") || host == "::1" ||
+           host.starts_with("localhost.");
+}
+
+bool is_address(std::string_view host) {
+    return host.find(':') != std::string_view::npos ||
+           host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+std::string_view short_name(std::string_view host) {
+    return is_address(host) ? host : host.substr(0, host.find('.'));
+}
+
+// Place of a host in a list of names, with its domain or without; -1: not there.
+int place_of(std::string_view host, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (short_name(names[i]) == short_name(host)) return static_cast<int>(i);
+    return -1;
+}
+
+std::vector<int> ports_of(const PortRange& range) {
+    std::vector<int> ports;
+    for (int port = range.first; port <= range.last && ports.size() < kMostPorts; ++port)
+        ports.push_back(port);
+    return ports;
+}
+
+// The endpoint that the user gave, in either of torchrun's two forms; with both the endpoint
+// counts.
+std::optional<HostPort> given_endpoint(const Options& options) {
+    if (options.rdzv_endpoint) {
+        HostPort endpoint = *options.rdzv_endpoint;
+        bool is_static = options.rdzv_backend.value_or("static") == "static";
+        if (!endpoint.port && is_static) endpoint.port = options.master_port;
+        return endpoint;
+    }
+    if (!options.master_addr && !options.master_port) return std::nullopt;
+    return HostPort{options.master_addr.value_or("127.0.0.1"),
+                    options.master_port.value_or(kStaticPort)};
+}
+
+std::string name_of(const Allocation& allocation) {
+    std::string name = allocation.job_id + "." + allocation.step_id;
+    return allocation.cluster.empty() ? name : allocation.cluster + "." + name;
+}
+
+std::vector<int> step_ports(const Options& options, const Allocation& allocation) {
+    if (options.ports) return ports_of(*options.ports);
+    if (allocation.reserved_ports.empty()) return derived_ports(allocation);
+    auto ports = allocation.reserved_ports;
+    ports.resize(std::min(ports.size(), kMostPorts));
+    return ports;
+}
+
+// Whether it is a node of the job that this step does not run on; scripts that take `hostname` in
+// the batch shell give such endpoints.
+bool outside_step(const HostPort& endpoint, const Allocation& allocation, const HostFacts& host) {
+    return place_of(endpoint.host, allocation.nodes) < 0 &&
+           (place_of(endpoint.host, allocation.job_nodes) >= 0 ||
+            std::ranges::count(host.addresses_outside_step, endpoint.host) > 0);
+}
+
+MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& allocation,
+                         const HostFacts& host) {
+    plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
+    plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
+    // srun of a batch script runs on the job's first node; that of a login node's shell elsewhere,
+    // where nobody of this job answers.
+    if (!allocation.job_nodes.empty() && allocation.job_nodes.front() == allocation.nodes.front())
+        plan.endpoint.if_unknown = allocation.launch_node_address;
+    auto given = given_endpoint(options);
+    // --master-port alone says nothing about the host.
+    if (given && !options.rdzv_endpoint && !options.master_addr)
+        given->host = allocation.nodes.front();
+    if (!given) return std::nullopt;
+    if (is_loopback(given->host) && allocation.nodes.size() > 1)
+        return usage("the endpoint " + given->host +
+                     " is each node's own loopback address, where " +
+                     std::to_string(allocation.nodes.size()) +
+                     " nodes cannot meet; leave --rdzv-endpoint and --master-addr out, Slurm "
+                     "knows the first node of the step");
+    if (outside_step(*given, allocation, host)) {
+        plan.warnings.push_back(
+            "the endpoint " + given->host + " is not a node of this step; the nodes meet at " +
+            plan.endpoint.host + ", the first of the step, as they do without the option");
+        return std::nullopt;
+    }
+    plan.endpoint.host = given->host;
+    if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
+    // The user's port first; behind it the others, for two jobs with one fixed port on a node are
+    // common.
+    int first = given->port.value_or(0);
+    if (first != 0) {
+        std::erase(plan.endpoint.ports, first);
+        plan.endpoint.ports.insert(plan.endpoint.ports.begin(), first);
+    }
+    int place = place_of(given->host, allocation.nodes);
+    plan.lead = place < 0                     ? Lead::if_address_matches
+                : place == allocation.node_id ? Lead::yes
+                                              : Lead::no;
+    return std::nullopt;
+}
+
+// Where a script's own expansion of $SLURM_PROCID gives every node 0, the second node is the first
+// to see it, and enough to say it.
+void say_unused_rank(Plan& plan, const Options& options, const Allocation& allocation) {
+    const bool task = options.task_per_worker;
+    const int own = task ? allocation.proc_id : allocation.node_id;
+    if (!options.node_rank || *options.node_rank == own || own > 1) return;
+    plan.host_warnings.push_back(
+        "--node-rank=" + std::to_string(*options.node_rank) +
+        " is not used: " + (task ? "SLURM_PROCID" : "SLURM_NODEID") + " is " + std::to_string(own) +
+        (*options.node_rank == 0
+             ? "; $SLURM_PROCID that the batch script expands is 0 on every node"
+             : "") +
+        "; leave the option out");
+}
+
+MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& allocation,
+                        const HostFacts& host) {
+    int nodes = static_cast<int>(allocation.nodes.size());
+    std::string count = std::to_string(nodes);
+    std::string names = slurm::fold_hostlist(allocation.nodes);
+    if (options.standalone && nodes > 1)
+        return usage("--standalone: this step has " + count + " nodes (" + names +
+                     "), each would train on its own; leave the option out, or use srun --nodes=1");
+    NodeRange range = options.nnodes.value_or(NodeRange{nodes, nodes});
+    if (range.min > nodes)
+        return usage(
+            "--nnodes=" + std::to_string(range.min) + ": this step has " + count + " node" +
+            (nodes == 1 ? "" : "s") + " (" + names +
+            "); leave the option out, or ask Slurm for --nodes=" + std::to_string(range.min));
+    if (range.max == 1 && nodes > 1)
+        return usage("--nnodes=1: this step has " + count + " nodes (" + names +
+                     "), and a job of one node takes no spares; leave the option out, or use srun "
+                     "--nodes=1");
+    if (range.max < nodes)
+        plan.warnings.push_back("--nnodes allows " + std::to_string(range.max) + " of the step's " +
+                                count + " nodes; the others wait as spares");
+    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.run_id = name_of(allocation);
+    plan.node_name = allocation.node_name;
+    plan.expected_nodes = allocation.nodes;
+    plan.node_rank = allocation.node_id;
+    plan.slurm_restart_count = allocation.restart_count;
+    say_unused_rank(plan, options, allocation);
+    plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint &&
+                      (!options.task_per_worker || allocation.most_tasks() == 1);
+    if (plan.standalone) {
+        plan.endpoint = {"localhost",
+                         options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
+        plan.lead = Lead::yes;
+    } else {
+        if (auto error = place_in_step(plan, options, allocation, host)) return error;
+    }
+    plan.service_ports = plan.endpoint.ports;
+    if (options.task_per_worker) tasks_as_nodes(plan, options, allocation);
+    return std::nullopt;
+}
+
+Lead lead_of(const Options& options) {
+    if (options.rdzv_conf.is_host) return *options.rdzv_conf.is_host ? Lead::yes : Lead::no;
+    if (options.node_rank) return *options.node_rank == 0 ? Lead::yes : Lead::no;
+    return Lead::if_address_matches;
+}
+
+MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& host) {
+    NodeRange range =
+        options.standalone ? NodeRange{1, 1} : options.nnodes.value_or(NodeRange{1, 1});
+    auto given = given_endpoint(options);
+    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.node_name = host.hostname;
+    plan.standalone = options.standalone || (!given && range.max == 1);
+    if (plan.standalone) {
+        plan.run_id = options.rdzv_id.value_or(host.random_id);
+        plan.endpoint = {"localhost",
+                         options.ports ? ports_of(*options.ports) : std::vector<int>{0}};
+        plan.lead = Lead::yes;
+        return std::nullopt;
+    }
+    if (!given)
+        return usage("--nnodes=" + std::to_string(range.max) +
+                     ": where are the nodes to meet? Give --rdzv-endpoint=HOST:PORT, or start "
+                     "ddprun by srun");
+    bool host_only = !options.rdzv_endpoint && !options.master_addr;
+    if (host_only && range.max > 1)
+        return usage(
+            "--master-port without --master-addr: where are the nodes to meet? Give "
+            "--rdzv-endpoint=HOST:PORT");
+    if (given->port == 0 && range.max > 1)
+        return usage("--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
+    if (options.node_rank && *options.node_rank >= range.max)
+        return usage("--node-rank=" + std::to_string(*options.node_rank) + ": with --nnodes=" +
+                     std::to_string(range.max) + " it is 0 to " + std::to_string(range.max - 1));
+    plan.node_rank = options.node_rank;
+    plan.run_id = options.rdzv_id.value_or("none");
+    plan.endpoint.host = given->host;
+    plan.endpoint.ports = given->port     ? std::vector<int>{*given->port}
+                          : options.ports ? ports_of(*options.ports)
+                                          : std::vector<int>{kRendezvousPort};
+    plan.lead = lead_of(options);
+    return std::nullopt;
+}
+
+// One srun a node, each a step of one node, with an endpoint: the steps are the nodes, and Slurm's
+// list says nothing.
+bool steps_meet(const Options& options, const Allocation& allocation) {
+    return allocation.nodes.size() == 1 && options.nnodes && options.nnodes->max > 1 &&
+           !options.standalone && (options.rdzv_endpoint || options.master_addr);
+}
+
+}  // namespace
+
+// The first IPv4 address of the interface, else an IPv6 one that reaches beyond its cable.
+MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& host) {
+    plan.local_addr = options.local_addr;
+    if (!options.interface) return std::nullopt;
+    const std::string option = "--interface=" + *options.interface;
+    if (options.local_addr) return usage(option + " with --local-addr: leave one of them out");
+    std::string others, v6;
+    for (const auto& [interface, address] : host.interfaces) {
+        if (interface != *options.interface) {
+            if ((" " + others + ",").find(" " + interface + ",") == std::string::npos)
+                others += (others.empty() ? "" : ", ") + interface;
+            continue;
+        }
+        const bool four = address.find(':') == std::string::npos;
+        if (four && !plan.local_addr) plan.local_addr = address;
+        if (!four && v6.empty() && !address.starts_with("fe80")) v6 = address;
+    }
+    if (!plan.local_addr && !v6.empty()) plan.local_addr = v6;
+    if (!plan.local_addr)
+        return usage(option + ": " + plan.node_name + " has no address on it; it has some on " +
+                     others);
+    if (is_loopback(*plan.local_addr) && plan.max_nodes > 1 &&
+        !(plan.task && is_loopback(plan.endpoint.host)))
+        return usage(option + ": " + *plan.local_addr +
+                     " is each node's own loopback address; name an interface of a network");
+    return std::nullopt;
+}
+
+std::vector<int> derived_ports(const Allocation& allocation) {
+    constexpr long long kFirst = 20000, kCount = 10000, kApart = 2503;
+    auto below_count = [](const std::string& digits) {
+        long long value = 0;
+        for (char c : digits) value = (value * 10 + (c - '0')) % kCount;
+        return value;
+    };
+    // 37 and 1 keep neighbouring jobs and steps on different ports, also on their alternatives.
+    long long start = below_count(allocation.job_id) * 37 + below_count(allocation.step_id);
+    std::vector<int> ports;
+    for (long long k = 0; k < 4; ++k)
+        ports.push_back(static_cast<int>(kFirst + (start + k * kApart) % kCount));
+    return ports;
+}
+
+MaybeError plan_meeting(Plan& plan, const Options& options,
+                        const std::optional<Allocation>& allocation, const HostFacts& host) {
+    if (allocation && (options.task_per_worker || !steps_meet(options, *allocation)))
+        return meet_in_step(plan, options, *allocation, host);
+    auto error = meet_elsewhere(plan, options, host);
+    if (!error && allocation) {
+        plan.node_name = allocation->node_name;
+        plan.slurm_restart_count = allocation->restart_count;
+        // Without the step's id, which differs from node to node here.
+        if (!options.rdzv_id)
+            plan.run_id =
+                (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
+        plan.notes.push_back("this step has one node; the nodes of --nnodes are other steps");
+    }
+    return error;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,133 @@
+#include "launcher/plan/plan_output.h"
+
+#include <algorithm>
+
+#include "base/template_text.h"
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using agent::Label;
+using agent::RankOutput;
+
+int bits(const Streams& streams) {
+    return (streams.out ? agent::kStdout : 0) | (streams.err ? agent::kStderr : 0);
+}
+
+// On this host.
+int workers_here(const Plan& plan) { return plan.task ? plan.task->tasks_here : plan.slots; }
+
+std::string there_are(const Plan& plan) {
+    const int all = workers_here(plan);
+    return "there " + (all == 1 ? "is 0" : "are 0 to " + std::to_string(all - 1)) + " on " +
+           rendezvous::host_of(plan.node_name);
+}
+
+// The least of those that there are not.
+void check_ranks(Plan& plan, const char* option, int rank) {
+    plan.host_warnings.push_back(std::string(option) + ": no local rank " + std::to_string(rank) +
+                                 "; " + there_are(plan));
+}
+
+void check_ranks(Plan& plan, const char* option, const StreamsPerRank& streams) {
+    const auto beyond = streams.by_rank.lower_bound(workers_here(plan));
+    if (beyond != streams.by_rank.end()) check_ranks(plan, option, beyond->first);
+}
+
+void plan_ranks(Plan& plan, const Options& options) {
+    const std::vector<int>& shown = options.local_ranks_filter;
+    const int first = plan.task ? plan.task->local_id : 0;
+    for (int i = first; i < first + plan.slots; ++i)
+        plan.output.ranks.push_back(
+            {.redirected = bits(options.redirects.of(i)),
+             .teed = bits(options.tee.of(i)),
+             .shown = shown.empty() || std::ranges::find(shown, i) != shown.end()});
+    check_ranks(plan, "--redirects", options.redirects);
+    check_ranks(plan, "--tee", options.tee);
+    if (!shown.empty() &&
+        std::ranges::none_of(shown, [&](int rank) { return rank < workers_here(plan); }))
+        plan.host_warnings.push_back(
+            "--local-ranks-filter: none of its ranks is here, so no worker's output comes to the "
+            "console; " +
+            there_are(plan));
+    else if (const auto beyond =
+                 std::ranges::find_if(shown, [&](int r) { return r >= workers_here(plan); });
+             beyond != shown.end())
+        check_ranks(plan, "--local-ranks-filter", *beyond);
+}
+
+bool any_to_files(const Plan& plan) {
+    return !plan.output.stdout_filters.empty() || !plan.output.stderr_filters.empty() ||
+           std::ranges::any_of(plan.output.ranks, [](const RankOutput& rank) {
+               return (rank.redirected | rank.teed) != 0;
+           });
+}
+
+void plan_filters(Plan& plan, const Options& options) {
+    const auto check = [&](const std::vector<std::string>& filters, int stream, const char* name) {
+        if (filters.empty() || std::ranges::any_of(plan.output.ranks, [&](const RankOutput& rank) {
+                return rank.shown && (rank.teed & stream) != 0;
+            }))
+            return;
+        plan.warnings.push_back(std::string("--duplicate-") + name + "-filters: no " + name +
+                                " goes to files and console, so nothing can match; give --tee=" +
+                                (stream == agent::kStdout ? "1" : "2") + " or 3");
+    };
+    plan.output.stdout_filters = options.stdout_filters;
+    plan.output.stderr_filters = options.stderr_filters;
+    check(options.stdout_filters, agent::kStdout, "stdout");
+    check(options.stderr_filters, agent::kStderr, "stderr");
+}
+
+void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
+    const bool files = any_to_files(plan);
+    plan.output.log_dir = options.log_dir.value_or("");
+    if (options.log_dir == "/dev/null") {
+        plan.output.log_dir.clear();
+        if (files)
+            plan.warnings.push_back(
+                "--log-dir=/dev/null: there are no files, all goes to the console");
+        plan.output.stdout_filters.clear();
+        plan.output.stderr_filters.clear();
+        for (RankOutput& rank : plan.output.ranks) rank.redirected = rank.teed = 0;
+    } else if (files && plan.output.log_dir.empty()) {
+        plan.output.log_dir =
+            host.temporary_directory + "/torchelastic_" + host.random_id.substr(0, 8);
+        plan.notes.push_back("the files of the workers' output are in " + plan.output.log_dir +
+                             "; --log-dir names another place");
+    }
+}
+
+// torchrun puts a prefix before the lines of --tee alone.
+Label label_of(const Plan& plan, const Options& options, const HostFacts& host) {
+    if (options.label) return *options.label ? Label::all : Label::none;
+    const bool wanted = plan.slots > 1 || !plan.output.prefix_template.empty();
+    return wanted && !host.called_as_torchrun ? Label::all : Label::teed;
+}
+
+void plan_prefix(Plan& plan, const Options& options, const HostFacts& host) {
+    plan.output.prefix_template = options.prefix_template.value_or("");
+    plan.output.label = label_of(plan, options, host);
+    std::string unknown;
+    for (const std::string& name :
+         unknown_names(plan.output.prefix_template, prefix_values("", 0, 0, "")))
+        unknown += (unknown.empty() ? "" : ", ") + name;
+    if (!unknown.empty())
+        plan.warnings.push_back("--log-line-prefix-template: " + unknown +
+                                ": not known, and left as written; there are role_name, "
+                                "local_rank, rank and hostname");
+}
+
+}  // namespace
+
+void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
+    plan_ranks(plan, options);
+    plan_filters(plan, options);
+    plan_log_dir(plan, options, host);
+    plan_prefix(plan, options, host);
+    plan.output.overflow = options.console_overflow.value_or(plan.output.overflow);
+    plan.output.verbosity = options.verbosity;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,93 @@
+#include "launcher/plan/plan_tasks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "rendezvous/model/node_name.h"
+#include "slurm/task_layout.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using slurm::Allocation;
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+// Tasks on so many hosts: on those that have fewest, or on the first ones.
+int tasks_on(std::vector<int> counts, int hosts, bool fewest) {
+    if (fewest) std::ranges::sort(counts);
+    const auto end = counts.begin() + std::min<std::ptrdiff_t>(hosts, std::ssize(counts));
+    return std::accumulate(counts.begin(), end, 0);
+}
+
+// The leader must find one of the endpoint's ports free. The first task of another host may have
+// them all; others take of those that were named, so that they are open in a firewall, from the far
+// end and half of them at the most.
+std::vector<int> ports_of_others(const Plan& plan, bool named) {
+    if (!named) return {};
+    const auto& ports = plan.endpoint.ports;
+    return {ports.rbegin(), ports.rbegin() + static_cast<std::ptrdiff_t>(ports.size() / 2)};
+}
+
+}  // namespace
+
+void tasks_as_nodes(Plan& plan, const Options& options, const Allocation& allocation) {
+    if (allocation.most_tasks() == 1) return;
+    const int hosts = static_cast<int>(allocation.nodes.size());
+    const slurm::TaskLayout layout = slurm::layout_of(allocation);
+    plan.task = Plan::Task{allocation.local_id, allocation.tasks_here(), layout.in_order, false};
+    plan.node_name = rendezvous::task_node(allocation.node_name, allocation.local_id);
+    plan.node_rank = allocation.proc_id;
+    plan.expected_nodes.clear();
+    for (const slurm::TaskPlace& task : layout.tasks)
+        plan.expected_nodes.push_back(rendezvous::task_node(
+            allocation.nodes[static_cast<std::size_t>(task.node)], task.local_id));
+    plan.max_nodes = plan.max_nodes >= hosts
+                         ? static_cast<int>(layout.tasks.size())
+                         : tasks_on(allocation.tasks_per_node, plan.max_nodes, false);
+    plan.min_nodes = std::min(plan.max_nodes, tasks_on(allocation.tasks_per_node, plan.min_nodes,
+                                                       plan.min_nodes < hosts));
+    plan.standalone = false;
+    const bool first = allocation.local_id == 0;
+    if (hosts == 1) {
+        plan.endpoint.host = "127.0.0.1";
+        plan.lead = first ? Lead::yes : Lead::no;
+    } else if (!first) {
+        plan.task->beside_leader = plan.lead == Lead::yes;
+        plan.lead = Lead::no;
+    }
+    const bool named = options.ports || !allocation.reserved_ports.empty();
+    plan.service_ports = first ? plan.endpoint.ports : ports_of_others(plan, named);
+}
+
+std::optional<Error> plan_task_gpus(Plan& plan, const Allocation& allocation, int visible) {
+    if (!plan.task || visible == 0 || !allocation.gpus_on_node) return std::nullopt;
+    const int held = *allocation.gpus_on_node, tasks = plan.task->tasks_here;
+    const std::string count = std::to_string(tasks);
+    if (visible >= held && visible < tasks)
+        return usage(count + " tasks on " + allocation.node_name + " for " +
+                     std::to_string(visible) + (visible == 1 ? " GPU" : " GPUs") +
+                     "; ask Slurm for --gpus-per-node=" + count +
+                     " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+    if (visible >= held) return std::nullopt;
+    // Slurm has bound the task to some of them.
+    if (visible * tasks > held)
+        return usage("Slurm shows each of the " + count + " tasks on " + allocation.node_name +
+                     " " + std::to_string(visible) + " of the step's " + std::to_string(held) +
+                     " GPUs, and nothing says which one is whose; use srun --gpus-per-task=1, or "
+                     "--gpu-bind=none");
+    plan.task->own_gpus = true;
+    return std::nullopt;
+}
+
+bool shares_cpus(const Plan& plan, const Allocation& allocation, int cpus_in_mask) {
+    return plan.task && (!allocation.cpus_on_node || cpus_in_mask >= *allocation.cpus_on_node);
+}
+
+int cpus_of_task(const Plan& plan, const Allocation& allocation, int cpus_in_mask) {
+    if (!shares_cpus(plan, allocation, cpus_in_mask)) return cpus_in_mask;
+    const int part = std::max(1, cpus_in_mask / plan.task->tasks_here);
+    return allocation.cpus_per_task ? std::clamp(*allocation.cpus_per_task, 1, part) : part;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,249 @@
+#include "launcher/plan/plan_workers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "agent/host/cpu_share.h"
+#include "launcher/plan/plan_tasks.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using MaybeError = std::optional<Error>;
+using slurm::Allocation;
+
+Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+std::optional<std::string> listed_devices(const std::optional<Allocation>& allocation,
+                                          const HostFacts& host) {
+    if (host.cuda_visible_devices || !allocation) return host.cuda_visible_devices;
+    return allocation->visible_devices;
+}
+
+// A list of devices says it exactly. Without one all of the host's are visible, but for a step that
+// holds fewer; and a step may hold GPUs that this host shows in no place we know.
+int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    const int shown = agent::count_devices(host.gpus, listed_devices(allocation, host));
+    if (listed_devices(allocation, host)) return shown;
+    if (!allocation || !allocation->gpus_on_node) return shown;
+    int held = *allocation->gpus_on_node;
+    return shown == 0 ? held : std::min(held, shown);
+}
+
+// NCCL takes no GPU twice. Where Slurm has dealt whole ones, there is no doubt of their number.
+std::optional<Error> check_gpus(const Plan& plan, const Allocation& allocation, int gpus) {
+    const bool dealt = allocation.gpus_on_node || allocation.gpus_per_task;
+    if (!dealt || gpus == 0 || plan.slots <= gpus) return std::nullopt;
+    const std::string count = std::to_string(plan.slots);
+    return usage("--nproc-per-node=" + count + ": Slurm gave " + std::to_string(gpus) +
+                 (gpus == 1 ? " GPU" : " GPUs") + " to this task on " + plan.node_name +
+                 "; use --gpus-per-node=" + count +
+                 (allocation.gpus_per_task ? " rather than --gpus-per-task" : "") +
+                 " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+}
+
+std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    if (const auto list = listed_devices(allocation, host))
+        return "one for each GPU of CUDA_VISIBLE_DEVICES=" + *list;
+    const int shown = agent::count_devices(host.gpus, std::nullopt);
+    if (visible_gpus(allocation, host) != shown)
+        return "one for each GPU of SLURM_GPUS_ON_NODE=" +
+               std::to_string(*allocation->gpus_on_node);
+    return "one for each of the " + std::to_string(shown) + " GPUs that the driver shows";
+}
+
+// Why there are so many workers.
+void give_reason(Plan& plan, const Options& options, const std::optional<Allocation>& allocation,
+                 const HostFacts& host) {
+    using Kind = WorkersPerNode::Kind;
+    const bool count = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
+    const bool cpu = options.nproc_per_node && options.nproc_per_node->kind == Kind::cpu;
+    plan.slots_counted =
+        !count && !options.task_per_worker && (options.nproc_per_node || !host.called_as_torchrun);
+    if (options.task_per_worker)
+        plan.slots_reason = "--task-per-worker";
+    else if (count)
+        plan.slots_reason = "--nproc-per-node=" + std::to_string(plan.slots);
+    else if (!plan.slots_counted)
+        plan.slots_reason = "torchrun's default";
+    else if (!cpu && visible_gpus(allocation, host) > 0)
+        plan.slots_reason = gpu_reason(allocation, host);
+    else if (options.nproc_per_node)
+        plan.slots_reason =
+            "one for each of the " + std::to_string(plan.slots) + " CPUs that ddprun may use";
+    else
+        plan.slots_reason = "no GPU found";
+}
+
+// A cluster that does not manage its GPUs looks the same as a step that asked for none on one that
+// does.
+bool gpus_not_from_slurm(const std::optional<Allocation>& allocation, const HostFacts& host) {
+    return allocation && !allocation->gpus_on_node && !allocation->visible_devices &&
+           !host.cuda_visible_devices && !host.gpus.empty();
+}
+
+// What there is to compute with: a container may be allowed less time than it sees CPUs.
+int usable_cpus(const HostFacts& host) {
+    const int cpus = std::max(host.cpus, 1);
+    return host.cpu_quota ? std::clamp(static_cast<int>(std::ceil(*host.cpu_quota)), 1, cpus)
+                          : cpus;
+}
+
+std::string number_of(int count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const HostFacts& host) {
+    if (host.omp_num_threads_set) return;
+    if (host.called_as_torchrun) {
+        if (plan.slots == 1) return;
+        plan.omp_num_threads = 1;
+        plan.warnings.push_back(
+            "OMP_NUM_THREADS=1 for each worker, as torchrun has it; set it to choose another");
+        return;
+    }
+    const int cpus =
+        plan.task ? cpus_of_task(plan, *allocation, usable_cpus(host)) : usable_cpus(host);
+    plan.omp_num_threads = std::max(1, cpus / plan.slots);
+    if (!plan.worker_cpus.empty()) {
+        plan.worker_variables.resize(plan.worker_cpus.size());
+        for (std::size_t i = 0; i < plan.worker_cpus.size(); ++i)
+            plan.worker_variables[i]["OMP_NUM_THREADS"] =
+                std::to_string(std::min(static_cast<int>(plan.worker_cpus[i].size()), cpus));
+        plan.notes.push_back(
+            "OMP_NUM_THREADS is the number of CPUs that each worker is bound to; set it to choose "
+            "another");
+        return;
+    }
+    plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +
+                         " for each worker (" + number_of(cpus, "CPU") + ", " +
+                         number_of(plan.slots, "worker") + "); set it to choose another");
+}
+
+// Among all tasks of the host where Slurm has bound none of them, else within this one's CPUs.
+std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
+                               const std::optional<Allocation>& allocation, const HostFacts& host) {
+    const bool shared = plan.task && shares_cpus(plan, *allocation, host.cpus);
+    auto nodes = agent::device_nodes(host.gpus, listed_devices(allocation, host));
+    if (plan.task && plan.task->own_gpus && shared) nodes.clear();  // others' are not seen
+    if (plan.task && !plan.task->own_gpus && !shared) nodes = own_part(plan, std::move(nodes));
+    auto shares = agent::share_cpus(binding, host.cpu_list, std::move(nodes),
+                                    shared ? plan.task->tasks_here : plan.slots);
+    if (!shares) return usage("--numa-binding: " + shares.error().sentence());
+    plan.worker_cpus = own_part(plan, std::move(*shares));
+    return std::nullopt;
+}
+
+// torchrun runs everything by Python but for --no-python; ddprun goes by the name, so that a C++
+// worker needs no option.
+bool runs_by_python(const Options& options, const HostFacts& host) {
+    if (options.no_python) return options.run_path;  // as in torchrun, --run-path beats --no-python
+    return options.module || options.run_path || options.python || host.called_as_torchrun ||
+           options.program.ends_with(".py");
+}
+
+}  // namespace
+
+std::optional<Error> plan_slots(Plan& plan, const Options& options,
+                                const std::optional<Allocation>& allocation,
+                                const HostFacts& host) {
+    using Kind = WorkersPerNode::Kind;
+    int gpus = visible_gpus(allocation, host), cpus = std::max(host.cpus, 1);
+    if (options.task_per_worker) {
+        if (options.nproc_per_node &&
+            (options.nproc_per_node->kind != Kind::count || options.nproc_per_node->count != 1))
+            return usage(
+                "--task-per-worker with --nproc-per-node: each task has one worker; leave one of "
+                "them out");
+        plan.slots = 1;
+        give_reason(plan, options, allocation, host);
+        return plan_task_gpus(plan, *allocation, gpus);
+    }
+    if (!options.nproc_per_node) {
+        plan.slots = host.called_as_torchrun || gpus == 0 ? 1 : gpus;
+        if (!host.called_as_torchrun)
+            plan.notes.push_back(
+                gpus == 0 ? "no GPU found: one worker on this node; --nproc-per-node says otherwise"
+                          : "one worker for each of " + std::to_string(gpus) + " GPUs");
+    } else {
+        switch (options.nproc_per_node->kind) {
+            case Kind::count:
+                plan.slots = options.nproc_per_node->count;
+                break;
+            case Kind::cpu:
+                plan.slots = cpus;
+                break;
+            case Kind::automatic:
+                plan.slots = gpus > 0 ? gpus : cpus;
+                break;
+            case Kind::gpu:
+                if (gpus == 0)
+                    return usage("--nproc-per-node=gpu: no GPU is visible on " + plan.node_name +
+                                 (allocation ? "; ask Slurm for --gpus-per-node"
+                                             : "; see nvidia-smi -L and CUDA_VISIBLE_DEVICES") +
+                                 ", or give a count or cpu");
+                plan.slots = gpus;
+                break;
+        }
+    }
+    give_reason(plan, options, allocation, host);
+    const bool counted = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
+    if (counted && allocation)
+        if (auto error = check_gpus(plan, *allocation, gpus)) return error;
+    bool by_gpus = plan.slots == gpus && !counted;
+    if (by_gpus && gpus_not_from_slurm(allocation, host))
+        plan.host_warnings.push_back(
+            "Slurm gave this step no GPU, but " + plan.node_name + " shows " +
+            std::to_string(gpus) +
+            ", which are used; ask for --gpus-per-node, or give --nproc-per-node");
+    if (gpus > 0 && plan.slots > gpus)
+        plan.host_warnings.push_back(std::to_string(plan.slots) + " workers, but " +
+                                     std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
+                                     " visible on " + plan.node_name + "; some will share one");
+    return std::nullopt;
+}
+
+std::optional<Error> plan_shares(Plan& plan, const Options& options,
+                                 const std::optional<Allocation>& allocation,
+                                 const HostFacts& host) {
+    const auto list = listed_devices(allocation, host);
+    const bool divided =
+        !list && std::ranges::any_of(host.gpus, [](const auto& gpu) { return !gpu.mig.empty(); });
+    // Workers of this host that share its GPUs; a task with its own has the only one that it sees.
+    const bool own = plan.task && plan.task->own_gpus;
+    const int sharing = plan.task && !own ? plan.task->tasks_here : plan.slots;
+    if (options.numa_binding)
+        if (auto error = bind_cpus(plan, *options.numa_binding, allocation, host)) return error;
+    if (options.virtual_local_rank) {
+        auto dealt = agent::deal_devices(host.gpus, list, host.hip_visible_devices, sharing);
+        if (!dealt) return dealt.error();
+        plan.worker_variables = own_part(plan, std::move(*dealt));
+    } else if (own) {
+        plan.worker_variables = {{{"LOCAL_RANK", "0"}}};
+    } else if (divided && sharing > 1) {
+        plan.host_warnings.push_back("the GPUs of " + plan.node_name +
+                                     " are divided (MIG), and a process sees one instance at most; "
+                                     "give --virtual-local-rank, so that each worker has its own");
+    }
+    plan_threads(plan, allocation, host);
+    return std::nullopt;
+}
+
+void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
+    WorkerCommand& command = plan.command;
+    command.python = runs_by_python(options, host);
+    command.display = options.program;
+    if (command.python) {
+        command.argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};
+        if (options.module) command.argv.push_back("-m");
+        const bool of_path = command.argv.front() == kPython && !host.python_in_path.empty();
+        plan.notes.push_back("the interpreter of the workers is " + command.argv.front() +
+                             (of_path ? ", in PATH " + host.python_in_path : ""));
+    }
+    command.argv.push_back(options.program);
+    command.first_argument = command.argv.size();
+    command.collapse_dollars = host.called_as_torchrun;
+    command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,19 @@
+// The half of the plan that concerns the workers of one node: how many, with which GPUs, CPUs and
+// threads, and what they run. Pure; called by make_plan alone.
+#pragma once
+
+#include "launcher/plan/plan.h"
+
+namespace ddprun::launcher {
+
+// Possible errors of both: usage.
+std::optional<Error> plan_slots(Plan& plan, const Options& options,
+                                const std::optional<slurm::Allocation>& allocation,
+                                const HostFacts& host);
+// After plan_slots: --numa-binding, --virtual-local-rank, OMP_NUM_THREADS.
+std::optional<Error> plan_shares(Plan& plan, const Options& options,
+                                 const std::optional<slurm::Allocation>& allocation,
+                                 const HostFacts& host);
+void plan_command(Plan& plan, const Options& options, const HostFacts& host);
+
+}  // namespace ddprun::launcher

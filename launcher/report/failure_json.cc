@@ -1,0 +1,95 @@
+#include "launcher/report/failure_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ddprun::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+std::string dump(const Json& json, int indent) {
+    return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json json_of(const FailureReport::Worker& worker) {
+    return {{"time", worker.time},
+            {"node", worker.node},
+            {"rank", worker.rank},
+            {"local_rank", worker.local_rank},
+            {"pid", worker.pid},
+            {"exit_code", worker.hung ? Json() : Json(worker.exit_code)},
+            {"signal", text_or_null(worker.signal_name)},
+            {"sentence", worker.sentence},
+            {"error", text_or_null(worker.error)},
+            {"error_file", text_or_null(worker.error_file)},
+            {"core_dumped", worker.core_dumped},
+            {"out_of_memory", worker.out_of_memory},
+            {"notes", worker.notes}};
+}
+
+Json first_of(const FailureReport& report) {
+    if (!report.first) return {};
+    Json json = json_of(*report.first);
+    json["last_lines"] = report.first->last_lines;
+    if (!report.first->hung) return json;
+    json["hung"] = true;
+    json["stack"] = report.first->stack;
+    return json;
+}
+
+Json lost_of(const FailureReport& report) {
+    if (!report.lost) return {};
+    return {{"time", report.lost->time},
+            {"node", report.lost->node},
+            {"sentence", report.lost->sentence}};
+}
+
+}  // namespace
+
+std::string failure_json(const FailureReport& report) {
+    Json consequences = Json::array();
+    for (const FailureReport::Worker& worker : report.consequences) {
+        Json one = json_of(worker);
+        one["seconds_after"] = worker.seconds_after;
+        consequences.push_back(std::move(one));
+    }
+    return dump(
+        {{"format", "ddprun failure report"},
+         {"version", kFailureJsonVersion},
+         {"verdict", report.verdict},
+         {"exit_code", report.code},
+         {"reason", report.reason},
+         {"time", report.time},
+         {"run_id", report.context.run_id},
+         {"program", report.context.program},
+         {"slurm_job_id", text_or_null(report.context.slurm_job_id)},
+         {"reported_by", report.context.node},
+         {"unread_bytes",
+          {{"stdout", report.context.unread_stdout}, {"stderr", report.context.unread_stderr}}},
+         {"generation", report.generation ? Json(*report.generation) : Json()},
+         {"first_failure", first_of(report)},
+         {"lost_node", lost_of(report)},
+         {"consequence_count", report.consequence_count},
+         {"consequences", std::move(consequences)}},
+        2);
+}
+
+std::string torchrun_error_json(const FailureReport& report, Duration now) {
+    std::string message = report.reason;
+    if (report.lost) message = report.lost->sentence;
+    if (report.first)
+        message = report.first->error.empty() ? report.first->sentence : report.first->error;
+    const bool exited = report.first && !report.first->hung;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    return dump(
+        {{"message",
+          {{"message", message},
+           {"errorCode", exited ? report.first->exit_code : report.code},
+           {"extraInfo",
+            {{"py_callstack", report_line(report)}, {"timestamp", std::to_string(seconds)}}}}}},
+        -1);
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,195 @@
+#include "launcher/report/failure_report.h"
+
+#include <chrono>
+
+#include "agent/death/exit_report.h"
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using rendezvous::Verdict;
+
+const char* verdict_text(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::succeeded:
+            return "succeeded";
+        case Verdict::worker_failed:
+            return "worker_failed";
+        case Verdict::unavailable:
+            return "unavailable";
+        case Verdict::internal:
+            return "internal";
+        case Verdict::work_left:
+            return "stopped_with_work_left";
+        case Verdict::user_signal:
+            return "stopped_by_signal";
+    }
+    return "internal";
+}
+
+std::string padded(long number, std::size_t width) {
+    std::string text = std::to_string(number);
+    return std::string(width - std::min(width, text.size()), '0') + text;
+}
+
+FailureReport::Worker worker_of(const std::string& node, const rendezvous::WorkerOutcome& outcome,
+                                Duration at, Duration after) {
+    FailureReport::Worker worker;
+    worker.node = rendezvous::host_of(node);
+    worker.time = utc_text(at + after);
+    worker.rank = outcome.rank;
+    worker.local_rank = outcome.local_rank;
+    worker.pid = outcome.pid;
+    worker.exit_code = outcome.signal != 0 ? -outcome.signal : outcome.exit_code;
+    if (outcome.signal != 0) worker.signal_name = agent::signal_name(outcome.signal);
+    worker.sentence = outcome.sentence;
+    worker.error = outcome.error;
+    worker.error_file = outcome.error_file;
+    worker.core_dumped = outcome.core_dumped;
+    worker.out_of_memory = outcome.out_of_memory;
+    worker.notes = outcome.remarks;
+    worker.last_lines = outcome.tail;
+    worker.hung = outcome.hung;
+    worker.stack = outcome.stack;
+    worker.seconds_after = std::chrono::duration<double>(after).count();
+    return worker;
+}
+
+class Text {
+  public:
+    explicit Text(std::vector<std::string>& lines) : lines_(lines) {}
+    void rule(char c) { lines_.emplace_back(60, c); }
+    void line(std::string text) { lines_.push_back(std::move(text)); }
+    // torchrun's labels: ten characters, then a colon.
+    void field(std::string label, const std::string& text) {
+        label.resize(std::max<std::size_t>(label.size(), 10), ' ');
+        line("  " + label + ": " + text);
+    }
+
+  private:
+    std::vector<std::string>& lines_;
+};
+
+std::string or_none(const std::string& text) { return text.empty() ? "<N/A>" : text; }
+
+std::string exit_text(const FailureReport::Worker& worker) {
+    const std::string code = worker.hung ? "<N/A>" : std::to_string(worker.exit_code);
+    std::string text = code + " (pid: " + std::to_string(worker.pid) + ")";
+    if (!worker.signal_name.empty()) text += "  (" + worker.signal_name + ")";
+    return text;
+}
+
+void say_worker(Text& text, const FailureReport::Worker& worker) {
+    text.line("[0]:");
+    text.field("time", worker.time);
+    text.field("host", worker.node);
+    text.field("rank", std::to_string(worker.rank) +
+                           " (local_rank: " + std::to_string(worker.local_rank) + ")");
+    text.field("exitcode", exit_text(worker));
+    text.field("error_file", or_none(worker.error_file));
+    text.field("traceback", or_none(worker.error));
+    text.field("meaning", worker.sentence);
+    for (const std::string& note : worker.notes) text.field("note", note);
+    if (!worker.stack.empty()) text.field("stacks", "where the slowest are");
+    for (const std::string& line : worker.stack) text.line("    " + line);
+    if (worker.last_lines.empty()) return text.field("output", "<N/A>");
+    text.field("output", worker.last_lines.size() == 1 ? "its last line" : "its last lines");
+    for (const std::string& line : worker.last_lines) text.line("    " + line);
+}
+
+// "0.012 s later".
+std::string later(double seconds) {
+    const long ms = static_cast<long>(seconds * 1000 + 0.5);
+    return std::to_string(ms / 1000) + "." + padded(ms % 1000, 3) + " s later";
+}
+
+void say_consequences(Text& text, const FailureReport& report) {
+    text.line("Failures:");
+    if (report.consequence_count == 0) return text.line("  <NO_OTHER_FAILURES>");
+    text.line("  " + std::to_string(report.consequence_count) +
+              (report.consequence_count == 1 ? " other worker" : " other workers") +
+              " failed after it, as a consequence");
+    int index = 0;
+    for (const FailureReport::Worker& worker : report.consequences)
+        text.line("  [" + std::to_string(++index) + "]: rank " + std::to_string(worker.rank) +
+                  " (local_rank: " + std::to_string(worker.local_rank) + ") on " + worker.node +
+                  ", " + later(worker.seconds_after) + ", exitcode: " + exit_text(worker) +
+                  (worker.error.empty() ? "" : ": " + worker.error));
+    if (report.consequence_count > index)
+        text.line("  and " + std::to_string(report.consequence_count - index) + " more");
+}
+
+}  // namespace
+
+std::string utc_text(Duration since_1970) {
+    using namespace std::chrono;
+    const auto ms = floor<milliseconds>(since_1970);
+    const auto day = floor<days>(ms);
+    const year_month_day date{sys_days{day}};
+    const hh_mm_ss time{ms - day};
+    return padded(static_cast<int>(date.year()), 4) + "-" +
+           padded(static_cast<unsigned>(date.month()), 2) + "-" +
+           padded(static_cast<unsigned>(date.day()), 2) + "T" + padded(time.hours().count(), 2) +
+           ":" + padded(time.minutes().count(), 2) + ":" + padded(time.seconds().count(), 2) + "." +
+           padded(time.subseconds().count(), 3) + "Z";
+}
+
+std::optional<FailureReport> make_failure_report(const rendezvous::Ending& ending,
+                                                 const ReportContext& context) {
+    if (ending.verdict == Verdict::succeeded) return std::nullopt;
+    FailureReport report;
+    report.verdict = verdict_text(ending.verdict);
+    report.code = ending.code;
+    report.reason = ending.sentence;
+    const Duration at = ending.at == Duration{} ? context.now : ending.at;
+    report.time = utc_text(at);
+    report.context = context;
+    if (ending.generation != kNoGeneration) report.generation = ending.generation.value;
+    if (ending.first_failure)
+        report.first = worker_of(ending.first_failure_node, *ending.first_failure, at, {});
+    if (ending.loss)
+        report.lost = FailureReport::LostNode{rendezvous::host_of(ending.loss->node), report.time,
+                                              ending.loss->sentence};
+    for (const rendezvous::Consequence& one : ending.told_consequences)
+        report.consequences.push_back(worker_of(one.node, one.outcome, at, one.after));
+    report.consequence_count = ending.consequences;
+    return report;
+}
+
+std::vector<std::string> report_lines(const FailureReport& report, const std::string& json_file) {
+    if (!report.first && !report.lost) return {report.reason};
+    std::vector<std::string> lines;
+    Text text(lines);
+    text.rule('=');
+    text.line(report.context.program + " FAILED");
+    text.rule('-');
+    text.line("Root Cause (first observed failure):");
+    if (report.first) {
+        say_worker(text, *report.first);
+    } else {
+        text.field("time", report.lost->time);
+        text.field("host", report.lost->node);
+        text.field("meaning", report.lost->sentence);
+    }
+    text.rule('-');
+    say_consequences(text, report);
+    if (report.first && report.lost) text.line("  and " + report.lost->sentence);
+    text.rule('-');
+    text.line("Job:");
+    text.field("id", report.context.run_id);
+    if (report.generation) text.field("generation", std::to_string(*report.generation));
+    text.field("verdict", report.verdict + ": " + report.reason);
+    text.field("exit code", std::to_string(report.code));
+    if (!json_file.empty()) text.field("report", json_file);
+    text.rule('=');
+    return lines;
+}
+
+std::string report_line(const FailureReport& report) {
+    if (report.first) return "first failure: " + report.first->sentence + "; " + report.reason;
+    if (report.lost) return report.lost->sentence + "; " + report.reason;
+    return report.reason;
+}
+
+}  // namespace ddprun::launcher

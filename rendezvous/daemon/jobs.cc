@@ -1,0 +1,173 @@
+#include "rendezvous/daemon/jobs.h"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+#include "base/system/random_bytes.h"
+#include "rendezvous/daemon/daemon_options.h"
+#include "rendezvous/ledger/ledger_open.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+struct Jobs::Job {
+    std::uint64_t number = 0;  // tells it from an earlier one with the same run id
+    Hello first;
+    std::unique_ptr<Ledger> ledger;
+    std::unique_ptr<Service> service;  // null while the ledger is being opened
+    std::vector<Socket> waiting;       // for that
+
+    // It never began, and nobody is there who could begin it.
+    bool is_deserted() const {
+        if (!service || service->connections() != 0) return false;
+        const Snapshot now = service->snapshot();
+        return now.newest == kNoGeneration &&
+               (now.phase == Phase::reading || now.phase == Phase::gathering);
+    }
+};
+
+namespace {
+
+constexpr const char* kDigest = "rendezvous";  // no command is known here: all of a run's are one
+
+std::string host_name() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "rendezvous";
+}
+
+std::string range(const Limits& limits) {
+    const std::string most = std::to_string(limits.max_nodes);
+    return limits.min_nodes == limits.max_nodes ? most
+                                                : std::to_string(limits.min_nodes) + ":" + most;
+}
+
+}  // namespace
+
+Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
+           std::string version, Log log)
+    : loop_(loop),
+      files_(files),
+      secrets_(secrets),
+      ledger_(std::move(ledger)),
+      version_(std::move(version)),
+      log_(std::move(log)) {}
+
+Jobs::~Jobs() = default;
+
+void Jobs::adopt(const Hello& hello, Socket socket) {
+    auto found = jobs_.find(hello.run_id);
+    if (found != jobs_.end() && found->second->is_deserted()) {
+        jobs_.erase(found);
+        found = jobs_.end();
+    }
+    Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
+    if (!job) return;
+    if (hello.limits != job->first.limits)
+        log_of(hello.run_id)({Note::Level::warn, "the command line of node " + hello.node.name +
+                                                     " (--nnodes=" + range(hello.limits) +
+                                                     ") is not that of " + job->first.node.name +
+                                                     " (--nnodes=" + range(job->first.limits) +
+                                                     "), whose times and limits count"});
+    if (job->service)
+        job->service->adopt(std::move(socket));
+    else
+        job->waiting.push_back(std::move(socket));
+}
+
+// Null when it cannot be: the node calls again, until its join timeout.
+Jobs::Job* Jobs::begin(const Hello& hello) {
+    const std::string& id = hello.run_id;
+    make_room();
+    if (jobs_.size() >= kMostJobs) {
+        log_of(id)({Note::Level::warn, "node " + hello.node.name + " cannot begin it: " +
+                                           std::to_string(kMostJobs) + " runs are going on"});
+        return nullptr;
+    }
+    const auto place = of_job(ledger_, id);
+    if (!place) {
+        log_of(id)({Note::Level::warn, place.error().sentence()});
+        return nullptr;
+    }
+    log_of(id)({Note::Level::info,
+                "begins with node " + hello.node.name + ", --nnodes=" + range(hello.limits)});
+    Job& job = *jobs_.emplace(id, std::make_unique<Job>()).first->second;
+    job.number = ++last_;
+    job.first = hello;
+    const auto done = [this, alive = std::weak_ptr(alive_), id,
+                       number = job.number](Result<std::unique_ptr<Ledger>> ledger) {
+        if (!alive.expired()) opened(id, number, std::move(ledger));
+    };
+    const Times& times = hello.limits.times;
+    open_ledger({loop_, files_, log_of(id)}, *place, {kDigest, hello.requeue, 0},
+                {.call = times.lease, .opening = times.join_timeout}, done);
+    return &job;
+}
+
+void Jobs::opened(const std::string& run_id, std::uint64_t number,
+                  Result<std::unique_ptr<Ledger>> ledger) {
+    const auto found = jobs_.find(run_id);
+    if (found == jobs_.end() || found->second->number != number) return;
+    if (!ledger) {
+        log_of(run_id)({Note::Level::error, ledger.error().sentence()});
+        jobs_.erase(found);
+        return;
+    }
+    Job& job = *found->second;
+    job.ledger = std::move(*ledger);
+    job.service = std::make_unique<Service>(
+        loop_, std::nullopt, machine_config(job.first), *job.ledger, log_of(run_id),
+        [this, run_id](const Ending& ending) { ended(run_id, ending); }, &secrets_);
+    job.service->start();
+    for (Socket& socket : std::exchange(job.waiting, {})) job.service->adopt(std::move(socket));
+}
+
+void Jobs::ended(const std::string& run_id, const Ending& ending) {
+    log_of(run_id)({Note::Level::info,
+                    "has ended with code " + std::to_string(ending.code) + ": " + ending.sentence});
+    jobs_.erase(run_id);
+}
+
+// A stranger's Hello begins a job, too: such a one must not stand in the way of others for ever.
+void Jobs::make_room() {
+    if (jobs_.size() < kMostJobs) return;
+    std::erase_if(jobs_, [](const auto& one) { return one.second->is_deserted(); });
+}
+
+MachineConfig Jobs::machine_config(const Hello& hello) const {
+    MachineConfig config;
+    config.run_id = hello.run_id;
+    config.self = {host_name(), Incarnation{random_number()}};
+    config.requeue = hello.requeue;
+    config.command_digest = kDigest;
+    config.version = version_;
+    config.limits = hello.limits;
+    config.seed = random_number();
+    config.outside = true;
+    config.to_day = day_now() - boot_now().time_since_epoch();
+    // No ledger_mark: no node ever leads this job, so none has to read the ledger.
+    return config;
+}
+
+Log Jobs::log_of(const std::string& run_id) const {
+    return [log = log_, run_id](const Note& note) {
+        log({note.level, "run \"" + run_id + "\": " + note.sentence});
+    };
+}
+
+std::size_t Jobs::connections() const {
+    std::size_t sum = 0;
+    for (const auto& [id, job] : jobs_) sum += job->service ? job->service->connections() : 0;
+    return sum;
+}
+
+std::vector<std::string> Jobs::run_ids() const {
+    std::vector<std::string> ids;
+    for (const auto& [id, job] : jobs_) ids.push_back(id);
+    return ids;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,70 @@
+// The jobs that meet at a rendezvous outside of them: one Service with a ledger of its own for each
+// run id, from the first node that calls with it until the job has ended and all have been told.
+//
+//   Hello of an unknown run ─▶ opening its ledger ─▶ serving ─▶ ended: logged, forgotten; the id is
+//        more nodes wait ───────────▲                           free again
+//
+// A job's limits are those of its first Hello. Nodes whose command lines differ are named in the
+// log. At most kMostJobs at a time; those nobody is connected to, and that never began, make room,
+// and begin anew with the next node of their run id.
+//
+// Thread: the loop's. `files` must outlive this.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/loop/file_thread.h"
+#include "rendezvous/ledger/ledger.h"
+#include "rendezvous/ledger_format/ledger_place.h"
+#include "rendezvous/secret/secret.h"
+#include "rendezvous/service/service.h"
+
+namespace ddprun::rendezvous {
+
+class Jobs {
+  public:
+    using Socket = boost::asio::ip::tcp::socket;
+    static constexpr std::size_t kMostJobs = 1024;
+
+    // `ledger`: without a run yet; each has its own part of it (of_job() in ledger_place.h).
+    // `secrets` outlives this; nodes prove that they have it, the same for all jobs.
+    Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
+         std::string version, Log log);
+    ~Jobs();  // cuts all connections
+    Jobs(const Jobs&) = delete;
+    Jobs& operator=(const Jobs&) = delete;
+
+    // A node, with nothing read from its connection yet.
+    void adopt(const Hello& hello, Socket socket);
+
+    std::vector<std::string> run_ids() const;
+    std::size_t connections() const;  // of nodes, in all jobs
+
+  private:
+    struct Job;
+
+    Job* begin(const Hello& hello);
+    void opened(const std::string& run_id, std::uint64_t number,
+                Result<std::unique_ptr<Ledger>> ledger);
+    void ended(const std::string& run_id, const Ending& ending);
+    void make_room();
+    MachineConfig machine_config(const Hello& hello) const;
+    Log log_of(const std::string& run_id) const;
+
+    boost::asio::io_context& loop_;
+    FileThread& files_;
+    Secrets& secrets_;
+    LedgerPlace ledger_;
+    std::string version_;
+    Log log_;
+    std::map<std::string, std::unique_ptr<Job>> jobs_;  // by run id
+    std::uint64_t last_ = 0;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // expired: touch nothing
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,177 @@
+// The rendezvous outside the jobs: ddprun-rendezvous serves any number of jobs for weeks, and with
+// --serve-c10d PyTorch's own torchrun. See daemon_options.cc for its options, and what --help says.
+//
+//   Endpoint ──agent link──▶ Jobs ─▶ one Service and one Ledger for each run id
+//      └──────c10d──────────▶ store::Server, one for all, whose keys live as long as the program
+//
+// One thread, one loop, and the file thread where ledgers are folders (gRPC's where they are in
+// etcd).
+#include <signal.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+
+#include "base/system/descriptor_room.h"
+#include "rendezvous/daemon/daemon_options.h"
+#include "rendezvous/daemon/endpoint.h"
+#include "rendezvous/daemon/jobs.h"
+#include "rendezvous/secret/secret.h"
+#include "rendezvous/store/server.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr int kUsage = 2;
+constexpr int kUnavailable = 69;
+
+void say(const Note& note) {
+    if (note.level == Note::Level::debug) return;
+    const char* level = note.level == Note::Level::info   ? ""
+                        : note.level == Note::Level::warn ? "warning: "
+                                                          : "error: ";
+    char at[32] = "";
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    if (::localtime_r(&now, &local)) std::strftime(at, sizeof at, "%F %T ", &local);
+    std::fprintf(stderr, "%sddprun-rendezvous: %s%s\n", at, level, note.sentence.c_str());
+}
+
+void info(std::string sentence) { say({Note::Level::info, std::move(sentence)}); }
+
+std::string place(const tcp::endpoint& endpoint) {
+    const std::string host = endpoint.address().to_string();
+    return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" +
+           std::to_string(endpoint.port());
+}
+
+Result<tcp::acceptor> listen(asio::io_context& loop, const DaemonOptions& options) {
+    tcp::acceptor acceptor(loop);
+    const tcp::endpoint endpoint(asio::ip::make_address(options.host), options.port);
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error && endpoint.protocol() == tcp::v6())
+        acceptor.set_option(asio::ip::v6_only(false), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error)
+        return Error(ErrorCode::unavailable, "cannot listen on " + place(endpoint) + ": " +
+                                                 error.message() +
+                                                 "; choose another with --listen=ADDRESS:PORT");
+    return acceptor;
+}
+
+Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
+    Endpoint::Services services;
+    services.agent_link = [&jobs](const Hello& hello, tcp::socket socket) {
+        jobs.adopt(hello, std::move(socket));
+    };
+    if (!store) return services;
+    services.c10d = [&store](tcp::socket socket) { store->adopt(std::move(socket)); };
+    services.has_c10d_from = [&store](const asio::ip::address& address) {
+        return store->has_connection_from(address);
+    };
+    return services;
+}
+
+// What ends with us, and the exit code.
+int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
+    const std::vector<std::string> runs = jobs.run_ids();
+    const std::string stopped = "stopped by signal " + std::to_string(signal);
+    if (runs.empty() && c10d == 0) {
+        info(stopped + ", nobody was served");
+        return 0;
+    }
+    std::string served;
+    for (const std::string& run : runs) served += "run \"" + run + "\", ";
+    say({Note::Level::warn,
+         stopped + "; still served: " + served + std::to_string(c10d) +
+             " c10d connections; workers of ddprun are stopped when their lease is over, torchrun "
+             "ends at once"});
+    return 128 + signal;
+}
+
+Result<IdentityConfig> identity_of(const DaemonOptions& options) {
+    IdentityConfig identity;
+    identity.mode = options.identity;
+    identity.outside = true;
+    if (options.secret_file.empty()) return identity;
+    auto secret = read_secret_file(options.secret_file);
+    if (!secret) return secret.error();
+    identity.secret = std::move(*secret);
+    return identity;
+}
+
+int run(const DaemonOptions& options) {
+    ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more must not end the jobs
+    make_room_for_descriptors();
+    asio::io_context loop(1);
+    auto acceptor = listen(loop, options);
+    if (!acceptor) {
+        say({Note::Level::error, acceptor.error().sentence()});
+        return kUnavailable;
+    }
+    const std::string here = place(acceptor->local_endpoint());
+    FileThread files(loop);
+    auto identity = identity_of(options);
+    if (!identity) {
+        say({Note::Level::error, identity.error().sentence()});
+        return kUsage;
+    }
+    Secrets secrets(loop, files, std::move(*identity));
+    int code = 0;
+    secrets.look([&](const Result<std::string>& found) {
+        if (found) return;
+        if (options.identity == IdentityMode::require) {
+            say({Note::Level::error, found.error().sentence()});
+            code = kUnavailable;
+            return loop.stop();
+        }
+        say({Note::Level::warn, "anybody who reaches the port may join, read or stop a job: " +
+                                    found.error().sentence()});
+    });
+    Jobs jobs(loop, files, secrets, options.ledger, DDPRUN_VERSION, say);
+    std::optional<store::Server> store;
+    if (options.serve_c10d) {
+        store::ServerOptions store_options;
+        store_options.log = info;
+        store.emplace(tcp::acceptor(loop), std::move(store_options));
+    }
+    std::optional<Endpoint> endpoint;
+    endpoint.emplace(loop, std::move(*acceptor), services(jobs, store), say, Endpoint::Patience{});
+    asio::signal_set signals(loop, SIGTERM, SIGINT);
+    signals.async_wait([&](error_code error, int signal) {
+        if (error) return;
+        code = say_farewell(signal, jobs, store ? store->connections() : 0);
+        loop.stop();
+    });
+    endpoint->start();
+    info("listens on " + here + " for ddprun" +
+         (store ? " and, without any identity, for torchrun (c10d)" : ""));
+    loop.run();
+    files.abandon();
+    return code;
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous
+
+int main(int count, char** words) {
+    using namespace ddprun::rendezvous;
+    const auto options = read_daemon_options({words + 1, words + count});
+    if (!options) {
+        std::fprintf(stderr, "ddprun-rendezvous: %s\n", options.error().sentence().c_str());
+        return kUsage;
+    }
+    if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;
+    if (options->version) return std::puts("ddprun-rendezvous " DDPRUN_VERSION) < 0 ? 1 : 0;
+    return run(*options);
+}

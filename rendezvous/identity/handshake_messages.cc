@@ -1,0 +1,119 @@
+#include "rendezvous/identity/handshake_messages.h"
+
+#include <algorithm>
+
+#include "rendezvous/identity/identity.h"
+#include "rendezvous/wire/frame.h"
+#include "rendezvous/wire/wire_parts.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxCredential = 4096;
+constexpr int kMaxScheme = 1000;
+
+// What is opened in the ledger's folder must not lead out of it.
+bool is_plain_name(std::string_view name) {
+    return (name.empty() || name.front() != '.') &&
+           std::all_of(name.begin(), name.end(), [](unsigned char c) {
+               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '-' || c == '_' || c == '.';
+           });
+}
+
+Challenge read(const Place& place, const link::Challenge& from) {
+    Challenge challenge;
+    challenge.scheme = place.small("scheme", from.scheme(), 1, kMaxScheme);
+    challenge.leader = read(place.at("leader"), from.leader());
+    challenge.nonce = place.text("nonce", from.nonce(), kNonceSize, kNonceSize);
+    challenge.credential = place.text("credential", from.credential(), 0, kMaxCredential);
+    challenge.file = place.text("file", from.file(), 0, kMaxName);
+    if (!is_plain_name(challenge.file)) place.complain("file", "is not a plain file name");
+    if (!challenge.file.empty() && !challenge.credential.empty())
+        place.complain("file", "comes with a credential; one secret is enough");
+    return challenge;
+}
+
+Proof read(const Place& place, const link::Proof& from) {
+    return {place.text("mac", from.mac(), kProofSize, kProofSize)};
+}
+
+template <class Message>
+bool parse(Message& message, std::string_view bytes, std::size_t limit) {
+    return bytes.size() <= limit &&
+           message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+}  // namespace
+
+std::string encode_opening(const ToLeader& opening, const std::string& nonce) {
+    // As fields behind those of the Hello: in protobuf the same as one message with both.
+    link::ToLeader more;
+    link::Hello& hello = std::holds_alternative<Inquire>(opening)
+                             ? *more.mutable_inquire()->mutable_as()
+                             : *more.mutable_hello();
+    hello.set_nonce(nonce);
+    hello.set_scheme(kIdentityScheme);
+    return encode(opening) + more.SerializeAsString();
+}
+
+std::string encode(const Challenge& challenge) {
+    link::ToNode to;
+    link::Challenge& out = *to.mutable_challenge();
+    out.set_scheme(challenge.scheme);
+    write(challenge.leader, *out.mutable_leader());
+    out.set_nonce(challenge.nonce);
+    out.set_credential(challenge.credential);
+    out.set_file(challenge.file);
+    return to.SerializeAsString();
+}
+
+std::string encode_node_proof(const Proof& proof) {
+    link::ToLeader to;
+    to.mutable_proof()->set_mac(proof.mac);
+    return to.SerializeAsString();
+}
+
+std::string encode_leader_proof(const Proof& proof) {
+    link::ToNode to;
+    to.mutable_proof()->set_mac(proof.mac);
+    return to.SerializeAsString();
+}
+
+Result<Opening> decode_opening(std::string_view bytes) {
+    auto message = decode_to_leader(bytes);
+    if (!message) return message.error();
+    Opening opening{std::move(*message), {}, 0};
+    link::ToLeader from;
+    if (!parse(from, bytes, kNodeFrameLimit) || !caller_of(opening.message)) return opening;
+    Fault fault;
+    const Place place(fault, "Hello");
+    const link::Hello& hello = from.has_inquire() ? from.inquire().as() : from.hello();
+    opening.nonce = place.text("nonce", hello.nonce(), 0, kNonceSize);
+    opening.scheme = place.small("scheme", hello.scheme(), 0, kMaxScheme);
+    if (fault.first) return *fault.first;
+    return opening;
+}
+
+Result<Proof> decode_node_proof(std::string_view bytes) {
+    link::ToLeader from;
+    if (!parse(from, bytes, kNodeFrameLimit) || !from.has_proof())
+        return Error(ErrorCode::malformed, "ToLeader: not the Proof that was asked for");
+    Fault fault;
+    Proof proof = read(Place(fault, "Proof"), from.proof());
+    if (fault.first) return *fault.first;
+    return proof;
+}
+
+Result<LeaderWord> decode_leader_word(std::string_view bytes) {
+    link::ToNode from;
+    if (!parse(from, bytes, kLeaderFrameLimit)) return LeaderWord();  // wire.h says what it is
+    Fault fault;
+    LeaderWord word;
+    if (from.has_challenge()) word = read(Place(fault, "Challenge"), from.challenge());
+    if (from.has_proof()) word = read(Place(fault, "Proof"), from.proof());
+    if (fault.first) return *fault.first;
+    return word;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,169 @@
+#include "rendezvous/ledger/ledger_directory.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "rendezvous/ledger/ledger_folder.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr int kOpenTries = 20;  // others may move the folder at the same time
+
+struct Opened {
+    Result<LedgerClaim> claim;  // of the folder
+    std::string folder;
+    std::vector<Note> notes;
+
+    void say(std::string sentence) {
+        notes.push_back({Note::Level::info, "ledger folder " + folder + " " + std::move(sentence)});
+    }
+    // Whether the opening may go on.
+    bool set_aside(const char* why, const std::string& reason) {
+        const auto aside = move_aside(folder, why, claim->mark);
+        if (!aside) claim = aside.error();
+        if (aside && *aside) say(reason + "; it now lies at " + **aside + ", and a new one begins");
+        return aside.has_value();
+    }
+};
+
+std::string folder_of_command(const std::string& path, const LedgerOwner& owner) {
+    return path + "-" + owner.command_digest;
+}
+
+Error with_mend(const Error& fault) {
+    return Error(fault.code(), fault.sentence() +
+                                   "; move its folder away if no job needs it, or "
+                                   "choose another with --ledger=directory:PATH");
+}
+
+// Whether the folder, ours to use, stands open now; the claim says why not, else another look is
+// due.
+bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
+    if (const auto made = make_folder(opened.folder); !made) {
+        opened.claim = made.error();
+        return false;
+    }
+    opened.claim = claim_folder(opened.folder, owner.command_digest);
+    if (!opened.claim) return false;
+    const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
+    if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;  // moved away
+    const std::string fault = entries.fault ? entries.fault->sentence() : "";
+    switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
+        case LedgerUse::ours:
+            if (!entries.whole.empty()) opened.say(goes_on(entries.whole.back()));
+            return true;
+        case LedgerUse::finished:
+            opened.set_aside("finished", "is that of a job that has ended");
+            return false;
+        case LedgerUse::left:
+            opened.set_aside("damaged", "cannot be gone on with (" + fault + ")");
+            return false;
+        case LedgerUse::unreadable:
+            opened.claim = with_mend(*entries.fault);
+            return false;
+        case LedgerUse::foreign:
+            break;
+    }
+    const std::string own = folder_of_command(path, owner);
+    if (opened.folder == own) {
+        opened.claim = Error(ErrorCode::unavailable, "ledger folder " + own +
+                                                         " is that of another command; choose "
+                                                         "another with --ledger=directory:PATH");
+        return false;
+    }
+    opened.say("is that of another command with this run id; that of this job lies at " + own);
+    opened.folder = own;
+    return false;
+}
+
+// A job begins, or goes on after a requeue.
+Opened begin_folder(const std::string& path, const LedgerOwner& owner) {
+    Opened opened{LedgerClaim{}, path, {}};
+    for (int tries = 0; tries < kOpenTries; ++tries) {
+        const bool taken = take(opened, path, owner);
+        if (taken) remove_temporaries(opened.folder);
+        const auto writable = taken ? try_writing(opened.folder) : Result<>();
+        if (!writable) opened.claim = writable.error();
+        if (taken && writable) return opened;
+        if (!opened.claim && opened.claim.error().code() != ErrorCode::not_found) return opened;
+    }
+    // Nothing is there, or it goes away each time.
+    opened.claim = Error(ErrorCode::unavailable, opened.claim ? "ledger folder " + opened.folder +
+                                                                    " is moved away again and again"
+                                                              : opened.claim.error().sentence());
+    return opened;
+}
+
+// The folder of a running job, or not_found. It lies at PATH-DIGEST where PATH is another job's;
+// the digest is that of the leader's command, which need not be ours where we know the mark.
+Opened find_folder(const std::string& path, const LedgerOwner& owner) {
+    Opened opened{Error(), path, {}};
+    std::vector<std::string> folders{folder_of_command(path, owner)};
+    if (owner.mark != kAnyMark) folders = folders_beside(path);
+    folders.insert(folders.begin(), path);
+    for (const std::string& folder : folders) {
+        opened.folder = folder;
+        opened.claim = read_claim(folder);
+        if (opened.claim && is_sought(*opened.claim, owner)) return opened;
+    }
+    opened.claim =
+        Error(ErrorCode::not_found, "ledger folder " + path +
+                                        " is not that of the running job: is it on a file system "
+                                        "that all nodes share?");
+    return opened;
+}
+
+// Work on the file thread whose result goes to the loop.
+template <class T>
+void ask(FileThread& files, std::function<T()> work, std::function<void(T&)> done) {
+    const auto result = std::make_shared<std::optional<T>>();
+    files.post([result, work = std::move(work)] { result->emplace(work()); },
+               [result, done = std::move(done)] { done(**result); });
+}
+
+}  // namespace
+
+void LedgerDirectory::read(EntryNumber from, ReadDone done) {
+    using Entries = Result<std::vector<LedgerEntry>>;
+    ask<Entries>(
+        files_,
+        [path = path_, mark = mark_, from]() -> Entries {
+            FolderEntries entries = read_entries(path, mark, from);
+            if (entries.fault) return *entries.fault;
+            return std::move(entries.whole);
+        },
+        [alive = std::weak_ptr(alive_), done = std::move(done)](Entries& entries) {
+            if (!alive.expired()) done(std::move(entries));
+        });
+}
+
+void LedgerDirectory::create(LedgerEntry entry, CreateDone done) {
+    ask<LedgerCreated>(
+        files_,
+        [path = path_, mark = mark_, entry = std::move(entry)] {
+            return create_entry(path, mark, entry);
+        },
+        [alive = std::weak_ptr(alive_), done = std::move(done)](LedgerCreated& created) {
+            if (!alive.expired()) done(std::move(created));
+        });
+}
+
+void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& files, Log log,
+                           LedgerOpened opened) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    ask<Opened>(
+        files,
+        [path, owner = std::move(owner)] {
+            return owner.mark ? find_folder(path, owner) : begin_folder(path, owner);
+        },
+        [&files, log = std::move(log), done = std::move(opened)](Opened& result) {
+            for (const Note& note : result.notes) log(note);
+            if (!result.claim) return done(result.claim.error());
+            done(std::unique_ptr<Ledger>(
+                std::make_unique<LedgerDirectory>(result.folder, result.claim->mark, files)));
+        });
+}
+
+}  // namespace ddprun::rendezvous

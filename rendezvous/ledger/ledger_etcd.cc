@@ -1,0 +1,312 @@
+#include "rendezvous/ledger/ledger_etcd.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/system/random_bytes.h"
+#include "rendezvous/ledger/etcd_client.h"
+#include "rendezvous/ledger_format/ledger_json.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr const char* kClaim = "ledger";
+constexpr const char* kEntries = "entry-";
+constexpr const char* kBehindEntries = "entry.";  // '.' follows '-'
+
+std::string entry_key(const std::string& series, EntryNumber number) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%06lld",
+                  static_cast<long long>(std::max<std::int64_t>(number.value, 0)));
+    return series + kEntries + digits;
+}
+
+std::string series_of(const LedgerPlace& place, int number) {
+    return place.path + "/" + std::to_string(number) + "/";
+}
+
+// Whoever starts a coroutine here has no use for one that failed by an exception: it is out of
+// memory.
+void rethrow(std::exception_ptr failed) {
+    if (failed) std::rethrow_exception(failed);
+}
+
+struct Entries {
+    std::vector<LedgerEntry> whole;  // up to the first that is missing or cannot be read
+    std::optional<Error> fault;      // malformed: of the one that cannot; else why nothing was read
+};
+
+Result<LedgerEntry> parse_entry(const std::string& key, std::string_view text) {
+    auto entry = from_json(text);
+    if (entry) return entry;
+    return Error(entry.error().code(),
+                 "ledger entry " + key + " in etcd " + entry.error().sentence());
+}
+
+asio::awaitable<Entries> read_entries(EtcdClient& client, const std::string& series,
+                                      EntryNumber from) {
+    const std::string first = entry_key(series, from), behind = series + kBehindEntries;
+    const auto found = co_await client.range(first, behind);
+    Entries entries;
+    if (!found) entries.fault = found.error();
+    if (!found) co_return entries;
+    EntryNumber next{std::max<std::int64_t>(from.value, 0)};
+    for (const auto& [key, value] : *found) {
+        if (key != entry_key(series, next)) break;
+        auto entry = parse_entry(key, value);
+        if (entry && entry->number != next)
+            entry = Error(ErrorCode::malformed, "ledger entry " + key + " in etcd has the number " +
+                                                    std::to_string(entry->number.value));
+        if (!entry) entries.fault = entry.error();
+        if (!entry) break;
+        entries.whole.push_back(std::move(*entry));
+        ++next.value;
+    }
+    co_return entries;
+}
+
+LedgerCreated failed(LedgerEntry entry, std::string sentence) {
+    return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
+}
+
+asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const std::string& series,
+                                            const LedgerEntry& entry) {
+    const std::string key = entry_key(series, entry.number);
+    const std::string wanted = to_json(entry, JsonStyle::compact);
+    const auto text = co_await client.create(key, wanted);
+    if (!text) co_return failed(entry, text.error().sentence());
+    auto stands = parse_entry(key, *text);
+    if (!stands) co_return failed(entry, stands.error().sentence());
+    co_return created(entry, std::move(*stands));
+}
+
+Result<LedgerClaim> parse_claim(const std::string& series, std::string_view text) {
+    auto claim = claim_from_json(text);
+    if (claim) return claim;
+    return Error(claim.error().code(),
+                 "ledger key " + series + kClaim + " in etcd " + claim.error().sentence());
+}
+
+struct Series {
+    std::string prefix;
+    std::uint64_t mark = 0;
+};
+
+// g++ 12 may destroy twice what is made within a co_await (aggregates, both arms of a ?:): such
+// things are made by functions here, or have a name.
+Result<Series> made(const std::string& prefix, std::uint64_t mark) { return Series{prefix, mark}; }
+
+// A job begins: the first series that is neither finished nor another's. The claim is created or
+// read in one request.
+asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPlace& place,
+                                             const LedgerOwner& owner, const Log& log) {
+    std::string passed;  // why the series before was not taken
+    for (int number = 1;; ++number) {
+        const std::string series = series_of(place, number);
+        const std::string ours = to_json(LedgerClaim{owner.command_digest, random_mark()});
+        const std::string key = series + kClaim;
+        const auto text = co_await client.create(key, ours);
+        if (!text) co_return text.error();
+        const auto claim = parse_claim(series, *text);
+        if (!claim) co_return claim.error();
+        const Entries entries = co_await read_entries(client, series, EntryNumber{0});
+        if (entries.fault && entries.fault->code() != ErrorCode::malformed)
+            co_return *entries.fault;
+        const auto say = [&](const std::string& sentence) {
+            log({Note::Level::info, "ledger " + series + " in etcd " + sentence});
+        };
+        switch (decide_use(*claim, entries.whole, entries.fault.has_value(), owner)) {
+            case LedgerUse::ours:
+                if (!entries.whole.empty())
+                    say(goes_on(entries.whole.back()));
+                else if (!passed.empty())
+                    say("begins: the one before " + passed);
+                co_return made(series, claim->mark);
+            case LedgerUse::finished:
+                passed = "is that of a job that has ended";
+                break;
+            case LedgerUse::left:
+                passed = "cannot be gone on with (" + entries.fault->sentence() + ")";
+                break;
+            case LedgerUse::foreign:
+                passed = "is that of another command with this run id";
+                break;
+            case LedgerUse::unreadable:
+                co_return Error(ErrorCode::malformed,
+                                entries.fault->sentence() +
+                                    "; delete it if no job needs it, or choose another run id");
+        }
+    }
+}
+
+Error not_found(const LedgerPlace& place) {
+    return Error(ErrorCode::not_found, "ledger " + place.path + " in " + to_text(place) +
+                                           " is not that of the running job: do all nodes name "
+                                           "the same etcd?");
+}
+
+// Nothing where there is no such series.
+asio::awaitable<Result<std::optional<std::string>>> claim_text(EtcdClient& client,
+                                                               const std::string& series) {
+    const std::string key = series + kClaim, behind = key + '\0';
+    const auto found = co_await client.range(key, behind);
+    if (!found) co_return found.error();
+    std::optional<std::string> text;
+    if (!found->empty()) text = found->front().value;
+    co_return text;
+}
+
+asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
+                                            const LedgerOwner& owner) {
+    Result<Series> newest = not_found(place);
+    for (int number = 1;; ++number) {
+        const std::string series = series_of(place, number);
+        const auto text = co_await claim_text(client, series);
+        if (!text) co_return text.error();
+        if (!*text) break;
+        const auto claim = parse_claim(series, **text);
+        if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);
+        if (newest && owner.mark != kAnyMark) break;
+    }
+    co_return newest;
+}
+
+}  // namespace
+
+// Calls are worked off one after another, so that they are answered in the order in which they were
+// made.
+struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
+    struct Call {
+        EntryNumber from;                  // of a read
+        ReadDone read_done;                // null: a create
+        std::optional<LedgerEntry> entry;  // of a create
+        CreateDone create_done;
+    };
+
+    State(asio::io_context& l, std::unique_ptr<EtcdClient> c, std::string s, std::uint64_t m)
+        : loop(l), client(std::move(c)), series(std::move(s)), mark(m) {}
+
+    void post(Call call);
+    static asio::awaitable<void> work(std::shared_ptr<State> self);
+    static asio::awaitable<void> answer(std::shared_ptr<State> self, Call call);
+
+    asio::io_context& loop;
+    std::unique_ptr<EtcdClient> client;  // null: the ledger is gone, nobody is called any more
+    const std::string series;
+    const std::uint64_t mark;
+    std::deque<Call> waiting;
+    bool working = false;
+};
+
+void LedgerEtcd::State::post(Call call) {
+    waiting.push_back(std::move(call));
+    if (!std::exchange(working, true)) asio::co_spawn(loop, work(shared_from_this()), rethrow);
+}
+
+asio::awaitable<void> LedgerEtcd::State::work(std::shared_ptr<State> self) {
+    while (self->client && !self->waiting.empty()) {
+        Call call = std::move(self->waiting.front());
+        self->waiting.pop_front();
+        co_await answer(self, std::move(call));
+    }
+    self->working = false;
+}
+
+asio::awaitable<void> LedgerEtcd::State::answer(std::shared_ptr<State> self, Call call) {
+    if (call.entry) {
+        auto created = co_await create_entry(*self->client, self->series, *call.entry);
+        if (self->client) call.create_done(std::move(created));
+        co_return;
+    }
+    auto entries = co_await read_entries(*self->client, self->series, call.from);
+    if (!self->client) co_return;
+    if (entries.fault)
+        call.read_done(*entries.fault);
+    else
+        call.read_done(std::move(entries.whole));
+}
+
+LedgerEtcd::LedgerEtcd(asio::io_context& loop, std::unique_ptr<EtcdClient> client,
+                       std::string series, std::uint64_t mark)
+    : state_(std::make_shared<State>(loop, std::move(client), std::move(series), mark)) {}
+
+LedgerEtcd::~LedgerEtcd() { state_->client.reset(); }
+
+void LedgerEtcd::read(EntryNumber from, ReadDone done) {
+    state_->post({from, std::move(done), std::nullopt, nullptr});
+}
+
+void LedgerEtcd::create(LedgerEntry entry, CreateDone done) {
+    state_->post({{}, nullptr, std::move(entry), std::move(done)});
+}
+
+std::string LedgerEtcd::name() const {
+    return state_->client->name() + " (" + state_->series + ")";
+}
+
+std::uint64_t LedgerEtcd::mark() const { return state_->mark; }
+
+namespace {
+
+asio::awaitable<void> open_here(asio::io_context& loop, std::shared_ptr<const LedgerPlace> place,
+                                std::shared_ptr<const LedgerOwner> owner, Log log,
+                                LedgerOpened opened) {
+    auto client = std::make_unique<EtcdClient>(loop, place->endpoints);
+    Result<Series> series = Error();
+    if (owner->mark)
+        series = co_await find_series(*client, *place, *owner);
+    else
+        series = co_await begin_series(*client, *place, *owner, log);
+    if (!series) {
+        opened(series.error());
+        co_return;
+    }
+    std::unique_ptr<Ledger> ledger =
+        std::make_unique<LedgerEtcd>(loop, std::move(client), series->prefix, series->mark);
+    opened(std::move(ledger));
+}
+
+}  // namespace
+
+void open_ledger_etcd(asio::io_context& loop, LedgerPlace place, LedgerOwner owner, Log log,
+                      LedgerOpened opened) {
+    asio::co_spawn(loop,
+                   open_here(loop, std::make_shared<LedgerPlace>(std::move(place)),
+                             std::make_shared<LedgerOwner>(std::move(owner)), std::move(log),
+                             std::move(opened)),
+                   rethrow);
+}
+
+namespace {
+
+asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace& place,
+                                      Result<LedgerClaim>& newest) {
+    EtcdClient client(loop, place.endpoints);
+    for (int number = 1;; ++number) {
+        const std::string series = series_of(place, number);
+        const auto text = co_await claim_text(client, series);
+        if (!text) newest = text.error();
+        if (!text || !*text) co_return;
+        newest = parse_claim(series, **text);
+    }
+}
+
+}  // namespace
+
+Result<LedgerClaim> read_claim(const LedgerPlace& place) {
+    asio::io_context loop;
+    Result<LedgerClaim> newest = not_found(place);
+    asio::co_spawn(loop, read_claim_here(loop, place, newest), rethrow);
+    loop.run();
+    return newest;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,37 @@
+#include "rendezvous/ledger/ledger_members.h"
+
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <utility>
+
+#include "rendezvous/rules/succession.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+std::vector<Peer> members_of(const std::vector<LedgerEntry>& entries) {
+    if (entries.empty() || entries.back().kind == LedgerEntry::Kind::end) return {};
+    std::vector<Peer> all{entries.back().at};
+    for (const Peer& peer : order_of(entries.back().assignment.members, {}))
+        if (peer.node != all.front().node) all.push_back(peer);
+    return all;
+}
+
+}  // namespace
+
+void find_members(const LedgerShell& shell, const LedgerPlace& place, LedgerOwner owner,
+                  LedgerLimits limits, std::function<void(std::vector<Peer>)> done) {
+    owner.mark = kAnyMark;
+    const auto opened = [&loop = shell.loop,
+                         done = std::move(done)](Result<std::unique_ptr<Ledger>> found) {
+        if (!found) return done({});
+        const std::shared_ptr<Ledger> ledger = std::move(*found);
+        ledger->read(EntryNumber{0}, [&loop, ledger, done](const auto& entries) {
+            boost::asio::post(loop, [ledger] {});  // it lives until it has answered
+            done(entries ? members_of(*entries) : std::vector<Peer>());
+        });
+    };
+    open_ledger(shell, place, std::move(owner), limits, opened);
+}
+
+}  // namespace ddprun::rendezvous

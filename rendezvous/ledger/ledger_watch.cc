@@ -1,0 +1,99 @@
+#include "rendezvous/ledger/ledger_watch.h"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <utility>
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+struct LedgerWatch::State : std::enable_shared_from_this<LedgerWatch::State> {
+    // One call, answered once: by the ledger or by the clock. `ask` hands it to the ledger below.
+    struct Call {
+        std::function<void(Call&, std::function<void()> next)> ask;
+        std::function<void(const std::string& sentence)> fail;  // null: it has been answered
+        asio::steady_timer timer;
+    };
+
+    State(asio::io_context& l, std::unique_ptr<Ledger> b, Duration d)
+        : loop(l), below(std::move(b)), limit(d) {}
+
+    void post(decltype(Call::ask) ask, decltype(Call::fail) fail);
+    void next();
+    std::string late() const { return below->name() + " has not answered for " + to_text(limit); }
+
+    asio::io_context& loop;
+    std::unique_ptr<Ledger> below;
+    const Duration limit;
+    std::deque<std::shared_ptr<Call>> waiting;
+    std::shared_ptr<Call> asked;  // is in the ledger below
+};
+
+void LedgerWatch::State::post(decltype(Call::ask) ask, decltype(Call::fail) fail) {
+    const auto call = std::make_shared<Call>(
+        Call{std::move(ask), std::move(fail), asio::steady_timer(loop, limit)});
+    call->timer.async_wait(
+        [weak = weak_from_this(), call](const boost::system::error_code& aborted) {
+            const auto self = weak.lock();
+            if (!self || aborted || !call->fail) return;
+            std::erase(self->waiting, call);
+            std::exchange(call->fail, nullptr)(self->late());
+        });
+    waiting.push_back(call);
+    next();
+}
+
+void LedgerWatch::State::next() {
+    if (asked || waiting.empty()) return;
+    const auto call = asked = waiting.front();
+    waiting.pop_front();
+    call->ask(*call, [weak = weak_from_this(), call] {
+        call->timer.cancel();
+        const auto self = weak.lock();
+        if (!self) return;
+        self->asked.reset();
+        self->next();
+    });
+}
+
+LedgerWatch::LedgerWatch(asio::io_context& loop, std::unique_ptr<Ledger> below, Duration limit)
+    : state_(std::make_shared<State>(loop, std::move(below), limit)) {}
+
+LedgerWatch::~LedgerWatch() {
+    if (state_->asked) state_->asked->timer.cancel();
+    for (const auto& call : state_->waiting) call->timer.cancel();
+}
+
+void LedgerWatch::read(EntryNumber from, ReadDone done) {
+    const auto ask = [this, from, done](State::Call& call, std::function<void()> next) {
+        state_->below->read(from, [&call, done, next = std::move(next)](auto entries) {
+            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
+            next();
+            if (awaited) done(std::move(entries));
+        });
+    };
+    state_->post(
+        ask, [done](const std::string& sentence) { done(Error(ErrorCode::timed_out, sentence)); });
+}
+
+void LedgerWatch::create(LedgerEntry entry, CreateDone done) {
+    const auto ask = [this, entry, done](State::Call& call, std::function<void()> next) {
+        state_->below->create(entry, [&call, done, next = std::move(next)](LedgerCreated created) {
+            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
+            next();
+            if (awaited) done(std::move(created));
+        });
+    };
+    state_->post(ask, [done, entry](const std::string& sentence) {
+        done({LedgerCreated::Outcome::failed, entry, sentence});
+    });
+}
+
+std::string LedgerWatch::name() const { return state_->below->name(); }
+std::uint64_t LedgerWatch::mark() const { return state_->below->mark(); }
+
+std::string LedgerWatch::folder() const { return state_->below->folder(); }
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,66 @@
+#include "rendezvous/ledger_format/ledger_claim.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/hexadecimal.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr const char* kFormat = "ddprun ledger 1";
+
+}  // namespace
+
+std::string to_json(const LedgerClaim& claim) {
+    return nlohmann::json{{"format", kFormat},
+                          {"command_digest", claim.command_digest},
+                          {"mark", hexadecimal(claim.mark)}}
+               .dump(1) +
+           "\n";
+}
+
+Result<LedgerClaim> claim_from_json(std::string_view text) {
+    const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (json.is_discarded()) return malformed("is cut or is not JSON");
+    try {
+        if (json.at("format") != kFormat) return malformed("is not a ledger that I can read");
+        LedgerClaim claim{json.at("command_digest").get<std::string>(), 0};
+        const std::string mark = json.at("mark").get<std::string>();
+        const char* last = mark.data() + mark.size();
+        const auto [end, error] = std::from_chars(mark.data(), last, claim.mark, 16);
+        if (error != std::errc() || end != last || claim.mark == 0)
+            return malformed("its mark is no hexadecimal number above 0");
+        return claim;
+    } catch (const nlohmann::json::exception&) {
+        return malformed("lacks its command_digest or its mark");
+    }
+}
+
+bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner) {
+    return owner.mark == kAnyMark ? claim.command_digest == owner.command_digest
+                                  : claim.mark == owner.mark;
+}
+
+LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
+                     const LedgerOwner& owner) {
+    if (!entries.empty() && entries.back().kind == LedgerEntry::Kind::end &&
+        !continues(entries.back(), owner.requeue))
+        return LedgerUse::finished;
+    if (cut) {
+        const bool left = !entries.empty() && entries.back().requeue < owner.requeue;
+        return left ? LedgerUse::left : LedgerUse::unreadable;
+    }
+    const std::string& digest =
+        entries.empty() ? claim.command_digest : entries.front().command_digest;
+    return digest == owner.command_digest ? LedgerUse::ours : LedgerUse::foreign;
+}
+
+std::string goes_on(const LedgerEntry& newest) {
+    return "goes on after entry " + std::to_string(newest.number.value) + " (generation " +
+           std::to_string(newest.assignment.generation.value) + ", written by " +
+           newest.leader.name + ")";
+}
+
+}  // namespace ddprun::rendezvous

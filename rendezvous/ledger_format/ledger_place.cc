@@ -1,0 +1,122 @@
+#include "rendezvous/ledger_format/ledger_place.h"
+
+#include <charconv>
+#include <optional>
+
+namespace ddprun::rendezvous {
+namespace {
+
+Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+
+Error no_endpoint(std::string_view word) {
+    return wrong(
+        "\"" + std::string(word) +
+        "\" is no etcd endpoint; give etcd:HOST:PORT, or several with commas between them");
+}
+
+std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
+    const auto colon = word.rfind(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    std::string_view host = word.substr(0, colon);
+    const std::string_view port = word.substr(colon + 1);
+    const bool bracketed = host.starts_with('[') && host.ends_with(']');
+    if (bracketed) host = host.substr(1, host.size() - 2);
+    const bool plain = host.find_first_of(bracketed ? "/@[] " : "/@[] :") == std::string_view::npos;
+    EtcdEndpoint endpoint{std::string(host), 0};
+    const auto [end, error] =
+        std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+    const bool number = error == std::errc() && end == port.data() + port.size();
+    if (host.empty() || !plain || !number || endpoint.port == 0) return std::nullopt;
+    return endpoint;
+}
+
+Result<LedgerPlace> read_etcd(std::string_view text) {
+    LedgerPlace place{LedgerPlace::Kind::etcd, "", {}};
+    for (bool more = true; more;) {
+        const auto comma = text.find(',');
+        more = comma != std::string_view::npos;
+        const std::string_view word = text.substr(0, comma);
+        text.remove_prefix(more ? comma + 1 : text.size());
+        auto endpoint = read_endpoint(word);
+        if (!endpoint) return no_endpoint(word);
+        place.endpoints.push_back(std::move(*endpoint));
+    }
+    return place;
+}
+
+// A job's name may hold anything, or nothing; a folder's name may not.
+std::string plain_name(std::string_view name) {
+    std::string plain;
+    for (const char c : name) {
+        const bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                          (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+                          (c == '.' && !plain.empty());
+        if (kept) {
+            plain += c;
+            continue;
+        }
+        constexpr const char* kDigits = "0123456789ABCDEF";
+        const auto byte = static_cast<unsigned char>(c);
+        plain += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+    return plain.empty() ? "%" : plain;
+}
+
+}  // namespace
+
+Result<LedgerPlace> read_ledger_place(std::string_view text) {
+    using Kind = LedgerPlace::Kind;
+    if (text == "memory") return LedgerPlace{};
+    if (text.starts_with("etcd:")) return read_etcd(text.substr(5));
+    const bool named = text.starts_with("directory:");
+    std::string path(named ? text.substr(10) : text);
+    if (path.empty()) return wrong("no folder; give directory:PATH");
+    if (!named && path.find('/') == std::string::npos && path != "." && path != "..")
+        return wrong(
+            "not a ledger; give memory, directory:PATH, a path with a slash in it or "
+            "etcd:HOST:PORT");
+    return LedgerPlace{Kind::directory, std::move(path), {}};
+}
+
+Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
+    if (chosen.kind == LedgerPlace::Kind::memory) return chosen;
+    if (chosen.kind == LedgerPlace::Kind::etcd) chosen.path = "ddprun";
+    constexpr std::size_t kLongest = 200;  // leaves room for "-finished-MARK"
+    const std::string plain = plain_name(name);
+    if (plain.size() > kLongest)
+        return wrong("run id of " + std::to_string(name.size()) +
+                     " characters: too long for the name of a ledger (limit " +
+                     std::to_string(kLongest) + ")");
+    chosen.path += (chosen.path.ends_with('/') ? "" : "/") + plain;
+    return chosen;
+}
+
+std::string folder_of(const LedgerPlace& place) {
+    return place.kind == LedgerPlace::Kind::directory ? place.path : "";
+}
+
+std::string to_text(const EtcdEndpoint& endpoint) {
+    const bool v6 = endpoint.host.find(':') != std::string::npos;
+    return (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
+}
+
+std::string to_text(const std::vector<EtcdEndpoint>& endpoints) {
+    std::string text;
+    for (const EtcdEndpoint& endpoint : endpoints)
+        text += (text.empty() ? "" : ",") + to_text(endpoint);
+    return text;
+}
+
+std::string to_text(const LedgerPlace& place) {
+    switch (place.kind) {
+        case LedgerPlace::Kind::memory:
+            return "memory";
+        case LedgerPlace::Kind::directory:
+            return "directory:" + place.path;
+        case LedgerPlace::Kind::etcd:
+            return "etcd:" + to_text(place.endpoints);
+    }
+    return "memory";
+}
+
+}  // namespace ddprun::rendezvous

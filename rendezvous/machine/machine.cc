@@ -1,0 +1,348 @@
+#include "rendezvous/machine/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/overload.h"
+#include "rendezvous/machine/machine_state.h"
+#include "rendezvous/rules/lease_member.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr double kAckEach = 1.5 * LeaseMember::kBeatPeriod;
+constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats, if all were answered
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+    switch (phase) {
+        case Phase::dormant:
+            return "dormant";
+        case Phase::reading:
+            return "reading";
+        case Phase::gathering:
+            return "gathering";
+        case Phase::creating:
+            return "creating";
+        case Phase::running:
+            return "running";
+        case Phase::ending:
+            return "ending";
+        case Phase::closed:
+            return "closed";
+    }
+    return "unknown";
+}
+
+Machine::Machine(MachineConfig config, Time now)
+    : state_(std::make_unique<State>(std::move(config), now)) {}
+Machine::~Machine() = default;
+Machine::Machine(Machine&&) noexcept = default;
+Machine& Machine::operator=(Machine&&) noexcept = default;
+
+Effects Machine::step(Time now, const Event& event) {
+    State& s = *state_;
+    s.effects.clear();
+    s.wake = kNever;
+    if (s.phase == Phase::dormant) {
+        s.while_dormant(now, event);
+        return std::move(s.effects);
+    }
+    s.expire(now);  // rule 5: looked at before any other event
+    std::visit(Overload{[&](const Came& e) { s.came(now, e); },
+                        [&](const ConnectionLost& e) { s.roster.lost(e.session); },
+                        [&](const LedgerRead& e) { s.on_read(now, e); },
+                        [&](const LedgerUnread& e) { s.on_unread(e); },
+                        [&](const LedgerCreated& e) { s.on_created(now, e); },
+                        [&](const Called& e) { s.on_called(now, e); },
+                        [&](const Requeued&) { s.on_requeued(now); },
+                        [&](const OutOfService& e) { s.on_out_of_service(now, e); },
+                        [](const Lead&) {}, [](const LeaderHeard&) {}, [](const Tick&) {}},
+               event);
+    if (s.phase != Phase::closed) s.lead(now);
+    if (s.phase == Phase::closed) s.closed(now);  // by this event, perhaps
+    return std::move(s.effects);
+}
+
+Time Machine::next_deadline() const { return state_->wake; }
+
+Snapshot Machine::snapshot() const {
+    const State& s = *state_;
+    Snapshot snapshot{.phase = s.phase,
+                      .newest = s.newest(),
+                      .entry = s.top ? s.top->number : kNoEntry,
+                      .over = s.over,
+                      .held_until = s.holding() ? s.held->lease.held_until() : kLongAgo,
+                      .connected = {},
+                      .restarts = s.history.restarts,
+                      .waiting_for = {}};
+    for (const auto& [id, node] : s.roster.nodes())
+        if (node.connected()) snapshot.connected.push_back(id);
+    return snapshot;
+}
+
+const GenerationFacts& Machine::facts() const { return state_->facts; }
+
+void Machine::State::came(Time now, const Came& event) {
+    const Session session = event.session;
+    std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
+                        [&](const Join& m) { on_join(now, session, m); },
+                        [&](const Beat& m) { on_beat(now, session, m); },
+                        [&](const Report& m) { on_report(now, session, m); },
+                        [&](const StopAsked& m) { on_stop_asked(now, session, m); },
+                        [&](const Leave& m) {
+                            if (const NodeState* node = roster.of(session))
+                                on_gone(now, NodeId(node->id), "left: " + m.reason, false);
+                        },
+                        [&](const Gone& m) { on_said_gone(now, session, m.node); },
+                        [&](const Unusable& m) { on_unusable(now, session, m.reason); },
+                        [&](const Inquire&) { send(session, standing()); }},
+               event.message);
+}
+
+// A node's session speaks for that very process (its keeper holds a duplicate); one without a Hello
+// is a leader's standby link.
+void Machine::State::on_said_gone(Time now, Session session, const NodeId& id) {
+    const NodeState* node = roster.of(session);
+    if (!node || node->id == id) on_gone(now, id, "is gone: its ddprun has ended");
+}
+
+void Machine::State::refuse(Session session, std::string sentence) {
+    note(Note::Level::warn, "refused a node: " + sentence);
+    send(session, Refused{std::move(sentence)});
+    effects.push_back(Close{session});
+}
+
+void Machine::State::on_hello(Session session, const Hello& hello) {
+    if (hello.run_id != config.run_id)
+        return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id +
+                                   "\", this is run \"" + config.run_id +
+                                   "\" (--rdzv-id, --rdzv-endpoint)");
+    if (hello.version != config.version)
+        return refuse(session, "node " + hello.node.name + " has ddprun " + hello.version +
+                                   ", this is " + config.version +
+                                   "; use one version on all nodes");
+    if (hello.requeue != config.requeue)
+        return refuse(session, "node " + hello.node.name + " is of restart " +
+                                   std::to_string(hello.requeue) + " of the job, this is restart " +
+                                   std::to_string(config.requeue));
+    if (roster.gone(hello.node))
+        return refuse(session,
+                      "node " + hello.node.name + " in this incarnation is known to be gone");
+    if (const auto replaced = roster.hello(session, hello.node))
+        effects.push_back(Close{*replaced});
+    const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
+    send(session, Welcome{identity, config.limits.times, order(), nodes, self, ledger_name,
+                          ledger_mark, job});
+    if (phase == Phase::closed) tell_end(*roster.of(session));
+}
+
+// It would take part in this one, and end as this one does.
+std::string Machine::State::of_another_job(const NodeState& node) const {
+    return "node " + node.id.name + " is of another job of run \"" + config.run_id +
+           "\" than the one that meets here now: that has ended, or " +
+           (ledger_lasts ? "its ledger was removed"
+                         : "this rendezvous has begun anew with a ledger in memory; "
+                           "--ledger=directory:PATH or --ledger=etcd:HOST:PORT would have kept it");
+}
+
+void Machine::State::on_join(Time now, Session session, const Join& join) {
+    NodeState* node = roster.of(session);
+    if (!node) return refuse(session, "a Join came before its Hello");
+    if (job != 0 && join.job != 0 && join.job != job) return refuse(session, of_another_job(*node));
+    node->joined = true;
+    next_late_look = kLongAgo;
+    ++news;
+    node->offer = join.offer;
+    judge_ledger(*node, join.ledger_mark);
+    if (!std::exchange(node->arrived, true)) {
+        arrivals.push_back(node->id);
+        tell_order(node->id);
+        note(Note::Level::debug, "node " + node->id.name + " has joined; nodes that came so far: " +
+                                     std::to_string(arrivals.size()));
+    }
+    if (holding() && !held->lease.has(node->id))
+        send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
+                                             config.limits),
+                             order()});
+    on_facts(now, node->id, join.facts);
+    on_beat(now, session, join.beat);
+    // It may have been away when the others were told.
+    if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
+}
+
+void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
+    NodeState* node = roster.of(session);
+    if (!node || !node->joined) return;
+    const bool was_back = is_back(*node), was_candidate = candidate(now, *node);
+    const Generation floor = std::max(beat.floor, node->beat.floor);  // a vow is never taken back
+    const Beat before = std::exchange(node->beat, beat);
+    node->beat.floor = floor;
+    node->beat_came = now;
+    auto& acks = node->acks;
+    acks.erase(acks.begin(), std::find_if(acks.begin(), acks.end(), [&](const auto& ack) {
+                   return ack.number >= beat.echo;
+               }));
+    std::optional<Time> confirmed;
+    if (!acks.empty() && acks.front().number == beat.echo) {
+        confirmed = acks.front().at;
+        node->confirmed = std::max(node->confirmed.value_or(kLongAgo), *confirmed);
+    }
+    if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
+    if (phase == Phase::closed) return;
+    const EntryNumber known = top ? top->number : kNoEntry;
+    if (beat.seen > known && phase == Phase::gathering && ledger_asked == kNever)
+        ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});  // ours is out of date
+    restart_watch.heard(node->id, beat.marks, now);
+    if (beat.running != kNoGeneration && beat.running == newest()) {
+        heard_progress(now, *node);
+        if (beat.progressed) facts.made_progress();
+        facts.saved(beat.snapshot);
+        if (beat.complete && is_member(node->id)) complete.insert(node->id);
+    }
+    if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
+    if (holding() && beat.complete) all_complete(now);
+    if (beat.running > kNoGeneration && beat.running <= over && !beat.complete)
+        note(Note::Level::debug, "beat from " + node->id.name + " runs generation " +
+                                     std::to_string(beat.running.value) +
+                                     ", which has ended (over " + std::to_string(over.value) +
+                                     "); it is told to stop its workers");
+    if (owes_ack(now, *node, before)) send_ack(now, *node, true);
+}
+
+void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
+    const Generation g = held->assignment.generation;
+    if (node.beat.floor >= g)
+        return interrupt(
+            now,
+            {node.id.name,
+             "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
+            Note::Level::warn);
+    if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, order(), now);
+    if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
+        ack_all(now);
+}
+
+void Machine::State::on_report(Time now, Session session, const Report& report) {
+    const NodeState* node = roster.of(session);
+    if (!node) return;
+    if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
+                    [](const WorkerOutcome& outcome) { return outcome.hung; }))
+        return on_examined(node->id, report);
+    Facts said{.generation = report.generation};
+    for (const WorkerOutcome& outcome : report.outcomes)
+        if (outcome.failed()) said.failures.push_back({node->id.name, outcome});
+    on_facts(now, node->id, said);
+}
+
+// Who fails while all are stopped as planned may have failed because of that.
+void Machine::State::end_by_failure(Time now) {
+    if (over >= newest() || !facts.failure() || stop || regrouping) return;
+    const std::string& cause = facts.failure().outcome().sentence;
+    if (holding())
+        end_generation(now, cause, Note::Level::warn);
+    else
+        count_as_over(now, cause);
+}
+
+// A leader that has not read the ledger yet, or not its newest entry, keeps them for then.
+void Machine::State::on_facts(Time now, const NodeId& node, const Facts& said) {
+    if (said.generation > newest()) {
+        GenerationFacts& known = early[node];
+        if (known.generation() != said.generation) known = GenerationFacts(said.generation);
+        return known.hear(said, now);
+    }
+    if (said.generation != newest() || phase == Phase::ending || phase == Phase::closed) return;
+    facts.hear(said, now);
+    if (const auto told = facts.stop(now); told && !stop && !regrouping) resume_stop(now, *told);
+    end_by_failure(now);
+}
+
+void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
+    if (!roster.set_gone(id, now)) return;
+    all_back_at = 0;  // one event may prove several
+    if (holding() && held->lease.has(id))
+        interrupt(now, {id.name, "node " + id.name + " " + why, to_blame}, Note::Level::warn);
+    else if (phase != Phase::closed)
+        note(Note::Level::info, "node " + id.name + " " + why);
+}
+
+// It never joins again, so what it did not leave willingly is as good as gone; where nobody else
+// can come, that is the end.
+void Machine::State::on_unusable(Time now, Session session, const std::string& reason) {
+    const NodeState* node = roster.of(session);
+    if (!node || roster.gone(node->id)) return;
+    const std::string why = "is unusable: " + reason;
+    if (unusable.empty()) unusable_since = now;
+    unusable.emplace(node->id.name, why);
+    const std::string sentence = "node " + node->id.name + " " + why;
+    if (is_member(node->id)) facts.interrupt({node->id.name, sentence, true}, now);
+    on_gone(now, NodeId(node->id), why);
+    if (single() && !ending && !facts.failure()) ending = unavailable(sentence);
+}
+
+void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& order, Time now) {
+    const Time until = held->lease.held_until();
+    if (!node.session || !held->lease.granted() || now >= until) return;
+    node.assigned = held->assignment.generation;
+    send(*node.session,
+         Assigned{held->entry, held->places.at(node.id), node.beat.number,
+                  until == kNever ? Duration::max() : until - node.beat_came, order});
+}
+
+Told Machine::State::to_tell(const NodeState& node) const {
+    Told told{.entry = top ? top->number : kNoEntry,
+              .held = kNoGeneration,
+              .over = over,
+              .facts = facts.revision()};
+    if (!holding()) return told;
+    told.held = held->assignment.generation;
+    if (held->lease.has(node.id) && held->lease.granted()) told.until = held->lease.held_until();
+    return told;
+}
+
+// The answer is the dearest part of a Beat: where neither says anything new, each second Beat has
+// one. Of those that a leader finds after it has stood still, the last ones know how far the lease
+// has grown.
+bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& before) const {
+    const Duration each = share(lease(), kAckEach);
+    if (node.acks.empty() || now - node.acks.back().at >= each) return true;
+    const Beat& beat = node.beat;
+    if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
+        return true;
+    // Should this leader be lost now, the others are to know until when it has lived.
+    if (facts.failure() && !judged_failure) return true;
+    const Told next = to_tell(node), &last = node.told;
+    if (next.entry != last.entry || next.held != last.held || next.over != last.over ||
+        next.facts != last.facts)
+        return true;
+    return next.until > last.until && (last.until == kLongAgo || next.until - last.until >= each);
+}
+
+// Facts come with the answer to a Beat only: that a generation is over all must hear at once.
+void Machine::State::send_ack(Time now, NodeState& node, bool with_facts) {
+    if (!node.connected()) return;
+    node.acks.push_back({++ack_number, now});
+    if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
+    const std::int64_t known = node.told.facts;
+    node.told = to_tell(node);
+    if (!with_facts) node.told.facts = known;
+    Ack ack{.number = ack_number,
+            .beat = node.beat.number,
+            .entry = node.told.entry,
+            .held = node.told.held,
+            .remaining = {},
+            .over = node.told.over};
+    if (node.told.facts != known) ack.facts = facts.brief(now);
+    if (node.told.until != kLongAgo)
+        ack.remaining =
+            node.told.until == kNever ? Duration::max() : node.told.until - node.beat_came;
+    send(*node.session, ack);
+}
+
+void Machine::State::ack_all(Time now) {
+    for (auto& [id, node] : roster.nodes()) send_ack(now, node);
+}
+
+}  // namespace ddprun::rendezvous

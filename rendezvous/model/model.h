@@ -1,0 +1,288 @@
+// The nouns of the rendezvous as plain structs: what a node is, what a generation is, how a job is
+// limited and how it ends. No behaviour, no thread; owned by whoever holds them.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "proto/ids.h"
+
+namespace ddprun::rendezvous {
+
+// One `ddprun` process: never known by its host's name alone, for a restarted one is another.
+struct NodeId {
+    std::string name;  // node_name.h
+    Incarnation incarnation;
+    auto operator<=>(const NodeId&) const = default;
+};
+
+// A node's rendezvous service, leading or dormant, and where it is to be called. No address: at the
+// endpoint that all were given; port 0: it cannot be called.
+struct Peer {
+    NodeId node;
+    std::string address;
+    std::uint16_t port = 0;
+    bool operator==(const Peer&) const = default;
+};
+
+// The times of design 4.4. The period of beats is always 0.05 lease.
+struct Times {
+    Duration lease = std::chrono::seconds{10};
+    Duration join_timeout = std::chrono::seconds{600};
+    Duration last_call = std::chrono::seconds{30};
+    bool operator==(const Times&) const = default;
+};
+
+inline constexpr int kAutoRestarts = -1;  // 3, but none for a job that has never made progress
+
+// What becomes of a node that comes while a smaller world than MAX runs. The numbers travel.
+enum class OnJoin : int {
+    restart = 0,  // a larger generation is made, at the next snapshot
+    wait = 1,     // it is taken in when a generation begins for another reason
+    spare = 2,    // the world never grows; it takes the place of one that is lost
+};
+
+// What the job was started with, as far as the rendezvous must know it.
+struct Limits {
+    int min_nodes = 1;
+    int max_nodes = 1;
+    int max_restarts = kAutoRestarts;
+    int crash_loop = 3;  // same cause so often in a row without progress ends the job; 0 = off
+    OnJoin on_join = OnJoin::restart;
+    Duration join_interval = std::chrono::minutes{10};  // restart: at the latest after this
+    Duration hang_timeout{};  // no rank's progress for so long ends the generation; 0 = off
+    bool blame = true;        // a node that fails again and again is replaced by a spare
+    std::vector<std::string>
+        order;  // names of the nodes in the order of ranks; empty: by node rank, then name
+    Times times;
+    bool operator==(const Limits&) const = default;
+};
+
+// What a node offers when it joins.
+struct Offer {
+    int slots = 1;                 // workers it will start
+    std::optional<int> node_rank;  // --node-rank or SLURM_NODEID
+    std::string address;  // where the other nodes' workers reach it (MASTER_ADDR if it has rank 0)
+    std::vector<std::string> addresses;  // all addresses of all its interfaces
+    std::uint16_t service_port = 0;      // of its own (dormant) rendezvous service; 0: none
+    std::uint16_t store_port = 0;        // already bound and listening
+    std::string role = "default";        // --role: ranks are counted within it too
+    bool operator==(const Offer&) const = default;
+};
+
+// A member of a generation with its place in the world.
+struct Member {
+    NodeId node;
+    Offer offer;
+    int rank_offset = 0;  // rank of its local rank 0; node rank is the member's index
+    bool operator==(const Member&) const = default;
+};
+
+// One generation as the ledger records it; a member is told its own place in it (node_place.h).
+// Members stand in the order of node ranks.
+struct Assignment {
+    Generation generation = kNoGeneration;
+    std::vector<Member> members;
+    int world_size = 0;
+    int restarts = 0;      // of the budget that are used up
+    int max_restarts = 0;  // what workers are told
+    std::string
+        cause;  // why this generation was made: "start", "rank 3 … exited with 1", "gpu03 joined"
+
+    const Offer& master() const { return members.front().offer; }
+    // The member that is this node in this incarnation, or null.
+    const Member* find(const NodeId& node) const {
+        for (const Member& member : members)
+            if (member.node == node) return &member;
+        return nullptr;
+    }
+    bool operator==(const Assignment&) const = default;
+};
+
+inline constexpr int kWorkLeft = 75;  // what a stop with work left ends the job with
+
+inline constexpr int kTerminate = 15;  // SIGTERM
+
+// TERM, INT, HUP, USR1, USR2: with these Slurm, or its user, asks to stop.
+inline constexpr bool asks_to_stop(int signal) {
+    return signal == kTerminate || signal == 2 || signal == 1 || signal == 10 || signal == 12;
+}
+
+// A worker's death by one of these that no ddprun sent is not judged for so long: a stop that
+// reaches any node in that time was its cause. Where Slurm tracks processes without control groups
+// it signals workers and ddprun in any order.
+inline constexpr Duration kSignalPatience = std::chrono::seconds{1};
+
+inline constexpr int kHungCode = 124;  // what a hang ends the job with, as timeout(1) does
+
+// How a worker ended, as its own node saw it; or where it is, of one that hangs.
+struct WorkerOutcome {
+    int rank = 0;
+    int local_rank = 0;
+    std::int64_t pid = 0;
+    int exit_code = 0;  // of a worker that exited; 0 when a signal ended it
+    int signal = 0;     // of a worker that was killed; else 0
+    Duration
+        age{};  // between its end and the sending of the report: places causes in time across nodes
+    std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
+    std::string error;     // last line of its error file's message, or empty
+    std::vector<std::string> tail;          // its last lines of output
+    bool hung = false;                      // it lives, and is taken for the one that all wait for
+    std::vector<std::string> stack = {};    // of a hung one: where it and the next slowest are
+    std::string error_file = {};            // where its own account of its death is kept, or empty
+    bool core_dumped = false;               // a remark says where
+    bool out_of_memory = false;             // so the kernel or its control group says
+    std::vector<std::string> remarks = {};  // what else is known of this death, a line each
+    bool failed() const { return exit_code != 0 || signal != 0 || hung; }
+    int code() const { return hung ? kHungCode : signal ? 128 + signal : exit_code; }
+    bool operator==(const WorkerOutcome&) const = default;
+};
+
+// How the job ended. The numbers travel and stand in ledgers: never renumber.
+enum class Verdict : int {
+    succeeded = 0,      // every worker of one generation exited 0
+    worker_failed = 1,  // budget or crash loop; code is the first failed worker's
+    unavailable = 2,    // could not meet or go on; 69
+    internal = 3,       // our own fault; 70
+    work_left = 4,      // stopped by time limit, preemption or drain with work left; 75
+    user_signal = 5,    // stopped by a user's signal; 128+n
+};
+
+// Why workers are stopped as planned, with time for a last snapshot. The numbers travel.
+enum class StopCause : int {
+    signal = 0,        // a user's or Slurm's, that nobody has said more of: ends with 128+n
+    time_limit = 1,    // the job's time is nearly over: ends with 75
+    named_signal = 2,  // of --requeue-signal: ends with 75
+    larger_world = 3,  // for nodes that wait to be taken in: the next generation follows
+};
+
+// A failure that came after the first one of its generation, without its output.
+struct Consequence {
+    std::string node;
+    WorkerOutcome outcome;
+    Duration after{};  // the first failure
+    bool operator==(const Consequence&) const = default;
+};
+inline constexpr std::size_t kConsequencesTold = 8;  // the others are only counted
+
+// What is wrong with a node, as it ended a generation.
+struct NodeLoss {
+    std::string node;
+    std::string sentence;  // "node gpu03 is gone: its ddprun has ended"
+    bool operator==(const NodeLoss&) const = default;
+};
+
+struct Ending {
+    Verdict verdict = Verdict::succeeded;
+    int code = 0;          // what every node exits with
+    std::string sentence;  // why, in one line
+    std::optional<WorkerOutcome> first_failure;
+    std::string first_failure_node;
+    int consequences = 0;  // other workers that failed after it
+    // The first of these, by time.
+    std::vector<Consequence> told_consequences = {};
+    // Of a node that ended the last generation, or was lost with it.
+    std::optional<NodeLoss> loss = {};
+    Generation generation = kNoGeneration;  // that failed
+    // When the first cause was, or the end where there is none, since 1970 by the clock of the
+    // leader's host; 0: no leader has said it.
+    Duration at{};
+    // The job is to be put back into Slurm's queue, once, by the leader that records this.
+    bool requeue = false;
+    bool operator==(const Ending&) const = default;
+};
+
+// Which host was the first cause of a generation's end.
+struct FirstCause {
+    Generation generation = kNoGeneration;
+    std::string node;
+    bool operator==(const FirstCause&) const = default;
+};
+
+// Who fails again and again (blame.h).
+struct Blame {
+    std::vector<FirstCause> causes;  // of the newest generations, oldest first
+    std::vector<std::string> nodes;  // that are blamed, for the rest of the job
+    bool operator==(const Blame&) const = default;
+};
+
+// What a restart consists of, one after the other: each phase lasts until …
+enum class RestartPhase : int {
+    detected,  // the leader knew that the generation had failed
+    told,      // its last node knew
+    stopped,   // its last worker had ended
+    gone,      // the last keeper had verified that nothing is left
+    met,       // the next generation could be made
+    started,   // the last worker of that was started
+    contact,   // the first of them called the store
+    progress,  // the first of them reported progress
+};
+inline constexpr std::size_t kRestartPhases = 8;
+inline constexpr std::array<const char*, kRestartPhases> kRestartPhaseNames = {
+    "detected", "told", "stopped", "gone", "met", "started", "store contact", "progress"};
+inline const char* to_string(RestartPhase phase) {
+    return kRestartPhaseNames[static_cast<std::size_t>(phase)];
+}
+
+struct PhaseTime {
+    Duration took{};
+    std::string node;  // the last one that was waited for; empty: none
+    bool operator==(const PhaseTime&) const = default;
+};
+using RestartTimes = std::array<PhaseTime, kRestartPhases>;
+
+// Of all restarts of a job so far.
+struct RestartTotals {
+    int restarts = 0;
+    std::array<Duration, kRestartPhases> took{};
+    // The longest phase of all, and which generation was waited for in it.
+    PhaseTime longest;
+    RestartPhase longest_phase = RestartPhase::detected;
+    Generation longest_of = kNoGeneration;
+    bool operator==(const RestartTotals&) const = default;
+};
+
+// What a ledger entry says of restarts (restart_times.h).
+struct RestartRecord {
+    // Up to `met` of the restart that this entry makes; from `started` on of the making of the
+    // generation before, whose entry was written too early to know them.
+    RestartTimes times;
+    RestartTotals totals;  // with these
+    bool operator==(const RestartRecord&) const = default;
+};
+
+// One entry of the ledger, written once. `random` tells its writer that a repeated create was its
+// own.
+struct LedgerEntry {
+    enum class Kind : int { generation = 0, takeover = 1, end = 2 };
+    EntryNumber number = kNoEntry;
+    Kind kind = Kind::generation;
+    NodeId leader;  // in this activation
+    Peer at;        // where that leader is called
+    std::uint64_t random = 0;
+    int requeue = 0;             // SLURM_RESTART_COUNT of its writer
+    std::string command_digest;  // of the job's command line
+    Assignment assignment;       // kind generation, takeover
+    Ending ending;               // kind end
+    bool progressed = false;     // whether any generation before had made progress
+    int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
+    std::string last_cause;
+    Blame blame;
+    RestartRecord restart;
+    bool operator==(const LedgerEntry&) const = default;
+};
+
+// Whether the job goes on after that end: it was stopped with work left, and Slurm has started it
+// anew since (`requeue`: SLURM_RESTART_COUNT).
+inline bool continues(const LedgerEntry& end, int requeue) {
+    const Verdict verdict = end.ending.verdict;
+    return end.requeue < requeue &&
+           (verdict == Verdict::work_left || verdict == Verdict::user_signal);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,90 @@
+#include "rendezvous/rules/generation_facts.h"
+
+#include <algorithm>
+
+namespace ddprun::rendezvous {
+
+bool GenerationFacts::saved(std::int64_t snapshot) {
+    if (snapshot <= snapshot_) return false;
+    snapshot_ = snapshot;
+    return note(true);
+}
+
+bool GenerationFacts::failed(const std::string& node, const WorkerOutcome& outcome, Time at) {
+    const bool first = !failure_ || at < failure_.at();
+    const bool news = failure_.take(node, outcome, at);
+    note(news && first);
+    return news;
+}
+
+bool GenerationFacts::interrupt(const Interruption& what, Time at) {
+    if (interrupted_ && interrupted_->at <= at) return false;
+    interrupted_ = {what, at};
+    return note(true);
+}
+
+bool GenerationFacts::not_heard(const std::vector<NodeId>& members) {
+    const bool first = !silent_;
+    if (first) silent_.emplace();
+    const std::size_t before = silent_->size();
+    for (const NodeId& member : members)
+        if (silent_->size() < kSilentTold &&
+            std::find(silent_->begin(), silent_->end(), member) == silent_->end())
+            silent_->push_back(member);
+    return note(first || silent_->size() > before);
+}
+
+void GenerationFacts::stopping(const Stop& stop, Time now) {
+    if (stop_ || stop.generation != generation_) return;
+    stop_ = stop;
+    stop_at_ = now;
+    interrupt({{}, stop.reason}, now);
+}
+
+std::optional<Stop> GenerationFacts::stop(Time now) const {
+    std::optional<Stop> told = stop_;
+    if (told && told->left) *told->left -= now - stop_at_;
+    return told;
+}
+
+void GenerationFacts::hear(const Facts& said, Time now) {
+    if (said.generation != generation_) return;
+    if (said.progressed) made_progress();
+    saved(said.snapshot);
+    for (const NodeFailure& each : said.failures)
+        failed(each.node, each.outcome, now - each.outcome.age);
+    if (said.interruption) interrupt(*said.interruption, now - said.interrupted);
+    if (said.silent) not_heard(*said.silent);
+    if (said.stop) stopping(*said.stop, now);
+    if (said.led) led_at(now - *said.led);
+}
+
+Facts GenerationFacts::all(Time now) const {
+    Facts facts{.generation = generation_,
+                .progressed = progressed_,
+                .snapshot = snapshot_,
+                .failures = failure_.told(now)};
+    if (interrupted_) {
+        facts.interruption = interrupted_->what;
+        facts.interrupted = std::max(Duration{}, now - interrupted_->at);
+    }
+    facts.silent = silent_;
+    facts.stop = stop(now);
+    if (led_ > kLongAgo) facts.led = now - led_;
+    return facts;
+}
+
+Facts GenerationFacts::brief(Time now) const {
+    Facts facts = all(now);
+    facts.stop.reset();
+    facts.led.reset();
+    if (facts.failures.size() > 1) facts.failures.resize(1);
+    for (NodeFailure& each : facts.failures) {
+        each.outcome.tail.clear();
+        each.outcome.stack.clear();
+        each.outcome.remarks.clear();
+    }
+    return facts;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,61 @@
+#include "rendezvous/rules/hang.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr double kStall = 0.5;  // of a lease
+
+std::pair<std::int64_t, int> key(std::int64_t step, int rank) {
+    return {step < 0 ? std::numeric_limits<std::int64_t>::max() : step, rank};
+}
+
+}  // namespace
+
+bool slower(const RankStep& a, const RankStep& b) {
+    return key(a.step, a.rank) < key(b.step, b.rank);
+}
+
+Slowest find_slowest(const std::vector<NodeSteps>& nodes) {
+    std::vector<Slow> all;
+    for (const NodeSteps& node : nodes)
+        for (const RankStep& each : node.slowest)
+            all.push_back(
+                {node.member.node, each.rank, each.rank - node.member.rank_offset, each.step});
+    std::sort(all.begin(), all.end(), [](const Slow& a, const Slow& b) {
+        return key(a.step, a.rank) < key(b.step, b.rank);
+    });
+    Slowest found;
+    found.workers.assign(all.begin(),
+                         all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kSlowest)));
+    if (all.empty() || all.front().step < 0) return found;
+    bool others = false, ahead = true;
+    for (const Slow& slow : all) {
+        if (slow.node == all.front().node) continue;
+        others = true;
+        ahead &= slow.step > all.front().step;
+    }
+    found.one_node = others && ahead;
+    return found;
+}
+
+Time hangs_at(Time newest_report, const Limits& limits) {
+    return newest_report + limits.hang_timeout + share(limits.times.lease, kStall);
+}
+
+std::string place_of(const Slow& slow) {
+    return "rank " + std::to_string(slow.rank) + " (local " + std::to_string(slow.local_rank) +
+           " on " + slow.node.name + "), " +
+           (slow.step < 0 ? "which has named no step" : "at step " + std::to_string(slow.step));
+}
+
+std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& slowest) {
+    return "no rank has made progress for " + to_text(silent) + " (--hang-timeout " +
+           to_text(limits.hang_timeout) + ")" +
+           (slowest.workers.empty() ? "" : "; the slowest is " + place_of(slowest.workers.front()));
+}
+
+}  // namespace ddprun::rendezvous

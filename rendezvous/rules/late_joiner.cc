@@ -1,0 +1,34 @@
+#include "rendezvous/rules/late_joiner.h"
+
+#include <algorithm>
+
+#include "rendezvous/model/node_name.h"
+#include "rendezvous/rules/quorum.h"
+
+namespace ddprun::rendezvous {
+
+JoinVerdict decide_join(const LateJoiners& late, const Limits& limits, Time now) {
+    const int room = limits.max_nodes - late.members;
+    if (limits.on_join != OnJoin::restart || late.names.empty() || room <= 0 || late.ending)
+        return {};
+    const Time latest = late.since + limits.join_interval;
+    if (!late.snapshot && now < latest) return {false, latest, {}};
+    const int next = late.members + std::min(room, static_cast<int>(late.names.size()));
+    return {true, now,
+            name_some(late.names) + " joined: " + std::to_string(late.members) + " of " +
+                std::to_string(limits.max_nodes) + " " + plural_of(limits.order) + " ran, " +
+                std::to_string(next) + " will"};
+}
+
+std::string parked_sentence(int members, const Limits& limits) {
+    const std::string runs = std::to_string(members) + " of " + std::to_string(limits.max_nodes) +
+                             " " + plural_of(limits.order) + " run without this one; ";
+    if (members >= limits.max_nodes || limits.on_join == OnJoin::spare)
+        return runs + "it is a spare, and takes the place of one that is lost";
+    if (limits.on_join == OnJoin::wait)
+        return runs + "it is taken in when the next generation begins (--on-join=wait)";
+    return runs + "it is taken in at the next snapshot, at the latest in " +
+           to_text(limits.join_interval) + " (--join-interval)";
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,91 @@
+#include "rendezvous/rules/lease_member.h"
+
+#include <algorithm>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t kBeatsRemembered = 60;  // three leases' worth
+
+}  // namespace
+
+void LeaseMember::welcomed(Time now, const Welcome& welcome) {
+    if (welcome.leader != leader_) {
+        other_leader_heard_ = std::max(other_leader_heard_, leader_acked_);
+        leader_acked_ = kLongAgo;
+    }
+    leader_ = welcome.leader;
+    lease_ = welcome.times.lease;
+    single_ = welcome.max_nodes == 1;
+    connected_ = true;
+    number_ = echo_ = 0;
+    sent_.clear();
+    heard_ = now;
+}
+
+Beat LeaseMember::beat(Time now) {
+    sent_[++number_] = now;
+    if (sent_.size() > kBeatsRemembered) sent_.erase(sent_.begin());
+    last_beat_ = now;
+    Beat beat;
+    beat.number = number_;
+    beat.echo = echo_;
+    beat.floor = floor_;
+    beat.seen = seen_;
+    beat.running = running_;
+    beat.silent = other_leader_heard_ == kLongAgo ? Duration::max() : now - other_leader_heard_;
+    return beat;
+}
+
+LeaseMember::AckResult LeaseMember::ack(Time now, const Ack& ack) {
+    if (!connected_) return {};
+    heard_ = now;
+    if (ack.entry < seen_) return {};
+    AckResult result{
+        .accepted = true, .deadline_moved = false, .beat_now = see(ack.entry) || echo_ == 0};
+    leader_acked_ = now;
+    echo_ = std::max(echo_, ack.number);
+    if (running_ == kNoGeneration || ack.held != running_ || !ack.remaining) return result;
+    const auto until = granted_until(ack.beat, *ack.remaining);
+    if (until && *until > deadline_) {
+        deadline_ = *until;
+        result.deadline_moved = true;
+    }
+    return result;
+}
+
+std::optional<Time> LeaseMember::granted_until(std::int64_t beat, Duration remaining) const {
+    const auto it = sent_.find(beat);
+    if (it == sent_.end()) return std::nullopt;
+    return remaining == Duration::max() ? kNever : it->second + remaining;
+}
+
+void LeaseMember::run(Generation generation, EntryNumber entry, Time deadline) {
+    running_ = generation;
+    deadline_ = deadline;
+    see(entry);
+}
+
+void LeaseMember::stopped() {
+    raise_floor(running_);
+    running_ = kNoGeneration;
+    deadline_ = kNever;
+}
+
+bool LeaseMember::raise_floor(Generation generation) {
+    if (generation <= floor_) return false;
+    floor_ = generation;
+    return true;
+}
+
+bool LeaseMember::see(EntryNumber entry) {
+    if (entry <= seen_) return false;
+    seen_ = entry;
+    return true;
+}
+
+Time LeaseMember::next_beat() const {
+    return connected_ && !single_ ? last_beat_ + share(lease_, kBeatPeriod) : kNever;
+}
+
+}  // namespace ddprun::rendezvous

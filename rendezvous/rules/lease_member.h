@@ -1,0 +1,66 @@
+// A node's half of the lease (design 4.3, rules 1, 2, 4): what it has vowed and seen, its beats and
+// echoes, and until when it may run the generation it runs. Pure; owned by the agent machine.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::rendezvous {
+
+class LeaseMember {
+  public:
+    static constexpr double kBeatPeriod = 0.05;  // of a lease
+    static constexpr double kSilence =
+        0.6;  // of a lease without an Ack: the leader is taken for lost
+
+    // A new connection was welcomed: numbers of the old one mean nothing any more.
+    void welcomed(Time now, const Welcome& welcome);
+    void disconnected() { connected_ = false; }
+
+    // The next Beat, to be sent now. The caller fills in progress.
+    Beat beat(Time now);
+
+    struct AckResult {
+        bool accepted = false;  // false: of a leader that has been succeeded; do nothing
+        bool deadline_moved = false;
+        bool beat_now = false;  // seen has changed, or this connection's first Ack must be echoed
+    };
+    AckResult ack(Time now, const Ack& ack);
+
+    // When a generation granted with `remaining` counted from Beat `beat` must stop; nullopt if
+    // that Beat is not known.
+    std::optional<Time> granted_until(std::int64_t beat, Duration remaining) const;
+
+    void run(Generation generation, EntryNumber entry, Time deadline);
+    void stopped();  // all workers of what was run are gone: floor rises to it
+    bool raise_floor(Generation generation);  // true when it rose
+    bool see(EntryNumber entry);              // true when it is news
+
+    Generation floor() const { return floor_; }
+    EntryNumber seen() const { return seen_; }
+    Generation running() const { return running_; }
+    Time deadline() const { return deadline_; }
+    Time next_beat() const;  // kNever: not connected, or a job of one node
+    Time silent_since() const {
+        return heard_;
+    }  // when the leader was last heard on this connection
+    Duration lease() const { return lease_; }
+    const NodeId& leader() const { return leader_; }  // in its activation
+
+  private:
+    Generation floor_ = kNoGeneration, running_ = kNoGeneration;
+    EntryNumber seen_ = kNoEntry;
+    Time deadline_ = kNever;
+    bool connected_ = false, single_ = false;
+    Duration lease_ = Times{}.lease;
+    std::int64_t number_ = 0, echo_ = 0;
+    std::map<std::int64_t, Time> sent_;
+    Time last_beat_ = kLongAgo, heard_ = kLongAgo;
+    NodeId leader_;
+    Time other_leader_heard_ = kLongAgo;
+    Time leader_acked_ = kLongAgo;
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,88 @@
+#include "rendezvous/rules/quorum.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+std::string counts(const QuorumInput& input, const Limits& limits) {
+    std::string text = std::to_string(input.here) + " of " + std::to_string(limits.max_nodes) +
+                       " " + plural_of(limits.order) + " joined";
+    if (limits.min_nodes < limits.max_nodes)
+        text += " (min " + std::to_string(limits.min_nodes) + ")";
+    if (!input.missing.empty()) text += ", missing " + name_some(input.missing);
+    return text;
+}
+
+// Whether Slurm keeps so many that the others, if all came, would be too few.
+bool cannot_be_enough(const QuorumInput& input, const Limits& limits) {
+    const std::size_t to_come = input.missing.size() - input.out_of_service.size();
+    return !input.out_of_service.empty() &&
+           input.here + static_cast<int>(to_come) < limits.min_nodes;
+}
+
+std::string taken(const QuorumInput& input) {
+    return name_some(input.out_of_service) + ", which Slurm has taken out of service";
+}
+
+// Nobody is left who could be called a last time.
+bool nobody_to_come(const QuorumInput& input) {
+    return !input.missing.empty() && input.out_of_service.size() == input.missing.size();
+}
+
+std::vector<std::string> hosts_named(const std::vector<std::string>& nodes) {
+    std::map<std::string, int> tasks;
+    for (const std::string& node : nodes)
+        if (is_task_node(node)) ++tasks[host_of(node)];
+    std::vector<std::string> names;
+    for (const std::string& node : nodes) {
+        const auto found = is_task_node(node) ? tasks.find(host_of(node)) : tasks.end();
+        if (found == tasks.end() || found->second == 1)
+            names.push_back(node);
+        else if (const int all = std::exchange(found->second, 0); all > 0)
+            names.push_back(found->first + " (" + std::to_string(all) + " tasks)");
+    }
+    return names;
+}
+
+}  // namespace
+
+std::string name_some(const std::vector<std::string>& nodes) {
+    const std::vector<std::string> names = hosts_named(nodes);
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i)
+        text += (i ? ", " : "") + names[i];
+    if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
+    return text;
+}
+
+QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time now) {
+    using What = QuorumVerdict::What;
+    if (input.here >= limits.max_nodes) return {What::closes, now, counts(input, limits)};
+    if (input.here >= limits.min_nodes) {
+        const bool calls = input.first && !nobody_to_come(input);
+        const Time last_call = calls ? input.since_min + limits.times.last_call : kLongAgo;
+        const Time until = std::max(input.wait_for_members, last_call);
+        if (now >= until) return {What::closes, now, counts(input, limits)};
+        return {What::waits, until, "still waiting: " + counts(input, limits)};
+    }
+    if (cannot_be_enough(input, limits))
+        return {
+            What::impossible, now,
+            "too few nodes: " + counts(input, limits) + "; it is not waited for " + taken(input)};
+    const Time give_up = input.since_gathering + limits.times.join_timeout;
+    if (now >= give_up)
+        return {What::impossible, now,
+                "too few nodes: " + counts(input, limits) + " within " +
+                    to_text(limits.times.join_timeout) + " (--join-timeout)"};
+    return {What::waits, give_up,
+            "still waiting: " + counts(input, limits) +
+                (input.out_of_service.empty() ? "" : ", not for " + taken(input)) +
+                "; giving up in " + to_text(give_up - now)};
+}
+
+}  // namespace ddprun::rendezvous

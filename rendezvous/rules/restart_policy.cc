@@ -1,0 +1,38 @@
+#include "rendezvous/rules/restart_policy.h"
+
+namespace ddprun::rendezvous {
+
+std::string cause_key(const WorkerOutcome& failure) {
+    return std::to_string(failure.rank) + "/" + std::to_string(failure.exit_code) + "/" +
+           std::to_string(failure.signal) + "/" + (failure.hung ? "hang" : failure.error);
+}
+
+int restart_budget(int max_restarts) { return max_restarts == kAutoRestarts ? 3 : max_restarts; }
+
+RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure,
+                               bool generation_progressed, const Limits& limits) {
+    history.progressed |= generation_progressed;
+    const std::string cause = cause_key(failure);
+    const bool again = !generation_progressed && cause == history.last_cause;
+    history.in_a_row = generation_progressed ? 0 : again ? history.in_a_row + 1 : 1;
+    history.last_cause = generation_progressed ? "" : cause;
+
+    if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop)
+        return {false, "crash loop: " + std::to_string(history.in_a_row) +
+                           " generations in a row died of the same cause before they made progress "
+                           "(--crash-loop)"};
+    if (limits.max_restarts == kAutoRestarts && !history.progressed)
+        return {false,
+                "no restart: the job has never made progress, so this is taken for a fault of the "
+                "program "
+                "(--max-restarts=N restarts all the same)"};
+    const int budget = restart_budget(limits.max_restarts);
+    if (budget == 0) return {false, "no restart: --max-restarts is 0"};
+    if (history.restarts >= budget)
+        return {false,
+                "restart " + std::to_string(budget) + " of " + std::to_string(budget) + " used up"};
+    ++history.restarts;
+    return {true, "restart " + std::to_string(history.restarts) + " of " + std::to_string(budget)};
+}
+
+}  // namespace ddprun::rendezvous

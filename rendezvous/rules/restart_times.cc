@@ -1,0 +1,117 @@
+#include "rendezvous/rules/restart_times.h"
+
+#include <algorithm>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::size_t index(RestartPhase phase) { return static_cast<std::size_t>(phase); }
+
+// The first of a generation's workers counts, of all else the last.
+constexpr bool first_counts(RestartPhase phase) {
+    return phase == RestartPhase::contact || phase == RestartPhase::progress;
+}
+
+void add(RestartTotals& totals, const RestartTimes& times, RestartPhase from, RestartPhase to,
+         Generation generation) {
+    for (std::size_t i = index(from); i <= index(to); ++i) {
+        totals.took[i] += times[i].took;
+        if (times[i].took <= totals.longest.took) continue;
+        totals.longest = times[i];
+        totals.longest_phase = static_cast<RestartPhase>(i);
+        totals.longest_of = generation;
+    }
+}
+
+}  // namespace
+
+void RestartWatch::began(Generation generation, Time made, const RestartTotals& totals) {
+    generation_ = generation;
+    made_ = made;
+    failed_ = known_ = kNever;
+    totals_ = totals;
+    heard_.clear();
+}
+
+void RestartWatch::ended(Time since, Time now) {
+    if (failed_ != kNever) return;
+    failed_ = std::min(since, now);
+    known_ = now;
+}
+
+void RestartWatch::heard(const NodeId& node, const Marks& marks, Time now) {
+    if (marks.generation != generation_ || generation_ == kNoGeneration) return;
+    auto [it, is_new] = heard_.try_emplace(node);
+    if (is_new) it->second.fill(kNever);
+    for (const Mark& mark : marks.passed) {
+        Time& at = it->second[index(mark.phase)];
+        at = std::min(at, now - mark.ago);
+    }
+}
+
+RestartWatch::Moment RestartWatch::moment(RestartPhase phase) const {
+    Moment found;
+    for (const auto& [node, times] : heard_) {
+        const Time at = times[index(phase)];
+        if (at == kNever) continue;
+        if (found.at == kNever || (first_counts(phase) ? at < found.at : at > found.at))
+            found = {at, node.name};
+    }
+    return found;
+}
+
+// Phase after phase, from `begin` to `end` at the latest; gives back where the last one ended.
+Time RestartWatch::chain(RestartTimes& times, RestartPhase from, RestartPhase to, Time begin,
+                         Time end) const {
+    for (std::size_t i = index(from); i <= index(to); ++i) {
+        const Moment passed = moment(static_cast<RestartPhase>(i));
+        const Time at = passed.at == kNever ? begin : std::min(std::max(passed.at, begin), end);
+        times[i].took = at - begin;
+        if (at > begin) times[i].node = passed.node;
+        begin = at;
+    }
+    return begin;
+}
+
+RestartRecord RestartWatch::record(Time now, bool restart) const {
+    using enum RestartPhase;
+    RestartRecord record{{}, totals_};
+    if (generation_ == kNoGeneration) return record;
+    // Another leader's failure is known by who stopped first.
+    Time failed = failed_ == kNever ? now : failed_;
+    for (const auto& [node, times] : heard_) failed = std::min(failed, times[index(told)]);
+
+    const Time made = made_ != kNever ? made_ : moment(started).at;
+    if (made != kNever && made < failed) chain(record.times, started, progress, made, failed);
+    // The job's own start is no restart.
+    if (generation_ > Generation{0})
+        add(record.totals, record.times, started, progress, generation_);
+    if (!restart) return record;
+
+    const Time known = known_ == kNever ? now : std::max(known_, failed);
+    record.times[index(detected)].took = known - failed;
+    const Time all_gone = chain(record.times, told, gone, known, now);
+    record.times[index(met)].took = now - all_gone;
+    ++record.totals.restarts;
+    add(record.totals, record.times, detected, met, Generation{generation_.value + 1});
+    return record;
+}
+
+std::vector<std::string> summary_of(const RestartTotals& totals) {
+    if (totals.restarts == 0) return {};
+    Duration lost{};
+    std::string parts;
+    for (std::size_t i = 0; i < kRestartPhases; ++i) {
+        lost += totals.took[i];
+        parts += (i == 0 ? "" : ", ") + to_text(totals.took[i]) + " " +
+                 to_string(static_cast<RestartPhase>(i));
+    }
+    return {std::to_string(totals.restarts) +
+                (totals.restarts == 1 ? " restart, " : " restarts, ") + to_text(lost) +
+                " lost: " + parts,
+            "longest: generation " + std::to_string(totals.longest_of.value) + ", " +
+                to_text(totals.longest.took) + " in " + to_string(totals.longest_phase) +
+                (totals.longest.node.empty() ? "" : " (" + totals.longest.node + ")")};
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,60 @@
+#include "rendezvous/rules/roster.h"
+
+namespace ddprun::rendezvous {
+
+std::optional<Session> Roster::hello(Session session, const NodeId& node) {
+    NodeState& state = nodes_[node];
+    const std::optional<Session> replaced = state.session;
+    if (replaced) by_session_.erase(*replaced);
+    // What it confirmed before stays true; all else is of the old connection.
+    const auto confirmed = state.confirmed;
+    const Beat beat = state.beat;
+    const Time beat_came = state.beat_came;
+    const bool arrived = state.arrived;
+    state = NodeState{};
+    state.id = node;
+    state.session = session;
+    state.confirmed = confirmed;
+    state.beat = beat;
+    state.beat_came = beat_came;
+    state.arrived = arrived;
+    by_session_[session] = &state;
+    return replaced;
+}
+
+void Roster::lost(Session session) {
+    if (NodeState* state = of(session)) {
+        state->session.reset();
+        state->joined = false;
+    }
+    by_session_.erase(session);
+}
+
+void Roster::forget() {
+    nodes_.clear();
+    by_session_.clear();
+}
+
+NodeState* Roster::of(Session session) {
+    const auto it = by_session_.find(session);
+    return it == by_session_.end() ? nullptr : it->second;
+}
+
+NodeState* Roster::find(const NodeId& node) {
+    const auto it = nodes_.find(node);
+    return it == nodes_.end() ? nullptr : &it->second;
+}
+
+const NodeState* Roster::find(const NodeId& node) const {
+    const auto it = nodes_.find(node);
+    return it == nodes_.end() ? nullptr : &it->second;
+}
+
+bool Roster::set_gone(const NodeId& node, Time now) { return gone_.emplace(node, now).second; }
+
+std::optional<Time> Roster::gone_since(const NodeId& node) const {
+    const auto it = gone_.find(node);
+    return it == gone_.end() ? std::nullopt : std::optional(it->second);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,248 @@
+#include "rendezvous/secret/secret.h"
+
+#include <openssl/crypto.h>
+
+#include <boost/algorithm/hex.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/system/private_file.h"
+#include "base/system/random_bytes.h"
+#include "rendezvous/secret/munge.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kLeastSecret = 16;
+constexpr std::string_view kFolderFile = "secret";  // and what the folder's name has more
+constexpr const char* kMend =
+    "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
+    "--ledger=directory:PATH";
+constexpr const char* kMendOutside =
+    "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
+
+// As text, for it goes through programs and files.
+std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32)); }
+
+Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
+
+Result<std::string> long_enough(std::string secret, const std::string& where,
+                                const char* mend = "head -c 32 /dev/urandom | base64 makes one") {
+    if (secret.size() >= kLeastSecret) return secret;
+    return refused(where + " has " + std::to_string(secret.size()) + " bytes (at least " +
+                   std::to_string(kLeastSecret) + "); " + mend);
+}
+
+// Reads the folder's secret, or makes it. Another node may do so at the same time: one name, made
+// once and never removed, so that whoever leads the job uses the same.
+Result<std::string> folder_secret(const std::string& path) {
+    auto found = read_private_file(path, Links::refuse);
+    if (!found && found.error().code() == ErrorCode::not_found) {
+        const auto made = create_private_file(path, random_secret());
+        if (!made && made.error().code() != ErrorCode::exists) return made.error();
+        found = read_private_file(path, Links::refuse);
+    }
+    if (!found) return found.error();
+    return long_enough(*found, path, "remove it");
+}
+
+}  // namespace
+
+Result<std::string> read_secret_file(const std::string& path) {
+    auto text = read_private_file(path, Links::follow);
+    if (text) text = long_enough(*text, path);
+    if (text) return *text;
+    return Error(ErrorCode::usage, "--secret-file: " + text.error().sentence());
+}
+
+struct Secrets::State : std::enable_shared_from_this<State> {
+    State(asio::io_context& loop, FileThread& files, IdentityConfig config)
+        : loop(loop), files(files), config(std::move(config)) {}
+
+    // Calls `done` from the loop, if we are still there then.
+    template <class T>
+    void answer(const Done<T>& done, Result<T> result) {
+        asio::post(loop, [weak = weak_from_this(), done, result = std::move(result)] {
+            const auto self = weak.lock();
+            if (self && !self->over) done(result);
+        });
+    }
+
+    // Whether MUNGE comes into question at all.
+    bool may_munge() const { return config.mode != IdentityMode::none && config.secret.empty(); }
+    void with_credential(std::function<void()> next);
+    void with_look(Done<std::string> next);
+    Result<std::string> looked() const;
+    void own(const Done<OwnSecret>& done);
+    void own_file(const Done<OwnSecret>& done);
+    void decode(const std::string& text, const Done<std::string>& done);
+    void read_in_folder(const std::string& name, const Done<std::string>& done);
+    std::string path_of(const std::string& name) const;
+
+    asio::io_context& loop;
+    FileThread& files;
+    const IdentityConfig config;
+    bool over = false;
+    std::string own_name{kFolderFile};  // as the leader, in the ledger's folder
+    const std::string munged_secret = random_secret();
+    std::optional<Result<std::string>> credential;               // with that in it
+    std::vector<std::function<void()>> waiting;                  // for the credential
+    std::optional<std::pair<std::string, std::string>> decoded;  // the last leader's
+};
+
+// Asks munge, once for all.
+void Secrets::State::with_credential(std::function<void()> next) {
+    if (credential) return next();
+    waiting.push_back(std::move(next));
+    if (waiting.size() > 1) return;
+    asio::co_spawn(
+        loop, munge(munged_secret),
+        [self = shared_from_this()](std::exception_ptr failed, Result<std::string> made) {
+            if (failed) std::rethrow_exception(failed);  // no memory: ends the process
+            self->credential = std::move(made);
+            for (const auto& one : std::exchange(self->waiting, {}))
+                if (!self->over) one();
+        });
+}
+
+// What there is to ask for; the credential is known.
+Result<std::string> Secrets::State::looked() const {
+    if (!config.secret.empty()) return std::string("--secret-file");
+    if (config.mode == IdentityMode::none) return std::string();
+    if (*credential) return std::string("MUNGE");
+    if (!config.folder.empty()) return std::string("a file in the ledger's folder");
+    const std::string why = " MUNGE (" + credential->error().sentence() + ")";
+    return Error(ErrorCode::unavailable,
+                 config.outside
+                     ? "there is no --secret-file and no" + why + "; " + kMendOutside
+                     : "there is no --secret-file, no" + why + " and no ledger folder; " + kMend);
+}
+
+void Secrets::State::with_look(Done<std::string> next) {
+    if (!may_munge()) return next(looked());
+    with_credential([this, next = std::move(next)] { next(looked()); });
+}
+
+void Secrets::State::own(const Done<OwnSecret>& done) {
+    if (!config.secret.empty()) return answer<OwnSecret>(done, OwnSecret{config.secret, {}, {}});
+    with_look([this, done](const Result<std::string>& found) {
+        if (found && found->empty()) return answer<OwnSecret>(done, OwnSecret{});
+        if (found && *credential)
+            return answer<OwnSecret>(done, OwnSecret{munged_secret, **credential, {}});
+        if (found) return own_file(done);
+        if (config.mode == IdentityMode::require) return answer<OwnSecret>(done, found.error());
+        answer<OwnSecret>(done, OwnSecret{});
+    });
+}
+
+// "secret" lies in PATH, "secret-DIGEST" in PATH-DIGEST.
+std::string Secrets::State::path_of(const std::string& name) const {
+    return config.folder + name.substr(kFolderFile.size()) + "/" + name;
+}
+
+void Secrets::State::own_file(const Done<OwnSecret>& done) {
+    const auto result = std::make_shared<Result<std::string>>(Error());
+    files.post([result, path = path_of(own_name)] { *result = folder_secret(path); },
+               [weak = weak_from_this(), result, done] {
+                   const auto self = weak.lock();
+                   if (!self || self->over) return;
+                   if (*result) return done(OwnSecret{**result, {}, self->own_name});
+                   done(Error(ErrorCode::unavailable,
+                              "no secret for the agent link: " + result->error().sentence() + "; " +
+                                  kMend));
+               });
+}
+
+// The same credential comes with every connection: its content is kept.
+void Secrets::State::decode(const std::string& text, const Done<std::string>& done) {
+    if (decoded && decoded->first == text) return answer<std::string>(done, decoded->second);
+    asio::co_spawn(
+        loop, unmunge(text),
+        [self = shared_from_this(), text, done](std::exception_ptr failed,
+                                                Result<std::string> got) {
+            if (failed) std::rethrow_exception(failed);  // no memory: ends the process
+            if (got) got = long_enough(*got, "it");
+            if (got) self->decoded.emplace(text, *got);
+            if (self->over) return;
+            if (got) return done(*got);
+            done(refused("its MUNGE credential does not count: " + got.error().sentence()));
+        });
+}
+
+void Secrets::State::read_in_folder(const std::string& name, const Done<std::string>& done) {
+    if (!name.starts_with(kFolderFile))
+        return answer<std::string>(done, refused("\"" + name + "\" is no file with a secret"));
+    const auto result = std::make_shared<Result<std::string>>(Error());
+    files.post(
+        [result, path = path_of(name)] {
+            *result = read_private_file(path, Links::refuse);
+            if (*result) *result = long_enough(**result, path);
+        },
+        [weak = weak_from_this(), result, done] {
+            const auto self = weak.lock();
+            if (!self || self->over) return;
+            if (*result) return done(*result);
+            done(refused("its secret cannot be read here: " + result->error().sentence()));
+        });
+}
+
+Secrets::Secrets(asio::io_context& loop, FileThread& files, IdentityConfig config)
+    : state_(std::make_shared<State>(loop, files, std::move(config))) {
+    // A static binary has no use for the host's openssl.cnf, nor for the time it takes to read.
+    ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
+}
+
+Secrets::~Secrets() { state_->over = true; }
+
+void Secrets::look(Done<std::string> done) {
+    state_->with_look([state = state_.get(), done = std::move(done)](Result<std::string> found) {
+        state->answer<std::string>(done, std::move(found));
+    });
+}
+
+void Secrets::ledger_lies_in(const std::string& folder) {
+    const std::string& asked = state_->config.folder;
+    if (!asked.empty() && folder.starts_with(asked))
+        state_->own_name = std::string(kFolderFile) + folder.substr(asked.size());
+}
+
+void Secrets::own(Done<OwnSecret> done) { state_->own(done); }
+
+void Secrets::of_leader(const Challenge& challenge, Done<std::string> done) {
+    const IdentityConfig& config = state_->config;
+    const bool named = !challenge.credential.empty() || !challenge.file.empty();
+    if (!config.secret.empty() && !named) return state_->answer<std::string>(done, config.secret);
+    if (!config.secret.empty())
+        return state_->answer<std::string>(
+            done, refused("it was not given the --secret-file that this node has"));
+    if (!challenge.credential.empty()) return state_->decode(challenge.credential, done);
+    if (!named)
+        return state_->answer<std::string>(
+            done, refused("it asks for the secret of a --secret-file, which this node has not been "
+                          "given"));
+    if (!config.folder.empty()) return state_->read_in_folder(challenge.file, done);
+    state_->answer<std::string>(
+        done, refused("it asks for a secret in its ledger's folder, and this node has none; give "
+                      "all nodes the same --ledger"));
+}
+
+void Secrets::of_open_leader(Done<void> done) {
+    state_->with_look([state = state_.get(), done = std::move(done)](Result<std::string> found) {
+        const bool follow = found ? found->empty() : state->config.mode != IdentityMode::require;
+        if (follow) return state->answer<void>(done, {});
+        state->answer<void>(
+            done, found
+                      ? refused("it asks for no proof of identity, though this node could give one "
+                                "(" +
+                                *found + "); --identity=none follows it all the same")
+                      : refused(found.error().sentence()));
+    });
+}
+
+}  // namespace ddprun::rendezvous

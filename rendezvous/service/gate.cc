@@ -1,0 +1,229 @@
+#include "rendezvous/service/gate.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+#include "base/system/random_bytes.h"
+#include "rendezvous/identity/handshake_messages.h"
+#include "rendezvous/secret/secret.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr std::chrono::seconds kProvedWithin{10};
+constexpr Duration kLogPeriod = std::chrono::seconds{10};
+constexpr int kLogLines = 10;
+
+}  // namespace
+
+struct Gate::State : std::enable_shared_from_this<State> {
+    using Id = std::int64_t;  // in the order of coming
+
+    struct Caller {
+        std::shared_ptr<Link> link;
+        std::optional<ToLeader> opening;  // once it has come
+        Transcript transcript;            // once it was asked
+        std::string secret;               // that it was asked for
+    };
+
+    State(Secrets* secrets, Config config, Log log, Admit admit)
+        : secrets(secrets),
+          config(std::move(config)),
+          log(std::move(log)),
+          admit(std::move(admit)) {}
+
+    void take(Link::Socket socket);
+    Link::Handlers handlers(Id id);
+    void make_room();
+    void frame_came(Id id, std::string_view body);
+    void opened(Id id, Caller& caller, std::string_view body);
+    void ask(Id id, const Opening& opening, const Result<OwnSecret>& own);
+    void proved(Id id, Caller& caller, std::string_view body);
+    void pass(Id id, ToLeader first);
+    void refuse(Id id, const std::string& sentence);
+    void garbage(Id id, const Error& why);
+    void link_ended(Id id, const Error& why);
+    void say(Note::Level level, const std::string& sentence);
+    void close();
+
+    Secrets* const secrets;
+    const Config config;
+    const Log log;
+    const Admit admit;
+    Id newest = 0;
+    std::map<Id, Caller> callers;
+    std::set<Id> silent;                      // of those
+    std::set<std::shared_ptr<Link>> leaving;  // refused, the sentence is under way
+    Time lines_since = kLongAgo;
+    int lines = 0, unsaid = 0;
+};
+
+void Gate::State::take(Link::Socket socket) {
+    make_room();
+    const Id id = ++newest;
+    const auto link = std::make_shared<Link>(std::move(socket), kFirstFrameLimit, handlers(id));
+    callers.emplace(id, Caller{link, {}, {}, {}});
+    silent.insert(id);
+    link->start(kProvedWithin);
+}
+
+Link::Handlers Gate::State::handlers(Id id) {
+    const auto weak = weak_from_this();
+    return {[weak, id](std::string_view body) {
+                if (const auto self = weak.lock()) self->frame_came(id, body);
+            },
+            [weak, id](const Error& why) {
+                if (const auto self = weak.lock()) self->link_ended(id, why);
+            }};
+}
+
+void Gate::State::make_room() {
+    if (leaving.size() >= config.room) {  // they had their time to read
+        (*leaving.begin())->drop();
+        leaving.erase(leaving.begin());
+    }
+    if (callers.size() < config.room) return;
+    const Id id = silent.empty() ? callers.begin()->first : *silent.begin();
+    const auto link = callers.at(id).link;
+    link->drop();
+    link_ended(
+        id, Error(ErrorCode::timed_out, link->peer() + " makes place for others, since " +
+                                            std::to_string(config.room) + " wait to be admitted"));
+}
+
+void Gate::State::frame_came(Id id, std::string_view body) {
+    const auto found = callers.find(id);
+    if (found == callers.end()) return;  // on its way out
+    Caller& caller = found->second;
+    if (!caller.transcript.leader_nonce.empty()) return proved(id, caller, body);
+    if (caller.opening)
+        return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
+    opened(id, caller, body);
+}
+
+void Gate::State::opened(Id id, Caller& caller, std::string_view body) {
+    auto opening = decode_opening(body);
+    if (!opening) return garbage(id, opening.error());
+    if (!secrets) return pass(id, std::move(opening->message));
+    caller.opening = opening->message;  // what it has to say is said
+    silent.erase(id);
+    secrets->own([weak = weak_from_this(), id, opening = *opening](const Result<OwnSecret>& own) {
+        if (const auto self = weak.lock()) self->ask(id, opening, own);
+    });
+}
+
+void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& own) {
+    const auto found = callers.find(id);
+    if (found == callers.end()) return;
+    Caller& caller = found->second;
+    if (!own) return refuse(id, own.error().sentence());
+    if (own->secret.empty()) return pass(id, opening.message);
+    const Hello* hello = caller_of(opening.message);
+    if (!hello) return garbage(id, Error(ErrorCode::malformed, "does not begin with a Hello"));
+    if (opening.scheme != kIdentityScheme || opening.nonce.size() != kNonceSize)
+        return refuse(id, "node " + hello->node.name + " (ddprun " + hello->version +
+                              ") proves its identity by scheme " + std::to_string(opening.scheme) +
+                              ", this is scheme " + std::to_string(kIdentityScheme) +
+                              "; use one version on all nodes");
+    caller.secret = own->secret;
+    caller.transcript = {hello->run_id, hello->requeue, hello->node,
+                         config.self,   opening.nonce,  random_bytes(kNonceSize)};
+    caller.link->send(encode(Challenge{kIdentityScheme, config.self, caller.transcript.leader_nonce,
+                                       own->credential, own->file}));
+}
+
+void Gate::State::proved(Id id, Caller& caller, std::string_view body) {
+    const auto proof = decode_node_proof(body);
+    if (!proof) return garbage(id, proof.error());
+    const Transcript& transcript = caller.transcript;
+    if (!is_proof(proof->mac, caller.secret, Side::node, transcript))
+        return refuse(id, "node " + caller_of(*caller.opening)->node.name +
+                              " does not have the secret of this job (--secret-file, MUNGE, the "
+                              "ledger's folder)");
+    caller.link->unseal(Seal(caller.secret, Side::node, transcript));
+    caller.link->send(encode_leader_proof({prove(caller.secret, Side::leader, transcript)}));
+    caller.link->seal(Seal(caller.secret, Side::leader, transcript));
+    pass(id, std::move(*caller.opening));
+}
+
+void Gate::State::pass(Id id, ToLeader first) {
+    const auto self = shared_from_this();  // admit may destroy the gate
+    const auto link = callers.at(id).link;
+    callers.erase(id);
+    silent.erase(id);
+    admit(link, std::move(first));
+}
+
+void Gate::State::refuse(Id id, const std::string& sentence) {
+    const auto link = callers.at(id).link;
+    callers.erase(id);
+    silent.erase(id);
+    say(Note::Level::warn, "refused " + link->peer() + ": " + sentence);
+    link->send(encode(ToNode(Refused{sentence})));
+    leaving.insert(link);
+    link->finish();
+}
+
+void Gate::State::garbage(Id id, const Error& why) {
+    const auto link = callers.at(id).link;
+    link->drop();
+    link_ended(id, Error(why.code(), "from " + link->peer() + ": " + why.sentence()));
+}
+
+void Gate::State::link_ended(Id id, const Error& why) {
+    silent.erase(id);
+    if (callers.erase(id) == 0) {
+        std::erase_if(leaving, [](const auto& one) { return one->is_over(); });
+        return;
+    }
+    // Who just went away is worth no line; what is no agent link is, whoever it was.
+    const bool stranger = why.code() != ErrorCode::closed;
+    say(stranger ? Note::Level::info : Note::Level::debug, "connection closed: " + why.sentence());
+}
+
+// What strangers do must not fill the log.
+void Gate::State::say(Note::Level level, const std::string& sentence) {
+    if (level == Note::Level::debug) return log({level, sentence});
+    const Time now = boot_now();
+    if (now - lines_since >= kLogPeriod) {
+        if (unsaid > 0)
+            log({Note::Level::warn, std::to_string(unsaid) +
+                                        " more connections were refused or closed before they had "
+                                        "proved themselves"});
+        lines_since = now;
+        lines = unsaid = 0;
+    }
+    if (++lines <= kLogLines) return log({level, sentence});
+    ++unsaid;
+}
+
+void Gate::State::close() {
+    for (const auto& [id, caller] : callers) caller.link->drop();
+    for (const auto& link : leaving) link->drop();
+    callers.clear();
+    silent.clear();
+    leaving.clear();
+}
+
+Gate::Gate(Secrets* secrets, Config config, Log log, Admit admit)
+    : state_(
+          std::make_shared<State>(secrets, std::move(config), std::move(log), std::move(admit))) {}
+
+Gate::~Gate() { close(); }
+
+void Gate::prepare() {
+    if (state_->secrets) state_->secrets->own([](const Result<OwnSecret>&) {});
+}
+
+void Gate::take(Link::Socket socket) { state_->take(std::move(socket)); }
+
+void Gate::close() { state_->close(); }
+
+std::size_t Gate::callers() const { return state_->callers.size(); }
+
+}  // namespace ddprun::rendezvous

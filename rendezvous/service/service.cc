@@ -1,0 +1,406 @@
+#include "rendezvous/service/service.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/loop/accept_loop.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/link/link.h"
+#include "rendezvous/service/gate.h"
+#include "rendezvous/service/neighbours.h"
+#include "rendezvous/wire/wire.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// A node says that it has the end when its own output is out, which it gives 5 s.
+constexpr std::chrono::seconds kFlushTime{6};
+constexpr std::chrono::seconds kReadAgain{1};
+constexpr std::size_t kRoom = 256;  // at the gate, and for each node two, since all come at once
+constexpr Duration kLeastTick =
+    std::chrono::milliseconds{1};  // of a deadline that a Tick has not moved
+
+}  // namespace
+
+struct Service::State : std::enable_shared_from_this<Service::State> {
+    State(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
+          Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets);
+
+    struct Local {
+        Deliver deliver;
+        bool closed = false;  // by its owner: nothing that is still posted reaches it
+    };
+
+    void admit(std::shared_ptr<Link> link, ToLeader first);
+    void frame_came(Session session, std::string_view body);
+    void link_ended(Session session, const Error& why);
+
+    void step(const Event& event);
+    void perform(const Effects& effects);
+    void arm();
+    void tick();
+
+    void operator()(const Send& send);
+    void operator()(const Close& close);
+    void operator()(const ReadLedger& read);
+    void operator()(const CreateEntry& create);
+    void operator()(const Call& call) { neighbours.call(call); }
+    void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
+    void operator()(const Requeue&);
+    void operator()(const AskNodeStates& ask);
+    void operator()(const Closed& closed);
+    void operator()(const Note& note) { log(note); }
+
+    void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
+    void end_if_flushed();
+    void close_all();
+    Session new_session() { return Session{++newest_session}; }
+
+    asio::io_context& loop;
+    std::optional<AcceptLoop> accept_loop;
+    Ledger& ledger;
+    Log log;
+    OnClosed on_closed;
+    const NodeId node;
+    Machine machine;
+    Gate gate;
+    Neighbours neighbours;
+    asio::steady_timer tick_timer;   // for next_deadline()
+    asio::steady_timer read_timer;   // before a ledger read is tried again
+    asio::steady_timer flush_timer;  // how long the last messages may take
+    Time armed = kNever;             // what tick_timer waits for
+    std::int64_t newest_session = 0;
+    std::unordered_map<Session, std::shared_ptr<Link>> links;
+    std::map<Session, std::shared_ptr<Local>> locals;
+    std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
+    std::vector<std::shared_ptr<Link>> told;  // ready to leave when we do
+    std::optional<Ending> ending;             // the machine has closed
+    std::function<void(std::function<void()>)> on_requeue;
+    std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
+};
+
+Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
+                      MachineConfig config, Ledger& ledger, Log log, OnClosed on_closed,
+                      Secrets* secrets)
+    : loop(loop),
+      ledger(ledger),
+      log(std::move(log)),
+      on_closed(std::move(on_closed)),
+      node(config.self),
+      machine(config, boot_now()),
+      gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
+           this->log,
+           [this](std::shared_ptr<Link> link, ToLeader first) {
+               admit(std::move(link), std::move(first));
+           }),
+      neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
+                 secrets,
+                 [this](const Called& called) {
+                     const auto self = shared_from_this();
+                     step(called);
+                 }),
+      tick_timer(loop),
+      read_timer(loop),
+      flush_timer(loop) {
+    if (!listener) return;
+    accept_loop.emplace(
+        std::move(*listener),
+        [this](Link::Socket socket, const auto&) {
+            const auto self = shared_from_this();
+            gate.take(std::move(socket));
+        },
+        [this](const std::string& why) {
+            this->log({Note::Level::warn, "cannot accept connections: " + why});
+        });
+}
+
+// ---- connections
+
+void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
+    const Session session = new_session();
+    const auto weak = weak_from_this();
+    Link::Handlers handlers;
+    handlers.on_frame = [weak, session](std::string_view body) {
+        if (const auto self = weak.lock()) self->frame_came(session, body);
+    };
+    handlers.on_end = [weak, session](const Error& why) {
+        if (const auto self = weak.lock()) self->link_ended(session, why);
+    };
+    link->promote(kNodeFrameLimit, std::move(handlers));
+    links.emplace(session, std::move(link));
+    step(Came{session, std::move(first)});
+}
+
+void Service::State::frame_came(Session session, std::string_view body) {
+    auto message = decode_to_leader(body);
+    if (message) return step(Came{session, std::move(*message)});
+    const auto link = links.find(session);
+    if (link == links.end()) return;
+    const Error why(message.error().code(),
+                    "from " + link->second->peer() + ": " + message.error().sentence());
+    link->second->drop();
+    link_ended(session, why);
+}
+
+void Service::State::link_ended(Session session, const Error& why) {
+    const auto link = links.find(session);
+    if (link == links.end()) {  // the machine has closed it before: it flushed, or gave up
+        std::erase_if(leaving, [this](const auto& one) {
+            if (one->is_over() && ending) told.push_back(one);
+            return one->is_over();
+        });
+        return end_if_flushed();
+    }
+    // An end is the machine's to judge; what is no agent link is worth a line, whoever it was.
+    const bool stranger = why.code() != ErrorCode::closed;
+    log({stranger ? Note::Level::info : Note::Level::debug,
+         "connection closed: " + why.sentence()});
+    links.erase(link);
+    step(ConnectionLost{session});
+}
+
+// ---- the machine
+
+void Service::State::step(const Event& event) {
+    if (ending) return;
+    perform(machine.step(boot_now(), event));
+}
+
+void Service::State::perform(const Effects& effects) {
+    // A callback (log, on_closed) may destroy the service; this call's self keeps the state to the
+    // end.
+    const auto self = shared_from_this();
+    for (const Effect& effect : effects) std::visit(*this, effect);
+    if (!ending) arm();
+}
+
+void Service::State::arm() {
+    const Time deadline = machine.next_deadline();
+    if (deadline == armed) return;
+    armed = deadline;
+    tick_timer.cancel();
+    if (deadline == kNever) return;
+    tick_timer.expires_after(std::max(deadline - boot_now(), kLeastTick));
+    tick_timer.async_wait([weak = weak_from_this()](error_code aborted) {
+        const auto self = weak.lock();
+        if (self && !aborted) self->tick();
+    });
+}
+
+// The two clocks may disagree a little: a Tick is only one when the machine's deadline has really
+// come.
+void Service::State::tick() {
+    const Time was = std::exchange(armed, kNever);
+    if (was <= boot_now()) return step(Tick{});
+    if (!ending) arm();
+}
+
+void Service::State::operator()(const Send& send) {
+    if (const auto link = links.find(send.session); link != links.end())
+        return link->second->send(encode(send.message));
+    const auto local = locals.find(send.session);
+    if (local == locals.end()) return;  // lost meanwhile: the machine hears of it
+    asio::post(loop, [weak = weak_from_this(), to = local->second, message = send.message] {
+        if (!weak.expired() && !to->closed) to->deliver(message);
+    });
+}
+
+void Service::State::operator()(const Close& close) {
+    locals.erase(close.session);
+    const auto link = links.find(close.session);
+    if (link == links.end()) return;
+    leaving.insert(link->second);
+    link->second->finish();
+    links.erase(link);
+}
+
+void Service::State::operator()(const ReadLedger& read) {
+    ledger.read(read.from,
+                [weak = weak_from_this(), read](Result<std::vector<LedgerEntry>> entries) {
+                    if (const auto self = weak.lock()) self->read_done(read, entries);
+                });
+}
+
+void Service::State::read_done(const ReadLedger& asked,
+                               const Result<std::vector<LedgerEntry>>& entries) {
+    if (entries) return step(LedgerRead{*entries});
+    step(LedgerUnread{entries.error().sentence()});
+    if (ending) return;
+    read_timer.expires_after(kReadAgain);
+    read_timer.async_wait([weak = weak_from_this(), asked](error_code aborted) {
+        const auto self = weak.lock();
+        if (self && !aborted) (*self)(asked);
+    });
+}
+
+void Service::State::operator()(const CreateEntry& create) {
+    ledger.create(create.entry, [weak = weak_from_this()](LedgerCreated created) {
+        if (const auto self = weak.lock()) self->step(created);
+    });
+}
+
+void Service::State::operator()(const AskNodeStates& ask) {
+    if (!on_ask) return;
+    asio::post(loop, [weak = weak_from_this(), hosts = ask.hosts] {  // not to be entered twice
+        const auto self = weak.lock();
+        if (!self) return;
+        self->on_ask(hosts, [weak](Service::NodeStates said) {
+            if (const auto here = weak.lock()) here->step(OutOfService{std::move(said)});
+        });
+    });
+}
+
+// ---- the end
+
+void Service::State::operator()(const Requeue&) {
+    const auto done = [weak = weak_from_this()] {
+        if (const auto self = weak.lock(); self && !self->ending) self->step(Requeued{});
+    };
+    const auto requeue = [weak = weak_from_this(), done] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->on_requeue ? self->on_requeue(done) : done();
+    };
+    asio::post(loop, requeue);  // the machine is not to be entered twice
+}
+
+void Service::State::operator()(const Closed& closed) {
+    if (ending) return;
+    ending = closed.ending;
+    accept_loop.reset();
+    gate.close();
+    tick_timer.cancel();
+    for (const auto& [session, link] : std::exchange(links, {})) {
+        leaving.insert(link);
+        link->finish_with_us();
+    }
+    flush_timer.expires_after(kFlushTime);
+    flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
+        const auto self = weak.lock();
+        if (!self || aborted) return;
+        for (const auto& link : std::exchange(self->leaving, {})) link->drop();
+        self->end_if_flushed();
+    });
+    // Posted behind what local sessions are still to be told.
+    asio::post(loop, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->end_if_flushed();
+    });
+}
+
+void Service::State::end_if_flushed() {
+    if (!ending || !leaving.empty() || !on_closed) return;
+    flush_timer.cancel();
+    const auto told = std::exchange(on_closed, nullptr);
+    const Ending last = *ending;  // the call may destroy the service
+    told(last);
+}
+
+void Service::State::close_all() {
+    accept_loop.reset();
+    gate.close();
+    for (const auto& [session, link] : links) link->drop();
+    for (const auto& link : leaving) link->drop();
+    for (const auto& link : told) link->drop();
+    neighbours.close();
+    links.clear();
+    leaving.clear();
+    told.clear();
+    locals.clear();
+    for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
+}
+
+// ---- the face
+
+Service::Service(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
+                 Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets)
+    : state_(std::make_shared<State>(loop, std::move(listener), std::move(config), ledger,
+                                     std::move(log), std::move(on_closed), secrets)) {}
+
+Service::~Service() {
+    state_->ending.emplace();  // a step that is under way higher up the stack does nothing more
+    state_->on_closed = nullptr;
+    state_->close_all();
+}
+
+void Service::start() {
+    listen();
+    lead({state_->node, {}, 0});
+}
+
+void Service::adopt(Link::Socket socket) {
+    if (!state_->ending) state_->gate.take(std::move(socket));
+}
+
+std::size_t Service::connections() const { return state_->links.size() + state_->gate.callers(); }
+
+void Service::listen() {
+    if (state_->accept_loop) state_->accept_loop->start();
+}
+
+void Service::lead(const Peer& self) {
+    state_->gate.prepare();
+    state_->step(Lead{self, state_->ledger.name(), state_->ledger.mark()});
+}
+
+bool Service::leads() const {
+    return state_->ending || state_->machine.snapshot().phase != Phase::dormant;
+}
+
+void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
+
+int Service::standby_handle() const { return state_->neighbours.standby_handle(); }
+
+std::string Service::standby_gone_frame(const NodeId& node) const {
+    return state_->neighbours.standby_gone_frame(node);
+}
+
+void Service::on_requeue(std::function<void(std::function<void()>)> requeue) {
+    state_->on_requeue = std::move(requeue);
+}
+
+void Service::on_ask_node_states(
+    std::function<void(std::vector<std::string>, std::function<void(NodeStates)>)> ask) {
+    state_->on_ask = std::move(ask);
+}
+
+void Service::on_standby(std::function<void()> changed) {
+    state_->neighbours.on_standby(std::move(changed));
+}
+
+Session Service::open_local(Deliver deliver) {
+    const Session session = state_->new_session();
+    state_->locals.emplace(session,
+                           std::make_shared<State::Local>(State::Local{std::move(deliver)}));
+    return session;
+}
+
+void Service::local_send(Session session, ToLeader message) {
+    asio::post(state_->loop,
+               [weak = std::weak_ptr(state_), event = Came{session, std::move(message)}] {
+                   const auto self = weak.lock();
+                   if (self && self->locals.contains(event.session)) self->step(event);
+               });
+}
+
+void Service::close_local(Session session) {
+    const auto local = state_->locals.find(session);
+    if (local == state_->locals.end()) return;
+    local->second->closed = true;
+    asio::post(state_->loop, [weak = std::weak_ptr(state_), session] {
+        const auto self = weak.lock();
+        if (self && self->locals.erase(session) > 0) self->step(ConnectionLost{session});
+    });
+}
+
+Snapshot Service::snapshot() const { return state_->machine.snapshot(); }
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,57 @@
+#include "rendezvous/wire/first_bytes.h"
+
+#include "rendezvous/wire/frame.h"
+
+#include <boost/algorithm/hex.hpp>
+#include "rendezvous/wire/wire.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr unsigned char kLastC10dCode = 0x12;  // BARRIER, the newest request
+constexpr std::size_t kLength = 4;             // of a frame, before its body
+constexpr std::size_t kQuoted = 16;
+
+std::string quoted(std::string_view bytes) {
+    std::string text = "\"";
+    for (const char c : bytes.substr(0, kQuoted)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\')
+            text += c;
+        else
+            text += "\\x" + boost::algorithm::hex_lower(std::string(1, c));
+    }
+    return text + '"';
+}
+
+Opening judge_first_message(std::string_view body) {
+    auto message = decode_to_leader(body);
+    if (!message) return Stranger{"says " + message.error().sentence()};
+    if (auto* hello = std::get_if<Hello>(&*message)) return AgentLink{std::move(*hello)};
+    return Stranger{"does not begin with a Hello"};
+}
+
+Opening judge_link(std::string_view bytes) {
+    if (bytes.size() < kPreface.size() + kLength) return NeedsMore{kPreface.size() + kLength};
+    std::size_t size = 0;
+    for (const char c : bytes.substr(kPreface.size(), kLength))
+        size = size << 8 | static_cast<unsigned char>(c);
+    if (size > kFirstFrameLimit)
+        return Stranger{"begins with a message of " + std::to_string(size) + " bytes (limit " +
+                        std::to_string(kFirstFrameLimit) + ")"};
+    const std::size_t whole = kPreface.size() + kLength + size;
+    if (bytes.size() < whole) return NeedsMore{whole};
+    return judge_first_message(bytes.substr(kPreface.size() + kLength, size));
+}
+
+}  // namespace
+
+Opening judge_opening(std::string_view bytes) {
+    if (bytes.empty()) return NeedsMore{1};
+    if (static_cast<unsigned char>(bytes.front()) <= kLastC10dCode) return C10d{};
+    if (kPreface.substr(0, bytes.size()) == bytes.substr(0, kPreface.size()))
+        return judge_link(bytes);
+    return Stranger{"begins with " + quoted(bytes) + ", which is none of ours"};
+}
+
+}  // namespace ddprun::rendezvous

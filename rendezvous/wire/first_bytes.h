@@ -1,0 +1,37 @@
+// Who calls, from the first bytes of a connection that nobody has taken from it yet. Pure.
+//
+//   "DDPRUN\x01\n" and a first frame with a Hello   a node, over the agent link
+//   0x00 … 0x12                                     c10d: every client of PyTorch's store begins
+//                                                   with the code of a request, VALIDATE (0) since
+//                                                   2.2, ADD, COMPARE_SET or another before
+//   anything else                                   a stranger
+//
+// gRPC (the preface "PRI * HTTP/2.0") and GET begin with capital letters: each is one more line
+// here, and one more service of the Endpoint.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::rendezvous {
+
+struct NeedsMore {  // look again when so many bytes have come, counted from the first
+    std::size_t bytes = 1;
+};
+struct AgentLink {
+    Hello hello;  // its run id says which job it is for
+};
+struct C10d {};
+struct Stranger {
+    std::string sentence;  // what is wrong: 'begins with "GET / HTT", which is none of ours'
+};
+using Opening = std::variant<NeedsMore, AgentLink, C10d, Stranger>;
+
+// Never asks for more than kPreface, a length and kFirstFrameLimit (frame.h).
+Opening judge_opening(std::string_view first_bytes);
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,118 @@
+#include "agent/death/death.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::agent;
+using namespace ddprun::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+// Rank 3 on gpu01, from second 10 to second 20.
+DeathFacts facts(ExitStatus status) {
+    DeathFacts facts;
+    facts.status = status;
+    facts.rank = 3, facts.local_rank = 1, facts.pid = 4711, facts.node = "gpu01";
+    facts.started = at(10), facts.reaped = at(20);
+    return facts;
+}
+
+}  // namespace
+
+TEST(Death, IsWhenTheKeeperSawIt) {
+    const Death death = judge_death(facts({.code = 7}));
+    EXPECT_EQ(death.at, at(20));
+    EXPECT_EQ(death.outcome.exit_code, 7);
+    EXPECT_EQ(death.outcome.pid, 4711);
+    EXPECT_EQ(death.outcome.sentence, "rank 3 (local 1 on gpu01) exited with 7 after 10.0 s");
+    EXPECT_THAT(death.outcome.remarks, IsEmpty());
+}
+
+// A destructor closes its connections seconds before it exits, and the others fail first.
+TEST(Death, IsWhenItWroteItsAccount) {
+    DeathFacts slow = facts({.code = 1});
+    slow.error = "ValueError: no data", slow.error_written = at(17);
+    const Death death = judge_death(slow);
+    EXPECT_EQ(death.at, at(17));
+    EXPECT_EQ(death.outcome.error, "ValueError: no data");
+}
+
+// A file server's clock may be wrong.
+TEST(Death, AnAccountFromOutsideItsLifeSaysNothingOfTheTime) {
+    for (const double written : {9.0, 21.0}) {
+        DeathFacts wrong = facts({.code = 1});
+        wrong.error = "ValueError", wrong.error_written = at(written);
+        EXPECT_EQ(judge_death(wrong).at, at(20));
+    }
+}
+
+// It had failed, the others saw it, and the stop that followed ended it before it could exit.
+TEST(Death, OneThatTheStopCutShortHasFailedByItself) {
+    DeathFacts cut = facts({.code = 0, .signal = 15});
+    cut.error = "ValueError: no data", cut.error_written = at(17), cut.stopped = at(18);
+    const Death death = judge_death(cut);
+    EXPECT_EQ(death.at, at(17));
+    EXPECT_EQ(death.outcome.exit_code, 1);
+    EXPECT_EQ(death.outcome.signal, 0);
+    EXPECT_THAT(death.outcome.remarks, ElementsAre(HasSubstr("counted as exit code 1")));
+    cut.error_written = at(19);  // because of the stop
+    EXPECT_EQ(judge_death(cut).outcome.signal, 15);
+}
+
+TEST(Death, NamesWhoSaysThatMemoryWasShort) {
+    DeathFacts killed = facts({.code = 0, .signal = 9});
+    killed.memory_kill = "the kernel's log says so";
+    const auto outcome = judge_death(killed).outcome;
+    EXPECT_TRUE(outcome.out_of_memory);
+    EXPECT_THAT(outcome.sentence, HasSubstr("; out of memory: the kernel's log says so"));
+    EXPECT_THAT(outcome.sentence, testing::Not(HasSubstr("often")));
+}
+
+// A data loader's process was killed, and the worker failed of it.
+TEST(Death, NamesMemoryKillsOfOthers) {
+    DeathFacts failed = facts({.code = 1});
+    failed.other_kills = 2;
+    EXPECT_THAT(judge_death(failed).outcome.remarks,
+                ElementsAre("while it ran, the kernel killed 2 processes of its control group for "
+                            "lack of memory"));
+}
+
+TEST(Death, SaysThatDdprunSentTheSignal) {
+    DeathFacts late = facts({.code = 0, .signal = 9});
+    late.sent_signal = "its timer step has run out";
+    EXPECT_THAT(judge_death(late).outcome.sentence,
+                HasSubstr("; ddprun sent it: its timer step has run out"));
+}
+
+TEST(Death, NamesCoreDumpAndBrokenErrorFile) {
+    DeathFacts dumped = facts({.code = 0, .signal = 11, .core = true});
+    dumped.core_place = "/data/core.4711";
+    dumped.error_problem = "error file /e is not JSON";
+    dumped.tail = {"last"};
+    const auto outcome = judge_death(dumped).outcome;
+    EXPECT_TRUE(outcome.core_dumped);
+    EXPECT_THAT(outcome.remarks,
+                ElementsAre("error file /e is not JSON", "core dump: /data/core.4711"));
+    EXPECT_THAT(outcome.tail, ElementsAre("last"));
+}
+
+TEST(Death, ASuccessHasNothingToSay) {
+    DeathFacts fine = facts({});
+    fine.error = "handled", fine.tail = {"done"}, fine.error_written = at(12);
+    const Death death = judge_death(fine);
+    EXPECT_FALSE(death.outcome.failed());
+    EXPECT_EQ(death.at, at(20));
+    EXPECT_THAT(death.outcome.tail, IsEmpty());
+}
+
+TEST(Tail, KeepsTheEndWithinItsBytes) {
+    EXPECT_THAT(bounded_tail({"one", "two", "three"}, 100), ElementsAre("one", "two", "three"));
+    EXPECT_THAT(bounded_tail({"one", "two", "three"}, 9), ElementsAre("wo", "three"));
+    EXPECT_THAT(bounded_tail({std::string(100, 'x')}, 5), ElementsAre("xxxx"));
+    EXPECT_THAT(bounded_tail({}, 5), IsEmpty());
+}

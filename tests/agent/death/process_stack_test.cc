@@ -1,0 +1,142 @@
+// Where living processes are, by the kernel and by tools; the tools are scripts of the test.
+#include "agent/death/process_stack.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/support/loop.h"
+
+namespace ddprun::agent {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// A child of the test that waits in a read of a pipe until it is let go.
+class Child {
+  public:
+    Child() {
+        EXPECT_EQ(::pipe(ends_), 0);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::close(ends_[1]);
+            char byte;
+            ::_exit(static_cast<int>(::read(ends_[0], &byte, 1)));
+        }
+    }
+    ~Child() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        ::close(ends_[0]);
+        ::close(ends_[1]);
+    }
+    std::int64_t pid() const { return pid_; }
+    bool comes_to(char state) const {
+        for (int i = 0; i < 2000; ++i, ::usleep(1000))
+            if (process_state(pid_) == state) return true;
+        return false;
+    }
+
+  private:
+    int ends_[2] = {-1, -1};
+    pid_t pid_ = -1;
+};
+
+// PATH has these scripts and the shell's own folder of basic programs, nothing else.
+class Tools {
+  public:
+    Tools() : path_(std::getenv("PATH")) {
+        for (const char* program : {"sh", "sleep", "kill"})
+            std::filesystem::create_symlink(std::string("/bin/") + program, folder_ / program);
+        ::setenv("PATH", (folder_ / "").c_str(), 1);
+    }
+    ~Tools() { ::setenv("PATH", path_.c_str(), 1); }
+    void add(const std::string& name, const std::string& script) {
+        std::ofstream(folder_ / name) << "#!/bin/sh\n" << script;
+        ::chmod((folder_ / name).c_str(), 0755);
+    }
+
+  private:
+    Folder folder_;
+    std::string path_;
+};
+
+std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
+    boost::asio::io_context loop;
+    std::optional<std::vector<StackLines>> found;
+    stacks_of(loop, pids, [&](std::vector<StackLines> lines) { found = std::move(lines); });
+    EXPECT_TRUE(run_until(loop, [&] { return found.has_value(); }));
+    return found.value_or(std::vector<StackLines>{});
+}
+
+// The thread, its state, the call and what it waits on.
+TEST(KernelStack, SaysInWhichCallAThreadWaits) {
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    const StackLines lines = kernel_stack(child.pid());
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_THAT(lines[0], AllOf(HasSubstr("thread " + std::to_string(child.pid()) + " ("),
+                                HasSubstr(" sleeps in read on pipe:[")));
+}
+
+TEST(KernelStack, OfOneThatIsGoneIsEmpty) {
+    EXPECT_THAT(kernel_stack(999999999), IsEmpty());
+    EXPECT_EQ(process_state(999999999), '?');
+}
+
+// Without any tool, only the kernel's part is left; of each process that was asked for.
+TEST(ProcessStack, NeedsNoTool) {
+    const Tools none;
+    const Child one, two;
+    ASSERT_TRUE(one.comes_to('S') && two.comes_to('S'));
+    EXPECT_THAT(stacks({one.pid(), two.pid()}),
+                ElementsAre(ElementsAre(HasSubstr("sleeps in read")),
+                            ElementsAre(HasSubstr("sleeps in read"))));
+    EXPECT_THAT(stacks({}), IsEmpty());
+}
+
+// The first tool that answers is enough; gdb's talk before the frames is left out.
+TEST(ProcessStack, AsksTheFirstToolThatAnswers) {
+    Tools tools;
+    tools.add("eu-stack", "echo broken; exit 1\n");
+    tools.add("gdb", "echo '[New LWP 4]'; echo 'Thread 1 (LWP 3):'; echo '#0  in_the_worker ()'\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    const auto lines = stacks({child.pid()});
+    EXPECT_THAT(lines[0], ElementsAre(HasSubstr("sleeps in read"),
+                                      "gdb of process " + std::to_string(child.pid()) + ":",
+                                      "Thread 1 (LWP 3):", "#0  in_the_worker ()"));
+}
+
+// A tool that never answers is killed, and what it has stopped goes on.
+TEST(ProcessStack, DoesNotWaitForAToolThatHangs) {
+    Tools tools;
+    tools.add("eu-stack", "while [ $# -gt 1 ]; do shift; done; kill -STOP $1; exec sleep 300\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    EXPECT_THAT(stacks({child.pid()}), ElementsAre(ElementsAre(HasSubstr("sleeps in read"))));
+    EXPECT_TRUE(child.comes_to('S'));
+}
+
+// However much a tool says, the report stays short.
+TEST(ProcessStack, CutsWhatAToolSays) {
+    Tools tools;
+    tools.add("eu-stack", "i=0; while [ $i -lt 500 ]; do echo frame $i; i=$((i+1)); done\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    const auto lines = stacks({child.pid()});
+    EXPECT_THAT(lines[0], AllOf(Contains("frame 59"), Not(Contains("frame 60")), Contains("…")));
+}
+
+}  // namespace
+}  // namespace ddprun::agent

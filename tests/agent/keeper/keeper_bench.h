@@ -1,0 +1,104 @@
+// A loop, a keeper and what it said, for the tests of the keeper; and waiting with a condition and
+// a deadline.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/keeper/keeper.h"
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent {
+
+inline constexpr int kPatienceMs = 30'000;
+
+struct Pipe {
+    UniqueFd out, in;  // read, write
+    Pipe() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) == 0) out.reset(ends[0]), in.reset(ends[1]);
+    }
+    // All bytes until every writer has gone. Without the end in time: what came, and a failure.
+    std::string read_all() {
+        in.reset();
+        std::string all;
+        char buffer[4096];
+        for (;;) {
+            pollfd wait{out.get(), POLLIN, 0};
+            if (::poll(&wait, 1, kPatienceMs) <= 0) {
+                ADD_FAILURE() << "the pipe has not ended; so far: " << all;
+                return all;
+            }
+            const ssize_t n = ::read(out.get(), buffer, sizeof buffer);
+            if (n <= 0) return all;
+            all.append(buffer, static_cast<std::size_t>(n));
+        }
+    }
+    bool read_byte() {
+        pollfd wait{out.get(), POLLIN, 0};
+        char byte;
+        return ::poll(&wait, 1, kPatienceMs) > 0 && ::read(out.get(), &byte, 1) == 1;
+    }
+    bool ended() {  // every writer has gone, and nothing is left to read
+        pollfd now{out.get(), POLLIN, 0};
+        return ::poll(&now, 1, 0) > 0 && (now.revents & (POLLHUP | POLLIN)) == POLLHUP;
+    }
+};
+
+struct Bench {
+    boost::asio::io_context io;
+    Keeper keeper;
+    std::map<std::int64_t, int> exits;  // pid → wait status
+    int expired = 0, died = 0;
+    std::vector<std::int64_t> pids;
+    std::vector<Error> errors;
+
+    explicit Bench(KeeperOptions options = {}) : keeper(std::move(*Keeper::start(options))) {
+        KeeperEvents events;
+        events.exited = [this](std::int64_t pid, int status, Time) { exits[pid] = status; };
+        events.expired = [this] { ++expired; };
+        events.died = [this] { ++died; };
+        keeper.attach(io, std::move(events));
+    }
+    ~Bench() { EXPECT_TRUE(keeper.shutdown()); }
+
+    bool run_until(const std::function<bool()>& met) {
+        const Time give_up = boot_now() + std::chrono::milliseconds{kPatienceMs};
+        while (!met() && boot_now() < give_up) {
+            io.restart();
+            io.run_one_for(std::chrono::milliseconds{100});
+        }
+        return met();
+    }
+    void spawn(const WorkerStart& start) {
+        keeper.spawn(start, [this](Result<Spawned> result) {
+            if (result)
+                pids.push_back(result->pid);
+            else
+                errors.push_back(result.error());
+        });
+    }
+    bool answered(std::size_t count) {
+        return run_until([&] { return pids.size() + errors.size() >= count; });
+    }
+    bool exited(std::size_t count) {
+        return run_until([&] { return exits.size() >= count; });
+    }
+};
+
+inline WorkerStart shell(const std::string& script) {
+    WorkerStart start;
+    start.argv = {"/bin/sh", "-c", script};
+    start.environment = {"PATH=/usr/bin:/bin"};
+    return start;
+}
+
+}  // namespace ddprun::agent

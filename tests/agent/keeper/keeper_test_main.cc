@@ -1,0 +1,27 @@
+// The test program is also the keeper that Keeper::restart() starts from /proc/self/exe. It is a
+// subreaper, so that no process of any test can get away from it: at the end it kills what is left,
+// and that is a failure.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "agent/keeper/descendants.h"
+#include "agent/keeper/keeper.h"
+
+int main(int argc, char** argv) {
+    if (argc > 1 && std::strcmp(argv[1], ddprun::agent::kKeeperArgument) == 0)
+        return ddprun::agent::keeper_main_exec(argc, argv);
+    testing::InitGoogleTest(&argc, argv);
+    ::signal(SIGPIPE, SIG_IGN);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int result = RUN_ALL_TESTS();
+    if (!ddprun::agent::reap_children({})) {
+        std::fprintf(stderr, "a test left processes behind\n");
+        result = 1;
+    }
+    ddprun::agent::kill_all_descendants(std::chrono::seconds{5});
+    return result;
+}

@@ -1,0 +1,109 @@
+// What is removed from shared memory, and above all what stays.
+#include "agent/keeper/shared_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/system/unique_fd.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr pid_t kOurs = 4'000'001, kOther = 4'000'002;  // more than there are on most hosts
+
+class SharedMemoryTest : public testing::Test {
+  protected:
+    SharedMemoryTest() { std::filesystem::create_directories(folder_); }
+    ~SharedMemoryTest() override { std::filesystem::remove_all(folder_); }
+
+    std::string make(const std::string& name) {
+        std::ofstream(folder_ + '/' + name) << "bytes";
+        return folder_ + '/' + name;
+    }
+    bool there(const std::string& path) { return std::filesystem::exists(path); }
+
+    // A lease needs a file system of the kernel's own.
+    std::string folder_ = (there("/dev/shm") ? "/dev/shm" : testing::TempDir()) +
+                          "/shared_memory_test." + std::to_string(::getpid());
+    SharedMemory memory_{folder_};
+};
+
+TEST_F(SharedMemoryTest, WhatItsProcessesMadeGoes) {
+    const std::string tensor = make("torch_4000001_7_0"), heap = make("pym-4000001-abc");
+    memory_.belongs(kOurs);
+    memory_.remove();
+    EXPECT_FALSE(there(tensor));
+    EXPECT_FALSE(there(heap));
+}
+
+TEST_F(SharedMemoryTest, WhatOthersMadeOrNamedStays) {
+    memory_.belongs(kOurs);
+    for (const char* name : {"torch_4000002_7_0", "torch_40000012_7_0", "torch_4000001", "torch_",
+                             "cache", "psm_0123abcd", "sem.mp-abcdefgh", "nccl-snapshot"})
+        make(name);
+    std::filesystem::create_directory(folder_ + "/nccl-folder");
+    memory_.remove();
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 9);
+}
+
+TEST_F(SharedMemoryTest, WhatIsStillOpenStays) {
+    memory_.belongs(kOurs);
+    const std::string tensor = make("torch_4000001_7_0"), nccl = make("nccl-a1B2c3");
+    const UniqueFd open(::open(nccl.c_str(), O_RDWR | O_CLOEXEC));
+    memory_.remove();
+    EXPECT_FALSE(there(tensor));
+    EXPECT_TRUE(there(nccl));
+}
+
+TEST_F(SharedMemoryTest, WhatIsOlderStays) {
+    memory_.belongs(kOurs);
+    const std::string tensor = make("torch_4000001_7_0"), nccl = make("nccl-a1B2c3");
+    const timespec hour_ago[2] = {{::time(nullptr) - 3600, 0}, {::time(nullptr) - 3600, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, tensor.c_str(), hour_ago, 0), 0);
+    memory_.remove();
+    EXPECT_TRUE(there(tensor));
+    EXPECT_FALSE(there(nccl));
+}
+
+TEST_F(SharedMemoryTest, TensorsOfADeadProcessThatIsUnknownAreToldOf) {
+    make("torch_4000002_7_0");
+    memory_.belongs(kOurs);
+    EXPECT_TRUE(memory_.tensors_of_unknown());
+    memory_.belongs(kOther);
+    EXPECT_FALSE(memory_.tensors_of_unknown());
+    make("torch_" + std::to_string(::getpid()) + "_7_0");  // it lives: a stranger's
+    EXPECT_FALSE(memory_.tensors_of_unknown());
+}
+
+TEST_F(SharedMemoryTest, SegmentsWithoutAKeyGoWithTheirCreator) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int ids[2] = {::shmget(IPC_PRIVATE, 4096, 0600),
+                            ::shmget(0x40000000 + ::getpid(), 4096, IPC_CREAT | 0600)};
+        ::_exit(::write(ends[1], ids, sizeof ids) == sizeof ids ? 0 : 1);
+    }
+    int ids[2];
+    ASSERT_EQ(::read(ends[0], ids, sizeof ids), static_cast<ssize_t>(sizeof ids));
+    ::waitpid(child, nullptr, 0);
+    const int mine = ::shmget(IPC_PRIVATE, 4096, 0600);
+    memory_.belongs(child);
+    memory_.remove();
+    shmid_ds status;
+    EXPECT_NE(::shmctl(ids[0], IPC_STAT, &status), 0);
+    EXPECT_EQ(::shmctl(ids[1], IPC_STAT, &status), 0) << "it has a key";
+    EXPECT_EQ(::shmctl(mine, IPC_STAT, &status), 0) << "a stranger has made it";
+    ::shmctl(ids[1], IPC_RMID, nullptr);
+    ::shmctl(mine, IPC_RMID, nullptr);
+}
+
+}  // namespace
+}  // namespace ddprun::agent

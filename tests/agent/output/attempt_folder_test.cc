@@ -1,0 +1,108 @@
+// The folders and files of a generation, on a real file system.
+#include "agent/output/attempt_folder.h"
+
+#include <sys/stat.h>
+
+#include "tests/agent/output/output_rig.h"
+
+using namespace ddprun;
+using namespace ddprun::agent;
+
+namespace {
+
+struct Folders : Rig {
+    AttemptFiles make(AttemptFolder& folder, std::int64_t generation, WantedFiles wanted) {
+        std::optional<AttemptFiles> made;
+        folder.make(Generation{generation}, std::move(wanted),
+                    [&](AttemptFiles files) { made = std::move(files); });
+        EXPECT_TRUE(run_until([&] { return made.has_value(); }));
+        return std::move(*made);
+    }
+    // Paths below the folder, without the characters that differ from run to run.
+    std::vector<std::string> found() const {
+        std::vector<std::string> paths;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+            std::string path = entry.path().lexically_relative(folder).string();
+            const std::size_t at = path.find("/job_");
+            if (at != path.npos) path.replace(at, 13, "/job_*");
+            paths.push_back(path);
+        }
+        std::sort(paths.begin(), paths.end());
+        return paths;
+    }
+};
+
+}  // namespace
+
+TEST(AttemptFolder, IsLaidOutAsTorchrunDoes) {
+    Folders rig;
+    {
+        AttemptFolder folder(rig.files, rig.path("logs"), "job");
+        const AttemptFiles first = rig.make(folder, 0, {{3, 1}, 2});
+        EXPECT_FALSE(first.problem);
+        EXPECT_EQ(first.workers[1].folder, first.folder + "/1");
+        EXPECT_TRUE(first.workers[0].streams[0] && first.workers[0].streams[1]);
+        EXPECT_TRUE(first.workers[1].streams[0] && !first.workers[1].streams[1]);
+        EXPECT_TRUE(!first.filtered[0] && first.filtered[1]);
+        EXPECT_FALSE(rig.make(folder, 4, {{0}, 0}).problem);
+    }
+    AttemptFolder another(rig.files, rig.path("logs"), "job");
+    EXPECT_FALSE(rig.make(another, 0, {{0}, 0}).problem);  // in a folder of its own
+    EXPECT_EQ(
+        rig.found(),
+        (std::vector<std::string>{
+            "logs", "logs/job_*", "logs/job_*", "logs/job_*/attempt_0", "logs/job_*/attempt_0",
+            "logs/job_*/attempt_0/0", "logs/job_*/attempt_0/0", "logs/job_*/attempt_0/0/stderr.log",
+            "logs/job_*/attempt_0/0/stdout.log", "logs/job_*/attempt_0/1",
+            "logs/job_*/attempt_0/1/stdout.log", "logs/job_*/attempt_0/filtered_stderr.log",
+            "logs/job_*/attempt_4", "logs/job_*/attempt_4/0"}));
+}
+
+TEST(AttemptFolder, ARunIdMayHoldAnything) {
+    Folders rig;
+    AttemptFolder folder(rig.files, rig.path("logs"), "a/../b");
+    const AttemptFiles made = rig.make(folder, 0, {{0}, 0});
+    EXPECT_FALSE(made.problem);
+    EXPECT_TRUE(made.folder.starts_with(rig.path("logs/a_.._b_"))) << made.folder;
+}
+
+// One problem, whatever it keeps from being made; the error files lie in a temporary folder, which
+// goes.
+TEST(AttemptFolder, AFolderThatCannotBeMadeIsNamed) {
+    Folders rig;
+    rig.file("plain");
+    ::setenv("TMPDIR", rig.folder.c_str(), 1);
+    std::string temporary;
+    {
+        AttemptFolder folder(rig.files, rig.path("plain"), "job");
+        const AttemptFiles made = rig.make(folder, 0, {{3, 3}, 3});
+        ::unsetenv("TMPDIR");
+        ASSERT_TRUE(made.problem);
+        EXPECT_EQ(made.problem->sentence(),
+                  "folder " + rig.path("plain") + " (--log-dir): Not a directory");
+        EXPECT_FALSE(made.workers[0].streams[0]);
+        EXPECT_FALSE(made.filtered[0]);
+        temporary = folder.temporary();
+        EXPECT_TRUE(made.workers[1].folder.starts_with(temporary));
+        EXPECT_TRUE(std::filesystem::exists(made.workers[1].folder));
+    }
+    EXPECT_TRUE(rig.run_until([&] { return !std::filesystem::exists(temporary); }));
+}
+
+// A file system that hangs (here: whatever the file thread was given before) holds up nobody.
+TEST(AttemptFolder, NobodyWaitsForIt) {
+    Folders rig;
+    Ends gate;
+    ::fcntl(gate.out.get(), F_SETFL, 0);
+    rig.files.post([&gate] {
+        char byte;
+        EXPECT_EQ(::read(gate.out.get(), &byte, 1), 1);
+    });
+    AttemptFolder folder(rig.files, rig.path("logs"), "job");
+    bool made = false;
+    folder.make(Generation{0}, {{0}, 0}, [&](const AttemptFiles&) { made = true; });
+    rig.run();
+    EXPECT_FALSE(made);
+    EXPECT_EQ(::write(gate.in.get(), "x", 1), 1);
+    EXPECT_TRUE(rig.run_until([&] { return made; }));
+}

@@ -1,0 +1,170 @@
+#include "agent/output/line_splitter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "agent/output/last_lines.h"
+
+using namespace ddprun::agent;
+using testing::ElementsAre;
+
+TEST(LineSplitter, GivesWholeLinesWithTheirPrefix) {
+    LineSplitter splitter("[d0]:");
+    EXPECT_EQ(splitter.take("par"), "");
+    EXPECT_EQ(splitter.take("t\nsecond\nthi"), "[d0]:part\n[d0]:second\n");
+    EXPECT_EQ(splitter.take(""), "");
+    EXPECT_EQ(splitter.finish(), "[d0]:thi\n");
+    EXPECT_EQ(splitter.finish(), "");
+}
+
+TEST(LineSplitter, WithoutPrefixBytesPassAsTheyCome) {
+    LineSplitter splitter("");
+    EXPECT_EQ(splitter.take("part\r"), "part\r");
+    EXPECT_EQ(splitter.take(" done"), " done");
+    EXPECT_EQ(splitter.finish(), "");
+}
+
+// A progress bar is shown update by update; a \r\n split over two reads stays one line end.
+TEST(LineSplitter, ALoneReturnEndsALineToo) {
+    LineSplitter splitter("p:");
+    EXPECT_EQ(splitter.take("10%\r20%\r"), "p:10%\r");
+    EXPECT_EQ(splitter.take("30%"), "p:20%\r");
+    EXPECT_EQ(splitter.take("\r"), "");
+    EXPECT_EQ(splitter.take("\nx\r\n"), "p:30%\r\np:x\r\n");
+}
+
+TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
+    LineSplitter splitter("p:");
+    std::string bytes;
+    for (int i = 0; i < 256; ++i)
+        if (i != '\n' && i != '\r') bytes += static_cast<char>(i);
+    EXPECT_EQ(splitter.take(bytes + "\n"), "p:" + bytes + "\n");
+    const std::string piece(1 << 16, 'x');
+    for (int i = 0; i < 160; ++i) EXPECT_EQ(splitter.take(piece), "");
+    EXPECT_EQ(splitter.take("\n").size(), 2 + 160 * piece.size() + 1);
+}
+
+TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
+    LineSplitter splitter("p:", {}, 8);
+    EXPECT_EQ(splitter.take("12345"), "");
+    EXPECT_FALSE(splitter.too_long());
+    EXPECT_EQ(splitter.take("67890"), "");
+    EXPECT_TRUE(splitter.too_long());
+    EXPECT_EQ(splitter.cut(), "p:1234567890\n");
+    EXPECT_EQ(splitter.take("1\n"), "p:1\n");
+}
+
+// Or opened: the rest of it passes without being kept.
+TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
+    LineSplitter splitter("p:", {}, 8);
+    EXPECT_EQ(splitter.take("1\n23456789"), "p:1\n");
+    EXPECT_EQ(splitter.open(), "p:23456789");
+    EXPECT_EQ(splitter.take("abcdefghijkl\rm"), "abcdefghijkl\rm");
+    EXPECT_TRUE(splitter.is_open());
+    EXPECT_EQ(splitter.take("n\no\np"), "n\np:o\n");
+    EXPECT_FALSE(splitter.is_open());
+    EXPECT_EQ(splitter.take("23456789"), "");
+    EXPECT_EQ(splitter.open(), "p:p23456789");
+    EXPECT_EQ(splitter.finish(), "\n");
+    EXPECT_EQ(splitter.take("23456789"), "");
+    EXPECT_EQ(splitter.open(), "p:23456789");
+    splitter.begin_anew();
+    EXPECT_EQ(splitter.take("a\n"), "p:a\n");
+}
+
+TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {
+    LineSplitter splitter("p:", {"loss", "err"});
+    EXPECT_EQ(splitter.take("lo"), "");
+    EXPECT_EQ(splitter.take("ss 1\nstep 2\n"), "p:loss 1\n");
+    EXPECT_EQ(splitter.take("none\nan error"), "");
+    EXPECT_EQ(splitter.finish(), "p:an error\n");
+    LineSplitter all("", {""});
+    EXPECT_EQ(all.take("a\nb"), "a\n");
+    EXPECT_EQ(all.finish(), "b\n");
+}
+
+namespace {
+
+std::string any_bytes(std::mt19937& random, std::size_t size) {
+    constexpr std::string_view kOften = "\n\r\r\nab";
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i)
+        bytes += random() % 2 ? kOften[random() % kOften.size()] : static_cast<char>(random());
+    return bytes;
+}
+
+// Hands the bytes on in random pieces.
+template <class Take>
+void in_pieces(std::mt19937& random, std::string_view bytes, Take take) {
+    while (!bytes.empty()) {
+        const std::size_t piece = std::min<std::size_t>(random() % 20, bytes.size());
+        take(bytes.substr(0, piece));
+        bytes.remove_prefix(piece);
+    }
+}
+
+}  // namespace
+
+// However the bytes are cut, the same lines come; without their prefixes they are the bytes.
+TEST(LineSplitter, PiecesMakeNoDifference) {
+    for (unsigned seed = 0; seed < 500; ++seed) {
+        std::mt19937 random(seed);
+        const std::string bytes = any_bytes(random, 1 + random() % 300);
+        LineSplitter whole("<p>");
+        std::string expected = whole.take(bytes);
+        expected += whole.finish();
+        LineSplitter splitter("<p>");
+        std::string got;
+        in_pieces(random, bytes, [&](std::string_view piece) { got += splitter.take(piece); });
+        got += splitter.finish();
+        ASSERT_EQ(got, expected) << "seed " << seed;
+        std::string bare = got;
+        for (std::size_t at; (at = bare.find("<p>")) != bare.npos;) bare.erase(at, 3);
+        ASSERT_EQ(bare.substr(0, bytes.size()), bytes) << "seed " << seed;
+        ASSERT_TRUE(bare.size() == bytes.size() || bare == bytes + "\n") << "seed " << seed;
+    }
+}
+
+// As if every byte had come alone, whatever is skipped of many lines.
+TEST(LastLines, PiecesMakeNoDifference) {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        std::mt19937 random(seed);
+        std::string bytes;
+        for (int i = 0; i < 40; ++i)
+            bytes += any_bytes(random, random() % 8) + std::to_string(i) + "\n";
+        LastLines alone, pieces, once;
+        LastLines::Stream a, b, c;
+        for (const char& byte : bytes) alone.take(a, {&byte, 1});
+        in_pieces(random, bytes, [&](std::string_view piece) { pieces.take(b, piece); });
+        once.take(c, bytes);
+        ASSERT_EQ(pieces.lines(), alone.lines()) << "seed " << seed;
+        ASSERT_EQ(once.lines(), alone.lines()) << "seed " << seed;
+    }
+}
+
+TEST(LastLines, KeepsTheLastTwentyOfBothStreams) {
+    LastLines tail;
+    LastLines::Stream out, err;
+    for (int i = 0; i < 30; ++i) tail.take(out, "line " + std::to_string(i) + "\n");
+    tail.take(out, "unfini");
+    tail.take(err, "error\n\n");
+    tail.take(out, "shed");
+    tail.finish(out);
+    const auto lines = tail.lines();
+    ASSERT_EQ(lines.size(), 20U);
+    EXPECT_EQ(lines[0], "line 12");
+    EXPECT_EQ(lines[18], "error");
+    EXPECT_EQ(lines[19], "unfinished");
+}
+
+TEST(LastLines, CutsLongLinesAndKeepsTheLastStateOfABar) {
+    LastLines tail;
+    LastLines::Stream out;
+    tail.take(out, std::string(10'000'000, 'x'));
+    tail.take(out, "\n 10%\r 20%\r");
+    tail.take(out, " 30%\ndos\r\n 1%\r 2%\r\n");
+    EXPECT_THAT(tail.lines(),
+                ElementsAre(std::string(LastLines::kLongest, 'x'), " 30%", "dos", " 2%"));
+}

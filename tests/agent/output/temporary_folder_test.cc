@@ -1,0 +1,61 @@
+// Which folders of ddprun's own are removed, and above all which stay.
+#include "agent/output/temporary_folder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/agent/output/output_rig.h"
+
+using namespace ddprun::agent;
+
+namespace {
+
+struct TemporaryFolderTest : testing::Test {
+    Rig rig;
+    std::string make(const std::string& name, std::time_t age) {
+        std::filesystem::create_directory(rig.path(name));
+        std::ofstream(rig.path(name) + "/file") << "bytes";
+        return grow_old(rig.path(name), age);
+    }
+    std::string grow_old(const std::string& path, std::time_t age) {
+        const timespec times[2] = {{::time(nullptr) - age, 0}, {::time(nullptr) - age, 0}};
+        EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+        return path;
+    }
+    static bool there(const std::string& path) { return std::filesystem::exists(path); }
+};
+
+}  // namespace
+
+TEST_F(TemporaryFolderTest, OneThatNobodyHoldsIsRemoved) {
+    const std::string dead = make("ddprun_abcdef", 3600);
+    const TemporaryFolder gone = make_temporary_folder(rig.folder);
+    {
+        const TemporaryFolder ended = make_temporary_folder(rig.folder);
+        grow_old(ended.path, 3600);
+        remove_abandoned_folders(rig.folder);
+        EXPECT_TRUE(there(ended.path)) << "it is held";
+    }
+    EXPECT_FALSE(there(dead));
+    remove_abandoned_folders(rig.folder);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 1);
+    EXPECT_TRUE(there(gone.path));
+}
+
+TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {
+    for (const char* name : {"ddprun_abcdefg", "ddprun_", "ddprun-abcdef", "mine"})
+        make(name, 3600);
+    make("ddprun_newone", 10);
+    std::ofstream(rig.path("ddprun_isfile")) << "bytes";
+    grow_old(rig.path("ddprun_isfile"), 3600);
+    std::filesystem::create_directory_symlink(rig.path("mine"), rig.path("ddprun_linked"));
+    remove_abandoned_folders(rig.folder);
+    remove_abandoned_folders(rig.path("there-is-none"));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 7);
+    EXPECT_TRUE(there(rig.path("mine") + "/file"));
+}

@@ -1,0 +1,41 @@
+#include "agent/workers/timer_table.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::agent {
+namespace {
+
+TimerRequest request(std::int64_t pid, const char* scope, double expires) {
+    return {pid, scope, expires, 9};
+}
+
+TEST(TimerTable, ReadsTorchsLines) {
+    const auto read = read_timer_request(
+        R"({"version": 1, "pid": 7, "scope_id": "step", "expiration_time": 12.5, "signal": 15})");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->pid, 7);
+    EXPECT_EQ(read->scope, "step");
+    EXPECT_EQ(read->expires, 12.5);
+    EXPECT_EQ(read->signal, 15);
+    for (const char* bad : {"", "x", "[]", "{}", R"({"pid": "7"})",
+                            R"({"pid": 7, "scope_id": 1, "expiration_time": 1, "signal": 9})"})
+        EXPECT_FALSE(read_timer_request(bad)) << bad;
+}
+
+// A released timer never fires; one that is set again has the new time.
+TEST(TimerTable, FiresWhatIsNotReleased) {
+    TimerTable table;
+    EXPECT_EQ(table.next(), std::nullopt);
+    table.take(request(1, "a", 10));
+    table.take(request(2, "a", 20));
+    table.take(request(2, "b", 30));
+    table.take(request(1, "a", -1));
+    table.take(request(2, "a", 25));
+    EXPECT_EQ(table.next(), 25);
+    EXPECT_TRUE(table.due(24).empty());
+    ASSERT_EQ(table.due(26).size(), 1u);
+    EXPECT_EQ(table.next(), std::nullopt) << "the process is killed: its other timers are void";
+}
+
+}  // namespace
+}  // namespace ddprun::agent

@@ -1,0 +1,82 @@
+#include "agent/workers/worker_env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace ddprun::agent;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Not;
+
+// Exactly torchrun's variables, no more, when nothing else was there.
+TEST(WorkerEnv, SetsTorchrunsVariables) {
+    WorkerPlace place;
+    place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
+    place.group_rank = 1, place.group_world_size = 2, place.role_rank = 5,
+    place.role_world_size = 8;
+    place.master_addr = "10.0.0.1", place.master_port = 29400, place.generation = 3,
+    place.max_restarts = 4;
+    place.run_id = "job-8812", place.error_file = "/l/error.json", place.stop_file = "/l/stop.json";
+    EXPECT_THAT(worker_environment({}, place),
+                ElementsAre("DDPRUN_STOP_FILE=/l/stop.json", "GROUP_RANK=1", "GROUP_WORLD_SIZE=2",
+                            "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1",
+                            "MASTER_PORT=29400", "RANK=5", "ROLE_NAME=default", "ROLE_RANK=5",
+                            "ROLE_WORLD_SIZE=8", "TORCHELASTIC_ERROR_FILE=/l/error.json",
+                            "TORCHELASTIC_MAX_RESTARTS=4", "TORCHELASTIC_RESTART_COUNT=3",
+                            "TORCHELASTIC_RUN_ID=job-8812",
+                            "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                            "TORCHELASTIC_USE_AGENT_STORE=True",
+                            "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));
+}
+
+TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
+    const Environment base{
+        {"RANK", "77"}, {"MASTER_PORT", "1"}, {"HOME", "/h"}, {"DDPRUN_PROGRESS_FD", "9"}};
+    const auto env = worker_environment(base, {});
+    EXPECT_THAT(env, Contains("RANK=0"));
+    EXPECT_THAT(env, Contains("HOME=/h"));
+    EXPECT_THAT(env, Not(Contains("RANK=77")));
+    EXPECT_THAT(env, Not(Contains("DDPRUN_PROGRESS_FD=9")));
+}
+
+TEST(WorkerEnv, KeepsWhatIsTheUsersToSay) {
+    WorkerPlace place;
+    place.omp_num_threads = 4;
+    EXPECT_THAT(worker_environment({}, place), Contains("OMP_NUM_THREADS=4"));
+    const Environment base{{"OMP_NUM_THREADS", "2"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}};
+    EXPECT_THAT(worker_environment(base, place), Contains("OMP_NUM_THREADS=2"));
+    EXPECT_THAT(worker_environment(base, place), Contains("TORCH_NCCL_ASYNC_ERROR_HANDLING=3"));
+}
+
+TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
+    WorkerPlace place;
+    place.progress_fd = 3, place.more = {{"X", "y"}, {"CUDA_VISIBLE_DEVICES", "2"}};
+    const auto env = worker_environment({{"CUDA_VISIBLE_DEVICES", "0,1,2"}}, place);
+    EXPECT_THAT(env, Contains("DDPRUN_PROGRESS_FD=3"));
+    EXPECT_THAT(env, Contains("CUDA_VISIBLE_DEVICES=2"));
+    EXPECT_THAT(env, Contains("X=y"));
+}
+
+// As its torchrun variables say, which is not what the launcher itself was told.
+TEST(WorkerEnv, SlurmSaysTheSameOfAWorker) {
+    WorkerPlace place;
+    place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
+    place.group_rank = 1, place.group_world_size = 2, place.equal_nodes = true;
+    const Environment base{{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}};
+    auto env = worker_environment(base, place);
+    for (const char* line : {"SLURM_PROCID=5", "SLURM_LOCALID=1", "SLURM_NODEID=1",
+                             "SLURM_NTASKS=8", "SLURM_TASKS_PER_NODE=4(x2)", "SLURM_GTIDS=4,5,6,7"})
+        EXPECT_THAT(env, Contains(line));
+    EXPECT_THAT(env, Not(Contains("SLURM_STEP_ID=0")));
+
+    place.equal_nodes = false;
+    EXPECT_THAT(worker_environment(base, place), Not(Contains("SLURM_TASKS_PER_NODE=4(x2)")));
+
+    place.more = {{"LOCAL_RANK", "0"}};
+    env = worker_environment(base, place);
+    EXPECT_THAT(env, Contains("SLURM_LOCALID=0"));
+    EXPECT_THAT(env, Contains("SLURM_GTIDS=4,5,6,7"));
+
+    place.slurm_env = ddprun::slurm::WorkerVariables::keep;
+    EXPECT_THAT(worker_environment(base, place), Contains("SLURM_PROCID=1"));
+}

@@ -1,0 +1,35 @@
+#include "base/time.h"
+
+#include <gtest/gtest.h>
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+// Each range of lengths has its own way to be read.
+TEST(Time, ReadsLikeASentence) {
+    EXPECT_EQ(to_text(0s), "0 ms");
+    EXPECT_EQ(to_text(12ms), "12 ms");
+    EXPECT_EQ(to_text(250us), "0.25 ms");
+    EXPECT_EQ(to_text(100ms), "0.1 s");
+    EXPECT_EQ(to_text(8s), "8.0 s");
+    EXPECT_EQ(to_text(119s), "119.0 s");
+    EXPECT_EQ(to_text(120s), "2 m 00 s");
+    EXPECT_EQ(to_text(4min + 30s), "4 m 30 s");
+    EXPECT_EQ(to_text(2h), "2 h 00 m");
+    EXPECT_EQ(to_text(3h + 12min + 59s), "3 h 12 m");
+}
+
+TEST(Time, SharesAreExactWhereTheMachinesNeedThem) {
+    EXPECT_EQ(share(10s, 0.05), 500ms);
+    EXPECT_EQ(share(10s, 0.45), 4500ms);
+    EXPECT_EQ(share(10s, 0.8), 8s);
+    EXPECT_EQ(share(0s, 0.8), 0s);
+}
+
+// The two ends stand beyond any time, and leave room to be subtracted from a real one.
+TEST(Time, EndsAreBeyondAnyTime) {
+    const Time now{1h};
+    EXPECT_LT(kLongAgo, now);
+    EXPECT_LT(now, kNever);
+    EXPECT_GT(now - kLongAgo, 24h * 365);
+}

@@ -1,0 +1,139 @@
+// Slurm's commands as small scripts: when a job without its batch host is ended, and when not.
+#include "launcher/in_slurm/headless.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace ddprun::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Headless : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "headless_XXXXXX";
+        ASSERT_NE(::mkdtemp(name.data()), nullptr);
+        folder_ = name;
+        command("scancel", "echo \"$*\" >>" + cancelled().string());
+        command("squeue", "printf '8812.0\\n8812.batch\\n'");
+        shows("n[2-3]");
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void command(const std::string& name, const std::string& text) {
+        const auto path = folder_ / name;
+        std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
+        ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+    }
+    std::string job(const std::string& nodes) {
+        return "printf 'JobId=8812\\n JobState=RUNNING\\n BatchFlag=1\\n NodeList=" + nodes +
+               "\\n BatchHost=n1\\n'";
+    }
+    void shows(const std::string& nodes) { command("scontrol", job(nodes)); }
+    std::filesystem::path cancelled() const { return folder_ / "cancelled"; }
+
+    // Whether scancel was called, once. Nobody can be connected to at a broadcast address.
+    bool ends(const std::string& srun_address = "255.255.255.255", std::uint16_t port = 29400) {
+        const SlurmCalls calls(loop_, "8812", {{"PATH", folder_.string() + ":/usr/bin:/bin"}});
+        HeadlessConfig config{"8812", "0", srun_address, port};
+        config.between = std::chrono::milliseconds{50};
+        config.patience = std::chrono::milliseconds{300};
+        config.connecting = std::chrono::seconds{1};
+        bool returned = false;
+        boost::asio::co_spawn(
+            loop_,
+            end_if_headless(config, calls,
+                            [this](auto, const std::string& line) { said_.push_back(line); }),
+            [&](std::exception_ptr error) { returned = !error; });
+        loop_.run();
+        loop_.restart();
+        EXPECT_TRUE(returned);
+        std::ifstream file(cancelled());
+        const std::string text(std::istreambuf_iterator<char>(file), {});
+        EXPECT_THAT(text, testing::AnyOf("", "8812\n"));
+        return !text.empty();
+    }
+
+    boost::asio::io_context loop_;
+    std::filesystem::path folder_;
+    std::vector<std::string> said_;
+};
+
+TEST_F(Headless, AJobWithoutItsBatchHostIsEnded) {
+    EXPECT_TRUE(ends());
+    EXPECT_THAT(said_, ElementsAre(HasSubstr("job 8812 has lost its batch host; it is ended")));
+}
+
+// As soon as Slurm has noticed; a question without an answer is asked again.
+TEST_F(Headless, SlurmsWordIsWaitedFor) {
+    const std::string count = (folder_ / "asked").string();
+    command("scontrol", "echo >>" + count + "\nlines=$(wc -l <" + count +
+                            ")\n[ $lines -gt 1 ] || exit 1\n[ $lines -gt 2 ] || { " +
+                            job("n[1-3]") + "; exit; }\n" + job("n[2-3]"));
+    EXPECT_TRUE(ends());
+    EXPECT_THAT(said_,
+                ElementsAre(HasSubstr("as soon as Slurm has noticed"), HasSubstr("it is ended")));
+}
+
+TEST_F(Headless, SlurmIsNotWaitedForForEver) {
+    shows("n[1-3]");
+    EXPECT_FALSE(ends());
+    EXPECT_THAT(said_, ElementsAre(HasSubstr("as soon as Slurm has noticed"),
+                                   HasSubstr("is left as it is")));
+    said_.clear();
+    command("scontrol", "exit 1");
+    EXPECT_FALSE(ends());
+    EXPECT_THAT(said_.back(), HasSubstr("is left as it is"));
+}
+
+// Whose host answers has srun and a script, or Slurm sees to it: Slurm is not even asked.
+TEST_F(Headless, AHostThatAnswersKeepsItsJob) {
+    using boost::asio::ip::tcp;
+    command("scontrol", "echo asked >>" + cancelled().string() + "; " + job("n[2-3]"));
+    tcp::acceptor listener(loop_, {boost::asio::ip::address_v4::loopback(), 0});
+    const std::uint16_t port = listener.local_endpoint().port();
+    EXPECT_FALSE(ends("127.0.0.1", port));
+    listener.close();
+    EXPECT_FALSE(ends("127.0.0.1", port)) << "refused";
+    EXPECT_FALSE(ends("not an address"));
+    EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(Headless, AJobThatIsNobodysToEndIsLeft) {
+    command("scontrol",
+            "printf 'JobId=8812\\n JobState=RUNNING\\n BatchFlag=0\\n NodeList=n2\\n "
+            "BatchHost=login\\n'");
+    EXPECT_FALSE(ends()) << "salloc's";
+    command("scontrol",
+            "printf 'JobId=8812\\n JobState=COMPLETING\\n BatchFlag=1\\n NodeList=n2\\n "
+            "BatchHost=n1\\n'");
+    EXPECT_FALSE(ends());
+    EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(Headless, OtherStepsKeepTheJob) {
+    command("squeue", "printf '8812.0\\n8812.1\\n'");
+    EXPECT_FALSE(ends());
+    command("squeue", "exit 1");
+    EXPECT_FALSE(ends());
+    EXPECT_THAT(said_, testing::Each(HasSubstr("left to its other steps")));
+}
+
+TEST_F(Headless, SaysWhatScancelSays) {
+    command("scancel", "echo 'scancel: error: Access denied'; exit 1");
+    EXPECT_FALSE(ends());
+    EXPECT_THAT(said_, ElementsAre(HasSubstr("is not ended: scancel: scancel: error: Access")));
+}
+
+}  // namespace
+}  // namespace ddprun::launcher

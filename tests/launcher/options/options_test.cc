@@ -1,0 +1,241 @@
+#include "launcher/options/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "launcher/options/option_table.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> words(const std::string& line) {
+    std::istringstream stream(line);
+    return {std::istream_iterator<std::string>(stream), {}};
+}
+
+Options parsed(const std::string& line, const Environment& environment = {}) {
+    auto options = parse_options(words(line), environment);
+    EXPECT_TRUE(options) << line << ": " << options.error();
+    return options ? *options : Options();
+}
+
+std::string refusal(const std::string& line, const Environment& environment = {}) {
+    auto options = parse_options(words(line), environment);
+    if (options) return "accepted";
+    EXPECT_EQ(options.error().code(), ErrorCode::usage) << line;
+    EXPECT_EQ(options.error().sentence().find('\n'), std::string::npos) << line;
+    return options.error().sentence();
+}
+
+// Both spellings, both forms of giving a value, letters with the value glued on, and abbreviations
+// are the same.
+TEST(Options, SpellingsAreTheSame) {
+    for (const char* line : {"--nproc-per-node=4 p", "--nproc_per_node=4 p", "--nproc-per-node 4 p",
+                             "--nproc_per-node 4 p", "--nproc=4 p", "--nproc_p 4 p",
+                             "--nproc-per-node=2 --nproc_per_node=4 p"})
+        EXPECT_EQ(parsed(line).nproc_per_node->count, 4) << line;
+    for (const char* line : {"-r3 p", "-r 3 p", "-r=3 p", "--redirect=3 p", "-mr3 p"})
+        EXPECT_EQ(parsed(line).redirects.all, (Streams{true, true})) << line;
+    EXPECT_TRUE(parsed("-mr3 p").module);
+    EXPECT_TRUE(parsed("--stand p").standalone);
+    EXPECT_TRUE(parsed("--no_py p").no_python);
+    EXPECT_EQ(parsed("--log-d=x p").log_dir, "x");
+}
+
+// Options end at the program; what stands behind it is never looked at.
+TEST(Options, TheRestIsTheProgram) {
+    Options options = parsed("--nnodes 2:4 --rdzv-endpoint=h:1 train.py --nnodes 3 -- --help -x");
+    EXPECT_EQ(options.nnodes, (NodeRange{2, 4}));
+    EXPECT_EQ(options.program, "train.py");
+    EXPECT_THAT(options.arguments, ElementsAre("--nnodes", "3", "--", "--help", "-x"));
+    EXPECT_EQ(parsed("--standalone -- --odd a").program, "--odd");
+    EXPECT_THAT(parsed("p --d 3").arguments, ElementsAre("--d", "3"));
+}
+
+// Every option of ours and of torchrun that means something ends up in its field.
+TEST(Options, FieldsAreFilled) {
+    Options options = parsed(
+        "--node-rank 1 --rdzv-backend c10d --rdzv-endpoint h:29400 --rdzv-id 101 --rdzv-conf "
+        "is_host=0 --max-restarts 3 "
+        "--role X: --no-python --log-dir logs -t 3 --local-ranks-filter 0,1 --local-addr 10.0.0.1 "
+        "--master-addr m "
+        "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
+        "require --lease 20 --join-timeout=60 "
+        "--last-call 5 "
+        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --slurm-env drop "
+        "--python /p --no-label -q "
+        "--log-line-prefix-template=${rank}: --duplicate-stdout-filters=a,,b,c "
+        "--duplicate_stderr_filters d --console-overflow=drop p");
+    EXPECT_EQ(options.node_rank, 1);
+    EXPECT_EQ(options.rdzv_backend, "c10d");
+    EXPECT_EQ(options.rdzv_endpoint, (HostPort{"h", 29400}));
+    EXPECT_EQ(options.rdzv_id, "101");
+    EXPECT_EQ(options.rdzv_conf.is_host, false);
+    EXPECT_EQ(options.max_restarts, (RestartLimit{false, 3}));
+    EXPECT_EQ(options.role, "X:");
+    EXPECT_TRUE(options.no_python);
+    EXPECT_EQ(options.log_dir, "logs");
+    EXPECT_EQ(options.tee.all, (Streams{true, true}));
+    EXPECT_THAT(options.local_ranks_filter, ElementsAre(0, 1));
+    EXPECT_EQ(options.local_addr, "10.0.0.1");
+    EXPECT_EQ(options.master_addr, "m");
+    EXPECT_EQ(options.master_port, 29500);
+    EXPECT_EQ(options.ports, (PortRange{20000, 20003}));
+    EXPECT_EQ(options.ledger->kind, rendezvous::LedgerPlace::Kind::memory);
+    EXPECT_EQ(options.secret_file, "/s");
+    EXPECT_EQ(options.identity, rendezvous::IdentityMode::require);
+    EXPECT_EQ(options.lease, milliseconds(20'000));
+    EXPECT_EQ(options.join_timeout, milliseconds(60'000));
+    EXPECT_EQ(options.last_call, milliseconds(5000));
+    EXPECT_EQ(options.shutdown_timeout, milliseconds(8000));
+    EXPECT_EQ(options.crash_loop, 0);
+    EXPECT_EQ(options.hang_timeout, milliseconds(90'000));
+    EXPECT_EQ(options.blame, false);
+    EXPECT_EQ(options.slurm_env, slurm::WorkerVariables::drop);
+    EXPECT_EQ(options.python, "/p");
+    EXPECT_EQ(options.label, false);
+    EXPECT_EQ(options.prefix_template, "${rank}:");
+    EXPECT_THAT(options.stdout_filters, ElementsAre("a,b", "c"));
+    EXPECT_THAT(options.stderr_filters, ElementsAre("d"));
+    EXPECT_EQ(options.console_overflow, agent::Overflow::drop);
+    EXPECT_EQ(options.verbosity, -1);
+    EXPECT_THAT(options.warnings, IsEmpty());
+}
+
+// As torchrun's own log is asked to be; the command line wins, and other programs' words end nothing.
+TEST(Options, LogLevelSaysHowMuchIsSaid) {
+    const auto with = [](const std::string& level, const std::string& line = "p") {
+        return parsed(line, {{"LOGLEVEL", level}}).verbosity;
+    };
+    EXPECT_EQ(with("DEBUG"), 1);
+    EXPECT_EQ(with("INFO"), 0);
+    EXPECT_EQ(with("WARNING"), -1);
+    EXPECT_EQ(with("ERROR"), -2);
+    EXPECT_EQ(with("ERROR", "--verbose p"), 1);
+    EXPECT_EQ(with("DEBUG", "--quiet p"), -1);
+    EXPECT_EQ(with(""), 0);
+    EXPECT_EQ(with("trace"), 0);
+    EXPECT_THAT(parsed("p", {{"LOGLEVEL", "trace"}}).warnings,
+                ElementsAre(HasSubstr("LOGLEVEL=trace")));
+}
+
+TEST(Options, TorchrunsVariableOfThePrefixStandsInForTheOption) {
+    const Environment environment{{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${rank} "}};
+    EXPECT_EQ(parsed("p", environment).prefix_template, "${rank} ");
+    EXPECT_EQ(parsed("--log-line-prefix-template=x p", environment).prefix_template, "x");
+}
+
+// A PET_ variable stands in for what the command line does not say; flags are numbers.
+TEST(Options, VariablesStandIn) {
+    Environment environment{{"PET_NNODES", "2"},       {"PET_NPROC_PER_NODE", "8"},
+                            {"PET_STANDALONE", "0"},   {"PET_MODULE", "1"},
+                            {"PET_RDZV_ENDPOINT", ""}, {"PET_NODE_RANK", "1"}};
+    Options options = parsed("--nproc-per-node=2 p", environment);
+    EXPECT_EQ(options.nnodes, (NodeRange{2, 2}));
+    EXPECT_EQ(options.nproc_per_node->count, 2);
+    EXPECT_EQ(options.node_rank, 1);
+    EXPECT_FALSE(options.standalone);
+    EXPECT_TRUE(options.module);
+    EXPECT_EQ(options.rdzv_endpoint, std::nullopt);
+    EXPECT_EQ(refusal("p", {{"PET_STANDALONE", "yes"}}),
+              "PET_STANDALONE=yes: not a number; give 1 or 0");
+    EXPECT_EQ(refusal("p", {{"PET_NNODES", "x"}}),
+              "PET_NNODES=x: not a number of nodes; give N or MIN:MAX");
+}
+
+// What has no effect here is taken, with a warning that says why.
+TEST(Options, IgnoredOptionsWarn) {
+    EXPECT_THAT(
+        parsed("--monitor_interval=1 --start-method spawn --event-log-handler=null --rdzv-conf "
+               "read_timeout=60 p")
+            .warnings,
+        ElementsAre("--monitor_interval has no effect here: the end of a worker is seen at once",
+                    "--start-method has no effect here: every worker is a program of its own",
+                    "--rdzv-conf: the key read_timeout has no effect here"));
+    EXPECT_THAT(parsed("--standalone --rdzv-endpoint=h:1 p").warnings,
+                ElementsAre(HasSubstr("not used")));
+}
+
+// What each refusal says stands in tests/data/launcher/messages.txt.
+TEST(Options, RefusalsNameTheOptionAsItWasGiven) {
+    EXPECT_EQ(refusal("--nproc_per_node= p"),
+              "--nproc_per_node=: nothing behind it; is a variable of the script not set?");
+    EXPECT_EQ(refusal("--standalone=1 p"),
+              "--standalone=1: takes no value; write --standalone alone");
+}
+
+// An abbreviation that means one option of torchrun's is that one, whatever ours are called.
+TEST(Options, AbbreviationsAreResolvedByWhatTheyMean) {
+    EXPECT_EQ(parsed("--local-a=x p").local_addr, "x");
+    EXPECT_EQ(parsed("--max_r=2 p").max_restarts->count, 2);
+    EXPECT_EQ(parsed("--rdzv_b c10d p").rdzv_backend, "c10d");
+    EXPECT_THAT(refusal("--log=x p"), HasSubstr("ambiguous; write --log"));
+}
+
+// As argparse does it: what stands before is looked at, what stands behind is not.
+TEST(Options, WhatOnlyPrintsEndsTheReading) {
+    EXPECT_TRUE(parsed("--help --nnodes=x --bogus").help);
+    EXPECT_TRUE(parsed("-h", {{"PET_NNODES", "x"}}).help);
+    EXPECT_TRUE(parsed("--version").version);
+    EXPECT_TRUE(parsed("--print-man --bogus").print_man);
+    EXPECT_EQ(parsed("--print-completion=zsh --bogus").print_completion, "zsh");
+    EXPECT_THAT(refusal("--bogus --help"), HasSubstr("--bogus"));
+}
+
+// torchrun's environment for the time between SIGTERM and SIGKILL; the option beats it.
+TEST(Options, ShutdownTimeoutHasAVariableOfItsOwn) {
+    const Environment environment{{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}};
+    EXPECT_EQ(parsed("p", environment).shutdown_timeout, milliseconds(7000));
+    EXPECT_EQ(parsed("--shutdown-timeout=8 p", environment).shutdown_timeout, milliseconds(8000));
+    EXPECT_THAT(refusal("p", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x"}}),
+                HasSubstr("not a number of seconds"));
+}
+
+// The options that only torchrun's command line has, and no variable.
+TEST(Options, SomeHaveNoVariable) {
+    const Environment environment{
+        {"PET_NUMA_BINDING", "x"}, {"PET_LOGS_SPECS", "x"}, {"PET_PRINT_COMPLETION", "x"}};
+    EXPECT_THAT(parsed("p", environment).warnings, IsEmpty());
+}
+
+// A check needs no program, and is no dry run.
+TEST(Options, Check) {
+    EXPECT_EQ(parsed("p").check, std::nullopt);
+    EXPECT_EQ(parsed("--check").check, CheckFormat::text);
+    EXPECT_EQ(parsed("--check=json --nnodes=2 p").check, CheckFormat::json);
+    EXPECT_EQ(parse_options({"--check", "--dry-run", "p"}, {}).error().sentence(),
+              "--check and --dry-run: give one of them");
+    EXPECT_THAT(parse_options({"--check=yaml"}, {}).error().sentence(),
+                HasSubstr("--check=yaml: not known; give text or json"));
+}
+
+// Alone it is text; the next word is the program.
+TEST(Options, DryRun) {
+    EXPECT_EQ(parsed("p").dry_run, std::nullopt);
+    const Options text = parsed("--dry-run json --x");
+    EXPECT_EQ(text.dry_run, DryRunFormat::text);
+    EXPECT_EQ(text.program, "json");
+    EXPECT_EQ(parsed("--dry_run=json p").dry_run, DryRunFormat::json);
+    EXPECT_EQ(parsed("--dry-run=json --dry-run p").dry_run, DryRunFormat::text);
+    EXPECT_EQ(parsed("p", {{"PET_DRY_RUN", "json"}}).dry_run, std::nullopt);
+}
+
+// Each option of the table has a reader: an empty or odd value never ends the process.
+TEST(Options, EveryOptionCanBeGiven) {
+    for (const OptionRow& row : option_table()) {
+        std::string option = "--" + std::string(row.name);
+        (void)parse_options({row.placeholder.empty() ? option : option + "=1", "p"}, {});
+        (void)parse_options({"p"}, {{pet_variable(row), "1"}});
+    }
+    EXPECT_EQ(pet_variable(option_table()[1]), "PET_NPROC_PER_NODE");
+}
+
+}  // namespace
+}  // namespace ddprun::launcher

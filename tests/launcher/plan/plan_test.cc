@@ -1,0 +1,304 @@
+#include "launcher/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ddprun::launcher {
+namespace {
+
+using slurm::Allocation;
+using std::chrono::milliseconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Allocation step(int nodes) {
+    Allocation a;
+    a.cluster = "lab", a.job_id = "8812", a.step_id = "0";
+    for (int i = 1; i <= nodes; ++i) a.nodes.push_back("n" + std::to_string(i));
+    a.node_name = "n1";
+    a.submit_directory = "/submit";
+    return a;
+}
+
+HostFacts host(int cpus, int gpus) {
+    HostFacts facts;
+    facts.hostname = "me";
+    facts.cpus = cpus;
+    facts.gpus.resize(static_cast<std::size_t>(gpus));
+    facts.working_directory = "/home/u";
+    facts.random_id = "random";
+    return facts;
+}
+
+Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allocation = {},
+                  HostFacts facts = host(8, 0)) {
+    bool has_program =
+        std::ranges::any_of(words, [](const std::string& word) { return !word.starts_with('-'); });
+    if (!has_program) words.push_back("./train");
+    return make_plan(parse_options(words, {}).value(), allocation, facts);
+}
+
+// One worker for each visible GPU; what is visible comes from the list, then the step, then the
+// host.
+TEST(Plan, SlotsWithoutAnOption) {
+    EXPECT_EQ(plan({})->slots, 1);
+    EXPECT_THAT(plan({})->notes, Contains(HasSubstr("no GPU found: one worker")));
+    EXPECT_EQ(plan({}, {}, host(8, 4))->slots, 4);
+    auto torchrun = host(8, 4);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->slots, 1);
+
+    auto listed = host(8, 4);
+    for (auto [list, slots] : {std::pair{"3,2", 2},
+                               {"", 1},
+                               {"0,-1,2", 1},
+                               {"GPU-a,MIG-b,GPU-c", 3},
+                               {"NoDevFiles", 1}}) {
+        listed.cuda_visible_devices = list;
+        EXPECT_EQ(plan({}, {}, listed)->slots, slots) << list;
+    }
+    auto allocation = step(1);
+    EXPECT_THAT(plan({}, allocation, host(8, 4))->host_warnings,
+                ElementsAre(HasSubstr("Slurm gave this step no GPU")));
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->host_warnings, IsEmpty());
+    allocation.gpus_on_node = 2;
+    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 2);
+    EXPECT_EQ(plan({}, allocation, host(8, 0))->slots, 2);
+    allocation.visible_devices = "0";
+    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 1);
+}
+
+TEST(Plan, SlotsAsAsked) {
+    EXPECT_EQ(plan({"--nproc-per-node=3"})->slots, 3);
+    EXPECT_EQ(plan({"--nproc-per-node=cpu"})->slots, 8);
+    EXPECT_EQ(plan({"--nproc-per-node=auto"})->slots, 8);
+    EXPECT_EQ(plan({"--nproc-per-node=auto"}, {}, host(8, 2))->slots, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=gpu"}).error().sentence(),
+              "--nproc-per-node=gpu: no GPU is visible on me; see nvidia-smi -L and "
+              "CUDA_VISIBLE_DEVICES, or give a count or cpu");
+}
+
+// Where Slurm has dealt GPUs, none is for two workers; where it has not, that may be meant.
+TEST(Plan, MoreWorkersThanGpus) {
+    auto allocation = step(1);
+    allocation.visible_devices = "0";
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->host_warnings,
+                ElementsAre("4 workers, but 1 GPU is visible on n1; some will share one"));
+    allocation.gpus_on_node = 1;
+    EXPECT_EQ(plan({"--nproc-per-node=4"}, allocation).error().sentence(),
+              "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 (for "
+              "workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+    allocation.gpus_per_task = 1;
+    EXPECT_EQ(
+        plan({"--nproc-per-node=4"}, allocation).error().sentence(),
+        "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 "
+        "rather than --gpus-per-task (for workers that need none: srun env CUDA_VISIBLE_DEVICES= "
+        "ddprun …)");
+    EXPECT_TRUE(plan({"--nproc-per-node=cpu"}, allocation)) << "they are said to use CPUs";
+    allocation.visible_devices = "";
+    EXPECT_TRUE(plan({"--nproc-per-node=4"}, allocation));
+}
+
+// The node's CPUs are shared out, unless the user has said it.
+TEST(Plan, Threads) {
+    EXPECT_EQ(plan({"--nproc-per-node=3"})->omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=16"})->omp_num_threads, 1);
+    auto facts = host(8, 0);
+    facts.omp_num_threads_set = true;
+    EXPECT_EQ(plan({}, {}, facts)->omp_num_threads, std::nullopt);
+}
+
+// Several nodes of a step write their ledger where they work; elsewhere the risk is said once.
+TEST(Plan, LedgerOfAJob) {
+    using LedgerKind = rendezvous::LedgerPlace::Kind;
+    auto several = plan({}, step(2));
+    EXPECT_EQ(several->ledger.place.kind, LedgerKind::directory);
+    EXPECT_EQ(several->ledger.place.path, "/home/u/.ddprun/lab.8812.0");
+    EXPECT_FALSE(several->ledger.chosen);
+    EXPECT_THAT(several->warnings, IsEmpty());
+    EXPECT_EQ(plan({}, step(1))->ledger.place.kind, LedgerKind::memory);
+    EXPECT_THAT(plan({"--ledger=memory"}, step(2))->warnings, IsEmpty());
+    const std::string long_id = "--rdzv-id=" + std::string(201, 'a');
+    EXPECT_THAT(
+        plan({"--ledger=/l", "--nnodes=2", "--rdzv-endpoint=h", long_id}).error().sentence(),
+        HasSubstr("201 characters"));
+    auto elsewhere = plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b"});
+    EXPECT_THAT(elsewhere->warnings,
+                ElementsAre(HasSubstr("the loss of the leader's node will end the job")));
+    EXPECT_EQ(
+        plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b", "--ledger=directory:/l/"})
+            ->ledger.place.path,
+        "/l/%2E.%2Fa%20b");
+    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=r", "--ledger=etcd:h:1"})
+                  ->ledger.place.path,
+              "ddprun/r");
+}
+
+// A secret that is not to be used is a contradiction, not a preference.
+TEST(Plan, IdentityOfAJob) {
+    EXPECT_EQ(plan({}, step(2))->identity.mode, rendezvous::IdentityMode::automatic);
+    EXPECT_EQ(plan({"--secret-file=/s"}, step(2))->identity.secret_file, "/s");
+    EXPECT_THAT(plan({"--secret-file=/s", "--identity=none"}, step(2)).error().sentence(),
+                HasSubstr("leave one of them out"));
+}
+
+// Defaults, torchrun's keys, and our options above them.
+TEST(Plan, TimesAndBudget) {
+    auto defaults = plan({});
+    EXPECT_EQ(defaults->times.lease, milliseconds(10'000));
+    EXPECT_EQ(defaults->times.join_timeout, milliseconds(600'000));
+    EXPECT_EQ(defaults->times.last_call, milliseconds(30'000));
+    EXPECT_EQ(defaults->times.grace_final, milliseconds(30'000));
+    EXPECT_EQ(defaults->times.grace_restart, milliseconds(5000));
+    EXPECT_EQ(plan({}, step(1))->times.grace_final, milliseconds(25'000));
+    EXPECT_TRUE(defaults->max_restarts.automatic);
+    EXPECT_EQ(defaults->crash_loop, 3);
+    EXPECT_EQ(defaults->hang_timeout, milliseconds(0));
+    EXPECT_TRUE(defaults->blame);
+    EXPECT_EQ(plan({"--hang-timeout=90"})->hang_timeout, milliseconds(90'000));
+    EXPECT_FALSE(plan({"--blame=off"})->blame);
+    EXPECT_EQ(defaults->slurm_env, slurm::WorkerVariables::rewrite);
+    EXPECT_EQ(plan({"--slurm-env=keep"})->slurm_env, slurm::WorkerVariables::keep);
+    auto torchrun = host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->max_restarts, (RestartLimit{false, 0}));
+
+    auto conf = plan({"--rdzv-conf=join_timeout=5,last_call_timeout=1,keep_alive_interval=1",
+                      "--shutdown-timeout=7"});
+    EXPECT_EQ(conf->times.join_timeout, milliseconds(5000));
+    EXPECT_EQ(conf->times.last_call, milliseconds(1000));
+    EXPECT_EQ(conf->times.lease, milliseconds(3000));
+    EXPECT_EQ(conf->times.grace_restart, milliseconds(7000));
+    auto short_lease = plan({"--rdzv-conf=keep_alive_interval=0.1"});
+    EXPECT_EQ(short_lease->times.lease, milliseconds(2000));
+    EXPECT_EQ(short_lease->warnings.size(), 1u);
+    EXPECT_EQ(plan({"--rdzv-conf=keep_alive_interval=1", "--lease=20"})->times.lease,
+              milliseconds(20'000));
+}
+
+// A .py file and a module are Python's, all else runs itself; torchrun's name makes all Python's.
+TEST(Plan, Command) {
+    EXPECT_THAT(plan({"./train", "-x"})->command.argv, ElementsAre("./train", "-x"));
+    EXPECT_THAT(plan({"train.py", "--epochs", "3"})->command.argv,
+                ElementsAre("python3", "-u", "train.py", "--epochs", "3"));
+    EXPECT_THAT(plan({"-m", "pkg.train", "a"})->command.argv,
+                ElementsAre("python3", "-u", "-m", "pkg.train", "a"));
+    EXPECT_THAT(plan({"--no-python", "train.py"})->command.argv, ElementsAre("train.py"));
+    EXPECT_THAT(plan({"--python=/opt/python", "script"})->command.argv,
+                ElementsAre("/opt/python", "-u", "script"));
+    EXPECT_THAT(plan({"--run-path", "/s"})->command.argv, ElementsAre("python3", "-u", "/s"));
+    auto facts = host(8, 0);
+    facts.called_as_torchrun = true;
+    facts.python_exec = "/venv/bin/python";
+    auto torchrun = plan({"script", "a"}, {}, facts);
+    EXPECT_THAT(torchrun->command.argv, ElementsAre("/venv/bin/python", "-u", "script", "a"));
+    EXPECT_EQ(torchrun->command.display, "script");
+    EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->command.argv, ElementsAre("script"));
+}
+
+// The store's limits reach the plan, each from its own option.
+TEST(Plan, StoreOptions) {
+    const auto result =
+        plan({"--store-allow=10.0.0.0/8", "--store-max-connections=1", "--store-max-key=2",
+              "--store-max-value=3", "--store-max-keys=4", "--store-max-request=5",
+              "--store-max-queued=6", "--store-max-memory=7K", "p"});
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ(result->store_allow.at(0).prefix, 104);
+    const store::Limits& limits = result->store_limits;
+    EXPECT_EQ(limits.max_connections, 1u);
+    EXPECT_EQ(limits.max_key, 2u);
+    EXPECT_EQ(limits.max_value, 3u);
+    EXPECT_EQ(limits.max_keys, 4u);
+    EXPECT_EQ(limits.max_request, 5u);
+    EXPECT_EQ(limits.max_queued, 6u);
+    EXPECT_EQ(limits.max_memory, 7168u);
+}
+
+TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->role, "X:"); }
+
+// A container's time, not the CPUs it sees; and what torchrun does when we are called so.
+TEST(Plan, ThreadsOfWorkers) {
+    auto limited = host(8, 0);
+    limited.cpu_quota = 3.5;
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, limited)->omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=cpu"}, {}, limited)->slots, 8);
+    auto torchrun = host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({}, {}, torchrun)->omp_num_threads, std::nullopt);
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, 1);
+    torchrun.omp_num_threads_set = true;
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, std::nullopt);
+}
+
+// A bound worker has as many threads as CPUs, and the user's own number stays.
+TEST(Plan, BoundWorkers) {
+    auto facts = host(4, 0);
+    for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, i / 2, i, i});
+    const auto bound = plan({"--numa-binding=node", "--nproc-per-node=2"}, {}, facts);
+    EXPECT_THAT(bound->worker_cpus, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+    EXPECT_EQ(bound->worker_variables[1].at("OMP_NUM_THREADS"), "2");
+    facts.omp_num_threads_set = true;
+    EXPECT_THAT(plan({"--numa-binding=node"}, {}, facts)->worker_variables, IsEmpty());
+    EXPECT_THAT(
+        plan({"--numa-binding=exclusive", "--nproc-per-node=5"}, {}, facts).error().sentence(),
+        HasSubstr("--numa-binding: "));
+}
+
+TEST(Plan, OneDeviceEach) {
+    auto facts = host(4, 2);
+    facts.cuda_visible_devices = "1,0";
+    EXPECT_EQ(
+        plan({"--virtual-local-rank"}, {}, facts)->worker_variables[0].at("CUDA_VISIBLE_DEVICES"),
+        "1");
+    facts.cuda_visible_devices.reset();
+    facts.gpus[0].mig = {"MIG-a", "MIG-b"};
+    EXPECT_EQ(plan({}, {}, facts)->slots, 3);
+    EXPECT_THAT(plan({}, {}, facts)->host_warnings, ElementsAre(HasSubstr("--virtual-local-rank")));
+}
+
+TEST(Plan, Signals) {
+    EXPECT_EQ(plan({})->signal_names, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    const auto more = plan({"--signals-to-handle=SIGUSR1,SIGTERM"});
+    EXPECT_EQ(more->signal_names, "SIGUSR1,SIGTERM");
+    EXPECT_THAT(more->signals, ElementsAre(15, 2, 1, 3, 10));
+}
+
+// The static rendezvous' patience is the join timeout's; torchrun's c10d takes no notice of it.
+// What --requeue-signal names stops the job and is passed on no more; only a step can be requeued.
+TEST(Plan, StopAndRequeue) {
+    const auto alone = plan({"--stop-before=90", "--stop-signal=USR2", "--requeue-signal=USR1"});
+    ASSERT_TRUE(alone);
+    EXPECT_EQ(alone->stop.before, std::chrono::seconds(90));
+    EXPECT_EQ(alone->stop.worker_signal, SIGUSR2);
+    EXPECT_EQ(alone->stop.requeue, agent::RequeueMode::never) << "there is no queue";
+    EXPECT_EQ(alone->passed_on, std::vector{SIGUSR2});
+    EXPECT_THAT(alone->signals, testing::Contains(SIGUSR1));
+    auto two = step(2);
+    const auto asks = plan({}, two);
+    ASSERT_TRUE(asks);
+    EXPECT_TRUE(asks->stop.in_slurm && asks->stop.ask_job_end);
+    EXPECT_EQ(asks->stop.requeue, agent::RequeueMode::automatic);
+    two.end_time = 1'800'000'000;
+    const auto told = plan({"--requeue=always"}, two);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->job_end, 1'800'000'000);
+    EXPECT_FALSE(told->stop.ask_job_end);
+    EXPECT_EQ(told->stop.requeue, agent::RequeueMode::always);
+    EXPECT_TRUE(told->end_headless);
+    EXPECT_FALSE(plan({"--headless=keep"}, two)->end_headless);
+    EXPECT_FALSE(plan({}, step(1))->end_headless) << "whose batch host is its only one";
+    EXPECT_FALSE(alone->end_headless);
+}
+
+TEST(Plan, StaticTimeout) {
+    EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->times.join_timeout, milliseconds(60'000));
+    EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->times.join_timeout,
+              milliseconds(600'000));
+}
+
+}  // namespace
+}  // namespace ddprun::launcher

@@ -1,0 +1,140 @@
+// The report as text and as JSON, from one model; the golden files lie in tests/data/failures and
+// are rewritten with DDPRUN_REWRITE=1.
+#include "launcher/report/failure_report.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "launcher/report/failure_json.h"
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::launcher;
+using namespace ddprun::test;
+using rendezvous::Ending;
+using rendezvous::Verdict;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+const ReportContext kContext{.run_id = "job",
+                             .program = "train.py",
+                             .slurm_job_id = "8812",
+                             .node = "gpu01",
+                             .now = sec(1'900'000'000)};
+
+// Rank 13 has everything that can be known of a death; two others followed, one is only counted.
+Ending failed() {
+    Ending end = ending(Verdict::worker_failed, 139, "restart 3 of 3 used up");
+    rendezvous::WorkerOutcome first = killed(13, 11);
+    first.local_rank = 5, first.pid = 4711;
+    first.error = "ValueError: no data", first.error_file = "/logs/5/error.json";
+    first.core_dumped = true, first.remarks = {"core dump: /data/core.4711"};
+    first.tail = {"loading", "", "Traceback"};
+    end.first_failure = first;
+    end.first_failure_node = "gpu01";
+    end.generation = Generation{2};
+    end.at = sec(1'800'000'000.25);
+    end.consequences = 2;
+    rendezvous::WorkerOutcome later = exited(2, 1, "RuntimeError: closed by peer");
+    later.pid = 12;
+    end.told_consequences = {{"gpu02", later, sec(0.0124)}};
+    return end;
+}
+
+std::string text_of(const FailureReport& report) {
+    std::string all;
+    for (const std::string& line : report_lines(report, "/logs/failure.json")) all += line + "\n";
+    return all;
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+    const std::string path = std::string(DDPRUN_TEST_DATA "/failures/") + name;
+    if (std::getenv("DDPRUN_REWRITE")) std::ofstream(path) << text;
+    std::ostringstream golden;
+    golden << std::ifstream(path).rdbuf();
+    EXPECT_EQ(text, golden.str()) << path;
+}
+
+}  // namespace
+
+TEST(FailureReport, SaysNothingAfterASuccess) {
+    EXPECT_FALSE(make_failure_report(ending(Verdict::succeeded, 0, "all succeeded"), kContext));
+}
+
+TEST(FailureReport, TellsTheWholeStory) {
+    const auto report = make_failure_report(failed(), kContext);
+    expect_golden("model.txt", text_of(*report));
+    expect_golden("model.json", failure_json(*report));
+}
+
+TEST(FailureReport, IsOneLineBesideTheWholeOne) {
+    EXPECT_EQ(report_line(*make_failure_report(failed(), kContext)),
+              "first failure: rank 13 was killed by signal 11; restart 3 of 3 used up");
+}
+
+// Nobody failed: the reason is all there is.
+TEST(FailureReport, SaysTheReasonWhereNoWorkerFailed) {
+    const auto report =
+        make_failure_report(ending(Verdict::unavailable, 69, "too few nodes"), kContext);
+    EXPECT_THAT(report_lines(*report, ""), ElementsAre("too few nodes"));
+    const auto json = nlohmann::json::parse(failure_json(*report));
+    EXPECT_EQ(json["verdict"], "unavailable");
+    EXPECT_TRUE(json["first_failure"].is_null());
+    EXPECT_EQ(json["time"], "2030-03-17T17:46:40.000Z") << "of the report";
+}
+
+TEST(FailureReport, NamesALostNodeAsTheCause) {
+    Ending end = ending(Verdict::unavailable, 69, "1 of 2 nodes came within 10 m 00 s");
+    end.loss = {"gpu02", "node gpu02 is gone: its ddprun has ended"};
+    const auto report = make_failure_report(end, kContext);
+    EXPECT_THAT(text_of(*report), HasSubstr("  meaning   : node gpu02 is gone"));
+    EXPECT_EQ(nlohmann::json::parse(failure_json(*report))["lost_node"]["node"], "gpu02");
+}
+
+// What a worker prints is any bytes; JSON is UTF-8 all the same.
+TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
+    Ending end = failed();
+    end.first_failure->tail = {"\xff\xfe\x01\"\\"};
+    end.first_failure->error = "\xc3";
+    EXPECT_TRUE(nlohmann::json::accept(failure_json(*make_failure_report(end, kContext))));
+}
+
+// Of a job that hung: where the slowest are.
+TEST(FailureReport, TellsWhereAHungJobStands) {
+    Ending end = ending(Verdict::worker_failed, rendezvous::kHungCode, "restart 1 of 1 used up");
+    end.first_failure = exited(3, 0);
+    end.first_failure->sentence = "no rank has made progress for 35.0 s";
+    end.first_failure->hung = true;
+    end.first_failure->stack = {"rank 3 (local 1 on gpu02), at step 7:", "    thread 812 sleeps"};
+    const auto report = make_failure_report(end, kContext);
+    EXPECT_THAT(text_of(*report), HasSubstr("  stacks    : where the slowest are\n"
+                                            "    rank 3 (local 1 on gpu02), at step 7:\n"
+                                            "        thread 812 sleeps"));
+    const auto json = nlohmann::json::parse(failure_json(*report));
+    EXPECT_EQ(json["first_failure"]["hung"], true);
+    EXPECT_EQ(json["first_failure"]["stack"].size(), 2u);
+    // It lived, so there is no code of its own.
+    EXPECT_THAT(text_of(*report), HasSubstr("  exitcode  : <N/A> (pid: "));
+    EXPECT_EQ(json["first_failure"]["exit_code"], nullptr);
+    const auto above = nlohmann::json::parse(torchrun_error_json(*report, kContext.now));
+    EXPECT_EQ(above["message"]["errorCode"], rendezvous::kHungCode);
+}
+
+TEST(FailureReport, IsWhatASchedulerAboveReads) {
+    const auto json = nlohmann::json::parse(
+        torchrun_error_json(*make_failure_report(failed(), kContext), kContext.now));
+    EXPECT_EQ(json["message"]["message"], "ValueError: no data");
+    EXPECT_EQ(json["message"]["errorCode"], -11);
+    EXPECT_EQ(json["message"]["extraInfo"]["timestamp"], "1900000000");
+}
+
+TEST(FailureReport, WritesTimesInUtc) {
+    EXPECT_EQ(utc_text(Duration{0}), "1970-01-01T00:00:00.000Z");
+    EXPECT_EQ(utc_text(sec(951'782'399.9996)), "2000-02-28T23:59:59.999Z");
+}

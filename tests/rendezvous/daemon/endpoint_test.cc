@@ -1,0 +1,189 @@
+// The endpoint over real sockets: each caller reaches its service with every byte it has sent;
+// silence and strangers cost themselves only.
+#include "rendezvous/daemon/endpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+
+#include "rendezvous/wire/frame.h"
+#include "rendezvous/wire/wire.h"
+#include "tests/rendezvous/examples.h"
+#include "tests/support/loop.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string hello_bytes() {
+    return std::string(kPreface) + frame(encode(examples_to_leader().front()));
+}
+
+// An endpoint whose services keep what they are handed.
+struct Port {
+    explicit Port(bool c10d = true, Duration silence = 10s, std::size_t most_silent = 100) {
+        tcp::acceptor acceptor = listener(loop);
+        address = acceptor.local_endpoint();
+        Endpoint::Services services;
+        services.agent_link = [this](const Hello& hello, tcp::socket socket) {
+            runs.push_back(hello.run_id);
+            nodes.push_back(std::move(socket));
+        };
+        if (c10d)
+            services.c10d = [this](tcp::socket socket) { clients.push_back(std::move(socket)); };
+        services.has_c10d_from = [this](const asio::ip::address&) { return !clients.empty(); };
+        endpoint.emplace(loop, std::move(acceptor), std::move(services), lines.log(),
+                         Endpoint::Patience{silence, most_silent});
+        endpoint->start();
+    }
+    bool until(const std::function<bool()>& condition) { return run_until(loop, condition); }
+
+    asio::io_context loop;
+    tcp::endpoint address;
+    Lines lines;
+    std::vector<std::string> runs;
+    std::list<tcp::socket> nodes, clients;
+    std::optional<Endpoint> endpoint;
+};
+
+struct Caller {
+    explicit Caller(Port& port) : socket(port.loop) { socket.connect(port.address); }
+    Caller(Port& port, const std::string& bytes) : Caller(port) { say(bytes); }
+    void say(const std::string& bytes) { asio::write(socket, asio::buffer(bytes)); }
+    // Looks by reading: a closed connection shows so, by its end or by a reset.
+    bool is_closed() {
+        char byte;
+        boost::system::error_code error;
+        socket.non_blocking(true);
+        socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
+        return error && error != asio::error::would_block;
+    }
+    tcp::socket socket;
+};
+
+std::string read_all(tcp::socket& socket, std::size_t size) {
+    std::string bytes(size, '\0');
+    socket.non_blocking(false);
+    asio::read(socket, asio::buffer(bytes));
+    return bytes;
+}
+
+// Each reaches its own service, and no byte is missing there.
+TEST(Endpoint, HandsEachCallerToItsService) {
+    Port port;
+    Caller node(port, hello_bytes()), client(port, "\x03");
+    ASSERT_TRUE(port.until([&] { return !port.nodes.empty() && !port.clients.empty(); }));
+    EXPECT_EQ(port.runs, std::vector<std::string>{"8812"});
+    EXPECT_EQ(read_all(port.nodes.front(), hello_bytes().size()), hello_bytes());
+    EXPECT_EQ(read_all(port.clients.front(), 1), "\x03");
+    EXPECT_EQ(port.endpoint->silent(), 0u);
+}
+
+// A Hello of any size in any pieces; and whoever gets the socket is woken by one byte again.
+TEST(Endpoint, WaitsForAHelloInPieces) {
+    Port port;
+    Hello large = std::get<Hello>(examples_to_leader().front());
+    large.run_id.assign(1024, 'r');
+    large.node.name.assign(255, 'n');
+    const std::string bytes = std::string(kPreface) + frame(encode(ToLeader(large)));
+    Caller node(port);
+    for (const std::size_t cut : {3u, 9u, 30u, 1100u}) {
+        const std::size_t sent = cut == 3 ? 0 : cut == 9 ? 3 : cut == 30 ? 9 : 30;
+        node.say(bytes.substr(sent, cut - sent));
+        ASSERT_TRUE(port.until([&] { return port.endpoint->silent() == 1; }));
+        settle(port.loop);
+        EXPECT_TRUE(port.nodes.empty());
+    }
+    node.say(bytes.substr(1100));
+    ASSERT_TRUE(port.until([&] { return !port.nodes.empty(); }));
+    EXPECT_EQ(read_all(port.nodes.front(), bytes.size()), bytes);
+    bool woken = false;
+    port.nodes.front().async_wait(tcp::socket::wait_read,
+                                  [&](boost::system::error_code) { woken = true; });
+    node.say("1");
+    EXPECT_TRUE(port.until([&] { return woken; }));
+}
+
+TEST(Endpoint, ClosesStrangersWithOneLineForEachAddress) {
+    Port port;
+    Caller first(port, "GET / HTTP/1.1\r\n\r\n"), second(port, "SSH-2.0-x\r\n");
+    ASSERT_TRUE(port.until([&] { return first.is_closed() && second.is_closed(); }));
+    ASSERT_EQ(port.lines.all.size(), 1u);
+    EXPECT_THAT(
+        port.lines.all.front(),
+        testing::MatchesRegex("closed the connection of 127.0.0.1:[0-9]+, which begins with "
+                              "\"GET / HTTP/1.1.*none of ours; further ones.*"));
+}
+
+// A torchrun that was sent here is told apart from garbage: the operator can mend that.
+TEST(Endpoint, NamesTheOptionThatWouldServeC10d) {
+    Port port(false);
+    Caller client(port, std::string("\0\xce\xf7\x85\x3c", 5));
+    ASSERT_TRUE(port.until([&] { return client.is_closed(); }));
+    EXPECT_TRUE(port.lines.has("which is served with --serve-c10d only"));
+    EXPECT_TRUE(port.clients.empty());
+}
+
+TEST(Endpoint, ClosesWhoSaysNothingInTime) {
+    Port port(true, 100ms);
+    Caller silent(port), half(port, "DDPRUN");
+    ASSERT_TRUE(port.until([&] { return silent.is_closed() && half.is_closed(); }));
+    EXPECT_EQ(port.endpoint->silent(), 0u);
+}
+
+// torch 1.13 opens a second connection that never says a word: it is the store's, not a stranger's.
+TEST(Endpoint, KeepsASilentConnectionOfWhoSpeaksC10d) {
+    Port port(true, 100ms);
+    Caller client(port, "\x03"), second(port);
+    ASSERT_TRUE(port.until([&] { return port.clients.size() == 2; }));
+    EXPECT_FALSE(second.is_closed());
+    second.say("\x07");
+    EXPECT_EQ(read_all(port.clients.back(), 1), "\x07");
+    EXPECT_TRUE(port.lines.all.empty());
+}
+
+// A flood of silent ones: the longest silent makes room, and who speaks is served all the while.
+TEST(Endpoint, MakesRoomForThoseWhoSpeak) {
+    Port port(true, 1h, 10);
+    std::list<Caller> flood;
+    for (int i = 0; i < 200; ++i) flood.emplace_back(port);
+    Caller node(port, hello_bytes());
+    ASSERT_TRUE(port.until([&] { return !port.nodes.empty(); }));
+    EXPECT_LE(port.endpoint->silent(), 10u);
+    ASSERT_TRUE(port.until([&] { return flood.front().is_closed(); }));
+    EXPECT_TRUE(port.lines.has("like 10 others (the limit)"));
+}
+
+// A caller that ends within its Hello is let go at once, not looked at again and again.
+TEST(Endpoint, LetsGoOfWhoEndsInTheMiddle) {
+    Port port(true, 1h);
+    Caller node(port, hello_bytes().substr(0, 40));
+    node.socket.shutdown(tcp::socket::shutdown_send);
+    ASSERT_TRUE(port.until([&] { return node.is_closed(); }));
+    EXPECT_TRUE(port.lines.has("has ended in the middle of its first message"));
+    Caller probe(port);
+    probe.socket.shutdown(tcp::socket::shutdown_send);
+    ASSERT_TRUE(port.until([&] { return probe.is_closed(); }));
+    EXPECT_EQ(port.lines.all.size(), 1u) << "a probe of the port is not worth a line";
+}
+
+// With it go the port and the silent; what was handed over stays.
+TEST(Endpoint, MayBeDestroyedAtAnyTime) {
+    Port port;
+    Caller node(port, hello_bytes()), silent(port);
+    ASSERT_TRUE(port.until([&] { return !port.nodes.empty() && port.endpoint->silent() == 1; }));
+    port.endpoint.reset();
+    settle(port.loop);
+    EXPECT_TRUE(silent.is_closed());
+    EXPECT_FALSE(node.is_closed());
+    boost::system::error_code error;
+    tcp::socket late(port.loop);
+    late.connect(port.address, error);
+    EXPECT_EQ(error, asio::error::connection_refused);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,209 @@
+// Jobs behind one endpoint: each run id is a job of its own, from its first node to its end.
+#include "rendezvous/daemon/jobs.h"
+
+#include <gmock/gmock.h>
+
+#include "base/hexadecimal.h"
+#include "rendezvous/daemon/endpoint.h"
+#include "rendezvous/ledger/ledger_folder.h"
+#include "rendezvous/link/client.h"
+#include "tests/rendezvous/examples.h"
+#include "tests/support/loop.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Daemon {
+    explicit Daemon(LedgerPlace ledger = {})
+        : files(loop),
+          secrets(loop, files, {}),
+          jobs(loop, files, secrets, std::move(ledger), "0.1.0", lines.log()) {
+        tcp::acceptor acceptor = listener(loop);
+        port = acceptor.local_endpoint().port();
+        Endpoint::Services services;
+        services.agent_link = [this](const Hello& hello, tcp::socket socket) {
+            jobs.adopt(hello, std::move(socket));
+        };
+        endpoint.emplace(loop, std::move(acceptor), services, lines.log(), Endpoint::Patience{});
+        endpoint->start();
+    }
+    bool until(const std::function<bool()>& condition) { return run_until(loop, condition); }
+
+    asio::io_context loop;
+    Lines lines;
+    FileThread files;
+    Secrets secrets;
+    Jobs jobs;
+    std::uint16_t port = 0;
+    std::optional<Endpoint> endpoint;
+};
+
+// A node of a job of one or more: joins, echoes the first Acks, and vows when its generation is
+// over.
+struct Node {
+    Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
+        : Node(daemon, run, name, limits_of(nodes)) {}
+    Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits,
+         std::uint64_t of_job = 0)
+        : job(of_job),
+          client(daemon.loop, [](const Note&) {},
+                 {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
+                  [](const Error&) {}}) {
+        client.connect({{"127.0.0.1", daemon.port}},
+                       Hello{run, {name, Incarnation{1}}, "0.1.0", 0, limits}, kNever);
+    }
+    static Limits limits_of(int nodes) {
+        Limits limits = example_limits();
+        limits.min_nodes = limits.max_nodes = nodes;
+        return limits;
+    }
+    void came(const ToNode& message) {
+        if (const auto* m = std::get_if<Parked>(&message)) parked = m->sentence;
+        if (const auto* m = std::get_if<Welcome>(&message)) {
+            lease = m->times.lease;
+            beat.number = 1;
+            client.send(Join{example_offer(1), beat, 0, job});
+            job = m->job;
+        }
+        if (const auto* m = std::get_if<Refused>(&message)) refused = m->sentence;
+        if (const auto* m = std::get_if<Ack>(&message);
+            m && (beat.number < 5 || m->over > beat.floor)) {
+            ++beat.number;
+            beat.echo = m->number;
+            beat.floor = m->over;
+            client.send(beat);
+        }
+        if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->place;
+        if (const auto* m = std::get_if<Finished>(&message)) {
+            finished = m->ending;
+            client.close();
+        }
+    }
+    void complete() {
+        ++beat.number;
+        beat.running = assigned->generation;
+        beat.complete = true;
+        client.send(beat);
+    }
+
+    std::uint64_t job;  // that it has been in
+    std::string refused;
+    Client client;
+    Beat beat;
+    Duration lease{};
+    std::string parked;  // the newest sentence
+    std::optional<NodePlace> assigned;
+    std::optional<Ending> finished;
+};
+
+// Two runs at one port know nothing of each other; the times are those that the nodes brought.
+TEST(Jobs, ServesEachRunByItself) {
+    Daemon daemon;
+    Node a(daemon, "left", "a", 2), b(daemon, "left", "b", 2), c(daemon, "right", "c");
+    ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned && c.assigned; }));
+    EXPECT_EQ(a.assigned->nodes, 2);
+    EXPECT_EQ(c.assigned->nodes, 1);
+    EXPECT_EQ(c.lease, example_limits().times.lease);
+    EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("left", "right"));
+    c.complete();
+    ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().size() == 1; }));
+    EXPECT_EQ(c.finished->code, 0);
+    EXPECT_FALSE(a.finished);
+    EXPECT_TRUE(daemon.lines.has("run \"right\": has ended with code 0: the worker"));
+}
+
+// The id of a run that has ended is free: the next job with it begins at generation 0.
+TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
+    Folder folder;
+    Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    const std::string ledger = folder / "root/job%2F1";
+    std::string aside;
+    for (int i = 0; i < 2; ++i) {
+        Node node(daemon, "job/1", "a");
+        ASSERT_TRUE(daemon.until([&] { return node.assigned.has_value(); }));
+        EXPECT_EQ(node.assigned->generation, Generation{0});
+        node.complete();
+        ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
+        if (i == 0) aside = ledger + "-finished-" + hexadecimal(read_claim(ledger)->mark);
+    }
+    EXPECT_TRUE(std::filesystem::exists(ledger + "/entry-000001.json"));
+    EXPECT_TRUE(std::filesystem::exists(aside));
+}
+
+// A node that was away when its job ended takes no part in the next one of that run id, whose end
+// it would take for its own.
+TEST(Jobs, RefusesANodeWhoseJobHasEnded) {
+    for (const bool lasting : {true, false}) {
+        Folder folder;
+        Daemon daemon(lasting ? LedgerPlace{LedgerPlace::Kind::directory, folder / "root", {}}
+                              : LedgerPlace{});
+        Node first(daemon, "job", "a");
+        ASSERT_TRUE(daemon.until([&] { return first.assigned.has_value(); }));
+        first.complete();
+        ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
+        Node next(daemon, "job", "b");
+        ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
+        EXPECT_NE(next.job, first.job);
+        Node late(daemon, "job", "c", Node::limits_of(1), first.job);
+        ASSERT_TRUE(daemon.until([&] { return !late.refused.empty(); }));
+        EXPECT_THAT(late.refused, testing::HasSubstr("node c is of another job of run \"job\""));
+        Node spare(daemon, "job", "d", Node::limits_of(1), next.job);
+        ASSERT_TRUE(daemon.until([&] { return !spare.parked.empty(); }));
+    }
+}
+
+// All nodes of a job that never began have gone without a word. Who comes with its run id later
+// brings other limits, and a time to join of its own.
+TEST(Jobs, BeginsAnewWhenAllHaveGoneBeforeItBegan) {
+    Folder folder;
+    Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    Node gone(daemon, "job", "a", 3);
+    ASSERT_TRUE(daemon.until([&] { return gone.lease != Duration{}; }));
+    gone.client.close();
+    ASSERT_TRUE(daemon.until([&] { return daemon.jobs.connections() == 0; }));
+    EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("job"));
+    Node next(daemon, "job", "a");
+    ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
+    EXPECT_FALSE(daemon.lines.has("whose times and limits count"));
+}
+
+// A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
+TEST(Jobs, LogsALedgerThatCannotBe) {
+    Daemon daemon({LedgerPlace::Kind::directory, "/dev/null/root", {}});
+    Node node(daemon, "job", "a");
+    ASSERT_TRUE(daemon.until([&] { return daemon.lines.has("/dev/null/root"); }));
+    EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());
+    EXPECT_FALSE(node.assigned);
+}
+
+// What becomes of late nodes is the job's own choice too.
+TEST(Jobs, TreatsLateNodesAsTheJobSays) {
+    Daemon daemon;
+    Limits limits = example_limits();
+    limits.min_nodes = 1;
+    limits.max_nodes = 2;
+    limits.on_join = OnJoin::wait;
+    limits.times = {std::chrono::seconds{60}, std::chrono::seconds{60}, Duration{0}};
+    Node first(daemon, "job", "a", limits);
+    ASSERT_TRUE(daemon.until([&] { return first.assigned.has_value(); }));
+    Node late(daemon, "job", "b", limits);
+    ASSERT_TRUE(daemon.until([&] { return !late.parked.empty(); }));
+    EXPECT_THAT(late.parked, testing::HasSubstr("(--on-join=wait)"));
+}
+
+TEST(Jobs, NamesANodeWhoseCommandLineDiffers) {
+    Daemon daemon;
+    Node a(daemon, "job", "a", 2);
+    ASSERT_TRUE(daemon.until([&] { return !daemon.jobs.run_ids().empty(); }));
+    Node b(daemon, "job", "b", 3);
+    ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned; }));
+    EXPECT_TRUE(
+        daemon.lines.has("the command line of node b (--nnodes=3) is not that of a "
+                         "(--nnodes=2), whose times and limits count"));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,108 @@
+// What the tests of all ledgers share: calls that wait for their answers, and the promises that
+// every kind keeps.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "rendezvous/ledger/ledger_members.h"
+#include "rendezvous/ledger/ledger_open.h"
+#include "tests/rendezvous/examples.h"
+#include "tests/support/loop.h"
+
+namespace ddprun::rendezvous {
+
+using Outcome = LedgerCreated::Outcome;
+using OpenedLedger = Result<std::unique_ptr<Ledger>>;
+
+struct LedgerBench {
+    asio::io_context loop;
+    FileThread files{loop};
+    Lines lines;
+
+    static LedgerOwner owner(const std::string& digest = "abc123", int requeue = 0,
+                             std::uint64_t mark = 0) {
+        return {digest, requeue, mark};
+    }
+    LedgerShell shell() { return {loop, files, lines.log()}; }
+
+    OpenedLedger open(const LedgerPlace& place, const LedgerOwner& who = owner(),
+                      const LedgerLimits& limits = {}) {
+        std::optional<OpenedLedger> got;
+        open_ledger(shell(), place, who, limits,
+                    [&](OpenedLedger opened) { got.emplace(std::move(opened)); });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        return std::move(*got);
+    }
+    OpenedLedger open(const std::string& folder, const LedgerOwner& who = owner(),
+                      const LedgerLimits& limits = {}) {
+        return open(LedgerPlace{LedgerPlace::Kind::directory, folder, {}}, who, limits);
+    }
+    // The names of those that a latecomer finds.
+    std::vector<std::string> members(const LedgerPlace& place, const LedgerOwner& who = owner()) {
+        std::optional<std::vector<Peer>> got;
+        find_members(shell(), place, who, {}, [&](std::vector<Peer> found) { got = found; });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        std::vector<std::string> all;
+        for (const Peer& peer : *got) all.push_back(peer.node.name);
+        return all;
+    }
+    LedgerCreated create(Ledger& ledger, const LedgerEntry& entry) {
+        std::optional<LedgerCreated> got;
+        ledger.create(entry, [&](LedgerCreated created) { got = std::move(created); });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        return std::move(*got);
+    }
+    Result<std::vector<LedgerEntry>> read(Ledger& ledger, std::int64_t from) {
+        std::optional<Result<std::vector<LedgerEntry>>> got;
+        ledger.read(EntryNumber{from}, [&](auto entries) { got.emplace(std::move(entries)); });
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        return std::move(*got);
+    }
+};
+
+// Whether a question that is asked again and again is answered with yes in the end.
+inline bool comes_true(const std::function<bool()>& question) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (!question())
+        if (std::chrono::steady_clock::now() > deadline) return false;
+    return true;
+}
+
+// Who comes late finds the members by the command alone, while the job runs.
+inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
+    const auto foreign = bench.open(place, LedgerBench::owner("foreign"));
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no ledger of the command";
+    const auto ledger = bench.open(place);
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no generation yet";
+    const LedgerEntry entry = example_entry(0);
+    bench.create(**ledger, entry);
+    std::vector<std::string> names{entry.at.node.name};  // the leader first
+    for (const Member& member : entry.assignment.members)
+        if (member.node != entry.at.node) names.push_back(member.node.name);
+    EXPECT_THAT(bench.members(place), testing::ElementsAreArray(names));
+    bench.create(**ledger, example_end(1));
+    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "it has ended";
+}
+
+// All kinds keep the same promises: in order, once, one's own repeated create has won, another's
+// has not.
+inline void keeps_the_promises(LedgerBench& bench, Ledger& ledger) {
+    EXPECT_TRUE(bench.read(ledger, 0)->empty());
+    EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
+    EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
+    const LedgerCreated lost = bench.create(ledger, example_entry(0, 2));
+    EXPECT_EQ(lost.outcome, Outcome::lost);
+    EXPECT_EQ(lost.entry, example_entry(0, 1));
+    EXPECT_EQ(bench.create(ledger, example_end(1, 3)).outcome, Outcome::won);
+    EXPECT_THAT(*bench.read(ledger, -1),
+                testing::ElementsAre(example_entry(0, 1), example_end(1, 3)));
+    EXPECT_THAT(*bench.read(ledger, 1), testing::ElementsAre(example_end(1, 3)));
+    EXPECT_TRUE(bench.read(ledger, 2)->empty());
+}
+
+}  // namespace ddprun::rendezvous

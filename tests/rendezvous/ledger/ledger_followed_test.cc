@@ -1,0 +1,104 @@
+#include "rendezvous/ledger/ledger_followed.h"
+
+#include "tests/rendezvous/ledger/ledger_bench.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+// A node that follows, with the folder of its --ledger.
+struct Node {
+    LedgerBench& bench;
+    LedgerPlace place;
+    LedgerFollowed ledger{bench.loop, [this](std::uint64_t mark, LedgerOpened opened) {
+                              open_ledger(bench.shell(), place, LedgerBench::owner("mine", 0, mark),
+                                          {}, std::move(opened));
+                          }};
+
+    Node(LedgerBench& b, const std::string& folder)
+        : bench(b), place{LedgerPlace::Kind::directory, folder, {}} {}
+    Result<> find(std::uint64_t mark) {
+        std::optional<Result<>> got;
+        ledger.find(mark, [&](const Result<>& found) { got = found; });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(bench.loop, [&] { return got.has_value(); }));
+        return *got;
+    }
+};
+
+// Before its leader has named one nothing is waited for: each call fails, with a sentence.
+TEST(LedgerFollowed, FailsUntilItIsFound) {
+    LedgerBench bench;
+    const Folder folder;
+    Node node(bench, folder / "job");
+    EXPECT_EQ(node.ledger.mark(), 0u);
+    EXPECT_THAT(bench.read(node.ledger, 0).error().sentence(), HasSubstr("has not been found"));
+    const LedgerCreated created = bench.create(node.ledger, example_entry(0));
+    EXPECT_EQ(created.outcome, Outcome::failed);
+    EXPECT_THAT(created.sentence, HasSubstr("has not been found"));
+    EXPECT_EQ(created.entry, example_entry(0));
+    EXPECT_EQ(node.find(5).error().code(), ErrorCode::not_found);
+    EXPECT_FALSE(std::filesystem::exists(folder / "job")) << "looking begins none";
+}
+
+// The leader's mark says which it is; from then on it is that one, on both nodes.
+TEST(LedgerFollowed, IsTheLeadersOnceItIsFound) {
+    LedgerBench bench;
+    const Folder folder;
+    const auto leaders = bench.open(folder / "job");
+    Node node(bench, folder / "job");
+    ASSERT_TRUE(node.find((*leaders)->mark()));
+    EXPECT_EQ(node.ledger.mark(), (*leaders)->mark());
+    EXPECT_EQ(node.ledger.folder(), folder / "job");
+    keeps_the_promises(bench, node.ledger);
+    EXPECT_EQ(bench.read(**leaders, 0)->size(), 2u);
+}
+
+// What was found once needs no look any more: a leader that dies takes no folder with it, and its
+// successor is joined without delay.
+TEST(LedgerFollowed, KnowsTheOneThatItHas) {
+    LedgerBench bench;
+    const Folder folder;
+    const auto leaders = bench.open(folder / "job");
+    Node node(bench, folder / "job");
+    ASSERT_TRUE(node.find((*leaders)->mark()));
+    std::filesystem::rename(folder / "job", folder / "away");
+    EXPECT_TRUE(node.find((*leaders)->mark()));
+}
+
+// Another leader may lead with another ledger: that one is followed, and what was asked of the one
+// before is still answered.
+TEST(LedgerFollowed, FollowsAnotherLeader) {
+    LedgerBench bench;
+    const Folder folder;
+    const auto first = bench.open(folder / "job", LedgerBench::owner("first"));
+    const auto second = bench.open(folder / "job", LedgerBench::owner("second"));
+    bench.create(**second, example_entry(0));
+    Node node(bench, folder / "job");
+    ASSERT_TRUE(node.find((*first)->mark()));
+    std::optional<std::size_t> owed;
+    node.ledger.read(EntryNumber{0}, [&](const auto& entries) { owed = entries->size(); });
+    ASSERT_TRUE(node.find((*second)->mark()));
+    EXPECT_EQ(bench.read(node.ledger, 0)->size(), 1u);
+    EXPECT_EQ(owed, 0u);
+    EXPECT_FALSE(node.find(5));
+    EXPECT_EQ(node.ledger.mark(), (*second)->mark()) << "one that is not found changes nothing";
+}
+
+TEST(LedgerFollowed, IsSilentWhenDestroyed) {
+    LedgerBench bench;
+    const Folder folder;
+    bool called = false;
+    {
+        Node node(bench, folder / "job");
+        node.ledger.read(EntryNumber{0}, [&](const auto&) { called = true; });
+        node.ledger.find(5, [&](const Result<>&) { called = true; });
+    }
+    bench.loop.restart();
+    bench.loop.run();
+    EXPECT_FALSE(called);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,60 @@
+#include "rendezvous/ledger_format/ledger_claim.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/examples.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LedgerClaim, ComesBackAsItWas) {
+    const LedgerClaim claim{"abc123", ~0ULL - 6};
+    EXPECT_EQ(*claim_from_json(to_json(claim)), claim);
+}
+
+TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
+    const auto fault = [](const char* text) { return claim_from_json(text).error().sentence(); };
+    EXPECT_EQ(fault(R"({"form)"), "is cut or is not JSON");
+    EXPECT_EQ(fault(R"({"format": "x"})"), "is not a ledger that I can read");
+    EXPECT_THAT(fault(R"([])"), HasSubstr("lacks"));
+    EXPECT_THAT(fault(R"({"format": "ddprun ledger 1", "command_digest": "a"})"),
+                HasSubstr("mark"));
+    for (const char* mark : {"0", "", "xyz", "12 "})
+        EXPECT_THAT(fault((R"({"format": "ddprun ledger 1", "command_digest": "a", "mark": ")" +
+                           std::string(mark) + "\"}")
+                              .c_str()),
+                    HasSubstr("no hexadecimal number"))
+            << mark;
+}
+
+// What a job that begins makes of a ledger of its name.
+TEST(LedgerClaim, DecidesWhoseALedgerIs) {
+    const LedgerClaim claim{"abc123", 1};
+    const LedgerOwner ours{"abc123", 1, 0}, requeued{"abc123", 2, 0}, other{"other", 1, 0};
+    const std::vector<LedgerEntry> none, running{example_entry(0)},
+        ended{example_entry(0), example_end(1)};
+    EXPECT_EQ(decide_use(claim, none, false, ours), LedgerUse::ours);
+    EXPECT_EQ(decide_use(claim, none, false, other), LedgerUse::foreign);
+    EXPECT_EQ(decide_use(claim, running, false, ours), LedgerUse::ours);
+    EXPECT_EQ(decide_use(claim, running, false, requeued), LedgerUse::ours);
+    EXPECT_EQ(decide_use(claim, running, false, other), LedgerUse::foreign);
+    EXPECT_EQ(decide_use(claim, ended, false, ours), LedgerUse::finished);
+    EXPECT_EQ(decide_use(claim, ended, false, other), LedgerUse::finished);
+    EXPECT_EQ(decide_use(claim, ended, true, ours), LedgerUse::finished)
+        << "nothing follows an end";
+    EXPECT_EQ(decide_use(claim, ended, false, requeued), LedgerUse::finished);
+    std::vector<LedgerEntry> stopped = ended;
+    stopped.back().ending.verdict = Verdict::work_left;
+    stopped.back().requeue = 0;
+    const LedgerOwner first{"abc123", 0, 0}, second{"abc123", 1, 0};
+    EXPECT_EQ(decide_use(claim, stopped, false, second), LedgerUse::ours) << "from the queue";
+    EXPECT_EQ(decide_use(claim, stopped, false, first), LedgerUse::finished);
+    EXPECT_EQ(decide_use(claim, none, true, requeued), LedgerUse::unreadable);
+    EXPECT_EQ(decide_use(claim, running, true, ours), LedgerUse::unreadable);
+    EXPECT_EQ(decide_use(claim, running, true, requeued), LedgerUse::left);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,74 @@
+#include "rendezvous/ledger_format/ledger_json.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/examples.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+// Generation, takeover and end come back unchanged, bytes that are no UTF-8 and 64-bit numbers too.
+TEST(LedgerJson, CarriesEntriesUnchanged) {
+    LedgerEntry takeover = example_entry();
+    takeover.kind = LedgerEntry::Kind::takeover;
+    takeover.assignment.cause = "bytes \xc3\x28";
+    LedgerEntry plain_end = example_end(3);
+    plain_end.ending = {};
+    LedgerEntry hang = example_end(8);
+    hang.ending.first_failure = example_hang();
+    for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end, hang}) {
+        const auto back = from_json(to_json(entry));
+        ASSERT_TRUE(back) << back.error();
+        EXPECT_EQ(*back, entry);
+    }
+}
+
+TEST(LedgerJson, KnowsEveryCut) {
+    const std::string text = to_json(example_end(7));
+    for (std::size_t size = 0; size + 1 < text.size(); ++size)
+        EXPECT_FALSE(from_json(text.substr(0, size))) << size;
+}
+
+TEST(LedgerJson, KnowsAnAlteredEntry) {
+    std::string text = to_json(example_entry());
+    text.replace(text.find("29400"), 5, "29401");
+    EXPECT_THAT(from_json(text).error().sentence(), HasSubstr("checksum"));
+    EXPECT_THAT(from_json("{}").error().code(), ErrorCode::malformed);
+    EXPECT_THAT(from_json("[1]").error().code(), ErrorCode::malformed);
+    EXPECT_THAT(from_json(R"({"format":"ddprun ledger entry 2"})").error().sentence(),
+                HasSubstr("not a ledger entry that I can read"));
+}
+
+// A whole entry with a value that cannot be names the place.
+TEST(LedgerJson, ChecksRanges) {
+    LedgerEntry entry = example_entry();
+    entry.assignment.members[1].offer.slots = 0;
+    EXPECT_EQ(from_json(to_json(entry)).error().sentence(),
+              "entry.assignment.members[1].offer.slots: 0 is not 1..4096");
+    entry = example_entry();
+    entry.restart.times[3].took = Duration{-1};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.restart.gone.ns: -1 is not 0.."));
+    entry = example_entry();
+    entry.restart.totals.took[4] = Duration{-1};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.restart.sums_ns.met: -1 is not 0.."));
+    entry = example_entry();
+    entry.blame.causes[1].generation = Generation{-2};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.blame.causes[1].generation: -2 is not 0.."));
+}
+
+// An entry of before there were these is read as one without.
+TEST(LedgerJson, NeedsNoRestartAndNoBlame) {
+    LedgerEntry entry = example_entry();
+    entry.restart = {};
+    entry.blame = {};
+    EXPECT_EQ(to_json(entry).find("restart\""), std::string::npos);
+    EXPECT_EQ(*from_json(to_json(entry)), entry);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

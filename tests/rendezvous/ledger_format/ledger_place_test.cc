@@ -1,0 +1,56 @@
+#include "rendezvous/ledger_format/ledger_place.h"
+
+#include <gmock/gmock.h>
+
+namespace ddprun::rendezvous {
+namespace {
+
+using Kind = LedgerPlace::Kind;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(LedgerPlace, ReadsWhatLedgerOptionsSay) {
+    EXPECT_EQ(read_ledger_place("memory")->kind, Kind::memory);
+    EXPECT_EQ(read_ledger_place("directory:runs")->path, "runs");
+    EXPECT_EQ(read_ledger_place("./runs")->path, "./runs");
+    const auto etcd = read_ledger_place("etcd:a:2379,10.0.0.1:1,[fe80::1]:65535");
+    ASSERT_TRUE(etcd) << etcd.error();
+    EXPECT_EQ(etcd->kind, Kind::etcd);
+    EXPECT_THAT(etcd->endpoints, ElementsAre(EtcdEndpoint{"a", 2379}, EtcdEndpoint{"10.0.0.1", 1},
+                                             EtcdEndpoint{"fe80::1", 65535}));
+    EXPECT_EQ(to_text(*etcd), "etcd:a:2379,10.0.0.1:1,[fe80::1]:65535");
+}
+
+TEST(LedgerPlace, RefusesWhatIsNoLedger) {
+    for (const char* bad : {"", "memry", "directory:", "etcd"})
+        EXPECT_EQ(read_ledger_place(bad).error().code(), ErrorCode::usage) << bad;
+    for (const char* bad : {"etcd:", "etcd:a", "etcd:a:", "etcd::2379", "etcd:a:0", "etcd:a:65536",
+                            "etcd:a:1,", "etcd:a:1,,b:2", "etcd:http://a:2379", "etcd:u@a:1",
+                            "etcd:fe80::1:2379", "etcd:[]:1", "etcd:a:1 ", "etcd:[a:1"})
+        EXPECT_THAT(read_ledger_place(bad).error().sentence(),
+                    HasSubstr("is no etcd endpoint; give etcd:HOST:PORT"))
+            << bad;
+}
+
+// No two runs share a place, and none leaves its parent.
+TEST(LedgerPlace, NamesTheJobsPart) {
+    const auto folder = *read_ledger_place("directory:/l");
+    EXPECT_EQ(of_job(folder, "lab.8812.0")->path, "/l/lab.8812.0");
+    EXPECT_EQ(of_job(*read_ledger_place("directory:/l/"), "r")->path, "/l/r");
+    EXPECT_EQ(of_job(folder, "a b")->path, "/l/a%20b");
+    EXPECT_EQ(of_job(folder, "a_b")->path, "/l/a_b");
+    EXPECT_EQ(of_job(folder, "a%20b")->path, "/l/a%2520b");
+    EXPECT_EQ(of_job(folder, "../x")->path, "/l/%2E.%2Fx");
+    EXPECT_EQ(of_job(*read_ledger_place("etcd:h:1"), "r/1")->path, "ddprun/r%2F1");
+    EXPECT_EQ(of_job(folder, "..")->path, "/l/%2E.");
+    EXPECT_EQ(of_job(folder, "")->path, "/l/%");
+    EXPECT_EQ(*of_job({}, "r"), LedgerPlace{});
+    EXPECT_EQ(folder_of(folder), "/l");
+    EXPECT_EQ(folder_of(*of_job(*read_ledger_place("etcd:h:1"), "r")), "");
+    EXPECT_TRUE(of_job({}, std::string(300, 'a')));
+    EXPECT_THAT(of_job(folder, std::string(300, 'a')).error().sentence(),
+                HasSubstr("300 characters"));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

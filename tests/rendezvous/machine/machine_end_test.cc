@@ -1,0 +1,264 @@
+// The rendezvous machine as scripts (machine_test.cc): what failures and stops cost, and how the job
+// ends.
+#include "rendezvous/machine/machine.h"
+
+#include "tests/rendezvous/machine/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+
+// Entry 1 says what of the restart is past when it is written, the end the rest; the sum is the
+// time between the failure and the first progress, and is said when the job has ended.
+TEST(Machine, EntriesSayWhatARestartCost) {
+    using enum RestartPhase;
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    WorkerOutcome failure = exited(1, 3);
+    failure.age = sec(0.1);
+    s.fails(2, 2, 0, failure);
+    s.vows(2.2, 1, 0);
+    s.marks(2.2, 1, 0, {{told, 2}, {stopped, 2.1}, {gone, 2.2}});
+    s.marks(2.4, 2, 0, {{told, 1.9}, {stopped, 2.3}, {gone, 2.4}});
+    s.vows(2.5, 2, 0);
+    const auto took = [&](RestartPhase phase) {
+        return s.creating().restart.times[static_cast<std::size_t>(phase)].took;
+    };
+    EXPECT_EQ(took(detected), sec(0.1));
+    EXPECT_EQ(took(told), sec(0));
+    EXPECT_EQ(took(stopped), sec(0.3));
+    EXPECT_EQ(took(gone), sec(0.1));
+    EXPECT_EQ(took(met), sec(0.1));
+    s.created(2.6);
+    s.runs(2.7, 1, 1);
+    s.marks(2.9, 1, 1, {{started, 2.8}});
+    s.runs(3, 2, 1);
+    s.marks(3.6, 2, 1, {{started, 3}, {contact, 3.2}, {progress, 3.5}});
+    s.completes(8, 1, 1);
+    s.completes(8, 2, 1);
+    s.vows(8.1, 1, 1);
+    s.vows(8.1, 2, 1);
+    EXPECT_EQ(took(started), sec(0.5));
+    EXPECT_EQ(took(contact), sec(0.2));
+    EXPECT_EQ(took(progress), sec(0.3));
+    Duration lost{};
+    for (const Duration each : s.creating().restart.totals.took) lost += each;
+    EXPECT_EQ(lost, sec(3.5 - 1.9));
+    EXPECT_THAT(s.created(8.2),
+                AllOf(Contains(HasSubstr("note: 1 restart, 1.6 s lost: 0.1 s detected")),
+                      Contains("note: longest: generation 1, 0.5 s in started (b)")));
+}
+
+// No budget: the end is recorded only after the floors, then everyone is told the first worker's
+// code.
+TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 2, 0, exited(1, 3));
+    s.vows(2.2, 1, 0);
+    EXPECT_THAT(s.vows(2.3, 2, 0),
+                ElementsAre("2: Ack over 0", "create 1: end 3, no restart: --max-restarts is 0"));
+    EXPECT_EQ(s.creating().ending.first_failure_node, "b");
+    EXPECT_THAT(s.created(2.4), ElementsAre(HasSubstr("the job has ended"), "1: Finished 3",
+                                            "2: Finished 3", "closed with 3"));
+    EXPECT_THAT(s.tick(2.5), IsEmpty());
+}
+
+// Both report at once: the earlier one in time is the first failure, though it was heard of later.
+TEST(Machine, FirstFailureIsTheEarliestInTime) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 2, 0, killed(1, 6));
+    WorkerOutcome earlier = exited(0, 3);
+    earlier.age = sec(0.5);
+    EXPECT_THAT(s.fails(2.1, 1, 0, earlier), IsEmpty());
+    s.vows(2.2, 1, 0);
+    s.vows(2.3, 2, 0);
+    EXPECT_EQ(s.creating().ending.code, 3);
+    EXPECT_EQ(s.creating().ending.consequences, 1);
+}
+
+// A worker of b hangs in the kernel: b is as good as gone, stays connected, and hears the end. What
+// was wrong with it stands in the report.
+TEST(Machine, UnusableNodeIsNeverWaitedForAndHearsTheEnd) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.2, 1, 0);
+    const Lines end = s.come(62, 2, Unusable{"rank 1 cannot be killed"});
+    EXPECT_THAT(end, ElementsAre("note: node b is unusable: rank 1 cannot be killed",
+                                 "create 1: end 3, no restart: --max-restarts is 0"));
+    ASSERT_TRUE(s.creating().ending.loss);
+    EXPECT_EQ(s.creating().ending.loss->node, "b");
+    EXPECT_THAT(s.created(62.1), Contains("2: Finished 3"));
+}
+
+// … and where a restart is left, a spare takes its place.
+TEST(Machine, SpareTakesThePlaceOfAnUnusableNode) {
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    s.join(1.5, 3, node("c"));
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.2, 1, 0);
+    s.vows(2.2, 3, 0);
+    EXPECT_THAT(s.come(2.3, 2, Unusable{"stuck"}), Contains(HasSubstr("generation 1 {a c}")));
+}
+
+// Nobody else can come to a job of one node.
+TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
+    Script s(limits(1, 1));
+    s.join(0, 1, node("a"));
+    s.created(0.1);
+    s.runs(0.2, 1, 0);
+    EXPECT_THAT(s.come(5, 1, Unusable{"stuck"}),
+                Contains("create 1: end 69, node a is unusable: stuck"));
+}
+
+namespace {
+
+Limits of_step(int min_nodes) {
+    Limits limits = ddprun::test::limits(min_nodes, 3);
+    limits.order = {"a", "b", "c"};
+    return limits;
+}
+
+// Says that it can run no worker, and then joins to hear the end.
+void comes_unusable(Script& s, double now, int session, const char* name) {
+    s.hello(now, session, node(name));
+    s.come(now, session, Unusable{"no GPU"});
+}
+
+}  // namespace
+
+// A step has no other nodes: the job ends as soon as all have come to hear why, with the code of a
+// wrong command line, and no worker has run.
+TEST(Machine, NodeOfAStepThatCanRunNothingEndsTheJobAtOnce) {
+    Script s(of_step(3));
+    s.join(0, 1, node("a"));
+    comes_unusable(s, 0.1, 2, "b");
+    EXPECT_THAT(s.join(0.1, 2, node("b")), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.join(0.2, 3, node("c")), Contains("create 0: end 2, node b is unusable: no GPU"));
+    const Lines end = s.created(0.3);
+    for (const char* told : {"1: Finished 2", "3: Finished 2"}) EXPECT_THAT(end, Contains(told));
+}
+
+// Who has not come after a lease may never come.
+TEST(Machine, EndForWantOfUsableNodesIsNotPutOffForEver) {
+    Script s(of_step(2));
+    comes_unusable(s, 1, 1, "a");
+    comes_unusable(s, 2, 2, "b");
+    EXPECT_THAT(s.tick(10.9), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.tick(11), Contains("create 0: end 2, node a is unusable: no GPU; and 1 more"));
+}
+
+// Where the others are enough they begin without it.
+TEST(Machine, NodeThatCanRunNothingMayBeMissing) {
+    Script s(of_step(2));
+    comes_unusable(s, 0, 3, "c");
+    s.join(0, 1, node("a"));
+    s.join(0, 2, node("b"));
+    for (double now = 1; now < 31; now += 2)  // the last call
+        for (const int session : {1, 2})
+            EXPECT_THAT(s.beat(now, session), Not(Contains(HasSubstr("create")))) << now;
+    EXPECT_THAT(s.tick(31.1), Contains(HasSubstr("create 0: generation 0 {a b}")));
+}
+
+// What ended the last generation is told as the cause when nobody comes in place of a lost node,
+// and its moment is of this leader's clock.
+TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.to_day = sec(1'800'000'000);
+    Script s(config);
+    s.both_run();
+    s.come(3, 2, Gone{node("b")});
+    s.vows(3.1, 1, 0);
+    for (double now = 3.5; now < 700 && s.creating().kind != LedgerEntry::Kind::end; now += 0.5)
+        s.beat(now, 1);
+    ASSERT_EQ(s.creating().kind, LedgerEntry::Kind::end);
+    EXPECT_EQ(s.creating().ending.code, 69);
+    ASSERT_TRUE(s.creating().ending.loss);
+    EXPECT_EQ(s.creating().ending.loss->node, "b");
+    EXPECT_EQ(s.creating().ending.loss->sentence, "node b is gone: its ddprun has ended");
+    EXPECT_EQ(s.creating().ending.at, sec(1'800'000'003));
+    EXPECT_EQ(s.creating().ending.generation, Generation{0});
+}
+
+// The same worker dies in the same way in each generation, before any progress.
+TEST(Machine, CrashLoopEndsTheJob) {
+    Script s(limits(2, 2, 9));
+    s.both_run();
+    for (int g = 0;; ++g) {
+        const double now = 2 + g;
+        s.fails(now, 2, g, exited(1, 3));
+        s.vows(now + 0.1, 1, g);
+        const Lines last = s.vows(now + 0.2, 2, g);
+        if (g == 2) {
+            EXPECT_THAT(
+                last,
+                ElementsAre("2: Ack over 2",
+                            HasSubstr("create 3: end 3, crash loop: 3 generations in a row")));
+            break;
+        }
+        EXPECT_THAT(last.back(), HasSubstr("create " + std::to_string(g + 1) + ": generation"));
+        s.created(now + 0.3);
+        s.runs(now + 0.4, 1, g + 1);
+        s.runs(now + 0.4, 2, g + 1);
+    }
+}
+
+// A worker of a fails because b is lost, and too few are left: the report names the loss as the first
+// cause, and the worker as its consequence.
+TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
+    Limits two = limits(2, 2, 3);
+    two.times.join_timeout = sec(20);
+    Script s(two);
+    s.both_run();
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.1, 1, 0);
+    for (double now = 3; now < 23; ++now) s.beat(now, 1);
+    const Ending ending = s.creating().ending;
+    EXPECT_EQ(ending.code, 69);
+    ASSERT_TRUE(ending.loss);
+    EXPECT_EQ(ending.loss->sentence,
+              "node b is lost: it was last heard 1.0 s before rank 0 failed");
+    EXPECT_FALSE(ending.first_failure);
+    EXPECT_EQ(ending.consequences, 1);
+    ASSERT_EQ(ending.told_consequences.size(), 1u);
+    EXPECT_EQ(ending.told_consequences[0].after, sec(1));
+}
+
+TEST(Machine, SuccessIsRecordedWhenAllHaveCompleted) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.completes(2, 1, 0), ElementsAre("1: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.completes(2, 1, 0), IsEmpty()) << "said twice";
+    EXPECT_THAT(s.completes(3, 2, 0), ElementsAre("note: all workers succeeded; generation 0 ends",
+                                                  "1: Ack over 0", "2: Ack over 0"));
+    s.vows(3.1, 1, 0);
+    EXPECT_THAT(
+        s.vows(3.1, 2, 0),
+        ElementsAre("2: Ack over 0", "create 1: end 0, all 2 workers of generation 0 succeeded"));
+    EXPECT_THAT(s.created(3.2),
+                ElementsAre(HasSubstr("ended"), "1: Finished 0", "2: Finished 0", "closed with 0"));
+}
+
+// A signal on one node: all are told to stop, the lease goes on until they have, and only then is
+// the end written.
+TEST(Machine, PlannedStopKeepsTheLease) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.come(2, 1, StopAsked{15, "signal 15"}),
+                ElementsAre("note: stopped: signal 15 on node a", "1: Stop by signal 15",
+                            "2: Stop by signal 15"));
+    EXPECT_THAT(s.come(2, 2, StopAsked{2, "signal 2"}), IsEmpty()) << "the first one counts";
+    s.beat(3, 1);
+    EXPECT_THAT(s.beat(3, 2), ElementsAre("2: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.fails(3.5, 1, 0, killed(0, 15)), IsEmpty())
+        << "who dies of the stop has not failed";
+    s.completes(4, 1, 0);
+    EXPECT_THAT(s.completes(4, 2, 0),
+                ElementsAre("note: all workers have stopped; generation 0 ends", "1: Ack over 0",
+                            "2: Ack over 0", "2: Ack over 0"));
+    s.vows(4.1, 1, 0);
+    EXPECT_THAT(s.vows(4.1, 2, 0),
+                ElementsAre("2: Ack over 0", "create 1: end 143, stopped: signal 15 on node a"));
+}

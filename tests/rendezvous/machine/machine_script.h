@@ -1,0 +1,215 @@
+// A script for the rendezvous machine: plays its nodes and its ledger, and says the effects of each
+// step, one a line. "1: " before a line is the session. Owned by the one test that reads it.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "rendezvous/machine/machine.h"
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+
+using namespace ddprun::test;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+using Lines = std::vector<std::string>;
+
+inline std::string left(std::optional<Duration> remaining) {
+    return remaining ? ", " + to_text(*remaining) + " left" : "";
+}
+
+inline std::string names(const Assignment& a) {
+    std::string text = std::to_string(a.generation.value) + " {";
+    for (const Member& m : a.members) text += (text.back() == '{' ? "" : " ") + m.node.name;
+    return text + "}";
+}
+
+inline std::string describe(const ToNode& message) {
+    if (std::get_if<Welcome>(&message)) return "Welcome";
+    if (std::get_if<Parked>(&message)) return "Parked";
+    if (const auto* m = std::get_if<Ack>(&message))
+        return "Ack" + (m->held > kNoGeneration ? " holds " + std::to_string(m->held.value) : "") +
+               (m->over > kNoGeneration ? " over " + std::to_string(m->over.value) : "") +
+               left(m->remaining);
+    if (const auto* m = std::get_if<Assigned>(&message))
+        return "Assigned " + std::to_string(m->place.generation.value) + ", node " +
+               std::to_string(m->place.node_rank) + " of " + std::to_string(m->place.nodes) +
+               left(m->remaining);
+    if (const auto* m = std::get_if<Stop>(&message))
+        return "Stop by signal " + std::to_string(m->signal);
+    if (const auto* m = std::get_if<Examine>(&message)) {
+        std::string text = "Examine";
+        for (const int rank : m->ranks) text += " " + std::to_string(rank);
+        return text;
+    }
+    if (const auto* m = std::get_if<Finished>(&message))
+        return "Finished " + std::to_string(m->ending.code);
+    if (const auto* m = std::get_if<Refused>(&message)) return "Refused: " + m->sentence;
+    if (const auto* m = std::get_if<Standing>(&message))
+        return std::string(m->leads ? "Standing: leads" : "Standing: dormant") +
+               (m->held > kNoGeneration ? ", holds " + std::to_string(m->held.value) : "");
+    const auto& elsewhere = std::get<Elsewhere>(message);
+    return elsewhere.address.empty() ? "Elsewhere: wait" : "Elsewhere: " + elsewhere.address;
+}
+
+inline std::string describe(const Effect& effect) {
+    if (const auto* e = std::get_if<Send>(&effect))
+        return std::to_string(e->session.value) + ": " + describe(e->message);
+    if (const auto* e = std::get_if<Close>(&effect))
+        return std::to_string(e->session.value) + ": closed";
+    if (std::get_if<ReadLedger>(&effect)) return "read the ledger";
+    if (const auto* e = std::get_if<Call>(&effect)) return "call " + e->peer.node.name;
+    if (const auto* e = std::get_if<Standby>(&effect))
+        return "stand by " + (e->peer ? e->peer->node.name : "nobody");
+    if (std::get_if<Requeue>(&effect)) return "requeue";
+    if (const auto* e = std::get_if<AskNodeStates>(&effect)) {
+        std::string text = "ask Slurm about";
+        for (const std::string& host : e->hosts) text += " " + host;
+        return text;
+    }
+    if (const auto* e = std::get_if<Closed>(&effect))
+        return "closed with " + std::to_string(e->ending.code);
+    if (const auto* e = std::get_if<CreateEntry>(&effect)) {
+        const std::string what = "create " + std::to_string(e->entry.number.value) + ": ";
+        if (e->entry.kind == LedgerEntry::Kind::takeover)
+            return what + "takeover of generation " + names(e->entry.assignment);
+        if (e->entry.kind == LedgerEntry::Kind::end)
+            return what + "end " + std::to_string(e->entry.ending.code) + ", " +
+                   e->entry.ending.sentence;
+        return what + "generation " + names(e->entry.assignment) + " after " +
+               e->entry.assignment.cause;
+    }
+    return "note: " + std::get<Note>(effect).sentence;
+}
+
+// One leader and its nodes: keeps count of beats and Acks for them, and the entry that is being
+// created.
+class Script {
+  public:
+    explicit Script(const Limits& limits) : Script(config(limits)) {}
+    explicit Script(const MachineConfig& config) : machine_(config, at(0)) {
+        EXPECT_THAT(step(0, Lead{{node("leader"), "leader", 1}}), ElementsAre("read the ledger"));
+        EXPECT_THAT(step(0, LedgerRead{}), IsEmpty());
+    }
+    static MachineConfig config(const Limits& limits) {
+        return {.run_id = "job",
+                .self = node("leader"),
+                .requeue = 0,
+                .command_digest = {},
+                .version = "1",
+                .limits = limits,
+                .seed = 1};
+    }
+
+    Lines step(double now, const Event& event) {
+        const Effects effects = machine_.step(at(now), event);
+        for (const Effect& effect : effects) {
+            if (const auto* e = std::get_if<CreateEntry>(&effect)) creating_ = e->entry;
+            const auto* sent = std::get_if<Send>(&effect);
+            const auto* ack = sent ? std::get_if<Ack>(&sent->message) : nullptr;
+            if (ack) beats_[sent->session.value].echo = ack->number;
+        }
+        return lines(effects);
+    }
+    Lines come(double now, int session, const ToLeader& message) {
+        return step(now, Came{Session{session}, message});
+    }
+    Lines tick(double now) { return step(now, Tick{}); }
+    Lines hello(double now, int session, const NodeId& who, const std::string& run = "job") {
+        return come(now, session, Hello{run, who, "1", 0});
+    }
+    Lines join(double now, int session, const NodeId& who) {
+        Lines all = hello(now, session, who);
+        ++beats_[session].number;
+        for (const std::string& line : come(now, session, Join{offer(), beats_[session]}))
+            all.push_back(line);
+        return all;
+    }
+    // Echoes the newest Ack; floor and running stay as they were said last.
+    Lines beat(double now, int session) {
+        ++beats_[session].number;
+        return come(now, session, Beat(beats_[session]));
+    }
+    Lines runs(double now, int session, int generation) {
+        beats_[session].running = Generation{generation};
+        return beat(now, session);
+    }
+    Lines snapshots(double now, int session, std::int64_t step) {
+        beats_[session].snapshot = step;
+        return beat(now, session);
+    }
+    // A report of progress, `ago` before this beat.
+    Lines progresses(double now, int session, std::vector<RankStep> slowest, double ago = 0) {
+        ++beats_[session].reports;
+        beats_[session].reported = sec(ago);
+        beats_[session].slowest = std::move(slowest);
+        return beat(now, session);
+    }
+    // Says of that generation which phases are past, and since when.
+    Lines marks(double now, int session, int generation,
+                const std::vector<std::pair<RestartPhase, double>>& passed) {
+        Marks& marks = beats_[session].marks;
+        marks = {Generation{generation}, {}};
+        for (const auto& [phase, when] : passed) marks.passed.push_back({phase, sec(now - when)});
+        return beat(now, session);
+    }
+    // Has heard of that entry of the ledger.
+    Lines has_seen(double now, int session, int entry) {
+        beats_[session].seen = EntryNumber{entry};
+        return beat(now, session);
+    }
+    Lines vows(double now, int session, int floor) {
+        beats_[session].floor = Generation{floor};
+        beats_[session].running = kNoGeneration;
+        beats_[session].complete = false;
+        return beat(now, session);
+    }
+    Lines fails(double now, int session, int generation, const WorkerOutcome& outcome) {
+        return come(now, session, Report{Generation{generation}, {outcome}});
+    }
+    Lines completes(double now, int session, int generation) {
+        beats_[session].running = Generation{generation};
+        beats_[session].complete = true;
+        return beat(now, session);
+    }
+    Lines created(double now, LedgerCreated::Outcome outcome = LedgerCreated::Outcome::won) {
+        return step(now, LedgerCreated{outcome, creating_, "disk full"});
+    }
+    // Nodes a (session 1) and b (session 2) have joined at 0, confirmed at 0.5, and generation 0 is
+    // being recorded.
+    void both_are_there() {
+        join(0, 1, node("a"));
+        join(0, 2, node("b"));
+        beat(0.5, 1);
+        beat(0.5, 2);
+    }
+    // … it is recorded, and both run it. H is 8 then: both have echoed the Acks of 0.
+    void both_run() {
+        both_are_there();
+        created(0.6);
+        runs(1, 1, 0);
+        runs(1, 2, 0);
+    }
+    LedgerEntry creating() const { return creating_; }
+    Snapshot snapshot() const { return machine_.snapshot(); }
+    Time next() const { return machine_.next_deadline(); }
+
+  private:
+    static Lines lines(const Effects& effects) {
+        Lines all;
+        for (const Effect& effect : effects) all.push_back(describe(effect));
+        return all;
+    }
+    Machine machine_;
+    std::map<std::int64_t, Beat> beats_;
+    LedgerEntry creating_;
+};
+
+}  // namespace ddprun::rendezvous

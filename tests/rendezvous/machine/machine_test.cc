@@ -1,0 +1,310 @@
+// The rendezvous machine as scripts: events in, effects out, one effect a line. "1: " before a line
+// is the session. Here: generations, their leases, and the nodes that come and go.
+#include "rendezvous/machine/machine.h"
+
+#include "tests/rendezvous/machine/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+
+// Two nodes come; the generation closes when both have echoed an Ack, and starts when the entry is
+// ours.
+TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
+    Script s(limits(2, 2));
+    EXPECT_THAT(
+        s.join(0, 1, node("a")),
+        ElementsAre("1: Welcome", "note: node a has joined; nodes that came so far: 1", "1: Ack"));
+    EXPECT_THAT(
+        s.join(0, 2, node("b")),
+        ElementsAre("2: Welcome", "note: node b has joined; nodes that came so far: 2", "2: Ack"));
+    EXPECT_THAT(s.beat(0.5, 1), IsEmpty());
+    EXPECT_THAT(s.beat(0.5, 2), ElementsAre("create 0: generation 0 {a b} after start"));
+    EXPECT_THAT(s.beat(0.55, 1), IsEmpty()) << "nothing starts before the ledger has it";
+    EXPECT_THAT(s.created(0.6), ElementsAre("note: generation 0: 2 nodes, 2 workers",
+                                            "1: Assigned 0, node 0 of 2, 7.5 s left",
+                                            "2: Assigned 0, node 1 of 2, 7.5 s left"));
+    EXPECT_EQ(s.snapshot().phase, Phase::running);
+    EXPECT_EQ(s.snapshot().held_until, at(8));
+}
+
+// With MIN < MAX one node waits 30 s for another, and says so after 5.
+TEST(Machine, FirstGenerationWaitsForTheLastCall) {
+    Script s(limits(1, 2));
+    s.join(0, 1, node("a"));
+    s.beat(0.5, 1);
+    EXPECT_EQ(s.next(), at(5));
+    for (double now = 1; now < 5; ++now) EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
+    EXPECT_THAT(s.beat(5, 1),
+                ElementsAre("1: Ack", "note: still waiting: 1 of 2 nodes joined (min 1)"));
+    for (double now = 6; now < 30.5; ++now) EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
+    EXPECT_EQ(s.next(), at(30.5));
+    EXPECT_THAT(s.tick(30.5), ElementsAre("create 0: generation 0 {a} after start"));
+}
+
+// One worker fails: all hear it in the same step, and the next generation begins when all have
+// vowed.
+TEST(Machine, FailureEndsTheGenerationForAllInTheSameStep) {
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    EXPECT_THAT(s.fails(2, 2, 0, exited(1, 3)),
+                ElementsAre("note: rank 1 exited with 3; generation 0 ends", "1: Ack over 0",
+                            "2: Ack over 0"));
+    EXPECT_THAT(s.beat(2.1, 1), ElementsAre(HasSubstr("told to stop its workers"), "1: Ack over 0"))
+        << "still stopping; it hears now what has failed";
+    EXPECT_THAT(s.vows(2.2, 1, 0), ElementsAre("1: Ack over 0")) << "b has not vowed";
+    EXPECT_THAT(s.vows(2.3, 2, 0),
+                ElementsAre("2: Ack over 0", "note: restart 1 of 3",
+                            "create 1: generation 1 {a b} after rank 1 exited with 3"));
+    EXPECT_EQ(s.snapshot().restarts, 1);
+}
+
+// b never vows: a may go on alone only when H (8) has passed 0.2 lease ago. It was heard after a's
+// worker had failed, so its loss is not why.
+TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
+    Script s(limits(1, 2, 3));
+    s.both_are_there();
+    s.created(0.6);
+    s.runs(1, 1, 0);
+    s.runs(1, 2, 0);
+    EXPECT_EQ(s.snapshot().held_until, at(8));
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.1, 1, 0);
+    s.beat(2.6, 2);
+    for (double now = 3; now < 8; ++now) EXPECT_THAT(s.beat(now, 1), Contains("1: Ack over 0"));
+    EXPECT_THAT(s.beat(8.7, 1), ElementsAre("1: Ack over 0", "2: closed")) << "silent for 6 s";
+    EXPECT_THAT(s.beat(9.5, 1), ElementsAre("1: Ack over 0"));
+    EXPECT_EQ(s.next(), at(10) + Duration{1});
+    EXPECT_THAT(s.tick(10), IsEmpty());
+    EXPECT_THAT(s.tick(10.000001),
+                ElementsAre("note: restart 1 of 3",
+                            "create 1: generation 1 {a} after rank 0 exited with 3"));
+}
+
+// … and if it was not, its loss is the first cause: no restart is used up.
+TEST(Machine, ALossThatExplainsAFailureUsesUpNoRestart) {
+    Script s(limits(1, 2, 0));
+    s.both_run();
+    s.fails(2, 1, 0, exited(0, 3));
+    s.vows(2.1, 1, 0);
+    for (double now = 3; now < 10; ++now) s.beat(now, 1);
+    EXPECT_THAT(s.tick(10.000001),
+                ElementsAre("note: node b is lost: it was last heard 1.0 s before rank 0 failed; "
+                            "that is the first cause, so no restart is used up",
+                            "create 1: generation 1 {a} after node b is lost: it was last heard "
+                            "1.0 s before rank 0 failed"));
+    EXPECT_EQ(s.creating().assignment.restarts, 0);
+    EXPECT_EQ(s.creating().blame.causes.back().node, "b");
+}
+
+// Where nothing is new each second Beat is answered; what says something new at once, and a Beat
+// that comes after a silence.
+TEST(Machine, EachSecondBeatIsAnswered) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.beat(1.5, 1), IsEmpty());
+    EXPECT_THAT(s.beat(2, 1), ElementsAre("1: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.beat(2.5, 1), IsEmpty());
+    EXPECT_THAT(s.beat(3.3, 1), ElementsAre("1: Ack holds 0, 4.7 s left")) << "it was away";
+    EXPECT_THAT(s.fails(3.5, 2, 0, exited(1, 3)),
+                ElementsAre(HasSubstr("generation 0 ends"), "1: Ack over 0", "2: Ack over 0"));
+    EXPECT_THAT(s.vows(3.6, 1, 0), ElementsAre("1: Ack over 0")) << "it has something to say";
+}
+
+// The leader stands still for two seconds and finds several Beats of each: whom it has answered
+// before it knew how far the lease has grown, it tells that too.
+TEST(Machine, OfQueuedBeatsTheLastOnesAreAnsweredToo) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.beat(3, 1), ElementsAre("1: Ack holds 0, 5.0 s left"));
+    EXPECT_THAT(s.beat(3, 2), ElementsAre("2: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.beat(3, 1), ElementsAre("1: Ack holds 0, 6.0 s left"));
+    EXPECT_THAT(s.beat(3, 1), IsEmpty());
+}
+
+// b is silent while 5.5 of 8 s pass: its confirmation is told to all at once, so that nobody's
+// deadline passes.
+TEST(Machine, LateConfirmationIsPushed) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.beat(3, 1);
+    s.beat(5, 1);
+    EXPECT_THAT(s.beat(5.5, 2),
+                ElementsAre("1: Ack holds 0, 4.0 s left", "2: Ack holds 0, 3.5 s left"));
+}
+
+// Nobody hears b any more: the lease ends the generation by itself, with the numbers.
+TEST(Machine, PassedLeaseEndsTheGeneration) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.beat(8, 1);
+    EXPECT_EQ(s.next(), at(8) + Duration{1});
+    EXPECT_THAT(s.tick(8), IsEmpty());
+    EXPECT_THAT(
+        s.tick(8.000001),
+        ElementsAre(
+            "note: node b has confirmed nothing for 8.0 s (lease 10.0 s); generation 0 ends",
+            "1: Ack over 0", "2: Ack over 0"));
+}
+
+// A connection that ends proves nothing; the keeper's word, on the node's own session, does.
+TEST(Machine, GoneIsProofAndALostConnectionIsNot) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.step(2, ConnectionLost{Session{2}}), IsEmpty());
+    EXPECT_THAT(s.come(2, 1, Gone{node("b")}), IsEmpty()) << "a cannot say it of b";
+    EXPECT_EQ(s.snapshot().phase, Phase::running);
+    EXPECT_THAT(s.hello(2.1, 3, node("b")), ElementsAre("3: Welcome"));
+    EXPECT_THAT(s.come(2.1, 3, Gone{node("b")}),
+                ElementsAre("note: node b is gone: its ddprun has ended; generation 0 ends",
+                            "1: Ack over 0"));
+    EXPECT_THAT(s.hello(2.2, 4, node("b")),
+                ElementsAre(HasSubstr("known to be gone"), HasSubstr("4: Refused"), "4: closed"));
+}
+
+// b's process is replaced: its floor is not waited for, the new one takes its place, and the budget
+// is not touched.
+TEST(Machine, ReplacementTakesThePlaceOfWhoIsGone) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.come(2, 2, Gone{node("b")});
+    s.vows(2.1, 1, 0);
+    s.join(2.2, 3, node("b", 2));
+    EXPECT_THAT(
+        s.vows(2.3, 3, 0),
+        ElementsAre("3: Ack over 0",
+                    "create 1: generation 1 {a b} after node b is gone: its ddprun has ended"));
+    EXPECT_EQ(s.creating().assignment.restarts, 0);
+    EXPECT_EQ(s.creating().assignment.members[1].node, node("b", 2));
+}
+
+// A member comes back without its workers: it is sent the same assignment again, or ends it by its
+// vow.
+TEST(Machine, MemberThatComesAnewIsAssignedAgain) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    s.created(0.6);
+    s.step(0.7, ConnectionLost{Session{2}});
+    EXPECT_THAT(s.join(1, 3, node("b")),
+                ElementsAre("3: Welcome", "3: Assigned 0, node 1 of 2, 7.0 s left",
+                            "3: Ack holds 0, 7.0 s left"));
+    EXPECT_THAT(s.vows(1.1, 3, 0),
+                ElementsAre("note: node b does not run generation 0; generation 0 ends",
+                            "1: Ack over 0", "3: Ack over 0", "3: Ack over 0"));
+}
+
+TEST(Machine, ThirdNodeOfTwoIsASpare) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    s.join(0.5, 3, node("c"));
+    EXPECT_THAT(s.created(0.6), ElementsAre(HasSubstr("generation 0"), HasSubstr("1: Assigned"),
+                                            HasSubstr("2: Assigned"), "3: Parked"));
+}
+
+// b goes while the entry is written: the generation exists, but nobody is ever told to run it.
+TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
+    Script s(limits(2, 2));
+    s.both_are_there();
+    EXPECT_THAT(s.come(0.55, 2, Leave{"stopped by signal 15"}),
+                ElementsAre("note: node b left: stopped by signal 15"));
+    EXPECT_THAT(
+        s.created(0.6),
+        ElementsAre("note: node b left while the generation was recorded; generation 0 ends",
+                    "1: Ack over 0", "2: Ack over 0"));
+}
+
+TEST(Machine, WrongRunIsRefused) {
+    Script s(limits(1, 2));
+    const std::string why =
+        "node x is of run \"other\", this is run \"job\" (--rdzv-id, --rdzv-endpoint)";
+    EXPECT_THAT(s.hello(0, 1, node("x"), "other"),
+                ElementsAre("note: refused a node: " + why, "1: Refused: " + why, "1: closed"));
+    EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
+}
+
+// A rendezvous outside the job is not its one node: that node has a lease too, and its silence ends
+// the generation, so that a spare may follow.
+TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
+    MachineConfig config = Script::config(limits(1, 1));
+    config.outside = true;
+    Script s(config);
+    s.join(0, 1, node("a"));
+    s.beat(0.5, 1);
+    EXPECT_THAT(s.created(0.6), Contains(HasSubstr("1: Assigned 0, node 0 of 1, ")));
+    s.runs(1, 1, 0);
+    s.join(2, 2, node("spare"));
+    EXPECT_THAT(s.tick(9.1), Contains(HasSubstr("generation 0 ends")));
+    s.vows(9.2, 2, 0);
+    EXPECT_THAT(s.vows(11.1, 2, 0), Contains(HasSubstr("create 1: generation 1 {spare}")));
+}
+
+// Who is told of one node sends no beats: a rendezvous outside the job tells nobody so.
+TEST(Machine, AsksForBeatsWhenItIsOutside) {
+    MachineConfig config = Script::config(limits(1, 1));
+    for (const bool outside : {false, true}) {
+        config.outside = outside;
+        Machine machine(config, at(0));
+        machine.step(at(0), Lead{{node("leader"), "leader", 1}});
+        machine.step(at(0), LedgerRead{});
+        const Effects effects =
+            machine.step(at(0), Came{Session{1}, Hello{"job", node("a"), "1", 0}});
+        const auto* sent = std::get_if<Send>(&effects.at(0));
+        ASSERT_NE(sent, nullptr);
+        EXPECT_EQ(std::get<Welcome>(sent->message).max_nodes > 1, outside);
+    }
+}
+
+// c comes while a and b of at most 3 run: at the next snapshot all are stopped as planned, the
+// lease goes on until they have, and the next generation has three nodes and costs no restart.
+TEST(Machine, LateNodeIsTakenInAtTheNextSnapshot) {
+    Limits three = limits(2, 3, 0);
+    three.times.last_call = sec(0);
+    Script s(three);
+    s.both_run();
+    EXPECT_THAT(s.join(2, 3, node("c")),
+                ElementsAre("3: Welcome", "note: node c has joined; nodes that came so far: 3",
+                            "3: Parked", "3: Ack holds 0"));
+    EXPECT_THAT(s.beat(2.1, 3), IsEmpty());
+    EXPECT_THAT(s.snapshots(2.2, 1, 40),
+                ElementsAre(HasSubstr("1: Ack"), "note: c joined: 2 of 3 nodes ran, 3 will",
+                            "1: Stop by signal 15", "2: Stop by signal 15"));
+    EXPECT_THAT(s.fails(2.3, 2, 0, killed(1, 15)), IsEmpty()) << "who dies of the stop";
+    s.completes(2.4, 1, 0);
+    EXPECT_THAT(s.completes(2.5, 2, 0).front(),
+                "note: c joined: 2 of 3 nodes ran, 3 will; generation 0 ends");
+    s.vows(2.6, 1, 0);
+    EXPECT_THAT(s.vows(2.6, 2, 0), Not(Contains(HasSubstr("create")))) << "c has not vowed yet";
+    EXPECT_EQ(s.vows(2.6, 3, 0).back(),
+              "create 1: generation 1 {a b c} after c joined: 2 of 3 nodes ran, 3 will");
+    EXPECT_EQ(s.creating().assignment.restarts, 0);
+}
+
+// With --on-join=spare the world never grows, but a spare fills a hole at once.
+TEST(Machine, SpareFillsAHoleAtOnceAndMakesTheWorldNoLarger) {
+    Limits four = limits(2, 4, 3);
+    four.on_join = OnJoin::spare;
+    four.times.last_call = sec(0);
+    Script s(four);
+    s.both_run();
+    s.join(2, 3, node("c"));
+    s.beat(2.1, 3);
+    s.fails(2.2, 2, 0, exited(1, 3));
+    s.vows(2.3, 3, 0);
+    s.vows(2.3, 1, 0);
+    EXPECT_THAT(s.vows(2.3, 2, 0).back(), HasSubstr("generation 1 {a b}"));
+    s.created(2.4);
+    s.runs(2.5, 1, 1);
+    s.runs(2.5, 2, 1);
+    s.come(2.6, 2, Gone{node("b")});
+    s.vows(2.7, 3, 1);
+    EXPECT_THAT(s.vows(2.7, 1, 1).back(), HasSubstr("generation 2 {a c}"));
+}
+
+// --task-per-worker: a reader counts hosts.
+TEST(Machine, TasksOfAHostAreOneNodeInTheLog) {
+    Script s(limits(2, 2));
+    s.join(0, 1, node("a/0"));
+    s.join(0, 2, node("a/1"));
+    s.beat(0.5, 1);
+    s.beat(0.5, 2);
+    EXPECT_THAT(s.created(0.6), Contains("note: generation 0: 1 node, 2 workers"));
+}

@@ -1,0 +1,131 @@
+// The rendezvous machine's part of an agreed stop: what is told, when the job is requeued, and what
+// becomes of deaths by Slurm's signals.
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/machine/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+namespace {
+
+const StopAsked kNamed{10, "signal 10", StopCause::named_signal, {}, true};
+
+void both_stop(Script& s, double now) {
+    s.beat(now, 1);
+    s.beat(now, 2);
+    s.completes(now, 1, 0);
+    s.completes(now, 2, 0);
+    s.vows(now + 0.1, 1, 0);
+    s.vows(now + 0.1, 2, 0);
+}
+
+// Recorded, requeued, and only then told: the first node that leaves may be the end of all.
+TEST(Stop, RequeuesOnceBeforeAnybodyLeaves) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.come(2, 1, kNamed), Contains("2: Stop by signal 10"));
+    both_stop(s, 3);
+    EXPECT_EQ(s.creating().ending.code, 75);
+    EXPECT_TRUE(s.creating().ending.requeue);
+    EXPECT_THAT(s.created(3.2), ElementsAre("requeue"));
+    EXPECT_THAT(s.tick(3.3), IsEmpty());
+    EXPECT_THAT(s.come(3.3, 2, StopAsked{15, "signal 15"}), IsEmpty()) << "it is Slurm's, of that";
+    EXPECT_THAT(s.step(3.4, Requeued{}), ElementsAre(HasSubstr("ended"), "1: Finished 75",
+                                                     "2: Finished 75", "closed with 75"));
+}
+
+// scancel while the last snapshot is being written, on whatever node it is heard first.
+TEST(Stop, APlainSignalTakesTheRequeueBack) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.come(2, 1, kNamed);
+    EXPECT_THAT(s.come(2.5, 2, kNamed), IsEmpty()) << "the same of another node";
+    EXPECT_THAT(s.come(2.5, 2, StopAsked{15, "signal 15", StopCause::signal, {}, true}), IsEmpty())
+        << "--requeue=always";
+    EXPECT_THAT(s.come(2.6, 2, StopAsked{15, "signal 15"}),
+                ElementsAre(HasSubstr("it is not requeued")));
+    both_stop(s, 3);
+    EXPECT_EQ(s.creating().ending.code, 75);
+    EXPECT_FALSE(s.creating().ending.requeue);
+    EXPECT_THAT(s.created(3.2), Not(Contains("requeue")));
+}
+
+TEST(Stop, APlainSignalWhileTheEndIsBeingRecordedTakesItBackToo) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.come(2, 1, kNamed);
+    both_stop(s, 3);
+    s.come(3.15, 2, StopAsked{15, "signal 15"});
+    EXPECT_THAT(s.created(3.2), Contains("closed with 75"));
+}
+
+// The end that another leader has recorded is that one's to act upon.
+TEST(Stop, NobodyRequeuesByAnothersEnd) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.come(2, 1, kNamed);
+    both_stop(s, 3);
+    LedgerEntry theirs = s.creating();
+    theirs.leader = node("other");
+    const Lines lines = s.step(3.2, LedgerCreated{LedgerCreated::Outcome::lost, theirs, {}});
+    EXPECT_THAT(lines, Contains("closed with 75"));
+    EXPECT_THAT(lines, Not(Contains("requeue")));
+}
+
+// Of the job's time each is told what is left when it is told.
+TEST(Stop, TellsLateComersWhatIsLeft) {
+    Script s(limits(2, 2));
+    s.both_run();
+    StopAsked limit = kNamed;
+    limit.left = sec(60);
+    s.come(2, 1, limit);
+    s.step(2.1, ConnectionLost{Session{2}});
+    EXPECT_THAT(s.join(4, 3, node("b")), Contains("3: Stop by signal 10"));
+}
+
+// A requeued job goes on after the end that its stop has left.
+TEST(Stop, TheNextAllocationGoesOn) {
+    for (const Verdict verdict :
+         {Verdict::work_left, Verdict::user_signal, Verdict::worker_failed}) {
+        MachineConfig config = Script::config(limits(2, 2));
+        config.requeue = 1;
+        Machine machine(config, at(0));
+        machine.step(at(0), Lead{{node("leader"), "leader", 1}});
+        LedgerEntry end;
+        end.number = EntryNumber{4};
+        end.kind = LedgerEntry::Kind::end;
+        end.assignment.generation = Generation{2};
+        end.ending.verdict = verdict;
+        machine.step(at(0), LedgerRead{{end}});
+        const bool goes_on = verdict != Verdict::worker_failed;
+        EXPECT_EQ(machine.snapshot().phase, goes_on ? Phase::gathering : Phase::closed);
+        EXPECT_EQ(machine.snapshot().newest, Generation{2});
+    }
+}
+
+// Under Slurm a death by its signals is decided a second later; a stop in that time was the cause.
+TEST(Stop, OverridesTheDeathsThatItHasCaused) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.in_slurm = true;
+    for (const bool stopped : {true, false}) {
+        Script s(config);
+        s.both_run();
+        s.fails(2, 1, 0, killed(0, 1));
+        s.vows(2.1, 1, 0);
+        EXPECT_THAT(s.vows(2.2, 2, 0), Not(Contains(HasSubstr("create")))) << "not judged yet";
+        if (stopped) s.come(2.5, 2, StopAsked{15, "signal 15"});
+        s.beat(3.05, 1);
+        s.beat(3.05, 2);
+        EXPECT_EQ(s.creating().kind, LedgerEntry::Kind::end);
+        EXPECT_EQ(s.creating().ending.code, stopped ? 128 + 15 : 128 + 1);
+    }
+}
+
+}  // namespace

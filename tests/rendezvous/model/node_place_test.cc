@@ -1,0 +1,154 @@
+// What each node is told of a generation, and what telling it costs.
+#include "rendezvous/model/node_place.h"
+
+#include <gmock/gmock.h>
+
+#include "rendezvous/wire/wire.h"
+#include "tests/rendezvous/machine/machine_script.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+// Nodes of unequal size, whose roles alternate: a and c train, b serves.
+Assignment unequal() {
+    Assignment world = assignment(3, {node("a"), node("b"), node("c")});
+    world.world_size = 0;
+    for (Member& member : world.members) {
+        const bool serves = member.node == node("b");
+        const int slots = serves ? 1 : member.node == node("a") ? 4 : 2;
+        member.offer.slots = slots;
+        member.offer.role = serves ? "server" : "trainer";
+        member.offer.address = "at " + member.node.name;
+        member.offer.addresses = {"10.0.0." + std::to_string(slots), "172.17.0.1"};
+        member.offer.store_port = static_cast<std::uint16_t>(1000 + slots);
+        member.rank_offset = world.world_size;
+        world.world_size += slots;
+    }
+    world.max_restarts = 5;
+    return world;
+}
+
+TEST(NodePlace, IsANodesShareOfTheWorld) {
+    const auto places = places_of(unequal());
+    ASSERT_EQ(places.size(), 3u);
+    const NodePlace& c = places.at(node("c"));
+    EXPECT_EQ(c.generation, Generation{3});
+    EXPECT_EQ(c.node_rank, 2);
+    EXPECT_EQ(c.nodes, 3);
+    EXPECT_EQ(c.slots, 2);
+    EXPECT_EQ(c.rank_offset, 5);
+    EXPECT_EQ(c.world_size, 7);
+    EXPECT_EQ(c.max_restarts, 5);
+    EXPECT_EQ(places.at(node("b")).rank_offset, 4);
+}
+
+// What a node cannot conclude from its own place: the mean of 1, 3 and 2 is 2.
+TEST(NodePlace, SaysWhetherAllNodesHaveAsManyWorkers) {
+    Assignment world = assignment(3, {node("a"), node("b"), node("c")});
+    for (Member& member : world.members) member.offer.slots = 2;
+    EXPECT_TRUE(places_of(world).at(node("c")).equal_slots);
+    world.members[0].offer.slots = 1, world.members[1].offer.slots = 3;
+    for (const auto& [id, place] : places_of(world)) EXPECT_FALSE(place.equal_slots);
+}
+
+// Ranks within a role go on from one of its nodes to the next, past those of other roles.
+TEST(NodePlace, CountsWithinTheRole) {
+    const auto places = places_of(unequal());
+    EXPECT_EQ(places.at(node("a")).role_rank_offset, 0);
+    EXPECT_EQ(places.at(node("a")).role_world_size, 6);
+    EXPECT_EQ(places.at(node("b")).role_rank_offset, 0);
+    EXPECT_EQ(places.at(node("b")).role_world_size, 1);
+    EXPECT_EQ(places.at(node("c")).role_rank_offset, 4);
+    EXPECT_EQ(places.at(node("c")).role_world_size, 6);
+}
+
+// All are told where the store is; only who has it, whom it admits, each address once.
+TEST(NodePlace, NamesTheStoreToAllAndTheAddressesToItsNode) {
+    const auto places = places_of(unequal());
+    for (const auto& [id, place] : places) {
+        EXPECT_EQ(place.master_address, "at a");
+        EXPECT_EQ(place.master_port, 1004);
+        EXPECT_EQ(place.has_store(), id == node("a"));
+        if (!place.has_store()) {
+            EXPECT_THAT(place.addresses, IsEmpty());
+        }
+    }
+    EXPECT_THAT(places.at(node("a")).addresses,
+                ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.4", "172.17.0.1"));
+}
+
+// Five tasks on three hosts, dealt out in turn: what workers see is counted by host.
+TEST(NodePlace, CountsWithinTheHost) {
+    const auto places = places_of(
+        assignment(0, {node("b/0"), node("a/0"), node("c/0"), node("b/1"), node("b/2")}, 1));
+    EXPECT_EQ(places.at(node("b/1")).shared, (HostPlace{0, 3, 1, 3, false}));
+    EXPECT_EQ(places.at(node("b/2")).shared, (HostPlace{0, 3, 2, 3, false}));
+    EXPECT_EQ(places.at(node("c/0")).shared, (HostPlace{2, 3, 0, 1, false}));
+    EXPECT_EQ(places.at(node("c/0")).node_rank, 2);
+    const auto equal = places_of(assignment(0, {node("b/0"), node("a/0")}, 1));
+    EXPECT_TRUE(equal.at(node("a/0")).host().equal);
+    EXPECT_FALSE(places_of(unequal()).at(node("b")).shared);
+}
+
+std::string four_digits(int number) { return std::to_string(10000 + number).substr(1); }
+
+Offer far_offer(int number) {
+    Offer far = offer_of_rank(number, 8);
+    far.address = "node" + four_digits(number) + ".cluster";
+    for (int i = 0; i < 8; ++i)
+        far.addresses.push_back("10." + std::to_string(i) + ".7." + four_digits(number));
+    far.service_port = far.store_port = 40000;
+    return far;
+}
+
+// The bytes of each Assigned when so many nodes begin their first generation, under a leader that
+// others may follow; by session, that of the store's node is the first.
+std::vector<std::size_t> bytes_told(int nodes) {
+    MachineConfig config = Script::config(limits(nodes, nodes));
+    config.succession = true;
+    Machine machine(config, at(0));
+    std::vector<std::size_t> bytes(static_cast<std::size_t>(nodes));
+    std::vector<Beat> beats(static_cast<std::size_t>(nodes));
+    LedgerEntry creating;
+    const auto step = [&](double now, const Event& event) {
+        for (const Effect& effect : machine.step(at(now), event)) {
+            if (const auto* e = std::get_if<CreateEntry>(&effect)) creating = e->entry;
+            const auto* sent = std::get_if<Send>(&effect);
+            if (!sent) continue;
+            const auto session = static_cast<std::size_t>(sent->session.value);
+            if (const auto* ack = std::get_if<Ack>(&sent->message))
+                beats[session].echo = ack->number;
+            if (std::holds_alternative<Assigned>(sent->message))
+                bytes[session] = encode(sent->message).size();
+        }
+    };
+    step(0, Lead{{node("leader"), "leader", 1}});
+    step(0, LedgerRead{});
+    for (int i = 0; i < nodes; ++i) {
+        Beat& beat = beats[static_cast<std::size_t>(i)];
+        step(0, Came{Session{i}, Hello{"job", node("node" + four_digits(i)), "1", 0}});
+        beat.number = 1;
+        step(0, Came{Session{i}, Join{far_offer(i), beat}});
+    }
+    for (int i = 0; i < nodes; ++i) {
+        Beat& beat = beats[static_cast<std::size_t>(i)];
+        beat.number = 2;
+        step(0.5, Came{Session{i}, Beat(beat)});
+    }
+    step(0.6, LedgerCreated{LedgerCreated::Outcome::won, creating, {}});
+    return bytes;
+}
+
+// But for the digits of the counts, a node is told as much in a world of a thousand as in one of
+// forty. Only the store's node hears of everybody.
+TEST(NodePlace, CostsTheSameToTellHoweverManyThereAre) {
+    const auto few = bytes_told(40), many = bytes_told(1000);
+    EXPECT_THAT(few, testing::Each(testing::Gt(100u))) << "all of them are told";
+    EXPECT_THAT(many, testing::Each(testing::Gt(100u)));
+    EXPECT_GT(many.front(), 8u * 1000u * 10u);
+    EXPECT_LE(*std::max_element(many.begin() + 1, many.end()),
+              *std::max_element(few.begin() + 1, few.end()) + 10);
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,82 @@
+#include "rendezvous/rules/blame.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+namespace {
+
+// Generation 0, 1, … ended because of these; "" is nobody's fault.
+Blame after(const std::vector<std::string>& nodes) {
+    Blame blame;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (!nodes[i].empty())
+            blame = with_cause(blame, {Generation{static_cast<std::int64_t>(i)}, nodes[i]});
+    return blame;
+}
+
+std::vector<std::string> names(const std::vector<Candidate>& candidates) {
+    std::vector<std::string> all;
+    for (const Candidate& candidate : candidates) all.push_back(candidate.node.name);
+    return all;
+}
+
+std::vector<Candidate> here(const std::vector<std::string>& nodes) {
+    std::vector<Candidate> all;
+    for (const std::string& name : nodes) all.push_back({node(name), offer()});
+    return all;
+}
+
+}  // namespace
+
+TEST(Blame, TwiceWithinFiveGenerations) {
+    EXPECT_THAT(after({"a"}).nodes, IsEmpty());
+    EXPECT_THAT(after({"a", "b", "c"}).nodes, IsEmpty());
+    EXPECT_THAT(after({"a", "a"}).nodes, ElementsAre("a"));
+    EXPECT_THAT(after({"a", "", "", "", "a"}).nodes, ElementsAre("a"));
+    EXPECT_THAT(after({"a", "", "", "", "", "a"}).nodes, IsEmpty()) << "generations 1 to 5";
+}
+
+// Blamed once, blamed to the end; a cause that is said twice counts once.
+TEST(Blame, IsForTheRestOfTheJob) {
+    EXPECT_THAT(after({"a", "a", "", "", "", "", "", "b", "b"}).nodes, ElementsAre("a", "b"));
+    const Blame once = with_cause(after({"a"}), {Generation{0}, "a"});
+    EXPECT_THAT(once.nodes, IsEmpty());
+}
+
+// Tasks of one host have the same hardware.
+TEST(Blame, IsTheHostsWhereTasksAreNodes) {
+    const Blame blame = after({"n1/0", "n2/0", "n1/1"});
+    EXPECT_THAT(blame.nodes, ElementsAre("n1"));
+    EXPECT_EQ(exclude_option(blame), "for the next submission: sbatch --exclude=n1");
+    EXPECT_THAT(names(without_blamed(here({"n1/0", "n1/1", "n2/0", "n2/1"}), blame, 2)),
+                ElementsAre("n2/0", "n2/1"));
+}
+
+// A blamed node is left out only where another can take its place.
+TEST(Blame, LeavesOutWhereThereIsASpare) {
+    const Blame blame = after({"b", "b", "c", "c"});
+    EXPECT_THAT(names(without_blamed(here({"a", "b", "c"}), blame, 3)), ElementsAre("a", "b", "c"));
+    EXPECT_THAT(names(without_blamed(here({"a", "b", "c", "d"}), blame, 3)),
+                ElementsAre("a", "c", "d"));
+    EXPECT_THAT(names(without_blamed(here({"a", "b", "c", "d", "e"}), blame, 3)),
+                ElementsAre("a", "d", "e"));
+    EXPECT_THAT(names(without_blamed(here({"a", "b"}), {}, 1)), ElementsAre("a", "b"));
+}
+
+TEST(Blame, SaysWhyAndWhatToDo) {
+    EXPECT_EQ(blame_sentence(after({"a", "", "a"}), "a", true),
+              "a was the first cause of the end of generations 0 and 2; a spare takes its place "
+              "(--blame=off leaves it)");
+    EXPECT_EQ(blame_sentence(after({"a", "a"}), "a", false),
+              "a was the first cause of the end of generations 0 and 1; there is no spare to take "
+              "its place");
+    EXPECT_EQ(exclude_option(after({"a", "a", "b", "b"})),
+              "for the next submission: sbatch --exclude=a,b");
+}

@@ -1,0 +1,84 @@
+#include "rendezvous/rules/first_failure.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::test;
+using namespace ddprun::rendezvous;
+
+// Reports come in any order; the time of the death decides.
+TEST(FirstFailure, IsTheEarliestHoweverLateItIsToldOf) {
+    FirstFailure failure;
+    EXPECT_FALSE(failure);
+    failure.take("b", exited(4, 1), at(10));
+    failure.take("a", exited(0, 7), at(9.5));
+    failure.take("a", exited(1, 1), at(9.75));
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure.outcome().rank, 0);
+    EXPECT_EQ(failure.at(), at(9.5));
+    Ending ending;
+    failure.tell(ending);
+    EXPECT_EQ(ending.first_failure_node, "a");
+    EXPECT_EQ(ending.consequences, 2);
+    ASSERT_EQ(ending.told_consequences.size(), 2u);
+    EXPECT_EQ(ending.told_consequences[0].outcome.rank, 1);
+    EXPECT_EQ(ending.told_consequences[1].node, "b");
+    EXPECT_EQ(ending.told_consequences[1].after, sec(0.5));
+}
+
+// A node says all again on a new connection.
+TEST(FirstFailure, CountsARankOnce) {
+    FirstFailure failure;
+    for (int i = 0; i < 3; ++i) {
+        failure.take("a", exited(0, 1), at(1));
+        failure.take("a", exited(1, 1), at(2 + i));
+    }
+    Ending ending;
+    failure.tell(ending);
+    EXPECT_EQ(ending.consequences, 1);
+}
+
+// A thousand ranks that fail make a report of a page.
+TEST(FirstFailure, TellsAFewOfManyAndCountsAll) {
+    FirstFailure failure;
+    for (int rank = 999; rank >= 0; --rank) {
+        WorkerOutcome outcome = exited(rank, 1);
+        outcome.tail = {"its last words"};
+        failure.take("a", outcome, at(1 + rank));
+    }
+    Ending ending;
+    failure.tell(ending);
+    EXPECT_EQ(ending.first_failure->rank, 0);
+    EXPECT_EQ(ending.first_failure->tail.size(), 1u);
+    EXPECT_EQ(ending.consequences, 999);
+    ASSERT_EQ(ending.told_consequences.size(), kConsequencesTold);
+    EXPECT_EQ(ending.told_consequences[0].outcome.rank, 1);
+    EXPECT_TRUE(ending.told_consequences[0].outcome.tail.empty());
+}
+
+// The leader's short word came first; the node's own has the last lines.
+TEST(FirstFailure, TakesLastLinesThatWereMissing) {
+    FirstFailure failure;
+    EXPECT_TRUE(failure.take("a", exited(0, 1), at(1)));
+    WorkerOutcome whole = exited(0, 1);
+    whole.tail = {"its last words"};
+    EXPECT_FALSE(failure.take("a", whole, at(1.1))) << "no news, though";
+    EXPECT_EQ(failure.outcome().tail.size(), 1u);
+    EXPECT_EQ(failure.at(), at(1));
+    EXPECT_EQ(failure.told(at(3))[0].outcome.age, sec(2));
+}
+
+// A lost node was the first cause.
+TEST(FirstFailure, TellsAllAsConsequencesOfSomethingElse) {
+    FirstFailure failure;
+    failure.take("a", exited(0, 1), at(9));
+    failure.take("b", exited(1, 1), at(12));
+    Ending ending;
+    failure.tell_as_consequences(ending, at(10));
+    EXPECT_FALSE(ending.first_failure);
+    EXPECT_EQ(ending.consequences, 2);
+    EXPECT_EQ(ending.told_consequences[0].after, sec(0)) << "it was known a little earlier";
+    EXPECT_EQ(ending.told_consequences[1].after, sec(2));
+}

@@ -1,0 +1,73 @@
+#include "rendezvous/rules/late_joiner.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+LateJoiners one_late() {
+    return {.members = 3, .names = {"gpu03"}, .since = at(100), .snapshot = false, .ending = false};
+}
+
+// Nobody waits, nobody is taken in.
+TEST(LateJoiner, NobodyLateChangesNothing) {
+    LateJoiners nobody = one_late();
+    nobody.names.clear();
+    const JoinVerdict verdict = decide_join(nobody, limits(2, 4), at(1000));
+    EXPECT_FALSE(verdict.regroup);
+    EXPECT_EQ(verdict.until, kNever);
+}
+
+TEST(LateJoiner, IsTakenInAtTheNextSnapshot) {
+    LateJoiners late = one_late();
+    EXPECT_FALSE(decide_join(late, limits(2, 4), at(101)).regroup);
+    late.snapshot = true;
+    const JoinVerdict verdict = decide_join(late, limits(2, 4), at(101));
+    EXPECT_TRUE(verdict.regroup);
+    EXPECT_EQ(verdict.sentence, "gpu03 joined: 3 of 4 nodes ran, 4 will");
+}
+
+TEST(LateJoiner, WaitsNoLongerThanTheJoinInterval) {
+    const JoinVerdict waits = decide_join(one_late(), limits(2, 4), at(699));
+    EXPECT_FALSE(waits.regroup);
+    EXPECT_EQ(waits.until, at(700));
+    EXPECT_TRUE(decide_join(one_late(), limits(2, 4), at(700)).regroup);
+}
+
+// A full world has no room, and one that is about to end is left alone.
+TEST(LateJoiner, IsASpareWhereThereIsNoRoomOrNoTime) {
+    EXPECT_FALSE(decide_join(one_late(), limits(2, 3), at(9999)).regroup);
+    LateJoiners late = one_late();
+    late.ending = true;
+    EXPECT_FALSE(decide_join(late, limits(2, 4), at(9999)).regroup);
+}
+
+TEST(LateJoiner, WaitAndSpareStopNobody) {
+    for (const OnJoin choice : {OnJoin::wait, OnJoin::spare}) {
+        Limits limited = limits(2, 4);
+        limited.on_join = choice;
+        EXPECT_FALSE(decide_join(one_late(), limited, at(9999)).regroup);
+        EXPECT_EQ(decide_join(one_late(), limited, at(9999)).until, kNever);
+    }
+}
+
+TEST(LateJoiner, HearsWhatItWaitsFor) {
+    Limits some = limits(2, 4);
+    EXPECT_EQ(parked_sentence(3, some),
+              "3 of 4 nodes run without this one; it is taken in at the next snapshot, at the "
+              "latest in 10 m 00 s (--join-interval)");
+    EXPECT_EQ(parked_sentence(4, some),
+              "4 of 4 nodes run without this one; it is a spare, and takes the place of one that "
+              "is lost");
+    some.on_join = OnJoin::wait;
+    EXPECT_EQ(parked_sentence(3, some),
+              "3 of 4 nodes run without this one; it is taken in when the next generation begins "
+              "(--on-join=wait)");
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,117 @@
+#include "rendezvous/rules/rank_assignment.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+
+namespace {
+
+// "a:0 b:2": the nodes in the order of node ranks, each with the rank of its first worker.
+std::string places(const std::vector<Member>& all) {
+    std::string text;
+    for (const Member& member : all)
+        text +=
+            (text.empty() ? "" : " ") + member.node.name + ":" + std::to_string(member.rank_offset);
+    return text;
+}
+
+std::vector<Candidate> come(const std::vector<std::string>& names) {
+    std::vector<Candidate> all;
+    for (const std::string& name : names) all.push_back({node(name), offer()});
+    return all;
+}
+
+}  // namespace
+
+TEST(RankAssignment, ComparesNamesAsPeopleDo) {
+    EXPECT_TRUE(natural_less("n2", "n10"));
+    EXPECT_FALSE(natural_less("n10", "n2"));
+    EXPECT_TRUE(natural_less("n", "n1"));
+    EXPECT_TRUE(natural_less("rack1-n9", "rack2-n1"));
+    EXPECT_TRUE(natural_less("gpu9a", "gpu10"));
+    EXPECT_FALSE(natural_less("n1", "n1"));
+    EXPECT_FALSE(natural_less("n01", "n1"));
+    EXPECT_TRUE(natural_less("n99999999999999999998", "n99999999999999999999"));
+}
+
+// Each way to order the first generation counts only where the one before says nothing.
+TEST(RankAssignment, OrdersTheFirstTimeByNodeRankThenListThenName) {
+    EXPECT_EQ(places(assign_ranks(come({"n10", "n2", "n1"}), {}, {}, 3)), "n1:0 n2:1 n10:2");
+    EXPECT_EQ(places(assign_ranks(come({"n1", "n2", "n3"}), {}, {"n3", "n1", "n2"}, 3)),
+              "n3:0 n1:1 n2:2");
+    EXPECT_EQ(
+        places(assign_ranks(
+            {{node("a"), offer_of_rank(1)}, {node("b"), offer_of_rank(0)}, {node("c"), offer()}},
+            {}, {"c", "a", "b"}, 3)),
+        "b:0 a:1 c:2");
+}
+
+// One host of three is a spare: none is split between world and spares while its tasks come.
+TEST(RankAssignment, TakesHostsWhole) {
+    const std::vector<std::string> order{"a/0", "a/1", "b/0", "b/1", "c/0", "c/1"};
+    const auto chosen = [&](const std::vector<std::string>& names, int most) {
+        std::string text;
+        for (const Candidate& each : of_whole_hosts(come(names), order, most))
+            text += each.node.name + " ";
+        return text;
+    };
+    EXPECT_EQ(chosen({"a/0", "a/1", "b/0", "c/1"}, 4), "a/0 a/1 ");
+    EXPECT_EQ(chosen({"a/0", "a/1", "b/0", "c/1", "c/0"}, 4), "a/0 a/1 c/1 c/0 ");
+    EXPECT_EQ(chosen({"a/0", "b/0"}, 6), "a/0 b/0 ") << "there are no spares";
+    EXPECT_EQ(of_whole_hosts(come({"a"}), {"a", "b"}, 1).size(), 1u);
+}
+
+TEST(RankAssignment, GivesEachNodeAsManyRanksAsSlots) {
+    EXPECT_EQ(
+        places(assign_ranks({{node("a"), offer(4)}, {node("b"), offer(2)}, {node("c"), offer(8)}},
+                            {}, {}, 3)),
+        "a:0 b:4 c:6");
+}
+
+// b is gone, d was a spare: d gets b's rank, nobody else moves.
+TEST(RankAssignment, PutsAReplacementIntoTheFreePlace) {
+    EXPECT_EQ(places(assign_ranks(come({"a", "c", "d"}), members({node("a"), node("b"), node("c")}),
+                                  {}, 3)),
+              "a:0 d:1 c:2");
+}
+
+// A new process on b's host comes before the spare in the alphabet.
+TEST(RankAssignment, PrefersANewProcessOfTheSameNode) {
+    const std::vector<Candidate> here{
+        {node("a"), offer()}, {node("aa"), offer()}, {node("b", 2), offer()}};
+    const auto next = assign_ranks(here, members({node("a"), node("b")}), {}, 2);
+    EXPECT_EQ(places(next), "a:0 b:1");
+    EXPECT_EQ(next[1].node.incarnation, Incarnation{2});
+}
+
+TEST(RankAssignment, KeepsTheOrderWhenTheWorldShrinks) {
+    EXPECT_EQ(places(assign_ranks(come({"a", "d", "c"}),
+                                  members({node("d"), node("b"), node("c"), node("a")}), {}, 4)),
+              "d:0 c:1 a:2");
+}
+
+TEST(RankAssignment, AppendsNewNodesWhenTheWorldGrows) {
+    EXPECT_EQ(places(assign_ranks(come({"a", "b", "m"}), members({node("m")}), {}, 3)),
+              "m:0 a:1 b:2");
+}
+
+// Two places only: who was a member stays one, whatever its name.
+TEST(RankAssignment, LeavesSparesOut) {
+    EXPECT_EQ(
+        places(assign_ranks(come({"a", "b", "y", "z"}), members({node("y"), node("z")}), {}, 2)),
+        "y:0 z:1");
+    EXPECT_EQ(places(assign_ranks(come({"a", "b", "c"}), {}, {}, 2)), "a:0 b:1");
+    EXPECT_EQ(
+        places(assign_ranks(come({"a", "c"}), members({node("a"), node("b"), node("c")}), {}, 1)),
+        "a:0");
+}
+
+TEST(RankAssignment, WorldSize) {
+    auto all = members({node("a"), node("b")}, 3);
+    all.back().offer.slots = 2;
+    EXPECT_EQ(world_size(all), 5);
+}

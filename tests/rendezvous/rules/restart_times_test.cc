@@ -1,0 +1,141 @@
+#include "rendezvous/rules/restart_times.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using enum RestartPhase;
+
+namespace {
+
+constexpr Generation g0{0}, g1{1}, g2{2};
+
+Duration sum(const RestartTimes& times) {
+    Duration all{};
+    for (const PhaseTime& time : times) all += time.took;
+    return all;
+}
+
+Duration sum(const RestartTotals& totals) {
+    Duration all{};
+    for (const Duration took : totals.took) all += took;
+    return all;
+}
+
+std::vector<double> seconds(const RestartTimes& times) {
+    std::vector<double> all;
+    for (const PhaseTime& time : times)
+        all.push_back(std::chrono::duration<double>(time.took).count());
+    return all;
+}
+
+// Generation 0 was made at 1; a worker fails at 10, which the leader hears at 10.1; the next one
+// can be made at 11.5.
+RestartWatch failed() {
+    RestartWatch watch;
+    watch.began(g0, at(1), {});
+    watch.ended(at(10), at(10.1));
+    watch.heard(node("a"), {g0, {{told, sec(0.3)}, {stopped, sec(0.1)}, {gone, sec(0)}}}, at(10.5));
+    watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
+                at(11.3));
+    return watch;
+}
+
+}  // namespace
+
+// Each phase ends with the last node, the sum is the time from the failure to the next entry.
+TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
+    const RestartRecord record = failed().record(at(11.5), true);
+    EXPECT_THAT(seconds(record.times), ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
+    EXPECT_EQ(sum(record.times), sec(1.5));
+    EXPECT_EQ(record.times[3].node, "b");
+    EXPECT_EQ(record.times[0].node, "");
+    EXPECT_EQ(record.totals.restarts, 1);
+    EXPECT_EQ(sum(record.totals), sec(1.5));
+    EXPECT_EQ(record.totals.longest_phase, stopped);
+    EXPECT_EQ(record.totals.longest_of, g1);
+}
+
+// What comes after the entry stands in the next one; together it is all the time that was lost.
+TEST(RestartTimes, TheStartStandsInTheNextEntry) {
+    RestartWatch watch = failed();
+    const RestartRecord first = watch.record(at(11.5), true);
+    watch.began(g1, at(11.5), first.totals);
+    watch.heard(node("a"), {g1, {{started, sec(0.2)}, {contact, sec(0.1)}}}, at(12));
+    watch.heard(node("b"), {g1, {{started, sec(0)}}}, at(11.9));
+    watch.heard(node("a"), {g1, {{started, sec(1.1)}, {contact, sec(1)}, {progress, sec(0)}}},
+                at(13));
+    watch.ended(at(60), at(60));
+    const RestartRecord end = watch.record(at(61), false);
+    EXPECT_THAT(seconds(end.times), ElementsAre(0, 0, 0, 0, 0, 0.4, 0, 1.1))
+        << "contact of a was at 11.9, as b's start";
+    EXPECT_EQ(end.totals.restarts, 1);
+    EXPECT_EQ(sum(end.totals), sec(3)) << "from the failure at 10 to the progress at 13";
+    EXPECT_EQ(sum(watch.record(at(62), true).totals), sec(3 + 2)) << "and another restart";
+}
+
+// Said again it is heard later, and no other: the first time was the most exact.
+TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
+    RestartWatch watch = failed();
+    watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
+                at(11.45));
+    EXPECT_THAT(seconds(watch.record(at(11.5), true).times),
+                ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
+}
+
+// The job's own start is written down and is no loss; what belongs to another generation is not
+// heard.
+TEST(RestartTimes, TheFirstStartIsNoLoss) {
+    RestartWatch watch;
+    watch.began(g0, at(1), {});
+    watch.heard(node("a"), {g0, {{started, sec(0)}, {progress, sec(0)}}}, at(2));
+    watch.heard(node("a"), {g2, {{started, sec(0)}}}, at(9));
+    watch.ended(at(9), at(9));
+    const RestartRecord record = watch.record(at(10), false);
+    EXPECT_THAT(seconds(record.times), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
+    EXPECT_EQ(record.totals, RestartTotals{});
+    EXPECT_THAT(summary_of(record.totals), IsEmpty());
+    EXPECT_EQ(RestartWatch{}.record(at(1), false), RestartRecord{});
+}
+
+// Lost nodes say nothing: the wait for them is what is left before the next one is met.
+TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
+    RestartWatch watch;
+    watch.began(g0, at(1), {});
+    watch.ended(at(2), at(10));
+    EXPECT_THAT(seconds(watch.record(at(12), true).times), ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
+}
+
+// Another leader goes on with the sums; it takes the loss to begin with who stopped first, and the
+// start, whose beginning it has not seen, with the last worker's.
+TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
+    RestartTotals before;
+    before.restarts = 2;
+    before.took[0] = sec(5);
+    before.longest = {sec(4), "c"};
+    RestartWatch watch;
+    watch.began(g2, kNever, before);
+    watch.heard(node("a"), {g2, {{started, sec(30)}, {progress, sec(29)}}}, at(40));
+    watch.ended(at(50), at(50));
+    watch.heard(node("a"), {g2, {{told, sec(3)}, {stopped, sec(2)}, {gone, sec(2)}}}, at(51));
+    const RestartRecord record = watch.record(at(52), true);
+    EXPECT_THAT(seconds(record.times), ElementsAre(2, 0, 0, 0, 2, 0, 0, 1));
+    EXPECT_EQ(record.totals.restarts, 3);
+    EXPECT_EQ(sum(record.totals), sec(5 + 4 + 1));
+    EXPECT_EQ(record.totals.longest.node, "c");
+}
+
+TEST(RestartTimes, SummaryHasThePartsAndTheLongest) {
+    RestartTotals totals = failed().record(at(11.5), true).totals;
+    EXPECT_THAT(summary_of(totals),
+                ElementsAre("1 restart, 1.5 s lost: 0.1 s detected, 0.4 s told, 0.5 s stopped, 0.2 "
+                            "s gone, 0.3 s met, 0 ms started, 0 ms store contact, 0 ms progress",
+                            "longest: generation 1, 0.5 s in stopped (b)"));
+    totals.longest.node.clear();
+    EXPECT_EQ(summary_of(totals)[1], "longest: generation 1, 0.5 s in stopped");
+}

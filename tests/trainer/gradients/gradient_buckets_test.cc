@@ -1,0 +1,90 @@
+#include "trainer/gradients/gradient_buckets.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace ddprun::trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<GradientShape> floats(std::initializer_list<std::size_t> counts) {
+    std::vector<GradientShape> shapes;
+    for (auto count : counts) shapes.push_back({count, DataType::float32});
+    return shapes;
+}
+
+// The last parameter comes first; the first bucket closes early, the others at their size; what is
+// larger than a bucket has one.
+TEST(GradientBuckets, AreFilledFromTheEnd) {
+    const auto plan = plan_buckets(floats({100, 2, 2, 3, 1, 1}), 8, 16);
+    ASSERT_EQ(plan.buckets.size(), 3u);
+    EXPECT_THAT(plan.buckets[0].parameters, ElementsAre(5, 4));
+    EXPECT_THAT(plan.buckets[1].parameters, ElementsAre(3, 2));
+    EXPECT_THAT(plan.buckets[2].parameters, ElementsAre(1, 0));
+    EXPECT_EQ(plan.slots[2].offset, 3u);
+    EXPECT_EQ(plan.buckets[2].count, 102u);
+}
+
+// Types do not share a bucket.
+TEST(GradientBuckets, HaveOneType) {
+    const std::vector<GradientShape> shapes{
+        {1, DataType::float32}, {1, DataType::bfloat16}, {1, DataType::bfloat16}};
+    const auto plan = plan_buckets(shapes, 1000, 1000);
+    ASSERT_EQ(plan.buckets.size(), 2u);
+    EXPECT_EQ(plan.buckets[0].type, DataType::bfloat16);
+    EXPECT_THAT(plan.buckets[1].parameters, ElementsAre(0));
+}
+
+// A bucket that is complete early waits for those before it.
+TEST(GradientBuckets, GoInOrder) {
+    const auto plan = plan_buckets(floats({1, 1, 1}), 4, 4);
+    BucketProgress progress(plan);
+    EXPECT_THAT(*progress.ready(0), IsEmpty());
+    EXPECT_THAT(*progress.ready(1), IsEmpty());
+    EXPECT_THAT(progress.missing(), ElementsAre(2));
+    EXPECT_FALSE(progress.ready(1));
+    EXPECT_FALSE(progress.ready(3));
+    EXPECT_THAT(*progress.ready(2), ElementsAre(0, 1, 2));
+    progress.begin_again();
+    EXPECT_THAT(*progress.ready(2), ElementsAre(0));
+}
+
+// Over random models: slots do not overlap and fill their buckets, and in any order of ready each
+// bucket goes once, in order, not before its last gradient.
+TEST(GradientBuckets, HoldForRandomModels) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<GradientShape> shapes(1 + random() % 30);
+        for (auto& shape : shapes)
+            shape = {random() % 50, random() % 4 ? DataType::float32 : DataType::float16};
+        const auto plan = plan_buckets(shapes, random() % 100, 1 + random() % 300);
+        for (const auto& bucket : plan.buckets) {
+            std::size_t next = 0;
+            for (auto parameter : bucket.parameters) {
+                EXPECT_EQ(plan.slots[parameter].offset, next);
+                next += shapes[parameter].count;
+            }
+            EXPECT_EQ(next, bucket.count);
+        }
+        std::vector<std::size_t> order(shapes.size()), gone;
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        std::shuffle(order.begin(), order.end(), random);
+        BucketProgress progress(plan);
+        std::vector<std::size_t> seen(plan.buckets.size());
+        for (auto parameter : order) {
+            ++seen[plan.slots[parameter].bucket];
+            for (auto bucket : *progress.ready(parameter)) {
+                EXPECT_EQ(bucket, gone.size());
+                EXPECT_EQ(seen[bucket], plan.buckets[bucket].parameters.size());
+                gone.push_back(bucket);
+            }
+        }
+        EXPECT_EQ(gone.size(), plan.buckets.size());
+    }
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,300 @@
+#include "trainer/gradients/gradient_reducer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/trainer/group_rank.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using test::Ends;
+using test::expects_error;
+using test::GroupRank;
+using test::run_ranks;
+
+// Three layers of unequal size on the host; small buckets, so that there are several.
+struct Model {
+    std::vector<std::vector<float>> values{std::vector<float>(3000, 1.0f),
+                                           std::vector<float>(10, 2.0f),
+                                           std::vector<float>(500, 3.0f)};
+    std::vector<NamedBuffer> parameters() {
+        std::vector<NamedBuffer> named;
+        for (std::size_t i = 0; i < values.size(); ++i)
+            named.push_back({"layer" + std::to_string(i), buffer_of(std::span(values[i]))});
+        return named;
+    }
+};
+
+std::span<float> floats(const Buffer& buffer) {
+    return {static_cast<float*>(buffer.data), buffer.count};
+}
+
+void add(GradientReducer& reducer, std::size_t parameter, float what) {
+    for (float& g : floats(reducer.gradient(parameter))) g += what;
+}
+
+// Every element of the gradient.
+bool all_are(const GradientReducer& reducer, std::size_t parameter, float expected, float within) {
+    for (float g : floats(reducer.gradient(parameter)))
+        if (std::abs(g - expected) > within)
+            return std::fprintf(stderr, "%g instead of %g\n", g, expected) < 0;
+    return true;
+}
+
+ReducerOptions small() {
+    ReducerOptions options;
+    options.first_bucket_bytes = 1000;
+    options.bucket_bytes = 4000;
+    return options;
+}
+
+// Ranks 0, 1, 2 bring r + 1 twice without synchronisation and once with: the mean of the sums.
+TEST(GradientReducer, AveragesWhatWasAccumulated) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        if (reducer->plan().buckets.size() < 2) return 1;
+        for (int step = 0; step < 3; ++step) {
+            if (!reducer->zero()) return 2;
+            for (int micro = 0; micro < 3; ++micro) {
+                std::optional<GradientReducer::NoSync> quiet;
+                if (micro < 2) quiet.emplace(*reducer);
+                for (std::size_t i = 3; i-- > 0;) {
+                    add(*reducer, i, static_cast<float>(context.rank.value + 1));
+                    if (!reducer->ready(i)) return 3;
+                }
+            }
+            if (!reducer->finish()) return 4;
+            for (std::size_t i = 0; i < 3; ++i)
+                if (!all_are(*reducer, i, 6.0f, 0)) return 5;
+            const auto& times = reducer->times();
+            if (times.communication.count() <= 0 || times.waited > times.communication) return 6;
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// As bfloat16 the mean is right to its last digit of 8 bits.
+TEST(GradientReducer, CompressesToBFloat16) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.hook = std::make_shared<Bfloat16Hook>();
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = 3; i-- > 0;) {
+            add(*reducer, i, context.is_first() ? 0.3f : 1.7f);
+            if (!reducer->ready(i)) return 1;
+        }
+        return reducer->finish() && all_are(*reducer, 0, 1.0f, 0.01f) ? 0 : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// A program's own way: the sum to rank 0 and from there to all, which is two operations, and the
+// division when they are done.
+struct ByWayOfTheFirst final : CommunicationHook {
+    std::size_t buckets = 0, ended = 0;
+    int ranks = 0;
+
+    Result<void> prepare(ProcessGroup& group, const std::vector<Buffer>& all) override {
+        buckets = all.size();
+        ranks = group.size();
+        return {};
+    }
+    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
+        (void)group.begin(Operation::reduce(bucket));
+        return group.begin(Operation::broadcast(bucket, 0));
+    }
+    Result<void> end(std::size_t index, const Buffer& bucket) override {
+        if (index != ended++) return Error(ErrorCode::usage, "buckets end in another order");
+        for (float& value : floats(bucket)) value /= static_cast<float>(ranks);
+        return {};
+    }
+};
+
+TEST(GradientReducer, SendsAsItsHookDoes) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        const auto hook = std::make_shared<ByWayOfTheFirst>();
+        options.hook = hook;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = 3; i-- > 0;) {
+            add(*reducer, i, static_cast<float>(3 * context.rank.value));
+            if (!reducer->ready(i)) return 1;
+        }
+        if (!reducer->finish()) return 2;
+        for (std::size_t i = 0; i < 3; ++i)
+            if (!all_are(*reducer, i, 3.0f, 0)) return 3;
+        return hook->buckets == reducer->plan().buckets.size() && hook->ended == hook->buckets ? 0
+                                                                                               : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// Its memory is of one reducer's buckets.
+TEST(GradientReducer, SharesItsHookWithNoOther) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto options = small();
+    options.hook = std::make_shared<Bfloat16Hook>();
+    auto first = GradientReducer::make(*me.group, model.parameters(), options).value();
+    for (int i = 0; i < 2; ++i) {
+        const auto second = GradientReducer::make(*me.group, model.parameters(), options);
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code(), ErrorCode::usage);
+    }
+    first.reset();
+    EXPECT_TRUE(GradientReducer::make(*me.group, model.parameters(), options));
+}
+
+// What a hook cannot begin ends the step with its own words.
+TEST(GradientReducer, SaysWhyAHookFailed) {
+    struct Fails final : CommunicationHook {
+        Result<Work> begin(ProcessGroup&, std::size_t index, const Buffer&) override {
+            return Error(ErrorCode::unavailable, "no way for bucket " + std::to_string(index));
+        }
+    };
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto options = small();
+    options.hook = std::make_shared<Fails>();
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+    const auto done = reducer->ready(2);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().sentence(), "no way for bucket 0");
+}
+
+// Layer 1 is used by rank 0 only, layer 2 by nobody.
+TEST(GradientReducer, FindsUnusedParameters) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.find_unused = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (std::size_t i = context.is_first() ? 2 : 1; i-- > 0;) {
+            add(*reducer, i, 4);
+            if (!reducer->ready(i)) return 1;
+        }
+        if (!reducer->finish()) return 2;
+        if (!reducer->used(0) || !reducer->used(1) || reducer->used(2)) return 3;
+        return all_are(*reducer, 0, 4, 0) && all_are(*reducer, 1, 2, 0) &&
+                       all_are(*reducer, 2, 0, 0)
+                   ? 0
+                   : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Without find_unused a forgotten gradient is named, and one that is ready twice refused.
+TEST(GradientReducer, NamesAForgottenGradient) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+    EXPECT_TRUE(reducer->ready(2));
+    EXPECT_FALSE(reducer->ready(2));
+    auto done = reducer->finish();
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().sentence(),
+                testing::HasSubstr("2 parameters, the first is \"layer0\""));
+}
+
+// The norm over all buckets; only what is above the limit is scaled.
+TEST(GradientReducer, ClipsByTheGlobalNorm) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+    for (std::size_t i = 0; i < 3; ++i) add(*reducer, i, 2.0f);
+    const double norm = 2 * std::sqrt(3510.0);
+    EXPECT_NEAR(reducer->clip(1000).value(), norm, 1e-9);
+    EXPECT_NEAR(reducer->clip(1).value(), norm, 1e-9);
+    EXPECT_NEAR(reducer->clip(1).value(), 1, 1e-6);
+}
+
+// Ranks begin with different numbers: rank 0's are everywhere afterwards. Other shapes are refused
+// with the parameter's and the rank's name.
+TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        for (auto& v : model.values[2]) v += static_cast<float>(context.rank.value);
+        std::vector<std::int64_t> counted(7, 5 + context.rank.value);  // a running statistic
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small(),
+                                             {{"counted", buffer_of(std::span(counted))}});
+        if (!reducer || model.values[2][499] != 3.0f || counted[6] != 5) return 1;
+        // A parameter that drifts is found.
+        if (context.rank.value == 2) model.values[0][7] += 1e-6f;
+        int code = expects_error(verify_equal(*me.group, model.parameters()),
+                                 "\"layer0\" is not the same on rank 2 as on rank 0");
+        if (code) return code;
+        Model other;
+        if (context.rank.value == 1) other.values[1].resize(11);
+        auto made = GradientReducer::make(*me.group, other.parameters(), small());
+        return made ? 2 : expects_error(made.error(), "\"layer1\" is not the same on rank 1 as on");
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// The same while buckets are reduced behind backward: the step that spreads an infinity fails on
+// all ranks, with its origin; the steps before it do not.
+TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.find_not_finite = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (int step = 0; step < 2; ++step) {
+            if (!reducer->zero()) return 1;
+            for (std::size_t i = 3; i-- > 0;) {
+                add(*reducer, i, 1);
+                if (step == 1 && i == 1 && context.rank.value == 2)
+                    floats(reducer->gradient(1))[3] = std::numeric_limits<float>::infinity();
+                if (!reducer->ready(i)) return 2;
+            }
+            auto done = reducer->finish();
+            if (step == 0 && !done) return 3;
+            if (step == 1)
+                return expects_error(done, "\"layer1\" is not a finite number on rank 2");
+        }
+        return 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// A NaN is found before the reduction spreads it, with parameter and rank; means and wishes to stop
+// are agreed on.
+TEST(Agreement, FindsNumbersThatAreNone) {
+    auto ends = run_ranks(3, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        if (!verify_finite(*me.group, reducer->gradients())) return 1;
+        if (context.rank.value == 2)
+            floats(reducer->gradient(1))[3] = std::numeric_limits<float>::quiet_NaN();
+        const int code = expects_error(verify_finite(*me.group, reducer->gradients()),
+                                       "\"layer1\" is not a finite number on rank 2");
+        if (code) return code;
+        WeightedMean mean;
+        mean.add(context.rank.value, context.rank.value + 1);
+        if (mean_over_ranks(*me.group, mean).value().mean() != 8.0 / 6.0) return 2;
+        if (!any_rank(*me.group, context.rank.value == 1).value()) return 3;
+        return any_rank(*me.group, false).value() ? 4 : 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,90 @@
+// NCCL on this machine's GPUs: as many ranks as DDPRUN_GPUS says (default one), every type and
+// collective. Skipped where there is no GPU.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "tests/trainer/ranks.h"
+#include "trainer/backend/make_process_group.h"
+#include "trainer/gpu/gpu.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using std::chrono::seconds;
+
+int wanted() {
+    const char* text = std::getenv("DDPRUN_GPUS");
+    return text ? std::atoi(text) : 1;
+}
+
+// GPU memory that holds `values`; what it holds later.
+template <class T>
+struct OnGpu {
+    explicit OnGpu(const std::vector<T>& values)
+        : count(values.size()), data(gpu_allocate(count * sizeof(T)).value()) {
+        (void)gpu_copy(data, values.data(), count * sizeof(T));
+    }
+    ~OnGpu() { gpu_free(data); }
+    OnGpu(const OnGpu&) = delete;
+    OnGpu& operator=(const OnGpu&) = delete;
+    Buffer buffer() const { return {data, count, data_type<T>()}; }
+    bool is(double expected) const {
+        std::vector<T> values(count);
+        if (!gpu_copy(values.data(), data, count * sizeof(T))) return false;
+        for (const T& v : values)
+            if (static_cast<double>(v) != expected) return false;
+        return true;
+    }
+    std::size_t count;
+    void* data;
+};
+
+// Each rank holds twos; sums and products of them are exact in every type.
+template <class T>
+bool works(ProcessGroup& group) {
+    const double ranks = group.size();
+    const auto all = static_cast<std::size_t>(group.size());
+    const T two = static_cast<T>(2.0f), zero = static_cast<T>(0.0f);
+    const std::vector<T> part(1000, two), whole(1000 * all, two);
+    const std::vector<T> no_part(1000, zero), nothing(1000 * all, zero);
+    OnGpu<T> a(part), b(part), c(part), d(part), in(part), gathered(nothing), scattered(no_part),
+        exchanged(nothing), wide(whole);
+    return group.all_reduce(a.buffer()) && a.is(2 * ranks) &&
+           group.all_reduce(b.buffer(), ReduceOp::max) && b.is(2) && group.broadcast(c.buffer()) &&
+           c.is(2) && group.reduce(d.buffer(), ReduceOp::min) && d.is(2) &&
+           group.all_gather(in.buffer(), gathered.buffer()) && gathered.is(2) &&
+           group.reduce_scatter(wide.buffer(), scattered.buffer()) && scattered.is(2 * ranks) &&
+           group.gather(in.buffer(), gathered.buffer()) &&
+           group.scatter(wide.buffer(), scattered.buffer()) && scattered.is(2) &&
+           group.all_to_all(wide.buffer(), exchanged.buffer()) && exchanged.is(2);
+}
+
+TEST(Nccl, MovesEveryTypeInEveryWay) {
+    // Asked in a child: a process that has used CUDA cannot fork ranks that use it.
+    auto has_gpu = test::run_ranks(1, [](const Context&) { return gpu_count() ? 0 : 77; });
+    if (has_gpu != test::Ends({0})) GTEST_SKIP() << "no GPU here";
+    auto ends = test::run_ranks(
+        wanted(),
+        [](const Context& context) {
+            auto store = connect_store(context, seconds(30)).value();
+            auto group =
+                make_process_group(context, *store, {Backend::nccl, seconds(60), {}}).value();
+            if (!works<float>(*group) || !works<double>(*group) || !works<Half>(*group)) return 1;
+            if (!works<BFloat16>(*group) || !works<std::int32_t>(*group)) return 2;
+            if (!works<std::int64_t>(*group) || !works<std::uint8_t>(*group)) return 3;
+            double values[] = {1.5};
+            if (!group->all_reduce_values(values) || values[0] != 1.5 * group->size()) return 4;
+            auto part = group->split(0);
+            if (!part || !works<float>(**part)) return 5;
+            OnGpu<float> begun(std::vector<float>(1 << 20, 1.0f));
+            auto work = group->begin(Operation::all_reduce(begun.buffer()));
+            if (!work.wait() || !begun.is(group->size())) return 6;
+            return group->barrier() && group->monitored_barrier() ? 0 : 7;
+        },
+        seconds(120));
+    EXPECT_EQ(ends, test::Ends(static_cast<std::size_t>(wanted()), 0));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,54 @@
+#include "trainer/snapshot/durable_file.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/trainer/ranks.h"
+
+namespace ddprun::trainer {
+namespace {
+
+// Two that write one path at the same time: each gets its file whole, and one of them stays.
+TEST(DurableFile, IsWholeThoughTwoWriteIt) {
+    test::TemporaryFolder folder;
+    const std::string path = folder.path() / "shared";
+    const std::string texts[] = {std::string(9000, 'a'), std::string(200, 'b')};
+    int failures[2] = {};
+    auto write = [&](std::size_t which) {
+        for (int turn = 0; turn < 150; ++turn)
+            failures[which] += write_durably(path, texts[which]) ? 0 : 1;
+    };
+    std::thread other(write, 1);
+    write(0);
+    other.join();
+    EXPECT_THAT(failures, testing::Each(0));
+    EXPECT_THAT(test::read_all(path), testing::AnyOf(texts[0], texts[1]));
+    EXPECT_EQ(list_folder(folder)->size(), 1u);
+}
+
+// A file that is to be kept is: of several that write it at once one succeeds.
+TEST(DurableFile, KeepsTheOldOne) {
+    test::TemporaryFolder folder;
+    const std::string path = folder.path() / "shared";
+    const auto text_of = [](std::size_t i) { return std::string(5000, "abcd"[i]); };
+    std::vector<Result<void>> done(4);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < done.size(); ++i)
+        threads.emplace_back([&, i] { done[i] = write_durably(path, text_of(i), Old::kept); });
+    for (auto& thread : threads) thread.join();
+    int succeeded = 0;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        if (done[i]) {
+            ++succeeded;
+            EXPECT_EQ(test::read_all(path), text_of(i));
+        } else {
+            EXPECT_EQ(done[i].error().code(), ErrorCode::exists) << done[i].error();
+        }
+    }
+    EXPECT_EQ(succeeded, 1);
+    EXPECT_EQ(list_folder(folder)->size(), 1u);
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,96 @@
+#include "trainer/snapshot/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace ddprun::trainer {
+namespace {
+
+std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string file_of(std::string header, const std::string& data) {
+    std::string length(8, '\0');
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+    return length + header + data;
+}
+
+// Two tensors, written: aligned by width, data on a page, padded with spaces; and read back.
+TEST(Safetensors, WritesWhatItReads) {
+    const std::array<float, 2> a{1, 2};
+    const std::array<double, 1> b{3};
+    const std::vector<TensorView> tensors{tensor_view("a", {2, 1}, std::span<const float>(a)),
+                                          tensor_view("b", {}, std::span<const double>(b))};
+    auto head = safetensors_head(tensors, {{"format", "pt"}});
+    ASSERT_TRUE(head) << head.error();
+    EXPECT_EQ(head->size(), 4096u);
+    EXPECT_EQ(head->substr(0, 8), std::string("\xf8\x0f\0\0\0\0\0\0", 8));
+    EXPECT_EQ(
+        head->substr(8, head->find_last_not_of(' ') - 7),
+        R"({"__metadata__":{"format":"pt"},"a":{"data_offsets":[8,16],"dtype":"F32","shape":[2,1]},)"
+        R"("b":{"data_offsets":[0,8],"dtype":"F64","shape":[]}})");
+    std::string file = *head;
+    for (auto index : data_order(tensors)) {
+        file.append(reinterpret_cast<const char*>(tensors[index].data.data()),
+                    tensors[index].data.size());
+    }
+    auto parsed = parse_safetensors(bytes(file));
+    ASSERT_TRUE(parsed) << parsed.error();
+    EXPECT_EQ(parsed->metadata.at("format"), "pt");
+    EXPECT_EQ(parsed->find("a")->shape, (std::vector<std::uint64_t>{2, 1}));
+    EXPECT_EQ(parsed->find("b")->data.size(), 8u);
+    EXPECT_EQ(parsed->find("c"), nullptr);
+}
+
+// Each rule of the format, broken once, is malformed and no crash.
+TEST(Safetensors, RefusesWhatBreaksTheFormat) {
+    const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+    ASSERT_TRUE(parse_safetensors(bytes(file_of(good, std::string(8, 'x')))));
+    const std::vector<std::string> bad{
+        "",
+        "1234567",
+        file_of("", ""),
+        file_of(" {}", ""),
+        file_of("{", ""),
+        file_of("[]", ""),
+        std::string(8, '\xff'),
+        file_of(good, std::string(7, 'x')),
+        file_of(good, std::string(9, 'x')),
+        file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "12345678"),
+        file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678"),
+        file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "12345678"),
+        file_of(R"({"a":{"dtype":"Q7","shape":[2],"data_offsets":[0,8]}})", "12345678"),
+        file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+                ""),
+        file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "12345678"),
+        file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                "12345678"),
+        file_of(R"({"a":7})", ""),
+        file_of(R"({"__metadata__":{"x":7}})", "")};
+    for (const auto& file : bad) {
+        auto parsed = parse_safetensors(bytes(file));
+        ASSERT_FALSE(parsed) << file;
+        EXPECT_EQ(parsed.error().code(), ErrorCode::malformed);
+    }
+}
+
+// Every prefix of a good file is refused.
+TEST(Safetensors, RefusesEveryPrefix) {
+    const std::string file =
+        file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
+    for (std::size_t size = 0; size < file.size(); ++size) {
+        EXPECT_FALSE(parse_safetensors(bytes(file.substr(0, size)))) << size;
+    }
+}
+
+// A name twice, or data that do not fit the shape, is the caller's mistake.
+TEST(Safetensors, RefusesToWriteNonsense) {
+    const std::array<float, 2> a{1, 2};
+    const auto view = tensor_view("a", {2}, std::span<const float>(a));
+    EXPECT_FALSE(safetensors_head({view, view}, {}));
+    EXPECT_FALSE(safetensors_head({tensor_view("a", {3}, std::span<const float>(a))}, {}));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,267 @@
+#include "trainer/snapshot/snapshot_writer.h"
+
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "rendezvous/store/store_thread.h"
+#include "tests/trainer/ranks.h"
+
+namespace ddprun::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using test::Ends;
+using test::run_ranks;
+using testing::HasSubstr;
+
+// Seven tensors whose numbers follow from the step.
+struct State {
+    explicit State(std::int64_t step, std::size_t count = 3000) {
+        for (std::size_t t = 0; t < 7; ++t) {
+            values.emplace_back(count + t);
+            for (std::size_t i = 0; i < values[t].size(); ++i)
+                values[t][i] = static_cast<float>(static_cast<std::size_t>(step) * 31 + t * 7 + i);
+        }
+    }
+    std::vector<TensorView> views() const {
+        std::vector<TensorView> tensors;
+        for (std::size_t t = 0; t < values.size(); ++t)
+            tensors.push_back(tensor_view("t" + std::to_string(t), {values[t].size()},
+                                          std::span<const float>(values[t])));
+        return tensors;
+    }
+    bool is_in(const Snapshot& snapshot) const {
+        for (const auto& view : views()) {
+            const auto* found = snapshot.content.find(view.name);
+            if (!found || found->data.size() != view.data.size() ||
+                !std::equal(view.data.begin(), view.data.end(), found->data.begin()))
+                return false;
+        }
+        return snapshot.content.tensors.size() == values.size();
+    }
+    std::vector<std::vector<float>> values;
+};
+
+SnapshotFolder open(const Context& context, const std::string& folder, std::size_t keep = 2) {
+    return std::move(*SnapshotFolder::open(context, folder, keep, {}));
+}
+
+std::unique_ptr<SnapshotWriter> writer(const Context& context, Store& store,
+                                       const std::string& folder) {
+    WriterOptions options;
+    options.file_bytes = 30'000;
+    options.timeout = seconds(10);
+    return SnapshotWriter::make(context, store, open(context, folder), options).value();
+}
+
+// Saves steps 1 to 4 on so many ranks; exit code 0 when all went well.
+Ends save_on(int world, const std::string& folder) {
+    return run_ranks(world, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        auto saver = writer(context, *store, folder);
+        saver->prepare(State(0).views());
+        for (std::int64_t step = 1; step <= 4; ++step)
+            if (!saver->save(step, State(step).views(), {{"epoch", "3"}})) return 1;
+        if (!saver->wait()) return 2;
+        return saver->newest().step == 4 && saver->newest().duration.count() >= 0 ? 0 : 3;
+    });
+}
+
+std::map<std::string, std::string> content_of(const std::string& folder) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder))
+        files[entry.path().filename()] =
+            entry.is_regular_file() ? test::read_all(entry.path()) : "a folder";
+    return files;
+}
+
+// The same bytes in the same files whether one rank wrote them or three; two snapshots are kept,
+// and what was saved comes back.
+TEST(SnapshotWriter, WritesTheSameFilesAtEachWorldSize) {
+    test::TemporaryFolder one, three;
+    ASSERT_EQ(save_on(1, one), Ends({0}));
+    ASSERT_EQ(save_on(3, three), Ends({0, 0, 0}));
+    auto files = content_of(one);
+    for (auto& [name, text] : files) {
+        // A world of one without a launcher's run id is the same run here.
+        EXPECT_EQ(text, content_of(three)[name]) << name;
+    }
+    EXPECT_EQ(files.size(), content_of(three).size());
+    EXPECT_EQ(files.size(), 2u * (4 + 1) + 1);  // and the record
+    Context context;
+    auto snapshot = open(context, three).load_newest();
+    ASSERT_TRUE(snapshot && *snapshot);
+    EXPECT_EQ((*snapshot)->manifest.name.step, 4);
+    EXPECT_EQ((*snapshot)->manifest.metadata.at("epoch"), "3");
+    EXPECT_TRUE(State(4).is_in(**snapshot));
+}
+
+// One rank may not write so large a file: all ranks are told which and why, and nothing stays but
+// the record of who writes here.
+TEST(SnapshotWriter, FailsOnAllRanksWhenOneCannotWrite) {
+    test::TemporaryFolder folder;
+    auto ends = run_ranks(3, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        auto saver = writer(context, *store, folder);
+        if (context.rank.value == 1) {
+            (void)signal(SIGXFSZ, SIG_IGN);
+            const rlimit small{1000, 1000};
+            if (setrlimit(RLIMIT_FSIZE, &small)) return 3;
+        }
+        (void)saver->save(1, State(1).views(), {});
+        auto done = saver->wait();
+        if (done) return 1;
+        const std::string text = done.error().sentence();
+        return text.find("snapshot-000000000001-g0 was not saved") != std::string::npos &&
+                       text.find("00002-of-00004") != std::string::npos
+                   ? 0
+                   : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+    for (const auto& [name, text] : content_of(folder)) EXPECT_THAT(name, HasSubstr("resume"));
+}
+
+// A disk that is full: an error that says so, the snapshot before stands, no temporary stays. The
+// disk is a small one in memory, in a mount namespace of the child's own.
+TEST(SnapshotWriter, KeepsTheOldOneWhenTheDiskIsFull) {
+    if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+    test::TemporaryFolder folder;
+    auto ends = run_ranks(1, [&](const Context& context) {
+        if (unshare(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+            mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=300k"))
+            return 77;
+        auto store = connect_store(context, seconds(10)).value();
+        auto saver = writer(context, *store, folder);
+        if (!saver->save(1, State(1).views(), {}) || !saver->wait()) return 1;
+        (void)saver->save(2, State(2, 9000).views(), {});
+        auto done = saver->wait();
+        if (done || done.error().sentence().find("No space left") == std::string::npos) return 2;
+        for (const auto& [name, text] : content_of(folder))
+            if (name.ends_with(".tmp") || name.find("02-g0") != std::string::npos) return 3;
+        auto snapshot = open(context, folder).load(SnapshotName{1, Generation(0)});
+        if (!snapshot || !State(1).is_in(*snapshot)) return 4;
+        // What fits is saved again.
+        return saver->save(3, State(3).views(), {}) && saver->wait() ? 0 : 5;
+    });
+    if (ends == Ends({77})) GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(ends, Ends({0}));
+}
+
+// Rank 0 is killed once the manifest is written, before it has said so: the snapshot stands, for
+// the others cannot know. It dies where it lets old ones go, of which one cannot be removed.
+TEST(SnapshotWriter, StandsWhenRankZeroDiesBeforeItSaysSo) {
+    test::TemporaryFolder folder;
+    fs::create_directory(folder.path() / SnapshotName{0, Generation(0)}.manifest());
+    const auto listener = test::listen_on_loopback();  // the store dies with rank 0
+    auto ends = run_ranks(2, [&](Context context) {
+        context.master_port = listener.port;
+        std::unique_ptr<store::StoreThread> served;
+        if (context.is_first())
+            served = store::StoreThread::start(listener.fd, {}).value();
+        else
+            close(listener.fd);
+        auto store = connect_store(context, seconds(10)).value();
+        WriterOptions options;
+        options.file_bytes = 30'000;
+        auto opened = SnapshotFolder::open(context, folder, 1,
+                                           [](const std::string&) { (void)raise(SIGKILL); });
+        auto saver = SnapshotWriter::make(context, *store, std::move(*opened), options).value();
+        (void)saver->save(1, State(1).views(), {});
+        return saver->wait() ? 1 : 0;
+    });
+    close(listener.fd);
+    EXPECT_EQ(ends, Ends({-SIGKILL, 0}));
+    Context later;
+    later.generation = Generation(1);
+    auto snapshot = open(later, folder).load_newest();
+    ASSERT_TRUE(snapshot && *snapshot);
+    EXPECT_TRUE(State(1).is_in(**snapshot));
+}
+
+// Rank 0 cannot copy what it was given: the others hear of it at once, not at the time-out.
+TEST(SnapshotWriter, TellsTheOthersThatRankZeroCannotCopy) {
+    test::TemporaryFolder folder;
+    auto ends = run_ranks(
+        2,
+        [&](const Context& context) {
+            auto store = connect_store(context, seconds(10)).value();
+            WriterOptions options;
+            options.file_bytes = 30'000;
+            if (context.is_first())
+                options.copy = [](std::byte*, const TensorView&) -> Result<void> {
+                    return Error(ErrorCode::unavailable, "the GPU fell off");
+                };
+            auto saver = SnapshotWriter::make(context, *store, open(context, folder), options);
+            auto done = (*saver)->save(1, State(1).views(), {});
+            if (done) done = (*saver)->wait();
+            if (done) return 1;
+            return done.error().sentence().find("the GPU fell off") == std::string::npos ? 2 : 0;
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, 0}));
+    EXPECT_EQ(content_of(folder).size(), 1u);  // the record of who writes here
+}
+
+// A child that saves without end; it acknowledges each complete snapshot with its step.
+[[noreturn]] void save_for_ever(const Context& context, const std::string& folder,
+                                std::int64_t first, int acknowledge) {
+    auto store = connect_store(context).value();
+    auto saver = writer(context, *store, folder);
+    for (std::int64_t step = first;; ++step) {
+        if (!saver->save(step, State(step, 1000).views(), {}) || !saver->wait()) _exit(1);
+        if (write(acknowledge, &step, sizeof step) != sizeof step) _exit(2);
+    }
+}
+
+// The writer is killed at a random moment, again and again: the newest snapshot is whole, and not
+// older than the last one that the writer called complete.
+TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
+    const int kills = std::getenv("DDPRUN_LONG") ? 10'000 : 300;
+    test::TemporaryFolder folder;
+    std::mt19937 random(1);
+    std::int64_t step = 0;
+    for (int kill_number = 0; kill_number < kills; ++kill_number) {
+        int pipe_ends[2];
+        ASSERT_EQ(pipe(pipe_ends), 0);
+        Context context;
+        context.generation = Generation(kill_number);
+        const pid_t child = fork();
+        if (child == 0) save_for_ever(context, folder, step + 1, pipe_ends[1]);
+        close(pipe_ends[1]);
+        // Random work, not random sleep: the kill falls so many acknowledgements and turns later.
+        std::int64_t acknowledged = step;
+        for (unsigned n = random() % 3; n > 0; --n)
+            if (read(pipe_ends[0], &acknowledged, sizeof acknowledged) <= 0) break;
+        volatile unsigned turns = random() % 3'000'000;
+        while (turns) turns = turns - 1;
+        kill(child, SIGKILL);
+        int status = 0;
+        waitpid(child, &status, 0);
+        ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed with " << status;
+        for (std::int64_t more; read(pipe_ends[0], &more, sizeof more) == sizeof more;)
+            acknowledged = more;
+        close(pipe_ends[0]);
+        context.generation = Generation(kill_number + 1);
+        auto snapshot = open(context, folder).load_newest();
+        ASSERT_TRUE(snapshot);
+        if (acknowledged == 0 && !*snapshot) continue;
+        ASSERT_TRUE(*snapshot) << "after kill " << kill_number;
+        step = (*snapshot)->manifest.name.step;
+        ASSERT_GE(step, acknowledged) << "after kill " << kill_number;
+        ASSERT_TRUE(State(step, 1000).is_in(**snapshot)) << "after kill " << kill_number;
+    }
+    EXPECT_GT(step, kills / 4);
+    // Nothing piles up: two snapshots in two files each, and the record of the last loader.
+    EXPECT_LE(content_of(folder).size(), 2u * 3 + 1);
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,64 @@
+#include "trainer/training/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace ddprun::trainer {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Ten samples on one rank and three on another: the mean is that of thirteen.
+TEST(Metrics, MeansAreExactWhenBatchesDiffer) {
+    WeightedMean one, other;
+    EXPECT_FALSE(one.mean());
+    one.add(2, 10);
+    other.add(15, 3);
+    one.merge(other);
+    EXPECT_EQ(one.mean(), 65.0 / 13.0);
+}
+
+// Two validations without a fall of 0.1 are borne, the third stops; a NaN is no improvement.
+TEST(Metrics, StopsEarlyWhenPatienceEnds) {
+    EarlyStop stop(2, 0.1);
+    EXPECT_FALSE(stop.update(1.0));
+    EXPECT_FALSE(stop.update(0.95));
+    EXPECT_FALSE(stop.update(0.5));
+    EXPECT_FALSE(stop.update(0.45));
+    EXPECT_FALSE(stop.update(kNan));
+    EXPECT_TRUE(stop.update(0.41));
+    EXPECT_EQ(stop.best(), 0.5);
+    EarlyStop later(2, 0.1);
+    later.resume(0.5, 2);
+    EXPECT_TRUE(later.update(0.45));
+}
+
+// The place of the first number that is none.
+TEST(Metrics, FindsWhatIsNotFinite) {
+    std::vector<float> values(10, 1.0f);
+    EXPECT_FALSE(first_not_finite(values));
+    values[7] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(first_not_finite(values), 7u);
+    values[3] = std::nanf("");
+    EXPECT_EQ(first_not_finite(values), 3u);
+}
+
+// An epoch as a line for people and as JSON for plot.py.
+TEST(Metrics, WritesFiguresAsLineAndJson) {
+    const EpochFigures figures{3, 192, 4, 0.5, 0.25, 20000, 4.0, 1.0, 0.25};
+    EXPECT_EQ(line_of(figures),
+              "epoch=3 step=192 loss=0.500000 validation=0.250000 samples/s=5000 (1250 per worker) "
+              "communication=25 % of the time, 75 % of it hidden");
+    const auto json = nlohmann::json::parse(json_of(figures));
+    EXPECT_EQ(json.at("samples_per_second_per_worker"), 1250);
+    EXPECT_EQ(json.at("computation_seconds"), 3.75);
+    EXPECT_EQ(json.at("communication_share"), 0.25);
+    EXPECT_EQ(json.at("validation"), 0.25);
+    EXPECT_FALSE(nlohmann::json::parse(json_of({})).contains("validation"));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

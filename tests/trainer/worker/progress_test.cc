@@ -1,0 +1,55 @@
+#include "trainer/worker/progress.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace ddprun::trainer {
+namespace {
+
+// The launcher reads one line a report.
+TEST(Progress, WritesALine) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    setenv("DDPRUN_PROGRESS_FD", std::to_string(ends[1]).c_str(), 1);
+    Progress::from_environment().report(12, -1);
+    unsetenv("DDPRUN_PROGRESS_FD");
+    char text[64] = "";
+    EXPECT_GT(read(ends[0], text, sizeof text - 1), 0);
+    EXPECT_STREQ(text, "step=12 snapshot=-1\n");
+    close(ends[0]);
+    // A reader that is gone ends neither the process nor the report.
+    Progress(ends[1]).report(13, 10);
+    close(ends[1]);
+}
+
+// A reader that does not read: lines are dropped, the training is not held up.
+TEST(Progress, DropsLinesWhenNobodyReads) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    fcntl(ends[1], F_SETPIPE_SZ, 4096);
+    Progress progress(ends[1]);
+    for (int step = 0; step < 10'000; ++step) progress.report(step, 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+// Without the variable, or with one that names no descriptor, nothing is written anywhere.
+TEST(Progress, IsSilentWithoutADescriptor) {
+    for (const char* value : {"", "x", "-1", "987654"}) {
+        setenv("DDPRUN_PROGRESS_FD", value, 1);
+        Progress::from_environment().report(1, 1);
+    }
+    unsetenv("DDPRUN_PROGRESS_FD");
+}
+
+// A complete snapshot is told with how long it took.
+TEST(Progress, TellsHowLongASnapshotTook) {
+    EXPECT_EQ(Progress::line(12, 10, 250), "step=12 snapshot=10 snapshot_ms=250\n");
+    EXPECT_EQ(Progress::line(12, 10), "step=12 snapshot=10\n");
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,198 @@
+#include "trainer/gloo/gloo_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ddprun::trainer {
+namespace {
+
+char* pointer(const Buffer& buffer) { return static_cast<char*>(buffer.data); }
+
+// Half precision overflows early: there the parts are divided before the sum. Elsewhere dividing
+// afterwards rounds only once.
+bool divides_first(const Operation& o) {
+    return o.op == ReduceOp::avg && o.type() == DataType::float16;
+}
+
+}  // namespace
+
+GlooCalls::GlooCalls(std::shared_ptr<::gloo::Context> mesh)
+    : messages_(std::move(mesh)), rank_(messages_.rank()), size_(messages_.size()) {}
+
+// A buffer as one part for each rank, as equal as can be.
+GlooCalls::Part GlooCalls::part_of(const Buffer& buffer, int index) const {
+    const std::size_t width = size_of(buffer.type), parts = static_cast<std::size_t>(size_);
+    auto begin = [&](std::size_t i) {
+        return (buffer.count / parts * i + std::min(i, buffer.count % parts)) * width;
+    };
+    const auto at = static_cast<std::size_t>(index);
+    return {pointer(buffer) + begin(at), begin(at + 1) - begin(at)};
+}
+
+// Afterwards part `last` of this rank's buffer is the reduction of all. `last` is the rank plus the
+// same number on all ranks; what goes out first is the part before the first hop's.
+GlooCalls::Hops GlooCalls::reduce_hops(const Buffer& buffer, int last) const {
+    Hops hops;
+    for (int step = 0; step + 1 < size_; ++step)
+        hops.push_back({part_of(buffer, around(last - 2 - step)), true});
+    return hops;
+}
+
+// Each rank has part `first` (the rank plus the same number on all), afterwards all parts.
+GlooCalls::Hops GlooCalls::gather_hops(const Buffer& buffer, int first) const {
+    Hops hops;
+    for (int step = 0; step + 1 < size_; ++step)
+        hops.push_back({part_of(buffer, around(first - 1 - step)), false});
+    return hops;
+}
+
+std::unique_ptr<GlooRing> GlooCalls::ring_of(const Operation& o, Channel channel) {
+    Hops hops = reduce_hops(o.out, rank_ + 1);
+    for (const auto& hop : gather_hops(o.out, rank_ + 1)) hops.push_back(hop);
+    return std::make_unique<GlooRing>(messages_, channel, part_of(o.out, rank_), hops,
+                                      reduce_function(o.type(), o.op), size_of(o.type()));
+}
+
+// Where the values are divided first, that is left to the group's thread.
+std::unique_ptr<GlooRing> GlooCalls::start(const Operation& o, Channel channel) {
+    if (o.kind != Collective::all_reduce || divides_first(o)) return nullptr;
+    return ring_of(o, channel);
+}
+
+void GlooCalls::finish(const Operation& o, GlooRing& ring) {
+    ring.finish();
+    if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
+}
+
+void GlooCalls::all_reduce(const Operation& o, Channel channel) {
+    if (divides_first(o)) divide(o.out, size_);
+    finish(o, *ring_of(o, channel));
+}
+
+// The input stays as it was, so the sums are made in a copy.
+void GlooCalls::reduce_scatter(const Operation& o, Channel channel) {
+    Bytes copy(pointer(o.in), pointer(o.in) + o.in.bytes());
+    const Buffer work{copy.data(), o.in.count, o.in.type};
+    if (divides_first(o)) divide(work, size_);
+    GlooRing(messages_, channel, part_of(work, around(rank_ - 1)), reduce_hops(work, rank_),
+             reduce_function(o.in.type, o.op), size_of(o.in.type))
+        .finish();
+    std::memcpy(o.out.data, part_of(work, rank_).data, o.out.bytes());
+    if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
+}
+
+// Up a binomial tree. Only the root's buffer changes.
+void GlooCalls::reduce(const Operation& o, Channel channel) {
+    Bytes copy(pointer(o.in), pointer(o.in) + o.in.bytes()), other(o.in.bytes());
+    const Buffer work{copy.data(), o.in.count, o.in.type};
+    if (divides_first(o)) divide(work, size_);
+    const ReduceFunction add = reduce_function(o.in.type, o.op);
+    const int place = around(rank_ - o.root);
+    for (int mask = 1; mask < size_; mask <<= 1) {
+        if (place & mask) {
+            const int below = around(place - mask + o.root);
+            return exchange(channel, copy.data(), copy.size(), below, nullptr, 0, 0);
+        }
+        if (place + mask >= size_) continue;
+        const int above = around(place + mask + o.root);
+        exchange(channel, nullptr, 0, 0, other.data(), other.size(), above);
+        add(copy.data(), copy.data(), other.data(), o.in.count);
+    }
+    std::memcpy(o.out.data, copy.data(), copy.size());
+    if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
+}
+
+// Down the same tree, the farthest branch first.
+void GlooCalls::broadcast(const Operation& o, Channel channel) {
+    const int place = around(rank_ - o.root);
+    int mask = 1;
+    while (mask < size_ && !(place & mask)) mask <<= 1;
+    if (place) {
+        const int above = around(place - mask + o.root);
+        exchange(channel, nullptr, 0, 0, o.out.data, o.out.bytes(), above);
+    }
+    for (mask >>= 1; mask; mask >>= 1) {
+        if (place + mask >= size_) continue;
+        const int below = around(place + mask + o.root);
+        exchange(channel, o.out.data, o.out.bytes(), below, nullptr, 0, 0);
+    }
+}
+
+void GlooCalls::gather(const Operation& o, Channel channel) {
+    if (rank_ != o.root) return exchange(channel, o.in.data, o.in.bytes(), o.root, nullptr, 0, 0);
+    std::vector<GlooMessages::Pending> received;
+    for (int other = 0; other < size_; ++other) {
+        char* to = pointer(o.out) + static_cast<std::size_t>(other) * o.in.bytes();
+        if (other == rank_) {
+            std::memmove(to, o.in.data, o.in.bytes());
+        } else {
+            received.push_back(messages_.receive(channel, to, o.in.bytes(), other));
+        }
+    }
+    for (auto& pending : received) messages_.wait_received(pending);
+}
+
+void GlooCalls::scatter(const Operation& o, Channel channel) {
+    if (rank_ != o.root) return exchange(channel, nullptr, 0, 0, o.out.data, o.out.bytes(), o.root);
+    std::vector<GlooMessages::Pending> sent;
+    for (int other = 0; other < size_; ++other) {
+        const char* from = pointer(o.in) + static_cast<std::size_t>(other) * o.out.bytes();
+        if (other == rank_) {
+            std::memmove(o.out.data, from, o.out.bytes());
+        } else {
+            sent.push_back(messages_.send(channel, from, o.out.bytes(), other));
+        }
+    }
+    for (auto& pending : sent) messages_.wait_sent(pending);
+}
+
+void GlooCalls::all_to_all(const Operation& o, Channel channel) {
+    const Part own = part_of(o.in, rank_);
+    std::memcpy(part_of(o.out, rank_).data, own.data, own.bytes);
+    for (int step = 1; step < size_; ++step) {
+        const int to = around(rank_ + step), from = around(rank_ - step);
+        const Part mine = part_of(o.in, to), theirs = part_of(o.out, from);
+        exchange(channel, mine.data, mine.bytes, to, theirs.data, theirs.bytes, from);
+    }
+}
+
+// Each rank hears, in a logarithm of steps, from all others.
+void GlooCalls::barrier(Channel channel) {
+    for (int step = 1; step < size_; step <<= 1) {
+        char mine = 1, theirs = 0;
+        exchange(channel, &mine, 1, around(rank_ + step), &theirs, 1, around(rank_ - step));
+    }
+}
+
+std::unique_ptr<GlooRing> GlooCalls::start_all_gather(const void* in, void* out, std::size_t bytes,
+                                                      Channel channel) {
+    const Buffer all{out, bytes * static_cast<std::size_t>(size_), DataType::uint8};
+    const Part own = part_of(all, rank_);
+    std::memmove(own.data, in, bytes);
+    return std::make_unique<GlooRing>(messages_, channel, own, gather_hops(all, rank_), nullptr, 1);
+}
+
+void GlooCalls::run(const Operation& o, Channel channel) {
+    switch (o.kind) {
+        case Collective::all_reduce:
+            return all_reduce(o, channel);
+        case Collective::broadcast:
+            return broadcast(o, channel);
+        case Collective::reduce:
+            return reduce(o, channel);
+        case Collective::all_gather:
+            return all_gather(o.in.data, o.out.data, o.in.bytes(), channel);
+        case Collective::reduce_scatter:
+            return reduce_scatter(o, channel);
+        case Collective::gather:
+            return gather(o, channel);
+        case Collective::scatter:
+            return scatter(o, channel);
+        case Collective::all_to_all:
+            return all_to_all(o, channel);
+        default:
+            return barrier(channel);
+    }
+}
+
+}  // namespace ddprun::trainer

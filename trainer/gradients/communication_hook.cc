@@ -1,0 +1,49 @@
+#include "trainer/gradients/communication_hook.h"
+
+#include "trainer/gpu/gpu.h"
+
+namespace ddprun::trainer {
+
+Result<Work> AllReduceHook::begin(ProcessGroup& group, std::size_t, const Buffer& bucket) {
+    return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
+}
+
+Result<void> Bfloat16Hook::prepare(ProcessGroup& group, const std::vector<Buffer>& buckets) {
+    halves_.clear();
+    for (const Buffer& bucket : buckets) {
+        halves_.emplace_back();
+        if (bucket.type != DataType::float32) continue;
+        auto made = GroupMemory::make(group.memory(), bucket.count * size_of(DataType::bfloat16));
+        if (!made) return made.error();
+        halves_.back() = std::move(*made);
+    }
+    return {};
+}
+
+Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) {
+    if (!halves_[index]) return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
+    // Divided before the cast, as the sum of halves would lose more.
+    const auto* values = static_cast<const float*>(bucket.data);
+    const auto by = static_cast<float>(group.size());
+    const Buffer half{halves_[index].data(), bucket.count, DataType::bfloat16};
+    if (group.memory() == Memory::gpu) {
+        if (auto done = gpu_to_bfloat16(half.data, values, half.count, by); !done)
+            return done.error();
+    } else {
+        auto* out = static_cast<BFloat16*>(half.data);
+        for (std::size_t i = 0; i < half.count; ++i) out[i] = BFloat16(values[i] / by);
+    }
+    return group.begin(Operation::all_reduce(half));
+}
+
+Result<void> Bfloat16Hook::end(std::size_t index, const Buffer& bucket) {
+    const GroupMemory& half = halves_[index];
+    if (!half) return {};
+    auto* values = static_cast<float*>(bucket.data);
+    if (half.kind() == Memory::gpu) return gpu_from_bfloat16(values, half.data(), bucket.count);
+    const auto* in = static_cast<const BFloat16*>(half.data());
+    for (std::size_t i = 0; i < bucket.count; ++i) values[i] = in[i];
+    return {};
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,57 @@
+#include "trainer/gradients/gradient_buckets.h"
+
+#include <algorithm>
+#include <string>
+
+namespace ddprun::trainer {
+
+BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
+                        std::size_t bytes) {
+    BucketPlan plan;
+    plan.slots.resize(gradients.size());
+    for (std::size_t left = gradients.size(); left > 0; --left) {
+        const GradientShape& gradient = gradients[left - 1];
+        auto full = [&](const BucketPlan::Bucket& bucket) {
+            const std::size_t cap = plan.buckets.size() == 1 ? first_bytes : bytes;
+            return bucket.count * size_of(bucket.type) >= cap;
+        };
+        if (plan.buckets.empty() || plan.buckets.back().type != gradient.type ||
+            full(plan.buckets.back()))
+            plan.buckets.push_back({gradient.type, 0, {}});
+        auto& bucket = plan.buckets.back();
+        plan.slots[left - 1] = {plan.buckets.size() - 1, bucket.count};
+        bucket.count += gradient.count;
+        bucket.parameters.push_back(left - 1);
+    }
+    return plan;
+}
+
+BucketProgress::BucketProgress(const BucketPlan& plan) : plan_(plan) { begin_again(); }
+
+void BucketProgress::begin_again() {
+    ready_.assign(plan_.slots.size(), false);
+    open_.clear();
+    for (const auto& bucket : plan_.buckets) open_.push_back(bucket.parameters.size());
+    next_ = 0;
+}
+
+Result<std::vector<std::size_t>> BucketProgress::ready(std::size_t parameter) {
+    if (parameter >= ready_.size() || ready_[parameter])
+        return Error(ErrorCode::usage, "gradient " + std::to_string(parameter) + " of " +
+                                           std::to_string(ready_.size()) +
+                                           " was ready already in this backward, or is none");
+    ready_[parameter] = true;
+    --open_[plan_.slots[parameter].bucket];
+    std::vector<std::size_t> go;
+    while (next_ < open_.size() && open_[next_] == 0) go.push_back(next_++);
+    return go;
+}
+
+std::vector<std::size_t> BucketProgress::missing() const {
+    std::vector<std::size_t> parameters;
+    for (std::size_t i = 0; i < ready_.size(); ++i)
+        if (!ready_[i]) parameters.push_back(i);
+    return parameters;
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,44 @@
+// NCCL's functions, found at run time: libnccl.so.2 is 218 MB that a CPU worker need not have on
+// its machine.
+//
+// Loaded once, on first use, and never unloaded. Thread-safe after that. Only compiled when the
+// build has CUDA.
+#pragma once
+
+#include <nccl.h>
+
+#include "base/error.h"
+
+namespace ddprun::trainer {
+
+struct NcclLibrary {
+    decltype(&::ncclGetVersion) get_version = nullptr;
+    decltype(&::ncclGetUniqueId) get_unique_id = nullptr;
+    decltype(&::ncclCommInitRankConfig) comm_init = nullptr;
+    decltype(&::ncclCommGetAsyncError) comm_async_error = nullptr;
+    decltype(&::ncclCommFinalize) comm_finalize = nullptr;
+    decltype(&::ncclCommDestroy) comm_destroy = nullptr;
+    decltype(&::ncclCommAbort) comm_abort = nullptr;
+    decltype(&::ncclCommSplit) comm_split = nullptr;
+    decltype(&::ncclCommCount) comm_count = nullptr;
+    decltype(&::ncclGroupStart) group_start = nullptr;
+    decltype(&::ncclGroupEnd) group_end = nullptr;
+    decltype(&::ncclAllReduce) all_reduce = nullptr;
+    decltype(&::ncclBroadcast) broadcast = nullptr;
+    decltype(&::ncclReduce) reduce = nullptr;
+    decltype(&::ncclAllGather) all_gather = nullptr;
+    decltype(&::ncclReduceScatter) reduce_scatter = nullptr;
+    decltype(&::ncclGather) gather = nullptr;
+    decltype(&::ncclScatter) scatter = nullptr;
+    decltype(&::ncclAlltoAll) all_to_all = nullptr;
+    decltype(&::ncclSend) send = nullptr;
+    decltype(&::ncclRecv) receive = nullptr;
+    decltype(&::ncclGetErrorString) error_string = nullptr;
+    decltype(&::ncclGetLastError) last_error = nullptr;
+};
+
+// Errors: unavailable (no library, a function missing, older than the header that we were built
+// with).
+Result<const NcclLibrary*> nccl_library();
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,266 @@
+#include "trainer/snapshot/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "base/hexadecimal.h"
+
+namespace ddprun::trainer {
+namespace {
+
+ErrorCode code_of(int number) {
+    if (number == ENOENT) return ErrorCode::not_found;
+    return number == EEXIST ? ErrorCode::exists : ErrorCode::unavailable;
+}
+
+Error system_error(const std::string& what, const std::string& path, int number) {
+    return Error(code_of(number), what + " " + path + ": " + std::strerror(number));
+}
+
+class Descriptor {
+  public:
+    Descriptor(const std::string& path, int flags)
+        : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+    ~Descriptor() { (void)close(); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+
+    int get() const { return fd_; }
+
+    // Network file systems report a failed write as late as here. Returns 0 or errno.
+    int close() {
+        if (fd_ < 0) return 0;
+        const int result = ::close(fd_) ? errno : 0;
+        fd_ = -1;
+        return result;
+    }
+
+  private:
+    int fd_;
+};
+
+// Returns 0 or errno.
+int write_all(int fd, std::span<const std::byte> bytes) {
+    constexpr std::size_t kMost = std::size_t{1} << 26;
+    while (!bytes.empty()) {
+        const ssize_t done = ::write(fd, bytes.data(), std::min(bytes.size(), kMost));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return done < 0 ? errno : EIO;
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return 0;
+}
+
+// A full disk shows here, before a byte is written. File systems without the call are no reason to
+// stop.
+int reserve(int fd, std::size_t bytes) {
+    if (bytes == 0) return 0;
+    const int result = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    return result == ENOSPC || result == EDQUOT || result == EFBIG ? result : 0;
+}
+
+int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces) {
+    std::size_t total = 0;
+    for (auto piece : pieces) total += piece.size();
+    if (int problem = reserve(file.get(), total)) return problem;
+    for (auto piece : pieces) {
+        if (int problem = write_all(file.get(), piece)) return problem;
+    }
+    if (::fsync(file.get())) return errno;
+    return file.close();
+}
+
+constexpr std::size_t kBlock = std::size_t{8} << 20;
+constexpr std::size_t kLarge = std::size_t{128} << 20;
+
+// Runs part(first, end) for the two halves of `bytes`, cut at a block, at the same time when that
+// pays. Returns 0 or the first errno.
+template <class Part>
+int in_halves(std::size_t bytes, Part&& part) {
+    if (bytes < kLarge) return part(std::size_t{0}, bytes);
+    const std::size_t middle = bytes / 2 / kBlock * kBlock;
+    int second = 0;
+    std::thread other([&] { second = part(middle, bytes); });
+    const int first = part(std::size_t{0}, middle);
+    other.join();
+    return first ? first : second;
+}
+
+// Whole pages at their places; the last one reaches beyond the content.
+int write_pages(int fd, const PageBuffer& buffer, std::size_t first, std::size_t end) {
+    for (std::size_t at = first; at < end;) {
+        const ssize_t done = ::pwrite(fd, buffer.bytes().data() + at, std::min(kBlock, end - at),
+                                      static_cast<off_t>(at));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return done < 0 ? errno : EIO;
+        at += static_cast<std::size_t>(done);
+    }
+    return 0;
+}
+
+int fill_direct(Descriptor& file, const PageBuffer& buffer) {
+    const std::size_t bytes = buffer.bytes().size();
+    const std::size_t whole =
+        (bytes + PageBuffer::kPage - 1) / PageBuffer::kPage * PageBuffer::kPage;
+    if (int problem = reserve(file.get(), bytes)) return problem;
+    auto half = [&](std::size_t first, std::size_t end) {
+        return write_pages(file.get(), buffer, first, end);
+    };
+    if (int problem = in_halves(whole, half)) return problem;
+    if (::ftruncate(file.get(), static_cast<off_t>(bytes))) return errno;
+    if (::fsync(file.get())) return errno;
+    return file.close();
+}
+
+std::string folder_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+}  // namespace
+
+namespace {
+
+// Of this writer alone, on whatever host: two in one file would mix their bytes, and one would rename
+// what the other is still writing.
+std::string temporary_of(const std::string& path) {
+    std::random_device random;
+    return path + "." + hexadecimal(random(), 8) + hexadecimal(random(), 8) + ".tmp";
+}
+
+// Returns 0 or errno.
+int put_in_place(const std::string& temporary, const std::string& path, Old old) {
+    if (old == Old::kept) {
+        if (::link(temporary.c_str(), path.c_str()) == 0) return ::unlink(temporary.c_str()), 0;
+        const int problem = errno;
+        struct stat info {};
+        // A network file system that has asked its server twice hears of its own link.
+        if (problem == EEXIST && ::stat(temporary.c_str(), &info) == 0 && info.st_nlink == 2)
+            return ::unlink(temporary.c_str()), 0;
+        if (problem != EPERM && problem != EOPNOTSUPP && problem != ENOSYS) return problem;
+    }
+    return ::rename(temporary.c_str(), path.c_str()) ? errno : 0;
+}
+
+template <class Fill>
+Result<void> make_durable(const std::string& path, int flags, Old old, Fill&& fill_file) {
+    const std::string temporary = temporary_of(path);
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL | flags);
+    if (file.get() < 0) {
+        const int problem = errno;
+        // Where direct writing is refused the file is there all the same.
+        if (problem != EEXIST) ::unlink(temporary.c_str());
+        return system_error("cannot make", temporary, problem);
+    }
+    int problem = fill_file(file);
+    if (!problem) problem = put_in_place(temporary, path, old);
+    if (problem) {
+        ::unlink(temporary.c_str());
+        return system_error("cannot write", path, problem);
+    }
+    return sync_folder(folder_of(path));
+}
+
+}  // namespace
+
+Result<void> write_durably(const std::string& path,
+                           const std::vector<std::span<const std::byte>>& pieces, Old old) {
+    return make_durable(path, 0, old, [&](Descriptor& file) { return fill(file, pieces); });
+}
+
+// Some file systems refuse direct writing when opening, some only when writing: then with the
+// cache.
+Result<void> write_durably(const std::string& path, const PageBuffer& buffer, Old old) {
+    bool refused = false;
+    auto done = make_durable(path, O_DIRECT, old, [&](Descriptor& file) {
+        const int problem = fill_direct(file, buffer);
+        refused = problem == EINVAL;
+        return problem;
+    });
+    const bool cannot_open = !done && done.error().sentence().ends_with(std::strerror(EINVAL));
+    return refused || cannot_open ? write_durably(path, std::vector{buffer.bytes()}, old) : done;
+}
+
+Result<void> make_first(const std::string& path) {
+    Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (file.get() < 0) return system_error("cannot make", path, errno);
+    if (const int problem = file.close()) return system_error("cannot make", path, problem);
+    return {};
+}
+
+Result<PageBuffer> read_pages(const std::string& path) {
+    Descriptor file(path, O_RDONLY);
+    if (file.get() < 0) return system_error("cannot open", path, errno);
+    struct stat info {};
+    if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
+    if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
+    PageBuffer buffer;
+    const int problem = buffer.map(file.get(), static_cast<std::size_t>(info.st_size));
+    if (problem) return system_error("cannot read", path, problem);
+    return buffer;
+}
+
+Result<void> write_durably(const std::string& path, const std::string& text, Old old) {
+    return write_durably(path, std::vector{std::as_bytes(std::span(text))}, old);
+}
+
+Result<std::string> read_text(const std::string& path) {
+    Descriptor file(path, O_RDONLY);
+    if (file.get() < 0) return system_error("cannot open", path, errno);
+    struct stat info {};
+    if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
+    if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    std::size_t have = 0;
+    while (have < text.size()) {
+        const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return system_error("cannot read", path, errno);
+        if (got == 0) break;
+        have += static_cast<std::size_t>(got);
+    }
+    text.resize(have);
+    return text;
+}
+
+Result<void> sync_folder(const std::string& folder) {
+    Descriptor file(folder, O_RDONLY | O_DIRECTORY);
+    if (file.get() < 0) return system_error("cannot open", folder, errno);
+    // Some network file systems cannot sync a folder and say EINVAL; they write names through.
+    if (::fsync(file.get()) && errno != EINVAL) return system_error("cannot sync", folder, errno);
+    return {};
+}
+
+Result<void> make_folder(const std::string& folder) {
+    std::error_code problem;
+    std::filesystem::create_directories(folder, problem);
+    if (problem) return system_error("cannot make the folder", folder, problem.value());
+    return {};
+}
+
+Result<std::vector<std::string>> list_folder(const std::string& folder) {
+    std::vector<std::string> names;
+    std::error_code problem;
+    std::filesystem::directory_iterator it(folder, problem), end;
+    for (; !problem && it != end; it.increment(problem))
+        names.push_back(it->path().filename().string());
+    if (problem) return system_error("cannot list", folder, problem.value());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+Result<void> remove_file(const std::string& path) {
+    if (::unlink(path.c_str()) && errno != ENOENT)
+        return system_error("cannot remove", path, errno);
+    return {};
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,181 @@
+#include "trainer/snapshot/safetensors.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace ddprun::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kPage = 4096;
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference reader
+constexpr char kMetadata[] = "__metadata__";
+
+Error bad(const std::string& sentence) {
+    return Error(ErrorCode::malformed, "safetensors: " + sentence);
+}
+
+// Bytes that a shape needs; nothing when the product does not fit in 64 bits.
+std::optional<std::uint64_t> bytes_of(DataType type, const std::vector<std::uint64_t>& shape) {
+    std::uint64_t bytes = size_of(type);
+    for (auto extent : shape) {
+        if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+    }
+    return bytes;
+}
+
+std::string length_prefix(std::uint64_t length) {
+    std::string bytes(8, '\0');
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(length >> (8 * i));
+    return bytes;
+}
+
+std::uint64_t read_length(std::span<const std::byte> file) {
+    std::uint64_t length = 0;
+    for (int i = 7; i >= 0; --i) length = length << 8 | std::to_integer<std::uint64_t>(file[i]);
+    return length;
+}
+
+// nlohmann's errors are exceptions; without them it gives a discarded value.
+Result<Json> parse_header(std::span<const std::byte> file) {
+    if (file.size() < 8)
+        return bad("the file has " + std::to_string(file.size()) + " bytes, not even a length");
+    const std::uint64_t length = read_length(file);
+    if (length > kLongestHeader || length > file.size() - 8) {
+        return bad("the header's length " + std::to_string(length) + " is more than the file's " +
+                   std::to_string(file.size()) + " bytes or than the format allows");
+    }
+    const char* text = reinterpret_cast<const char*>(file.data()) + 8;
+    if (length == 0 || *text != '{') return bad("the header does not begin with {");
+    Json header = Json::parse(text, text + length, nullptr, false);
+    if (!header.is_object()) return bad("the header is not a JSON object");
+    return header;
+}
+
+Result<Metadata> parse_metadata(const Json& value) {
+    Metadata metadata;
+    if (!value.is_object()) return bad("__metadata__ is not an object");
+    for (const auto& [key, text] : value.items()) {
+        if (!text.is_string()) return bad("__metadata__ \"" + key + "\" is not a string");
+        metadata[key] = text.get<std::string>();
+    }
+    return metadata;
+}
+
+bool is_list_of_unsigned(const Json& value) {
+    return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) {
+               return item.is_number_unsigned();
+           });
+}
+
+Result<TensorView> parse_entry(const std::string& name, const Json& entry,
+                               std::span<const std::byte> data) {
+    const std::string place = "tensor \"" + name + "\"";
+    if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+        !entry.contains("shape") || !is_list_of_unsigned(entry["shape"]) ||
+        !entry.contains("data_offsets") || !is_list_of_unsigned(entry["data_offsets"]) ||
+        entry["data_offsets"].size() != 2) {
+        return bad(place + " lacks a proper dtype, shape or data_offsets");
+    }
+    const std::string dtype = entry["dtype"].get<std::string>();
+    auto type = data_type_of(dtype);
+    if (!type) return bad(place + " has dtype " + dtype + ", which this reader does not know");
+    TensorView view{name, *type, entry["shape"].get<std::vector<std::uint64_t>>(), {}};
+    const auto begin = entry["data_offsets"][0].get<std::uint64_t>();
+    const auto end = entry["data_offsets"][1].get<std::uint64_t>();
+    if (begin > end || end > data.size()) return bad(place + " lies outside the file");
+    auto bytes = bytes_of(*type, view.shape);
+    if (!bytes || *bytes != end - begin)
+        return bad(place + " has " + std::to_string(end - begin) +
+                   " bytes, not those of its shape");
+    view.data = data.subspan(begin, end - begin);
+    return view;
+}
+
+// No hole, no overlap, nothing left over.
+Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> data) {
+    const std::byte* next = data.data();
+    for (const auto& tensor : file.tensors) {
+        if (tensor.data.data() != next)
+            return bad("tensor \"" + tensor.name + "\" leaves a hole or overlaps another");
+        next += tensor.data.size();
+    }
+    if (next != data.data() + data.size())
+        return bad("there are bytes behind the last tensor, or some are missing");
+    return {};
+}
+
+}  // namespace
+
+std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
+    std::vector<std::size_t> order(tensors.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        const auto wide_a = size_of(tensors[a].type), wide_b = size_of(tensors[b].type);
+        return wide_a != wide_b ? wide_a > wide_b : tensors[a].name < tensors[b].name;
+    });
+    return order;
+}
+
+Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
+                                     const Metadata& metadata) {
+    Json header = Json::object();
+    header[kMetadata] = metadata;
+    std::uint64_t offset = 0;
+    for (std::size_t index : data_order(tensors)) {
+        const auto& tensor = tensors[index];
+        auto bytes = bytes_of(tensor.type, tensor.shape);
+        if (!bytes || *bytes != tensor.data.size() || header.contains(tensor.name)) {
+            return Error(ErrorCode::usage,
+                         "tensor \"" + tensor.name + "\" is there twice, or its " +
+                             std::to_string(tensor.data.size()) + " bytes do not fit its shape");
+        }
+        header[tensor.name] = {{"dtype", to_string(tensor.type)},
+                               {"shape", tensor.shape},
+                               {"data_offsets", {offset, offset + *bytes}}};
+        offset += *bytes;
+    }
+    std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::size_t whole = (text.size() + 8 + kPage - 1) / kPage * kPage;
+    text.resize(whole - 8, ' ');
+    return length_prefix(text.size()) + text;
+}
+
+const TensorView* Safetensors::find(const std::string& name) const {
+    auto it = std::find_if(tensors.begin(), tensors.end(),
+                           [&](const TensorView& t) { return t.name == name; });
+    return it == tensors.end() ? nullptr : &*it;
+}
+
+Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
+    auto header = parse_header(bytes);
+    if (!header) return header.error();
+    const auto data = bytes.subspan(8 + read_length(bytes));
+    Safetensors file;
+    for (const auto& [name, entry] : header->items()) {
+        if (name == kMetadata) {
+            auto metadata = parse_metadata(entry);
+            if (!metadata) return metadata.error();
+            file.metadata = *metadata;
+            continue;
+        }
+        auto tensor = parse_entry(name, entry, data);
+        if (!tensor) return tensor.error();
+        file.tensors.push_back(std::move(*tensor));
+    }
+    std::stable_sort(file.tensors.begin(), file.tensors.end(),
+                     [](const TensorView& a, const TensorView& b) {
+                         // An empty tensor shares its begin with its neighbour and must come before
+                         // it.
+                         return std::pair(a.data.data(), a.data.size()) <
+                                std::pair(b.data.data(), b.data.size());
+                     });
+    if (auto covered = check_coverage(file, data); !covered) return covered.error();
+    return file;
+}
+
+}  // namespace ddprun::trainer

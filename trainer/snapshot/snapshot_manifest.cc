@@ -1,0 +1,156 @@
+#include "trainer/snapshot/snapshot_manifest.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/hexadecimal.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFormat = 3;
+
+// Keys are sorted and numbers are integers, so that the same values give the same text on each
+// machine.
+std::string dump(const Json& json) {
+    return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string checksum_of_text(const std::string& text) {
+    return checksum_of(std::as_bytes(std::span(text)));
+}
+
+std::string sealed(Json json) {
+    json["format"] = kFormat;
+    json["checksum"] = checksum_of_text(dump(json));
+    return dump(json) + "\n";
+}
+
+Result<Json> unsealed(const std::string& text, const char* what) {
+    Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("checksum") || !json["checksum"].is_string()) {
+        return Error(ErrorCode::malformed, std::string(what) + " is not complete");
+    }
+    const std::string checksum = json["checksum"].get<std::string>();
+    json.erase("checksum");
+    if (checksum_of_text(dump(json)) != checksum) {
+        return Error(ErrorCode::malformed, std::string(what) + " does not match its own checksum");
+    }
+    if (json.value("format", Json()) != kFormat) {
+        return Error(ErrorCode::malformed,
+                     std::string(what) + " has a format that this program does not know");
+    }
+    return json;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
+                                                 std::uint64_t limit) {
+    std::vector<std::size_t> order(tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+    std::vector<std::vector<std::size_t>> files(1);
+    std::uint64_t bytes = 0;
+    for (std::size_t index : order) {
+        if (!files.back().empty() && bytes + tensors[index].data.size() > limit) {
+            files.emplace_back();
+            bytes = 0;
+        }
+        files.back().push_back(index);
+        bytes += tensors[index].data.size();
+    }
+    return files;
+}
+
+std::string write_manifest(const Manifest& manifest) {
+    Json files = Json::array();
+    for (const auto& file : manifest.files)
+        files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_64", file.checksum}});
+    return sealed({{"run_id", manifest.run_id},
+                   {"turn", manifest.turn},
+                   {"generation", manifest.name.generation.value},
+                   {"step", manifest.name.step},
+                   {"files", files},
+                   {"metadata", manifest.metadata}});
+}
+
+// A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that
+// somebody made up. A file's name must not lead out of the folder.
+Result<Manifest> parse_manifest(const std::string& text) {
+    auto json = unsealed(text, "the manifest");
+    if (!json) return json.error();
+    try {
+        Manifest manifest;
+        manifest.run_id = json->at("run_id").get<std::string>();
+        manifest.turn = json->at("turn").get<std::int64_t>();
+        manifest.name.generation = Generation(json->at("generation").get<std::int64_t>());
+        manifest.name.step = json->at("step").get<std::int64_t>();
+        for (const auto& file : json->at("files")) {
+            manifest.files.push_back({file.at("name").get<std::string>(),
+                                      file.at("bytes").get<std::uint64_t>(),
+                                      file.at("xxh3_64").get<std::string>()});
+        }
+        manifest.metadata = json->at("metadata").get<Metadata>();
+        const auto& files = manifest.files;
+        const int edition = files.empty() ? 0 : edition_of(files[0].name);
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            if (files[i].name != manifest.name.tensors(i, files.size(), edition))
+                return Error(ErrorCode::malformed,
+                             "the manifest names a foreign file: " + files[i].name);
+        }
+        return manifest;
+    } catch (const Json::exception&) {
+        return Error(ErrorCode::malformed, "the manifest lacks a field");
+    }
+}
+
+std::string write_record(const ResumeRecord& record) {
+    return sealed({{"run_id", record.run_id},
+                   {"turn", record.turn},
+                   {"generation", record.generation.value},
+                   {"manifests", record.manifests}});
+}
+
+Result<ResumeRecord> parse_record(const std::string& text) {
+    auto json = unsealed(text, "the record");
+    if (!json) return json.error();
+    try {
+        return ResumeRecord{json->at("turn").get<std::int64_t>(),
+                            json->at("run_id").get<std::string>(),
+                            Generation(json->at("generation").get<std::int64_t>()),
+                            json->at("manifests").get<std::vector<std::string>>()};
+    } catch (const Json::exception&) {
+        return Error(ErrorCode::malformed, "the record lacks a field");
+    }
+}
+
+Checksum::Checksum() : state_(XXH3_createState()) {
+    XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
+}
+
+Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+
+void Checksum::add(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+
+std::string Checksum::text() const {
+    return hexadecimal(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
+}
+
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+    return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string checksum_of(std::span<const std::byte> bytes) { return hexadecimal(hash_of(bytes)); }
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,158 @@
+#include "trainer/snapshot/snapshot_name.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ddprun::trainer {
+namespace {
+
+constexpr std::string_view kSnapshot = "snapshot-";
+constexpr std::string_view kRecord = "resume-";
+constexpr std::string_view kJson = ".json";
+constexpr std::string_view kTensors = ".safetensors";
+constexpr std::string_view kTemporary = ".tmp";
+constexpr std::size_t kDigits = 12;
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+    std::int64_t value = 0;
+    auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem != std::errc{} || stop != text.data() + text.size() || value < 0)
+        return std::nullopt;
+    return value;
+}
+
+// "<digits>-g<digits>" → its two numbers.
+std::optional<SnapshotName> parse_numbers(std::string_view text) {
+    const auto middle = text.find("-g");
+    if (middle == std::string_view::npos) return std::nullopt;
+    auto step = whole_number(text.substr(0, middle));
+    auto generation = whole_number(text.substr(middle + 2));
+    if (!step || !generation) return std::nullopt;
+    return SnapshotName{*step, Generation(*generation)};
+}
+
+template <class T>
+bool contains(const std::vector<T>& list, const T& what) {
+    return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+std::string padded(std::int64_t number, std::size_t width) {
+    const std::string digits = std::to_string(number);
+    return std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
+}
+
+}  // namespace
+
+std::string SnapshotName::stem() const {
+    return std::string(kSnapshot) + padded(step, kDigits) + "-g" + std::to_string(generation.value);
+}
+
+// HuggingFace's way of naming parts.
+std::string SnapshotName::tensors(std::size_t index, std::size_t files, int edition) const {
+    std::string name = stem();
+    if (edition) name += "." + std::to_string(edition + 1);
+    if (files > 1) {
+        name += "-" + padded(static_cast<std::int64_t>(index + 1), 5) + "-of-" +
+                padded(static_cast<std::int64_t>(files), 5);
+    }
+    return name.append(kTensors);
+}
+
+std::optional<SnapshotName> snapshot_of(std::string_view file) {
+    if (!file.starts_with(kSnapshot)) return std::nullopt;
+    file.remove_prefix(kSnapshot.size());
+    // Behind the generation's digits comes the extension, or the number of a part.
+    const auto middle = file.find("-g");
+    if (middle == std::string_view::npos) return std::nullopt;
+    return parse_numbers(file.substr(0, file.find_first_of(".-", middle + 2)));
+}
+
+std::optional<SnapshotName> parse_manifest_name(std::string_view file) {
+    if (!file.starts_with(kSnapshot) || !file.ends_with(kJson)) return std::nullopt;
+    auto name =
+        parse_numbers(file.substr(kSnapshot.size(), file.size() - kSnapshot.size() - kJson.size()));
+    // Only the one spelling that we write: "snapshot-7-g0.json" would name files that are not
+    // there.
+    if (!name || name->manifest() != file) return std::nullopt;
+    return name;
+}
+
+int edition_of(std::string_view file) {
+    const auto name = snapshot_of(file);
+    if (!name || !file.starts_with(name->stem() + ".")) return 0;
+    file.remove_prefix(name->stem().size() + 1);
+    const auto number = whole_number(file.substr(0, file.find_first_of(".-")));
+    return number && *number > 1 && *number < 1'000'000 ? static_cast<int>(*number) - 1 : 0;
+}
+
+int next_edition(const SnapshotName& name, const std::vector<std::string>& files) {
+    int next = 0;
+    for (const auto& file : files) {
+        if (snapshot_of(file) == name && !parse_manifest_name(file))
+            next = std::max(next, edition_of(file) + 1);
+    }
+    return next;
+}
+
+std::string record_name(std::int64_t turn) {
+    return std::string(kRecord) + padded(turn, kDigits) + std::string(kJson);
+}
+
+std::optional<std::int64_t> parse_record_name(std::string_view file) {
+    if (!file.starts_with(kRecord) || !file.ends_with(kJson)) return std::nullopt;
+    auto turn =
+        whole_number(file.substr(kRecord.size(), file.size() - kRecord.size() - kJson.size()));
+    if (!turn || *turn < 1 || record_name(*turn) != file) return std::nullopt;
+    return turn;
+}
+
+std::int64_t last_turn(const std::vector<std::string>& files) {
+    std::int64_t last = 0;
+    for (const auto& file : files) last = std::max(last, parse_record_name(file).value_or(0));
+    return last;
+}
+
+namespace {
+
+// "NAME.ANYTHING.tmp" of one of our files.
+bool is_temporary(std::string_view file) {
+    if (!file.ends_with(kTemporary)) return false;
+    const auto json = file.find(kJson);
+    return snapshot_of(file) || (json != std::string_view::npos &&
+                                 parse_record_name(file.substr(0, json + kJson.size())));
+}
+
+}  // namespace
+
+std::vector<std::string> leftovers(const std::vector<std::string>& files) {
+    std::vector<std::string> found;
+    for (const auto& file : files) {
+        const auto name = snapshot_of(file);
+        const bool orphan = name && file.ends_with(kTensors) && !contains(files, name->manifest());
+        if (orphan || is_temporary(file)) found.push_back(file);
+    }
+    return found;
+}
+
+bool is_admissible(const SnapshotName& name, std::int64_t turn, const ResumeRecord& last) {
+    return turn >= last.turn || contains(last.manifests, name.manifest());
+}
+
+std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
+                                  std::vector<SnapshotName> usable, const SnapshotName& saved,
+                                  std::size_t keep) {
+    std::sort(usable.begin(), usable.end(), std::greater<>());
+    std::vector<SnapshotName> kept{saved};
+    std::size_t counted = 1;
+    for (const auto& name : usable) {
+        if (name == saved || !contains(names, name)) continue;
+        if (name > saved || counted++ < keep) kept.push_back(name);
+    }
+    std::vector<SnapshotName> rest;
+    for (const auto& name : names) {
+        if (!contains(kept, name)) rest.push_back(name);
+    }
+    return rest;
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,144 @@
+#include "trainer/training/agreement.h"
+
+#include <cmath>
+
+#include "trainer/gpu/gpu.h"
+#include "trainer/snapshot/snapshot_manifest.h"
+
+namespace ddprun::trainer {
+
+Result<WeightedMean> mean_over_ranks(ProcessGroup& group, const WeightedMean& mine) {
+    double values[] = {mine.sum(), mine.weight()};
+    if (auto done = group.all_reduce_values(values); !done) return done.error();
+    return WeightedMean::of(values[0], values[1]);
+}
+
+Result<bool> any_rank(ProcessGroup& group, bool mine) {
+    double value[] = {mine ? 1.0 : 0.0};
+    if (auto done = group.all_reduce_values(value, ReduceOp::max); !done) return done.error();
+    return value[0] > 0;
+}
+
+Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine) {
+    std::vector<double> values(static_cast<std::size_t>(group.size()));
+    values[static_cast<std::size_t>(group.rank())] = mine;
+    if (auto done = group.all_reduce_values(values); !done) return done.error();
+    return values;
+}
+
+namespace {
+
+// A double holds 52 bits of a checksum exactly.
+double number_of(std::uint64_t hash) { return static_cast<double>(hash >> 12); }
+
+Result<double> checksum_number(Memory memory, const Buffer& buffer) {
+    if (memory == Memory::host)
+        return number_of(hash_of({static_cast<const std::byte*>(buffer.data), buffer.bytes()}));
+    std::vector<std::byte> copy(buffer.bytes());
+    if (auto done = gpu_copy(copy.data(), buffer.data, copy.size()); !done) return done.error();
+    return number_of(hash_of(copy));
+}
+
+// The ranks whose numbers differ from rank 0's, for the first buffer for which there are any.
+Result<void> compare(ProcessGroup& group, std::vector<double> mine,
+                     std::span<const NamedBuffer> buffers, const char* what) {
+    std::vector<double> least = mine, most = mine;
+    if (auto done = group.all_reduce_values(least, ReduceOp::min); !done) return done;
+    if (auto done = group.all_reduce_values(most, ReduceOp::max); !done) return done;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+        if (least[i] == most[i]) continue;
+        auto all = values_of_ranks(group, mine[i]);
+        if (!all) return all.error();
+        std::vector<int> differ;
+        for (int rank = 1; rank < group.size(); ++rank)
+            if ((*all)[static_cast<std::size_t>(rank)] != all->front()) differ.push_back(rank);
+        return Error(ErrorCode::refused,
+                     std::string(what) + (buffers.empty() ? "" : " \"" + buffers[i].name + "\"") +
+                         " is not the same on " + name_ranks(differ) + " as on rank 0");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buffers) {
+    std::vector<double> mine;
+    for (const auto& named : buffers) {
+        auto number = checksum_number(group.memory(), named.buffer);
+        if (!number) return number.error();
+        mine.push_back(*number);
+    }
+    return compare(group, std::move(mine), buffers, "the content of");
+}
+
+Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers) {
+    const auto count = static_cast<double>(buffers.size());
+    if (auto same = compare(group, {count}, {}, "the number of parameters"); !same) return same;
+    std::vector<double> mine;
+    for (const auto& named : buffers) {
+        const std::string text = named.name + "/" + std::to_string(named.buffer.count) + "/" +
+                                 std::string(to_string(named.buffer.type));
+        mine.push_back(number_of(hash_of(std::as_bytes(std::span(text)))));
+    }
+    return compare(group, std::move(mine), buffers, "the name, size or type of");
+}
+
+namespace {
+
+template <class T>
+bool finite_as(const Buffer& buffer) {
+    const T* values = static_cast<const T*>(buffer.data);
+    for (std::size_t i = 0; i < buffer.count; ++i)
+        if (!std::isfinite(static_cast<double>(values[i]))) return false;
+    return true;
+}
+
+bool is_finite(const Buffer& buffer) {
+    switch (buffer.type) {
+        case DataType::float32:
+            return finite_as<float>(buffer);
+        case DataType::float64:
+            return finite_as<double>(buffer);
+        case DataType::float16:
+            return finite_as<Half>(buffer);
+        case DataType::bfloat16:
+            return finite_as<BFloat16>(buffer);
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
+Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients) {
+    std::optional<std::size_t> first;
+    for (std::size_t i = 0; i < gradients.size() && !first; ++i) {
+        Buffer buffer = gradients[i].buffer;
+        std::vector<std::byte> copy;
+        if (group.memory() == Memory::gpu) {
+            copy.resize(buffer.bytes());
+            if (auto done = gpu_copy(copy.data(), buffer.data, copy.size()); !done) return done;
+            buffer.data = copy.data();
+        }
+        if (!is_finite(buffer)) first = i;
+    }
+    return verify_none_found(group, gradients, first);
+}
+
+Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
+                               std::optional<std::size_t> mine) {
+    // The least over ranks names gradient and rank in one.
+    const double ranks = group.size(), none = static_cast<double>(gradients.size()) * ranks;
+    double found[] = {mine ? static_cast<double>(*mine) * ranks + group.rank() : none};
+    if (auto done = group.all_reduce_values(found, ReduceOp::min); !done) return done;
+    if (found[0] == none) return {};
+    const auto at = static_cast<std::size_t>(found[0]);
+    return Error(ErrorCode::malformed,
+                 "the gradient of \"" +
+                     gradients[at / static_cast<std::size_t>(group.size())].name +
+                     "\" is not a finite number on rank " +
+                     std::to_string(at % static_cast<std::size_t>(group.size())) +
+                     "; is the learning rate too high, or a sample damaged?");
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,73 @@
+#include "trainer/training/distributed_sampler.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+
+namespace ddprun::trainer {
+
+Result<DistributedSampler> DistributedSampler::make(const SamplerOptions& options, int rank,
+                                                    int world) {
+    if (options.samples < 1)
+        return Error(ErrorCode::usage, "a sampler of " + std::to_string(options.samples) +
+                                           " samples; is the data set empty?");
+    if (rank < 0 || rank >= world)
+        return Error(ErrorCode::usage, "a sampler for rank " + std::to_string(rank) + " of " +
+                                           std::to_string(world) + " ranks");
+    DistributedSampler sampler(options, rank, world);
+    sampler.shuffle();
+    return sampler;
+}
+
+// Fisher-Yates from the front with the 32-bit Mersenne twister, as PyTorch's randperm draws it on
+// CPUs. Its generator takes the low 32 bits of the seed; a wider number needs two draws.
+void DistributedSampler::shuffle() {
+    order_.resize(static_cast<std::size_t>(options_.samples));
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    if (!options_.shuffle) return;
+    const std::uint64_t seed = options_.seed + static_cast<std::uint64_t>(position_.epoch);
+    std::mt19937 random(static_cast<std::uint32_t>(seed));
+    const auto count = static_cast<std::uint64_t>(order_.size());
+    const bool wide = count >= UINT32_MAX / 20;
+    for (std::uint64_t i = 0; i + 1 < count; ++i) {
+        std::uint64_t drawn = random();
+        if (wide) drawn = drawn << 32 | random();
+        std::swap(order_[i], order_[i + drawn % (count - i)]);
+    }
+}
+
+Result<void> DistributedSampler::resume(const SamplerPosition& position) {
+    if (position.epoch < 0 || position.consumed < 0 || position.consumed > options_.samples) {
+        return Error(ErrorCode::usage, "the position " + std::to_string(position.consumed) +
+                                           " in epoch " + std::to_string(position.epoch) +
+                                           " does not exist among " +
+                                           std::to_string(options_.samples) +
+                                           " samples; was the snapshot written with other data?");
+    }
+    const bool same = position.epoch == position_.epoch;
+    position_ = position;
+    if (!same) shuffle();
+    return {};
+}
+
+std::int64_t DistributedSampler::left() const {
+    const std::int64_t rest = options_.samples - position_.consumed;
+    return (options_.drop_last ? rest : rest + world_ - 1) / world_;
+}
+
+std::vector<std::int64_t> DistributedSampler::next(std::int64_t batch) {
+    std::vector<std::int64_t> samples(
+        static_cast<std::size_t>(std::clamp<std::int64_t>(batch, 0, left())));
+    std::int64_t at = position_.consumed + rank_;
+    for (auto& sample : samples) {
+        // Past the end: from the start again, as often as it takes.
+        sample = order_[static_cast<std::size_t>(at % options_.samples)];
+        at += world_;
+    }
+    position_.consumed = std::min(
+        position_.consumed + static_cast<std::int64_t>(samples.size()) * world_, options_.samples);
+    return samples;
+}
+
+}  // namespace ddprun::trainer

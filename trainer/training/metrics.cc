@@ -1,0 +1,70 @@
+#include "trainer/training/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ddprun::trainer {
+
+bool EarlyStop::update(double figure) {
+    if (std::isfinite(figure) && (!best_ || figure < *best_ - least_)) {
+        best_ = figure;
+        waited_ = 0;
+        return false;
+    }
+    return ++waited_ > patience_;
+}
+
+std::optional<std::size_t> first_not_finite(std::span<const float> values) {
+    auto at = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    if (at == values.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - values.begin());
+}
+
+namespace {
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Of the communication, what went on behind computation.
+double hidden(const EpochFigures& figures) {
+    return share(std::max(figures.communication - figures.waited, 0.0), figures.communication);
+}
+
+std::string text(const char* format, double value) {
+    char buffer[64];
+    std::snprintf(buffer, sizeof buffer, format, value);
+    return buffer;
+}
+
+}  // namespace
+
+std::string line_of(const EpochFigures& f) {
+    const double rate = share(f.samples, f.seconds);
+    std::string line = "epoch=" + std::to_string(f.epoch) + " step=" + std::to_string(f.step) +
+                       " loss=" + text("%.6f", f.loss);
+    if (f.validation) line += " validation=" + text("%.6f", *f.validation);
+    line += " samples/s=" + text("%.0f", rate) + " (" + text("%.0f", rate / f.world) +
+            " per worker) communication=" + text("%.0f", 100 * share(f.communication, f.seconds)) +
+            " % of the time, " + text("%.0f", 100 * hidden(f)) + " % of it hidden";
+    return line;
+}
+
+std::string json_of(const EpochFigures& f) {
+    const double rate = share(f.samples, f.seconds);
+    nlohmann::ordered_json json{{"epoch", f.epoch},
+                                {"step", f.step},
+                                {"world", f.world},
+                                {"loss", f.loss},
+                                {"samples_per_second", rate},
+                                {"samples_per_second_per_worker", rate / f.world},
+                                {"seconds", f.seconds},
+                                {"computation_seconds", f.seconds - f.waited},
+                                {"communication_seconds", f.communication},
+                                {"communication_share", share(f.communication, f.seconds)},
+                                {"hidden_share", hidden(f)}};
+    if (f.validation) json["validation"] = *f.validation;
+    return json.dump();
+}
+
+}  // namespace ddprun::trainer

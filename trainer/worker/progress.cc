@@ -1,0 +1,40 @@
+#include "trainer/worker/progress.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/system/no_pipe_signal.h"
+
+namespace ddprun::trainer {
+Progress Progress::from_environment() {
+    const char* text = std::getenv("DDPRUN_PROGRESS_FD");
+    if (!text || !*text) return Progress(-1);
+    char* end = nullptr;
+    const long fd = std::strtol(text, &end, 10);
+    // A number that is no open descriptor is a variable that leaked from another program: ignore
+    // it.
+    if (*end || fd < 0 || fcntl(static_cast<int>(fd), F_GETFD) < 0) return Progress(-1);
+    return Progress(static_cast<int>(fd));
+}
+
+std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
+    const std::string took = snapshot_ms < 0 ? "" : " snapshot_ms=" + std::to_string(snapshot_ms);
+    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + took + "\n";
+}
+
+void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
+    if (fd_ < 0) return;
+    pollfd room{fd_, POLLOUT, 0};
+    if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)) return;
+    const std::string text = line(step, snapshot, snapshot_ms);
+    NoPipeSignal guard;
+    // Shorter than PIPE_BUF: written whole or not at all.
+    const ssize_t done = write(fd_, text.data(), text.size());
+    if (done < 0 && (errno == EPIPE || errno == EBADF)) fd_ = -1;
+}
+
+}  // namespace ddprun::trainer

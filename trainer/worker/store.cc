@@ -1,0 +1,88 @@
+#include "trainer/worker/store.h"
+
+#include <map>
+
+#include "rendezvous/store/client.h"
+
+namespace ddprun::trainer {
+namespace {
+
+// Calls that do not wait for another rank are answered at once by a store that lives.
+constexpr auto kAnswer = std::chrono::seconds(30);
+
+std::string below(const std::string& prefix, const std::string& folder) {
+    return folder.empty() ? prefix : prefix + folder + "/";
+}
+
+class RemoteStore final : public Store {
+  public:
+    static Result<std::unique_ptr<Store>> connect(const std::string& host, std::uint16_t port,
+                                                  std::string prefix,
+                                                  std::chrono::milliseconds timeout) {
+        auto client = store::StoreClient::connect(host, port, timeout);
+        if (!client) return client.error();
+        auto made = std::make_unique<RemoteStore>(std::move(*client), std::move(prefix));
+        made->host_ = host;
+        made->port_ = port;
+        return std::unique_ptr<Store>(std::move(made));
+    }
+    RemoteStore(store::StoreClient client, std::string prefix)
+        : client_(std::move(client)), prefix_(std::move(prefix)) {}
+
+    Result<void> set(const std::string& key, const std::string& value) override {
+        return client_.set(prefix_ + key, value, kAnswer);
+    }
+    Result<std::string> get(const std::string& key, std::chrono::milliseconds timeout) override {
+        return client_.get(prefix_ + key, timeout);
+    }
+    Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
+        return client_.add(prefix_ + key, delta, kAnswer);
+    }
+    Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
+        return connect(host_, port_, below(prefix_, folder), kAnswer);
+    }
+
+  private:
+    store::StoreClient client_;
+    const std::string prefix_;
+    std::string host_;
+    std::uint16_t port_ = 0;
+};
+
+// A world of one: nobody else will ever set a key, so a missing one is an error at once.
+class MemoryStore final : public Store {
+  public:
+    Result<void> set(const std::string& key, const std::string& value) override {
+        values_[key] = value;
+        return {};
+    }
+    Result<std::string> get(const std::string& key, std::chrono::milliseconds) override {
+        auto it = values_.find(key);
+        if (it == values_.end())
+            return Error(ErrorCode::timed_out, "no key " + key + " in a world of one");
+        return it->second;
+    }
+    Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
+        return counters_[key] += delta;
+    }
+    // One process alone: its threads have nothing to tell each other through a store.
+    Result<std::unique_ptr<Store>> another(const std::string&) const override {
+        return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
+    }
+
+  private:
+    std::map<std::string, std::string> values_;
+    std::map<std::string, std::int64_t> counters_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> connect_store(const Context& context,
+                                             std::chrono::milliseconds timeout) {
+    if (!context.has_store()) return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
+    return RemoteStore::connect(context.master_addr, context.master_port,
+                                "ddprun_trainer/" + std::to_string(context.generation.value) + "/",
+                                timeout);
+}
+
+}  // namespace ddprun::trainer
