@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 #include "base/note.h"
 #include "rendezvous/model/messages.h"
 

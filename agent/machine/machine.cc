@@ -5,6 +5,7 @@
 #include "agent/death/exit_report.h"
 #include "agent/machine/machine_state.h"
 #include "base/overload.h"
+#include "rendezvous/model/durations.h"
 
 namespace ddprun::agent {
 namespace {
@@ -83,7 +84,7 @@ Snapshot Machine::snapshot() const {
             .floor = s.lease.floor(),
             .seen = s.lease.seen(),
             .deadline = s.lease.deadline(),
-            .workers_alive = s.running ? s.running->place.slots - s.running->exited : 0};
+            .workers_alive = s.running ? s.running->workers.living() : 0};
 }
 
 const rendezvous::GenerationFacts& Machine::facts() const { return state_->facts; }
@@ -93,7 +94,7 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
                         [&](const rendezvous::Ack& m) { on_ack(now, m); },
                         [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
                         [&](const rendezvous::Parked& m) {
-                            caller.learn(m.order);
+                            link.learn(m.order);
                             if (!m.sentence.empty()) note(Note::Level::info, m.sentence);
                         },
                         [&](const rendezvous::Elsewhere& m) { on_elsewhere(now, m); },
@@ -108,17 +109,13 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
 void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     lease.welcomed(now, welcome);
     if (lease.seen() == kNoEntry) job = welcome.job;
-    welcomed = was_welcomed = true;
-    call.reset();
-    call_at = kNever;
-    caller.led_by(welcome.at);
-    caller.learn(welcome.order);
+    link.welcomed(welcome);
     // Before the Join, which could complete a generation; that is for hearing the end.
     if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
     send(next_join(now));
-    if (asked) tell_stop(now);
+    if (request.asked()) tell_stop(now);
     if (!running) return;
-    if (!running->stuck.empty()) send(rendezvous::Unusable{running->stuck});
+    if (running->sweep.is_stuck()) send(rendezvous::Unusable{running->sweep.stuck()});
 }
 
 void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
@@ -161,28 +158,27 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
                  (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
         return beat(now);
     }
-    caller.learn(assigned.order);
+    link.learn(assigned.order);
     start_workers(now, assigned, *deadline);
     beat(now);
 }
 
 void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
-    signal_answer_by = kNever;
+    request.answered();
     running->planned_stop = true;
     facts.stopping(stop, now);
-    running->withheld.clear();  // it was this that they died of
-    running->withheld_until = kNever;
+    running->withheld.forget();  // it was this that they died of
     const std::optional<Duration> left =
         stop.left || !config.stop.job_end ? stop.left : std::optional(*config.stop.job_end - now);
     const Duration grace =
-        grace_of(stop.cause, left, config.grace_final, config.stop, snapshot_took);
+        grace_of(stop.cause, left, config.grace_final, config.stop, request.snapshot_took());
     note(Note::Level::info, stop.reason + "; stopping the workers, which have " + to_text(grace));
     const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
     running->hint =
         StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
     begin_stop(now, number, grace);
-    if (running->exited == running->place.slots) sweep(now);
+    if (running->workers.have_ended()) sweep(now);
 }
 
 // All nodes stop together, so the leader is told, or the next one as soon as it is found; who has
@@ -190,38 +186,37 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
 void Machine::State::on_signal(Time now, int number) {
     if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
         return pass_on(number);
-    if (asked && number == kInterrupt && config.at_terminal) return kill_now(now);
+    if (request.asked() && number == kInterrupt && config.at_terminal) return kill_now(now);
     ask_stop(now, stop_by_signal(number, config.stop, now));
 }
 
-// The first one counts, but for one that cancels what was to go on from the queue.
 void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
-    const bool cancels =
-        asked && asked->requeue && !stop.requeue && stop.cause == rendezvous::StopCause::signal;
-    if (ending || (asked && !cancels)) return;
-    const bool first = !asked;
-    asked = std::move(stop);
-    if (!welcomed && !call && asked->signal != 0) return leave(now, stopped_by(*asked));
-    if (asked->signal != 0 && first) signal_answer_by = now + lease.lease();
-    if (welcomed) tell_stop(now);
+    if (ending || !request.would_take(stop)) return;
+    const bool first = !request.asked(), by_signal = stop.signal != 0;
+    request.take(std::move(stop));
+    if (!link.is_welcomed() && !link.call() && by_signal)
+        return leave(now, stopped_by(*request.asked()));
+    if (by_signal && first)
+        request.await_answer(now + share(lease.lease(), rendezvous::kSignalAnswered));
+    if (link.is_welcomed()) tell_stop(now);
 }
 
 void Machine::State::tell_stop(Time now) {
-    if (config.stop.job_end) asked->left = *config.stop.job_end - now;
-    send(*asked);
+    const auto& end = config.stop.job_end;
+    send(request.with_time_left(end ? std::optional(*end - now) : std::nullopt));
 }
 
 // The end of the job's time, seen coming; and, where no variable tells it, asked for.
 void Machine::State::watch_job_end(Time now) {
     if (now >= stop_due()) ask_stop(now, stop_by_time_limit(config.stop, now));
-    if (now < ask_job_end_at || !leads()) return;
-    ask_job_end_at = now + kAskJobEndAgain;
+    if (now < request.asks_job_end_at() || !leads()) return;
+    request.ask_job_end_at(now + kAskJobEndAgain);
     effects.push_back(AskJobEnd{});
 }
 
 Time Machine::State::stop_due() const {
-    if (asked || ending || !running) return kNever;
-    return stop_due_at(config.stop, snapshot_took);
+    if (request.asked() || ending || !running) return kNever;
+    return stop_due_at(config.stop, request.snapshot_took());
 }
 
 void Machine::State::on_job_end(Time now, std::optional<Time> end) {
@@ -233,7 +228,7 @@ void Machine::State::on_job_end(Time now, std::optional<Time> end) {
 
 // Every node has got it, or none but this one was meant: so it goes no further than its workers.
 void Machine::State::pass_on(int number) {
-    const bool to_somebody = running && !running->sweeping && phase != Phase::waiting;
+    const bool to_somebody = running && !running->sweep.is_under_way() && phase != Phase::waiting;
     note(Note::Level::info, "signal " + std::to_string(number) +
                                 (to_somebody ? " is passed on to the workers of this node"
                                              : " came while no worker runs here; nobody gets it"));
@@ -241,7 +236,7 @@ void Machine::State::pass_on(int number) {
 }
 
 void Machine::State::kill_now(Time now) {
-    if (!running || running->sweeping) return;
+    if (!running || running->sweep.is_under_way()) return;
     note(Note::Level::warn, "interrupted again: the workers are killed");
     begin_stop(now, kKill, Duration::zero());
 }
@@ -249,8 +244,8 @@ void Machine::State::kill_now(Time now) {
 // Leaves with this ending as soon as nothing runs here any more.
 void Machine::State::leave(Time now, Ending with) {
     if (!ending) ending = std::move(with);
-    signal_answer_by = kNever;
-    if (!running || !running->stuck.empty()) {
+    request.answered();
+    if (!running || running->sweep.is_stuck()) {
         // What is stuck is being killed in any case; the keeper shall not take us for frozen while we
         // leave.
         if (running) effects.push_back(SetDeadline{kNever});
@@ -258,7 +253,9 @@ void Machine::State::leave(Time now, Ending with) {
         effects.push_back(Exit{*ending});
         phase = Phase::finished;
     } else if (phase == Phase::running) {
-        begin_stop(now, asked && asked->signal != 0 ? asked->signal : rendezvous::kTerminate,
+        begin_stop(now,
+                   request.asked() && request.asked()->signal != 0 ? request.asked()->signal
+                                                                   : rendezvous::kTerminate,
                    config.grace_final);
     } else if (phase == Phase::waiting) {
         cleared(now);
@@ -266,7 +263,7 @@ void Machine::State::leave(Time now, Ending with) {
 }
 
 void Machine::State::expire(Time now) {
-    if (!running || now < deadline() || running->sweeping) return;
+    if (!running || now < deadline() || running->sweep.is_under_way()) return;
     note(Note::Level::warn,
          "the lease of generation " + std::to_string(running->place.generation.value) +
              " has passed without a word of the rendezvous; its workers are killed");
@@ -282,32 +279,33 @@ void Machine::State::expire(Time now) {
 void Machine::State::on_tick(Time now) {
     climb(now);
     look_for_stuck(now);
-    if (running && phase == Phase::running && now >= running->all_in_contact) made_progress(now);
-    if (running && now >= running->withheld_until) judge_withheld(now);
+    if (running && phase == Phase::running && now >= running->workers.counts_as_progress_at())
+        made_progress(now);
+    if (running && now >= running->withheld.judged_at()) judge_withheld(now);
     watch_job_end(now);
-    if (now >= signal_answer_by) leave(now, stopped_by(*asked));
+    if (now >= request.answer_by()) leave(now, stopped_by(*request.asked()));
     if (phase == Phase::finished) return;
     check_link(now);
-    if (now >= call_at) place_call(now);
-    if (welcomed && now >= std::min(lease.next_beat(), tell_at)) beat(now);
+    if (now >= link.calls_at()) place_call(now);
+    if (link.is_welcomed() && now >= std::min(lease.next_beat(), tell_at)) beat(now);
 }
 
 Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
-    Time next = std::min({signal_answer_by, call_at, stop_due()});
-    if (leads()) next = std::min(next, ask_job_end_at);
-    if (welcomed) next = std::min(next, tell_at);
-    if (welcomed && lease.next_beat() != kNever) {
-        next = std::min(
-            {next, lease.next_beat(),
-             lease.silent_since() + share(lease.lease(), rendezvous::LeaseMember::kSilence)});
+    Time next = std::min({request.answer_by(), link.calls_at(), stop_due()});
+    if (leads()) next = std::min(next, request.asks_job_end_at());
+    if (link.is_welcomed()) next = std::min(next, tell_at);
+    if (link.is_welcomed() && lease.next_beat() != kNever) {
+        next = std::min({next, lease.next_beat(),
+                         lease.silent_since() + share(lease.lease(), rendezvous::kLeaderSilent)});
     }
     if (running) {
-        next = std::min({next, running->look_at, running->withheld_until});
-        if (!running->sweeping) next = std::min(next, deadline());
-        if (running->ladder && !running->sweeping)
+        next = std::min({next, running->sweep.looks_at(), running->withheld.judged_at()});
+        if (!running->sweep.is_under_way()) next = std::min(next, deadline());
+        if (running->ladder && !running->sweep.is_under_way())
             next = std::min(next, running->ladder->next_deadline());
-        if (phase == Phase::running) next = std::min(next, running->all_in_contact);
+        if (phase == Phase::running)
+            next = std::min(next, running->workers.counts_as_progress_at());
     }
     return next;
 }
@@ -318,11 +316,8 @@ rendezvous::Beat Machine::State::next_beat(Time now) {
     beat.marks = marks(now);
     if (running) {
         beat.progressed = facts.progressed();
-        beat.step = running->step;
         beat.snapshot = facts.snapshot();
-        beat.reports = running->reports;
-        if (running->reports > 0) beat.reported = now - running->reported_at;
-        beat.slowest = slowest();
+        running->workers.tell(beat, now);
         beat.complete = phase == Phase::waiting;
     }
     return beat;

@@ -1,18 +1,22 @@
-// The insides of the agent machine, shared by its sources and nobody else: calls.cc (finding a
-// leader), machine.cc (what it says, and the lease) and workers.cc (starting, watching and stopping
-// the workers).
+// The inside of the agent machine, shared by its sources and nobody else. Parts of its state are
+// objects of agent/parts and rendezvous/rules, which alone change it:
+//   leader_search.cc  finding a leader, and leading
+//   machine.cc        the link, the lease, stops
+//   workers.cc        starting, watching and stopping the workers
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 
 #include "agent/machine/machine.h"
-#include "agent/machine/stop_ladder.h"
+#include "agent/parts/leader_link.h"
+#include "agent/parts/node_workers.h"
+#include "agent/parts/stop_ladder.h"
+#include "agent/parts/stop_request.h"
+#include "agent/parts/sweep_watch.h"
+#include "agent/parts/withheld_failures.h"
 #include "base/error.h"
 #include "rendezvous/rules/generation_facts.h"
 #include "rendezvous/rules/lease_member.h"
-#include "rendezvous/rules/succession.h"
 
 namespace ddprun::agent {
 
@@ -20,35 +24,18 @@ constexpr int kInterrupt = 2;                               // SIGINT
 constexpr int kKill = 9;                                    // SIGKILL
 constexpr auto kAskJobEndAgain = std::chrono::minutes{10};  // a limit may be changed
 
-// What is known of a worker beside how it ended.
-struct WorkerState {
-    std::int64_t step = -1;  // newest reported
-    bool ended = false;
-};
-
 // What is running, or being stopped, on this node.
 struct Running {
+    explicit Running(const rendezvous::NodePlace& p) : place(p), workers(p.slots, p.rank_offset) {}
+
     rendezvous::NodePlace place;
-    std::vector<WorkerState> workers;  // by local rank
-    int exited = 0;                    // of them that have ended, or could not be started
-    bool sweeping = false;             // the keeper was asked to clear all away
-    Time sweeping_since{};
-    Time look_at = kNever;      // when to look who lives on nevertheless
-    std::string stuck;          // who does: this node will never run anything again
+    NodeWorkers workers;
+    SweepWatch sweep;
+    WithheldFailures withheld;
     bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
     std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
-    // Failures that may turn out to be of a stop of Slurm's, not yet told: until then.
-    std::vector<std::pair<rendezvous::WorkerOutcome, Time>> withheld;
-    Time withheld_until = kNever;
-    std::int64_t step = -1;
-    std::int64_t reports = 0;  // of progress
-    Time reported_at{};        // the newest
-    int started = 0;           // workers
-    Time all_started = kNever, first_contact = kNever, first_report = kNever, all_ended = kNever;
-    int contacts = 0;  // connections to the store, on the node with rank 0
-    Time all_in_contact = kNever;
 };
 
 inline rendezvous::Ending unavailable(std::string sentence) {
@@ -69,33 +56,26 @@ struct Past {
 
 struct Machine::State {
     State(MachineConfig c, Time now)
-        : config(std::move(c)), lost_since(now), caller(config.node), ledger_found(config.leads) {}
+        : config(std::move(c)), link(config.node, now), ledger_found(config.leads) {}
 
     MachineConfig config;
     Phase phase = Phase::joining;
+    LeaderLink link;
     rendezvous::LeaseMember lease;
-    bool welcomed = false, was_welcomed = false;
-    bool refused = false;   // nobody is called any more
+    bool ledger_found;      // who leads at the start has made it
     std::uint64_t job = 0;  // in which the first entry was heard of; before: of the newest Welcome
     bool keeper_alive = true;
-    Time lost_since;  // since when there is no leader
-    rendezvous::Caller caller;
-    std::optional<rendezvous::Caller::Call> call;  // the leader is lost; whom we call now
-    Time call_at = kNever;                         // we wait before that call
-    bool ledger_found;                             // who leads at the start has made it
     std::optional<Running> running;
     rendezvous::GenerationFacts facts;  // of what runs here, or else of the newest it has heard of
     rendezvous::NodeId holder;          // the leader that holds, or held, that generation
     Past past;
-    std::optional<rendezvous::Ending> ending;    // we leave with this once our workers are gone
-    std::optional<rendezvous::StopAsked> asked;  // a stop that the leader was told of
-    Time signal_answer_by = kNever;              // of one by a signal
-    Duration snapshot_took{};                    // the newest that was told, of any worker here
-    Time ask_job_end_at = kNever;
+    std::optional<rendezvous::Ending>
+        ending;             // the node leaves with this once its workers are gone
+    StopRequest request;    // of a stop
     Time tell_at = kNever;  // in a job of one node, which has no regular beats: when to send one
     Effects effects;
 
-    // calls.cc: finding a leader, and leading
+    // leader_search.cc: finding a leader, and leading
     void connect(Time now);
     void link_lost(Time now, const std::string& sentence);
     void link_up(const LinkUp& up);
@@ -151,10 +131,8 @@ struct Machine::State {
     void on_contact(Time now, const StoreContact& event);
     void made_progress(Time now);
     void tell_soon(Time now);
-    WorkerState& worker(int local_rank);
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(const WorkersExamined& event);
-    std::vector<rendezvous::RankStep> slowest() const;
     rendezvous::Marks marks(Time now) const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 
@@ -163,9 +141,9 @@ struct Machine::State {
     }
     Time deadline() const { return lease.deadline(); }
     void send(rendezvous::ToLeader message) {
-        if (welcomed) effects.push_back(SendMessage{std::move(message)});
+        if (link.is_welcomed()) effects.push_back(SendMessage{std::move(message)});
     }
-    bool leads() const { return caller.leader() && caller.leader()->node == config.node; }
+    bool leads() const { return link.leader() && link.leader()->node == config.node; }
     bool may_lead() const { return config.may_lead && ledger_found; }
     void note(Note::Level level, std::string sentence) {
         effects.push_back(Note{level, std::move(sentence)});

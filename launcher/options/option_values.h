@@ -1,6 +1,8 @@
-// The values that options can have, as types, and how each is read from its text. Every reader
-// gives back a sentence without the option's name ("not a number; give a count, auto, gpu or cpu");
-// the caller puts the name in front. Pure.
+// The types of option values, and how each is read from its text. Pure.
+//
+// Every reader returns an error whose sentence lacks the option's name ("not a number; give a
+// count, auto, gpu or cpu"); the caller puts the name in front. Possible errors of all readers:
+// usage.
 #pragma once
 
 #include <chrono>
@@ -11,7 +13,7 @@
 #include <vector>
 
 #include "agent/host/cpu_share.h"
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 #include "agent/output/output_plan.h"
 #include "base/error.h"
 #include "rendezvous/model/identity_mode.h"
@@ -21,52 +23,52 @@
 
 namespace ddprun::launcher {
 
-// --nnodes=N or MIN:MAX; 1 <= min <= max.
+// --nnodes=N or MIN:MAX, with 1 <= min <= max.
 struct NodeRange {
     int min = 1, max = 1;
     bool operator==(const NodeRange&) const = default;
 };
 
-// --nproc-per-node: a number, or who is to count.
+// --nproc-per-node: a number, or what to count.
 struct WorkersPerNode {
     enum class Kind {
         count,      // `count` workers
-        automatic,  // one a GPU, without GPUs one a CPU
-        gpu,        // one a GPU, an error without
-        cpu,        // one a CPU of the affinity mask
+        automatic,  // one for each GPU; without GPUs one for each CPU
+        gpu,        // one for each GPU; an error if there is none
+        cpu,        // one for each CPU of the affinity mask
     };
     Kind kind = Kind::count;
     int count = 1;
     bool operator==(const WorkersPerNode&) const = default;
 };
 
-// host, host:port, [v6]:port; an empty host is localhost.
+// An endpoint: host, host:port or [IPv6]:port. An empty host means localhost.
 struct HostPort {
     std::string host;
     std::optional<int> port;
     bool operator==(const HostPort&) const = default;
 };
 
-// --ports=FROM-TO, both included.
+// --ports=FROM-TO, both ends included.
 struct PortRange {
     int first = 0, last = 0;
     bool operator==(const PortRange&) const = default;
 };
 
-// --max-restarts: a number, or automatic: 3, but none for a job that has never made progress.
+// --max-restarts: a number, or auto: 3, but none for a job that has never made progress.
 struct RestartLimit {
     bool automatic = true;
     int count = 3;
     bool operator==(const RestartLimit&) const = default;
 };
 
-// Which streams of a worker: torchrun's digit, 1 stdout, 2 stderr, 3 both.
+// Which streams of a worker, as torchrun's digit: 0 none, 1 stdout, 2 stderr, 3 both.
 struct Streams {
     bool out = false, err = false;
     bool operator==(const Streams&) const = default;
 };
 
-// --redirects and --tee: one digit for all, or `local rank:digit,…`.
+// --redirects and --tee: one digit for all workers, or `local rank:digit,…` for some.
 struct StreamsPerRank {
     Streams all;
     std::map<int, Streams> by_rank;  // ranks that are not listed have `all`
@@ -77,6 +79,7 @@ struct StreamsPerRank {
     bool operator==(const StreamsPerRank&) const = default;
 };
 
+// A whole number from `least` to `most`.
 Result<int> read_int(std::string_view text, int least, int most);
 Result<NodeRange> read_node_range(std::string_view text);
 Result<WorkersPerNode> read_workers_per_node(std::string_view text);
@@ -87,20 +90,20 @@ Result<rendezvous::OnJoin> read_on_join(std::string_view text);
 Result<RestartLimit> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);
-// --duplicate-stdout-filters: a comma between two, two commas for one within; an empty one is in
-// every line.
+// --duplicate-stdout-filters: texts separated by commas. Two commas in a row mean one comma in a
+// text. An empty text matches every line.
 std::vector<std::string> read_filters(std::string_view text);
 Result<agent::CpuBinding> read_numa_binding(std::string_view text);
 Result<slurm::WorkerVariables> read_slurm_env(std::string_view text);
 Result<agent::RequeueMode> read_requeue(std::string_view text);
-// Of LOGLEVEL, a level of Python's logging, as Options::verbosity counts. None: another program's
-// word.
+// Options::verbosity for a level of Python's logging, from the variable LOGLEVEL. Nothing: the word
+// is no level; the variable may belong to another program.
 std::optional<int> verbosity_of(std::string_view level);
-// --store-allow: any is a network of all addresses.
+// --store-allow: addresses or networks; "any" is the network of all addresses.
 Result<std::vector<store::Network>> read_networks(std::string_view text);
-// A count of 1 or more, with K, M, G or T behind it for powers of 1024.
+// A number of 1 or more; K, M, G or T behind it mean powers of 1024.
 Result<std::uint64_t> read_size(std::string_view text);
-// Seconds with an optional fraction: "10", "0.5".
+// Seconds, with or without a fraction: "10", "0.5".
 Result<std::chrono::milliseconds> read_seconds(std::string_view text);
 
 }  // namespace ddprun::launcher

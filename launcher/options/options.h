@@ -1,11 +1,15 @@
-// The grammar of the command line, as argparse reads torchrun's: words and PET_ variables in, typed
-// values out, or one line that says what is wrong and what to write in its place.
+// The grammar of the command line, as argparse reads torchrun's. In: words and PET_ variables. Out:
+// typed values, or one line that says what is wrong and what to write instead.
 //
-// Dashes and underscores are the same; `--opt value` and `--opt=value`; a short option may carry
-// its value (-r3); a prefix that fits one option only is that option; the last of two wins; options
-// end at the first positional, which is the program, and everything behind it is the worker's,
-// untouched. A PET_ variable stands in for an option that the command line does not give. Unset is
-// an empty optional: what a missing value means is decided in plan.h. Pure.
+// - Dashes and underscores in names are equal.
+// - `--opt value` and `--opt=value` are equal; a short option may have its value attached (-r3).
+// - An abbreviation that fits one option only means that option.
+// - If an option is given twice, the last one counts.
+// - The first word that is no option is the program. Everything behind it goes to the worker
+//   unchanged.
+// - A PET_ variable stands in for an option that is not on the command line.
+//
+// An option that was not given is an empty optional; plan.h decides what that means. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 #include "agent/output/output_plan.h"
 #include "base/error.h"
 #include "launcher/options/option_values.h"
@@ -30,24 +34,25 @@ using Environment = std::map<std::string, std::string>;
 enum class DryRunFormat { text, json };
 enum class CheckFormat { text, json };
 
-// What the user said, and nothing that we concluded from it.
+// What the user said. Nothing here was concluded from it.
 struct Options {
-    // Nothing else is checked then; print it (option_text.h) and exit 0.
+    // One of these only prints a text (option_text.h) and exits with 0. Nothing else is checked
+    // then.
     bool help = false, version = false, print_man = false;
-    std::optional<std::string> print_completion;  // the shell
-    // All is checked, planned and printed, and nothing starts.
+    std::optional<std::string> print_completion;  // the shell's name
+    // Check and plan everything, print the plan, start nothing.
     std::optional<DryRunFormat> dry_run;
-    // The nodes meet and are looked at, in place of a start (check_report.h).
+    // Test the allocation instead of starting the job (check_report.h).
     std::optional<CheckFormat> check;
 
-    // Who meets.
+    // Nodes and workers.
     std::optional<NodeRange> nnodes;
     std::optional<WorkersPerNode> nproc_per_node;
     std::optional<int> node_rank;
     bool standalone = false;
 
     // Where they meet.
-    std::optional<std::string> rdzv_backend;  // static, c10d or ddprun; accepted, all mean our own
+    std::optional<std::string> rdzv_backend;  // static, c10d or ddprun; all mean ddprun's own
     std::optional<HostPort> rdzv_endpoint;
     std::optional<std::string> rdzv_id;
     RdzvConf rdzv_conf;
@@ -55,11 +60,11 @@ struct Options {
     std::optional<int> master_port;
     std::optional<std::string> local_addr, interface;
     std::optional<PortRange> ports;
-    std::optional<rendezvous::LedgerPlace> ledger;  // without a job
+    std::optional<rendezvous::LedgerPlace> ledger;  // not yet the place of one job
     std::optional<std::string> secret_file;
     std::optional<rendezvous::IdentityMode> identity;
 
-    // When it fails, and how long things may take.
+    // Failures, restarts, stops, and time limits.
     std::optional<RestartLimit> max_restarts;
     std::optional<int> crash_loop;
     std::optional<std::chrono::milliseconds> hang_timeout;  // 0: off
@@ -69,15 +74,15 @@ struct Options {
     std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
     std::optional<std::chrono::milliseconds> unkillable_timeout;
     std::optional<std::string> on_failure;
-    std::vector<int> signals;  // beyond those that are always handled
+    std::vector<int> signals;  // besides those that always stop the job
     std::optional<std::chrono::milliseconds> stop_before;
     std::optional<int> stop_signal;
     std::vector<int> requeue_signals;
     std::optional<agent::RequeueMode> requeue;
     bool end_headless = true;
-    std::string signal_names;  // as given, for the workers; empty: not given
+    std::string signal_names;  // --signals-to-handle as given, for the workers; empty: not given
 
-    // Output.
+    // Output of the workers and log lines.
     std::optional<std::string> log_dir;
     StreamsPerRank redirects, tee;
     std::vector<int> local_ranks_filter;  // empty: all
@@ -85,9 +90,9 @@ struct Options {
     std::optional<std::string> prefix_template;
     std::vector<std::string> stdout_filters, stderr_filters;
     std::optional<agent::Overflow> console_overflow;
-    int verbosity = 0;  // -2 errors, -1 quiet, 0, 1 verbose; LOGLEVEL
+    int verbosity = 0;  // -2 errors, -1 warnings, 0 normal, 1 debug; see also LOGLEVEL
 
-    // The worker.
+    // What a worker runs.
     std::optional<std::string> role;
     bool module = false, no_python = false, run_path = false;
     bool virtual_local_rank = false;
@@ -98,14 +103,14 @@ struct Options {
     std::string program;
     std::vector<std::string> arguments;
 
-    // The workers' store.
+    // Access to the workers' store and its limits.
     std::vector<store::Network> store_allow;
     store::Limits store_limits;
 
-    std::vector<std::string> warnings;  // sentences for the log
+    std::vector<std::string> warnings;  // complete sentences for the log
 };
 
-// `words` are those behind the program's own name. Possible errors: usage.
+// `words` are those after ddprun's own name. Possible errors: usage.
 Result<Options> parse_options(const std::vector<std::string>& words,
                               const Environment& environment);
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/host/gpu_share.h"
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 #include "base/error.h"
 #include "launcher/options/options.h"
 #include "slurm/allocation.h"

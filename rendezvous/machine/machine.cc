@@ -5,15 +5,10 @@
 
 #include "base/overload.h"
 #include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/durations.h"
 #include "rendezvous/rules/lease_member.h"
 
 namespace ddprun::rendezvous {
-namespace {
-
-constexpr double kAckEach = 1.5 * LeaseMember::kBeatPeriod;
-constexpr std::size_t kAcksRemembered = 60;  // three leases' worth of beats, if all were answered
-
-}  // namespace
 
 const char* to_string(Phase phase) {
     switch (phase) {
@@ -43,11 +38,10 @@ Machine& Machine::operator=(Machine&&) noexcept = default;
 
 Effects Machine::step(Time now, const Event& event) {
     State& s = *state_;
-    s.effects.clear();
-    s.wake = kNever;
+    s.out.begin();
     if (s.phase == Phase::dormant) {
         s.while_dormant(now, event);
-        return std::move(s.effects);
+        return s.out.take();
     }
     s.expire(now);  // rule 5: looked at before any other event
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
@@ -62,20 +56,20 @@ Effects Machine::step(Time now, const Event& event) {
                event);
     if (s.phase != Phase::closed) s.lead(now);
     if (s.phase == Phase::closed) s.closed(now);  // by this event, perhaps
-    return std::move(s.effects);
+    return s.out.take();
 }
 
-Time Machine::next_deadline() const { return state_->wake; }
+Time Machine::next_deadline() const { return state_->out.wake(); }
 
 Snapshot Machine::snapshot() const {
     const State& s = *state_;
     Snapshot snapshot{.phase = s.phase,
                       .newest = s.newest(),
-                      .entry = s.top ? s.top->number : kNoEntry,
-                      .over = s.over,
-                      .held_until = s.holding() ? s.held->lease.held_until() : kLongAgo,
+                      .entry = s.claim.entry(),
+                      .over = s.claim.over(),
+                      .held_until = s.holding() ? s.held()->lease.held_until() : kLongAgo,
                       .connected = {},
-                      .restarts = s.history.restarts,
+                      .restarts = s.record.restarts(),
                       .waiting_for = {}};
     for (const auto& [id, node] : s.roster.nodes())
         if (node.connected()) snapshot.connected.push_back(id);
@@ -111,7 +105,7 @@ void Machine::State::on_said_gone(Time now, Session session, const NodeId& id) {
 void Machine::State::refuse(Session session, std::string sentence) {
     note(Note::Level::warn, "refused a node: " + sentence);
     send(session, Refused{std::move(sentence)});
-    effects.push_back(Close{session});
+    out.close(session);
 }
 
 void Machine::State::on_hello(Session session, const Hello& hello) {
@@ -130,11 +124,10 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
     if (roster.gone(hello.node))
         return refuse(session,
                       "node " + hello.node.name + " in this incarnation is known to be gone");
-    if (const auto replaced = roster.hello(session, hello.node))
-        effects.push_back(Close{*replaced});
+    if (const auto replaced = roster.hello(session, hello.node)) out.close(*replaced);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
-    send(session, Welcome{identity, config.limits.times, order(), nodes, self, ledger_name,
-                          ledger_mark, job});
+    send(session, Welcome{active.identity, config.limits.times, order(), nodes, active.self,
+                          active.ledger_name, active.ledger_mark, active.job});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
@@ -142,34 +135,36 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
 std::string Machine::State::of_another_job(const NodeState& node) const {
     return "node " + node.id.name + " is of another job of run \"" + config.run_id +
            "\" than the one that meets here now: that has ended, or " +
-           (ledger_lasts ? "its ledger was removed"
-                         : "this rendezvous has begun anew with a ledger in memory; "
-                           "--ledger=directory:PATH or --ledger=etcd:HOST:PORT would have kept it");
+           (active.ledger_lasts
+                ? "its ledger was removed"
+                : "this rendezvous has begun anew with a ledger in memory; "
+                  "--ledger=directory:PATH or --ledger=etcd:HOST:PORT would have kept it");
 }
 
 void Machine::State::on_join(Time now, Session session, const Join& join) {
     NodeState* node = roster.of(session);
     if (!node) return refuse(session, "a Join came before its Hello");
-    if (job != 0 && join.job != 0 && join.job != job) return refuse(session, of_another_job(*node));
+    if (active.job != 0 && join.job != 0 && join.job != active.job)
+        return refuse(session, of_another_job(*node));
     node->joined = true;
-    next_late_look = kLongAgo;
-    ++news;
+    late.somebody_joined();
+    gathering.somebody_came();
     node->offer = join.offer;
     judge_ledger(*node, join.ledger_mark);
     if (!std::exchange(node->arrived, true)) {
-        arrivals.push_back(node->id);
+        successors.arrived(node->id);
         tell_order(node->id);
         note(Note::Level::debug, "node " + node->id.name + " has joined; nodes that came so far: " +
-                                     std::to_string(arrivals.size()));
+                                     std::to_string(successors.arrived_count()));
     }
-    if (holding() && !held->lease.has(node->id))
-        send(session, Parked{parked_sentence(static_cast<int>(held->assignment.members.size()),
+    if (holding() && !held()->lease.has(node->id))
+        send(session, Parked{parked_sentence(static_cast<int>(held()->assignment.members.size()),
                                              config.limits),
                              order()});
     on_facts(now, node->id, join.facts);
     on_beat(now, session, join.beat);
     // It may have been away when the others were told.
-    if (const auto told = stop_now(now); told && held->lease.has(node->id)) send(session, *told);
+    if (const auto told = stop_now(now); told && held()->lease.has(node->id)) send(session, *told);
 }
 
 void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
@@ -189,38 +184,39 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
         confirmed = acks.front().at;
         node->confirmed = std::max(node->confirmed.value_or(kLongAgo), *confirmed);
     }
-    if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node))) ++news;
+    if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node)))
+        gathering.somebody_came();
     if (phase == Phase::closed) return;
-    const EntryNumber known = top ? top->number : kNoEntry;
-    if (beat.seen > known && phase == Phase::gathering && ledger_asked == kNever)
+    const EntryNumber known = claim.entry();
+    if (beat.seen > known && phase == Phase::gathering && !ledger.waits())
         ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});  // ours is out of date
-    restart_watch.heard(node->id, beat.marks, now);
+    record.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
-        heard_progress(now, *node);
+        hang.heard(now, node->id, node->beat);
         if (beat.progressed) facts.made_progress();
         facts.saved(beat.snapshot);
-        if (beat.complete && is_member(node->id)) complete.insert(node->id);
+        if (beat.complete && is_member(node->id)) claim.completed(node->id);
     }
-    if (holding() && held->lease.has(node->id)) beat_in_held(now, *node, confirmed);
+    if (holding() && held()->lease.has(node->id)) beat_in_held(now, *node, confirmed);
     if (holding() && beat.complete) all_complete(now);
-    if (beat.running > kNoGeneration && beat.running <= over && !beat.complete)
-        note(Note::Level::debug, "beat from " + node->id.name + " runs generation " +
-                                     std::to_string(beat.running.value) +
-                                     ", which has ended (over " + std::to_string(over.value) +
-                                     "); it is told to stop its workers");
+    if (beat.running > kNoGeneration && beat.running <= claim.over() && !beat.complete)
+        note(Note::Level::debug,
+             "beat from " + node->id.name + " runs generation " +
+                 std::to_string(beat.running.value) + ", which has ended (over " +
+                 std::to_string(claim.over().value) + "); it is told to stop its workers");
     if (owes_ack(now, *node, before)) send_ack(now, *node, true);
 }
 
 void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
-    const Generation g = held->assignment.generation;
+    const Generation g = held()->assignment.generation;
     if (node.beat.floor >= g)
         return interrupt(
             now,
             {node.id.name,
              "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
             Note::Level::warn);
-    if (node.idle() && !held->taken_over && node.assigned != g) send_assigned(node, order(), now);
-    if (confirmed && node.beat.seen <= held->entry && held->lease.confirm(node.id, *confirmed, now))
+    if (node.idle() && !held()->taken_over && node.assigned != g) send_assigned(node, order(), now);
+    if (confirmed && node.beat.seen <= held()->entry && claim.confirm(node.id, *confirmed, now))
         ack_all(now);
 }
 
@@ -228,8 +224,10 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
     const NodeState* node = roster.of(session);
     if (!node) return;
     if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
-                    [](const WorkerOutcome& outcome) { return outcome.hung; }))
-        return on_examined(node->id, report);
+                    [](const WorkerOutcome& outcome) { return outcome.hung; })) {
+        if (report.generation == newest()) hang.answered(node->id, report);
+        return;
+    }
     Facts said{.generation = report.generation};
     for (const WorkerOutcome& outcome : report.outcomes)
         if (outcome.failed()) said.failures.push_back({node->id.name, outcome});
@@ -238,7 +236,7 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
 
 // Who fails while all are stopped as planned may have failed because of that.
 void Machine::State::end_by_failure(Time now) {
-    if (over >= newest() || !facts.failure() || stop || regrouping) return;
+    if (claim.is_over() || !facts.failure() || stop.is_under_way()) return;
     const std::string& cause = facts.failure().outcome().sentence;
     if (holding())
         end_generation(now, cause, Note::Level::warn);
@@ -248,21 +246,17 @@ void Machine::State::end_by_failure(Time now) {
 
 // A leader that has not read the ledger yet, or not its newest entry, keeps them for then.
 void Machine::State::on_facts(Time now, const NodeId& node, const Facts& said) {
-    if (said.generation > newest()) {
-        GenerationFacts& known = early[node];
-        if (known.generation() != said.generation) known = GenerationFacts(said.generation);
-        return known.hear(said, now);
-    }
+    if (said.generation > newest()) return early.hear(node, said, now);
     if (said.generation != newest() || phase == Phase::ending || phase == Phase::closed) return;
     facts.hear(said, now);
-    if (const auto told = facts.stop(now); told && !stop && !regrouping) resume_stop(now, *told);
+    if (const auto told = facts.stop(now); told && !stop.is_under_way()) resume_stop(now, *told);
     end_by_failure(now);
 }
 
 void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
     if (!roster.set_gone(id, now)) return;
-    all_back_at = 0;  // one event may prove several
-    if (holding() && held->lease.has(id))
+    gathering.member_is_gone();
+    if (holding() && held()->lease.has(id))
         interrupt(now, {id.name, "node " + id.name + " " + why, to_blame}, Note::Level::warn);
     else if (phase != Phase::closed)
         note(Note::Level::info, "node " + id.name + " " + why);
@@ -274,31 +268,31 @@ void Machine::State::on_unusable(Time now, Session session, const std::string& r
     const NodeState* node = roster.of(session);
     if (!node || roster.gone(node->id)) return;
     const std::string why = "is unusable: " + reason;
-    if (unusable.empty()) unusable_since = now;
-    unusable.emplace(node->id.name, why);
+    unusable.add(node->id.name, why, now);
     const std::string sentence = "node " + node->id.name + " " + why;
     if (is_member(node->id)) facts.interrupt({node->id.name, sentence, true}, now);
     on_gone(now, NodeId(node->id), why);
-    if (single() && !ending && !facts.failure()) ending = unavailable(sentence);
+    if (single() && !end.is_decided() && !facts.failure()) end.decide(unavailable(sentence));
 }
 
 void Machine::State::send_assigned(NodeState& node, const std::vector<Peer>& order, Time now) {
-    const Time until = held->lease.held_until();
-    if (!node.session || !held->lease.granted() || now >= until) return;
-    node.assigned = held->assignment.generation;
+    const Time until = held()->lease.held_until();
+    if (!node.session || !held()->lease.granted() || now >= until) return;
+    node.assigned = held()->assignment.generation;
     send(*node.session,
-         Assigned{held->entry, held->places.at(node.id), node.beat.number,
+         Assigned{held()->entry, held()->places.at(node.id), node.beat.number,
                   until == kNever ? Duration::max() : until - node.beat_came, order});
 }
 
 Told Machine::State::to_tell(const NodeState& node) const {
-    Told told{.entry = top ? top->number : kNoEntry,
+    Told told{.entry = claim.entry(),
               .held = kNoGeneration,
-              .over = over,
+              .over = claim.over(),
               .facts = facts.revision()};
     if (!holding()) return told;
-    told.held = held->assignment.generation;
-    if (held->lease.has(node.id) && held->lease.granted()) told.until = held->lease.held_until();
+    told.held = held()->assignment.generation;
+    if (held()->lease.has(node.id) && held()->lease.granted())
+        told.until = held()->lease.held_until();
     return told;
 }
 
@@ -312,7 +306,7 @@ bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& befor
     if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
         return true;
     // Should this leader be lost now, the others are to know until when it has lived.
-    if (facts.failure() && !judged_failure) return true;
+    if (facts.failure() && !record.is_judged()) return true;
     const Told next = to_tell(node), &last = node.told;
     if (next.entry != last.entry || next.held != last.held || next.over != last.over ||
         next.facts != last.facts)
@@ -323,12 +317,12 @@ bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& befor
 // Facts come with the answer to a Beat only: that a generation is over all must hear at once.
 void Machine::State::send_ack(Time now, NodeState& node, bool with_facts) {
     if (!node.connected()) return;
-    node.acks.push_back({++ack_number, now});
+    node.acks.push_back({roster.next_ack(), now});
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
     const std::int64_t known = node.told.facts;
     node.told = to_tell(node);
     if (!with_facts) node.told.facts = known;
-    Ack ack{.number = ack_number,
+    Ack ack{.number = node.acks.back().number,
             .beat = node.beat.number,
             .entry = node.told.entry,
             .held = node.told.held,
@@ -343,6 +337,19 @@ void Machine::State::send_ack(Time now, NodeState& node, bool with_facts) {
 
 void Machine::State::ack_all(Time now) {
     for (auto& [id, node] : roster.nodes()) send_ack(now, node);
+}
+
+// A connection on which nothing is heard any more is given up. That proves nothing of the node, as
+// no end of a connection and no refused call does: only its own word or the lease ends its claim.
+void Machine::State::scan(Time now) {
+    const Roster::Look look = roster.looks_for_silence(now, lease());
+    if (single() || look == Roster::Look::not_due) return;
+    keep_standby();
+    if (look == Roster::Look::stalled) return;
+    for (const Session session : roster.silent(now, lease(), active.self.node)) {
+        out.close(session);
+        roster.lost(session);
+    }
 }
 
 }  // namespace ddprun::rendezvous

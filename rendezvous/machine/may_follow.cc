@@ -1,30 +1,20 @@
 // On what evidence a generation may be followed, and by whom: the part of the rendezvous machine
 // that holds rules 7 and 8.
 #include <algorithm>
-#include <set>
-#include <string_view>
 
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
-namespace {
-
-// Of a lease.
-constexpr double kSilentOthers = 1.0;      // rule 7 (c)
-constexpr double kConfirmedWithin = 0.45;  // how fresh a member's newest echo must be (rule 8)
-constexpr double kMembersAwaited = 0.6;    // how long absent members are waited for (rule 8)
-
-}  // namespace
 
 // Rule 7 (a).
 bool Machine::State::all_back() {
-    if (news < all_back_at) return false;
+    if (!gathering.may_all_be_back()) return false;
     std::int64_t absent = 0;
-    for (const Member& member : top->assignment.members) {
+    for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
         if (!roster.gone(member.node) && !(node && is_back(*node))) ++absent;
     }
-    all_back_at = news + absent;
+    gathering.absent(absent);
     return absent == 0;
 }
 
@@ -32,30 +22,22 @@ bool Machine::State::all_back() {
 // case (b) gives the right.
 bool Machine::State::may_follow(Time now, bool& by_lease) {
     by_lease = false;
-    if (!top) return true;
-    if (top->requeue < config.requeue)
+    if (!top()) return true;
+    if (top()->requeue < config.requeue)
         return true;  // Slurm ended that allocation before it started this one
     const Generation g = newest();
-    if (over < g) return false;
+    if (!claim.is_over()) return false;
     if (all_back()) return true;
-    const bool mine = held && held->assignment.generation == g;
-    if (mine && (!held->over || now <= held->lease.safe_after())) return false;
-    if (mine && held->lease.granted()) return by_lease = true;
-    if (now <= own_safe_after) return false;
-    return std::any_of(top->assignment.members.begin(), top->assignment.members.end(),
+    const bool mine = held() && held()->assignment.generation == g;
+    if (mine && (!held()->over || now <= held()->lease.safe_after())) return false;
+    if (mine && held()->lease.granted()) return by_lease = true;
+    if (!claim.is_safe_after_own(now)) return false;
+    return std::any_of(top()->assignment.members.begin(), top()->assignment.members.end(),
                        [&](const Member& member) {
                            const NodeState* node = roster.find(member.node);
                            return node && node->idle() && node->beat.floor >= g &&
                                   node->beat.silent >= share(lease(), kSilentOthers);
                        });
-}
-
-Time Machine::State::may_follow_at() const {
-    const Time mine =
-        held && held->over && held->lease.granted() ? held->lease.safe_after() : kNever;
-    const Time own = own_safe_after > kLongAgo ? own_safe_after : kNever;
-    const Time at = std::min(mine, own);
-    return at == kNever ? kNever : at + Duration{1};
 }
 
 bool Machine::State::ready(Time now, const NodeState& node) const {
@@ -80,36 +62,21 @@ std::vector<Candidate> Machine::State::candidates(Time now) const {
     return here;
 }
 
-std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& here) const {
-    std::vector<std::string> names;
-    std::set<std::string_view> known;
-    for (const Candidate& candidate : here) known.insert(candidate.node.name);
-    const auto absent = [&](const std::string& name) { return !known.contains(name); };
-    if (!config.limits.order.empty()) {
-        for (const std::string& name : config.limits.order)
-            if (absent(name)) names.push_back(name);
-    } else if (top) {
-        for (const Member& member : top->assignment.members)
-            if (absent(member.node.name)) names.push_back(member.node.name);
-    }
-    return names;
-}
-
 // Rule 8: absent members of the last generation are waited for, unless they are gone; after the
 // lease alone has given the right, only those that are connected. So is who waits to be taken in:
 // its vow is on its way, and without it the world would close without the node it was stopped for.
 Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
-    if (!top || top->requeue < config.requeue) return kLongAgo;
-    for (const Member& member : top->assignment.members) {
+    if (!top() || top()->requeue < config.requeue) return kLongAgo;
+    for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
         if ((node && candidate(now, *node)) || roster.gone(member.node) || given_up(member.node) ||
             (by_lease && (!node || !node->connected())))
             continue;
-        return gathering_since + share(lease(), kMembersAwaited);
+        return gathering.since() + share(lease(), kMembersAwaited);
     }
     for (const auto& [id, node] : roster.nodes())
         if (node.beat.floor < newest() && ready(now, node))
-            return gathering_since + share(lease(), kMembersAwaited);
+            return gathering.since() + share(lease(), kMembersAwaited);
     return kLongAgo;
 }
 

@@ -1,5 +1,5 @@
-// The agreed stop and what comes of it: who asked, what the nodes are told, whether the job goes back
-// into the queue. A part of the rendezvous machine.
+// The part of the rendezvous machine that stops all workers as agreed: who asked for it, what the
+// nodes are told, and whether the job goes back into Slurm's queue.
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -7,7 +7,7 @@ namespace ddprun::rendezvous {
 void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
     const NodeState* node = roster.of(session);
     if (!node || phase == Phase::closed) return;
-    if (stop) return withdraw_requeue(asked);
+    if (stop.is_asked()) return withdraw_requeue(asked);
     if (phase == Phase::ending) return;
     if (asked.requeue && config.outside)
         note(Note::Level::warn,
@@ -18,71 +18,44 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
 }
 
 void Machine::State::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
-    stop = asked;
-    stop_since = now;
-    const bool plain = asked.cause == StopCause::signal;
-    ending = Ending{.verdict = plain ? Verdict::user_signal : Verdict::work_left,
-                    .code = plain ? 128 + asked.signal : kWorkLeft,
-                    .sentence = sentence,
-                    .first_failure = {},
-                    .first_failure_node = {},
-                    .consequences = 0};
-    ending->requeue = asked.requeue && !config.outside;
+    stop.begin(asked, now);
+    Ending ending = AgreedStop::ending_of(asked, sentence);
+    ending.requeue = asked.requeue && !config.outside;
+    end.decide(std::move(ending));
     note(Note::Level::info, sentence);
 }
 
-// The leader before had told it to a node; all others hear it when the generation is taken over.
+// The leader before had told it to a node. All others hear it when the generation is taken over.
 void Machine::State::resume_stop(Time now, const Stop& told) {
     if (told.cause != StopCause::larger_world)
         begin_stop(now, {told.signal, told.reason, told.cause, told.left, told.requeue},
                    told.reason);
-    else if (over < newest())
-        regrouping = told.reason;
+    else if (!claim.is_over())
+        stop.regroup(told.reason);
 }
 
-// Who cancels the job means it, whatever has stopped it before.
+// A user who cancels the job means it, whatever has stopped it before.
 void Machine::State::withdraw_requeue(const StopAsked& asked) {
-    if (asked.cause != StopCause::signal || asked.requeue || requeueing || !ending ||
-        !ending->requeue)
+    if (asked.cause != StopCause::signal || asked.requeue || stop.is_requeueing() ||
+        !end.requeues())
         return;
-    ending->requeue = false;
+    end.withdraw_requeue();
     note(Note::Level::info, asked.reason + " came while the job was stopping: it is not requeued");
 }
 
 std::optional<Stop> Machine::State::stop_now(Time now) const {
     if (!holding()) return std::nullopt;
-    Stop told{.generation = held->assignment.generation, .signal = kTerminate, .reason = {}};
-    if (stop) {
-        told.signal = stop->signal;
-        told.reason = ending->sentence;
-        told.cause = stop->cause;
-        if (stop->left) told.left = *stop->left - (now - stop_since);
-        told.requeue = ending->requeue;
-    } else if (regrouping) {
-        told.reason = *regrouping;
-        told.cause = StopCause::larger_world;
-    } else {
-        return std::nullopt;
-    }
-    return told;
+    return stop.told(now, held()->assignment.generation, end.ending());
 }
 
 void Machine::State::stop_all(Time now) {
     const auto told = stop_now(now);
     if (!told) return;
     for (auto& [id, node] : roster.nodes())
-        if (node.connected() && held->lease.has(id)) send(*node.session, *told);
+        if (node.connected() && held()->lease.has(id)) send(*node.session, *told);
 }
 
-void Machine::State::on_requeued(Time now) {
-    if (!top || top->kind != LedgerEntry::Kind::end || phase == Phase::closed) return;
-    const bool requeue = ending && ending->requeue;
-    ending = top->ending;
-    ending->requeue &= requeue;
-    close(now);
-}
-
-// Whether the first failure may turn out to be a stop's: then it is looked at again later.
+// Whether the first failure may turn out to be a stop's: then it is judged later.
 bool Machine::State::may_be_stop(Time now) {
     const FirstFailure& failure = facts.failure();
     const Time until = failure.at() + kSignalPatience;

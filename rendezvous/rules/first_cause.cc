@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
 namespace {
-
-constexpr double kBeatsOfSilence = 2.5;  // one may be sent just before the failure
 
 std::string sentence_of(const GenerationFacts& facts, const Absent& absent) {
     const std::string lost = "node " + absent.node.name + " is lost: ";

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
 namespace {
-
-constexpr double kStall = 0.5;  // of a lease
 
 std::pair<std::int64_t, int> key(std::int64_t step, int rank) {
     return {step < 0 ? std::numeric_limits<std::int64_t>::max() : step, rank};

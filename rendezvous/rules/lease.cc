@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
 
 Lease::Lease(const std::vector<Member>& members, Duration lease, bool unlimited, bool taken_over)

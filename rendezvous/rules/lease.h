@@ -16,12 +16,6 @@ namespace ddprun::rendezvous {
 
 class Lease {
   public:
-    static constexpr double kHold = 0.8;  // of a lease: how long an echoed Ack keeps a generation
-    static constexpr double kMargin =
-        0.2;  // after held_until: drift of clocks, and the time a kill takes
-    static constexpr double kPushBelow =
-        0.45;  // less than this left before it grew: tell all at once
-
     Lease() = default;
     // unlimited: a job of one node, which nobody else could train. taken_over: its members run, and
     // must hear of the first grant at once.

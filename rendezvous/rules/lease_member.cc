@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
-namespace {
-
-constexpr std::size_t kBeatsRemembered = 60;  // three leases' worth
-
-}  // namespace
 
 void LeaseMember::welcomed(Time now, const Welcome& welcome) {
     if (welcome.leader != leader_) {

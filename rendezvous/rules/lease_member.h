@@ -11,10 +11,6 @@ namespace ddprun::rendezvous {
 
 class LeaseMember {
   public:
-    static constexpr double kBeatPeriod = 0.05;  // of a lease
-    static constexpr double kSilence =
-        0.6;  // of a lease without an Ack: the leader is taken for lost
-
     // A new connection was welcomed: numbers of the old one mean nothing any more.
     void welcomed(Time now, const Welcome& welcome);
     void disconnected() { connected_ = false; }

@@ -1,5 +1,7 @@
 #include "rendezvous/rules/roster.h"
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
 
 std::optional<Session> Roster::hello(Session session, const NodeId& node) {
@@ -30,9 +32,28 @@ void Roster::lost(Session session) {
     by_session_.erase(session);
 }
 
-void Roster::forget() {
+void Roster::forget(Time now) {
     nodes_.clear();
     by_session_.clear();
+    next_look_ = kLongAgo;
+    last_step_ = now;
+    ack_number_ = 0;
+}
+
+Roster::Look Roster::looks_for_silence(Time now, Duration lease) {
+    const bool stalled = now - last_step_ > share(lease, kStalled);
+    last_step_ = now;
+    if (now < next_look_) return Look::not_due;
+    next_look_ = now + share(lease, kScan);
+    return stalled ? Look::stalled : Look::due;
+}
+
+std::vector<Session> Roster::silent(Time now, Duration lease, const NodeId& self) const {
+    std::vector<Session> sessions;
+    for (const auto& [id, node] : nodes_)
+        if (node.connected() && id != self && now - node.beat_came > share(lease, kNodeSilent))
+            sessions.push_back(*node.session);
+    return sessions;
 }
 
 NodeState* Roster::of(Session session) {

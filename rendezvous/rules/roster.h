@@ -53,7 +53,7 @@ class Roster {
     // A connection said Hello. Returns the session that it replaces, if any.
     std::optional<Session> hello(Session session, const NodeId& node);
     void lost(Session session);
-    void forget();  // all but the proofs: another leads now
+    void forget(Time now);  // all but the proofs: another leads now
 
     NodeState* of(Session session);
     NodeState* find(const NodeId& node);
@@ -64,6 +64,15 @@ class Roster {
     bool gone(const NodeId& node) const { return gone_.contains(node); }
     std::optional<Time> gone_since(const NodeId& node) const;
 
+    // ---- who is silent, looked at ten times a lease
+    enum class Look { not_due, stalled, due };
+    // stalled: this process itself has stood still, so silence proves nothing now.
+    Look looks_for_silence(Time now, Duration lease);
+    // Connections of nodes that have sent no Beat for too long; not that of `self`.
+    std::vector<Session> silent(Time now, Duration lease, const NodeId& self) const;
+
+    std::int64_t next_ack() { return ++ack_number_; }
+
     std::map<NodeId, NodeState>& nodes() { return nodes_; }
     const std::map<NodeId, NodeState>& nodes() const { return nodes_; }
 
@@ -71,6 +80,8 @@ class Roster {
     std::map<NodeId, NodeState> nodes_;
     std::unordered_map<Session, NodeState*> by_session_;
     std::map<NodeId, Time> gone_;  // when this process heard it
+    Time next_look_ = kLongAgo, last_step_ = kLongAgo;
+    std::int64_t ack_number_ = 0;
 };
 
 }  // namespace ddprun::rendezvous

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::rendezvous {
 namespace {
-
-constexpr double kHeardWithin = 0.5;  // of a lease
 
 bool contains(const std::vector<Peer>& peers, const NodeId& node) {
     return std::any_of(peers.begin(), peers.end(),
@@ -29,7 +29,7 @@ Caller::Call Caller::begin(Time now, Duration lease, bool may_lead) {
 
 Caller::Call Caller::turn(Time now, const Peer& peer) {
     pointers_ = 0;
-    call_ = Call{peer, false, now, now + share(lease_, kTurn)};
+    call_ = Call{peer, false, now, now + share(lease_, kCallTurn)};
     if (!is_self(peer)) return call_;
     if (!may_lead_ || now < not_before_) return next(now);
     call_.lead = true;
@@ -44,7 +44,7 @@ Caller::Call Caller::next(Time now) {
     if (!contains(round_, self_)) round_.push_back(Peer{self_, {}, 0});
     round_.push_back(Peer{});  // the endpoint: somebody may have come anew there
     place_ = 0;
-    const Time from = std::max(now, call_.from) + share(lease_, kWait);
+    const Time from = std::max(now, call_.from) + share(lease_, kCallAgain);
     if (is_self(round_.front()) && (!may_lead_ || from < not_before_)) ++place_;
     return turn(from, round_[place_]);
 }
@@ -52,11 +52,11 @@ Caller::Call Caller::next(Time now) {
 Caller::Call Caller::elsewhere(Time now, const Elsewhere& answer) {
     may_not_lead_before(std::max(not_before_, now + answer.rest));
     if (answer.address.empty()) {
-        call_.from = now + share(lease_, kWait);
+        call_.from = now + share(lease_, kCallAgain);
         return call_.from < call_.until && !is_self(call_.peer) ? call_ : next(now);
     }
     if (++pointers_ > kMostPointers) return next(now);
-    call_ = Call{Peer{{}, answer.address, answer.port}, false, now, now + share(lease_, kTurn)};
+    call_ = Call{Peer{{}, answer.address, answer.port}, false, now, now + share(lease_, kCallTurn)};
     return call_;
 }
 

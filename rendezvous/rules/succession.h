@@ -25,8 +25,6 @@ namespace ddprun::rendezvous {
 
 class Caller {
   public:
-    static constexpr double kTurn = 0.15;    // of a lease, for each that is called
-    static constexpr double kWait = 0.02;    // after "wait", and between two rounds
     static constexpr int kMostPointers = 4;  // "elsewhere" followed in one turn
 
     explicit Caller(NodeId self) : self_(std::move(self)) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "rendezvous/model/durations.h"
 #include "tests/sim/world.h"
 
 namespace ddprun::sim {
@@ -159,7 +160,8 @@ void Keeper::process_died() {
 void Keeper::kill(Worker& worker) {
     if (worker.dying) return;
     worker.dying = true;
-    const double longest = world_.config().mutation == Mutation::kills_are_slow ? 3.0 : 0.04;
+    const double longest =
+        world_.config().mutation == Mutation::kills_are_slow ? 3.0 : rendezvous::kKill;
     const Duration takes = world_.random().span({}, world_.lease(longest));
     world_.clock().after(takes, [this, pid = worker.pid] { ends(pid, 0, SIGKILL, false); });
 }

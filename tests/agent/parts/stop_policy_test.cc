@@ -1,5 +1,5 @@
 // What a stop is on one node.
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 
 #include <gmock/gmock.h>
 

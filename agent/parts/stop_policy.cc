@@ -1,4 +1,4 @@
-#include "agent/machine/stop_policy.h"
+#include "agent/parts/stop_policy.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "agent/machine/stop_ladder.h"
+#include "agent/parts/stop_ladder.h"
 
 #include <algorithm>
 #include <csignal>

@@ -1,0 +1,82 @@
+#include "agent/parts/node_workers.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "rendezvous/rules/hang.h"
+
+namespace ddprun::agent {
+namespace {
+
+// A worker that never reports progress counts as progressing when it has lived so long after all
+// were in contact.
+constexpr auto kLifeAfterContact = std::chrono::seconds{60};
+
+}  // namespace
+
+bool NodeWorkers::started(Time now) {
+    if (++started_ < count()) return false;
+    all_started_at_ = now;
+    return true;
+}
+
+bool NodeWorkers::ended(int local_rank, Time now) {
+    worker(local_rank).ended = true;
+    if (++ended_ < count()) return false;
+    all_ended_at_ = now;
+    return true;
+}
+
+void NodeWorkers::progressed(int local_rank, std::int64_t step, Time now) {
+    step_ = std::max(step_, step);
+    std::int64_t& known = worker(local_rank).step;
+    known = std::max(known, step);
+    if (++reports_ == 1) first_report_at_ = now;
+    reported_at_ = now;
+}
+
+bool NodeWorkers::in_contact(Time now) {
+    if (++contacts_ > 1) return false;
+    first_contact_at_ = now;
+    return true;
+}
+
+void NodeWorkers::all_in_contact(Time now) { alive_at_ = now + kLifeAfterContact; }
+
+void NodeWorkers::tell(rendezvous::Beat& beat, Time now) const {
+    beat.step = step_;
+    beat.reports = reports_;
+    if (reports_ > 0) beat.reported = now - reported_at_;
+    beat.slowest = slowest();
+}
+
+std::vector<rendezvous::Mark> NodeWorkers::marks(Time now) const {
+    using enum rendezvous::RestartPhase;
+    std::vector<rendezvous::Mark> passed;
+    const auto add = [&](rendezvous::RestartPhase phase, Time at) {
+        if (at <= now) passed.push_back({phase, now - at});
+    };
+    add(rendezvous::RestartPhase::started, all_started_at_);
+    add(contact, first_contact_at_);
+    add(progress, first_report_at_);
+    return passed;
+}
+
+NodeWorkers::Worker& NodeWorkers::worker(int local_rank) {
+    DDPRUN_CHECK(local_rank >= 0 && local_rank < count(), "no worker of this node");
+    return workers_[static_cast<std::size_t>(local_rank)];
+}
+
+std::vector<rendezvous::RankStep> NodeWorkers::slowest() const {
+    std::vector<rendezvous::RankStep> living;
+    for (int i = 0; i < count(); ++i) {
+        const Worker& worker = workers_[static_cast<std::size_t>(i)];
+        if (!worker.ended) living.push_back({first_rank_ + i, worker.step});
+    }
+    std::sort(living.begin(), living.end(), rendezvous::slower);
+    if (living.size() > rendezvous::kSlowest) living.resize(rendezvous::kSlowest);
+    return living;
+}
+
+}  // namespace ddprun::agent

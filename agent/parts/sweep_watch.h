@@ -1,0 +1,49 @@
+// The keeper has been asked to kill whatever is left of a generation on this node: since when, and
+// whether something outlives SIGKILL because it hangs in the kernel.
+//
+// Pure; owned by the agent machine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace ddprun::agent {
+
+class SweepWatch {
+  public:
+    // False: it is under way already.
+    bool begin(Time now, Duration patience) {
+        if (under_way_) return false;
+        under_way_ = true;
+        since_ = now;
+        look_at_ = now + patience;
+        return true;
+    }
+    bool is_under_way() const { return under_way_; }
+    void is_done() {
+        under_way_ = false;
+        look_at_ = kNever;
+    }
+
+    Time looks_at() const { return look_at_; }  // kNever: nobody looks
+    // It takes long: for how long already. Once.
+    std::optional<Duration> look(Time now) {
+        if (now < look_at_) return std::nullopt;
+        look_at_ = kNever;
+        return now - since_;
+    }
+    // Something cannot be killed: this node will never run anything again.
+    void cannot_kill(const std::string& what) { stuck_ = what; }
+    bool is_stuck() const { return !stuck_.empty(); }
+    const std::string& stuck() const { return stuck_; }
+
+  private:
+    bool under_way_ = false;
+    Time since_{};
+    Time look_at_ = kNever;
+    std::string stuck_;
+};
+
+}  // namespace ddprun::agent

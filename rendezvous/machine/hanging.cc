@@ -1,0 +1,40 @@
+// The part of the rendezvous machine that ends a generation which makes no progress. When that is,
+// and what is asked of the nodes, the HangWatch decides.
+#include "rendezvous/machine/machine_state.h"
+
+namespace ddprun::rendezvous {
+
+void Machine::State::watch_for_hang(Time now) {
+    if (config.limits.hang_timeout <= Duration{} || !hang.counts() || !holding() ||
+        stop.is_under_way())
+        return hang.stop_examining();
+    if (hang.resumed())
+        note(Note::Level::info, "progress was made after all; the generation goes on");
+    if (!hang.examines()) {
+        if (!hang.is_due(now, config.limits)) return wake_at(hang.looks_at(config.limits));
+        examine(now);
+    }
+    if (hang.is_complete(now)) return end_hung(now);
+    wake_at(hang.examined_by());
+}
+
+// The slowest workers can only be examined while they live, so that comes before any stop.
+void Machine::State::examine(Time now) {
+    std::vector<NodeSteps> nodes;
+    for (const Member& member : held()->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if (node && node->connected() && node->beat.running == newest())
+            nodes.push_back({member, node->beat.slowest});
+    }
+    for (const auto& [node, ranks] : hang.examine(now, nodes))
+        send(*roster.find(node)->session, Examine{newest(), ranks});
+}
+
+void Machine::State::end_hung(Time now) {
+    const HangWatch::Hung hung = hang.take(now, config.limits);
+    facts.failed(hung.node, hung.outcome, hung.since);
+    if (hung.to_blame) record.ended_by(hung.node);
+    end_generation(now, hung.outcome.sentence, Note::Level::warn);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,89 @@
+// The part of the rendezvous machine that ends the job: the end is recorded in the ledger, then the
+// nodes are told.
+#include <algorithm>
+
+#include "rendezvous/machine/machine_state.h"
+
+namespace ddprun::rendezvous {
+
+// At the start the nodes of a step are all that there will be. Those that have not come yet are to
+// hear why there is no job, so the end waits a lease for them.
+bool Machine::State::too_few_are_usable(Time now) {
+    const auto nodes = static_cast<int>(config.limits.order.size());
+    const int lost = unusable.count();
+    if (top() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes) return false;
+    const auto come = std::ranges::count_if(
+        roster.nodes(), [](const auto& each) { return each.second.connected(); });
+    const Time heard_by = unusable.since() + share(lease(), kHearTheEnd);
+    if (come < nodes && now < heard_by) {
+        wake_at(heard_by);
+        return true;
+    }
+    Ending ending = unavailable(unusable.sentence());
+    ending.code = 2;
+    end.decide(std::move(ending));
+    propose_end(now);
+    return true;
+}
+
+void Machine::State::propose_end(Time now) {
+    LedgerEntry entry;
+    entry.kind = LedgerEntry::Kind::end;
+    // The last generation stays named in the end: a reader of this entry alone knows its number.
+    if (top()) entry.assignment = top()->assignment;
+    end.complete(now, config.to_day, facts);
+    entry.ending = *end.ending();
+    propose(now, std::move(entry));
+}
+
+// The end stands in the ledger, and the job is in Slurm's queue again where it should be.
+void Machine::State::on_requeued(Time now) {
+    if (!top() || top()->kind != LedgerEntry::Kind::end || phase == Phase::closed) return;
+    Ending recorded = top()->ending;
+    recorded.requeue &= end.requeues();
+    end.decide(std::move(recorded));
+    close(now);
+}
+
+void Machine::State::close(Time now) {
+    phase = Phase::closed;
+    end.closes(now, lease());
+    // After a lost node srun ends with 1, whatever became of the job (Slurm 23.02). So this line
+    // says that it has succeeded.
+    const bool in_spite =
+        end.ending()->verdict == Verdict::succeeded && top() && top()->restart.totals.restarts > 0;
+    note(in_spite ? Note::Level::info : Note::Level::debug,
+         "the job has ended: " + end.ending()->sentence);
+    if (top())
+        for (const std::string& line : summary_of(top()->restart.totals))
+            note(Note::Level::info, line);
+    if (top() && !top()->blame.nodes.empty())
+        note(Note::Level::warn,
+             "first cause of a failure again and again; " + exclude_option(top()->blame));
+    for (auto& [id, node] : roster.nodes()) tell_end(node);
+}
+
+void Machine::State::tell_end(NodeState& node) {
+    if (!node.session) return;
+    node.told_end = true;
+    send(*node.session, Finished{*end.ending()});
+}
+
+// Members whose connection has just been lost get a lease's time to come again and hear the
+// verdict, counted from when they were heard; or, where another has led until now, from then.
+void Machine::State::closed(Time now) {
+    if (end.is_told()) return;
+    Time until = kLongAgo;
+    if (top() && !single())
+        for (const Member& member : top()->assignment.members) {
+            const NodeState* node = roster.find(member.node);
+            if (roster.gone(member.node) || (node ? node->told_end : !config.succession)) continue;
+            const Time heard = std::max(node ? node->beat_came : kLongAgo, active.since);
+            until = std::max(until, end.waits_until(heard, lease()));
+        }
+    if (now < until) return wake_at(until);
+    end.told();
+    out.add(Closed{*end.ending()});
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,103 @@
+// The part of the rendezvous machine that talks with the ledger: what its answers mean, and what to
+// do while it does not answer.
+#include "rendezvous/machine/machine_state.h"
+
+namespace ddprun::rendezvous {
+
+void Machine::State::ask_ledger(Time now, Effect effect) {
+    ledger.asks(now);
+    out.add(std::move(effect));
+}
+
+void Machine::State::on_read(Time now, const LedgerRead& read) {
+    if (phase == Phase::creating || phase == Phase::ending || phase == Phase::closed) return;
+    ledger.was_read(now);
+    if (phase == Phase::reading) {
+        phase = Phase::gathering;
+        gather_anew(now);
+    }
+    if (!read.entries.empty() && (!top() || read.entries.back().number > top()->number))
+        adopt(now, read.entries.back());
+}
+
+void Machine::State::on_unread(const LedgerUnread& unread) {
+    if (ledger.was_not_read(unread.sentence))
+        note(Note::Level::warn, "cannot read the ledger: " + unread.sentence + "; trying again");
+}
+
+void Machine::State::on_created(Time now, const LedgerCreated& created) {
+    if (phase != Phase::creating && phase != Phase::ending) return;
+    const bool ours = created.entry.leader == active.identity;
+    // An entry that an earlier activation has asked for says nothing of what this one has asked.
+    if (created.outcome == LedgerCreated::Outcome::won && !ours) return;
+    ledger.was_answered();
+    phase = Phase::gathering;
+    if (created.outcome == LedgerCreated::Outcome::failed)
+        return ledger_failed(now, created.sentence);
+    ledger.was_created();
+    if (!ours) {
+        note(Note::Level::warn, "ledger entry " + std::to_string(created.entry.number.value) +
+                                    " was written by " + created.entry.leader.name +
+                                    "; it is adopted");
+        return adopt(now, created.entry);
+    }
+    // Perhaps an earlier try wrote it, whose answer was lost.
+    claim.recorded(created.entry);
+    if (top()->kind != LedgerEntry::Kind::end) return on_won(now);
+    if (top()->ending.requeue && end.requeues()) {  // nobody has taken it back meanwhile
+        phase = Phase::ending;
+        stop.requeues();
+        out.add(Requeue{});
+        return;
+    }
+    on_requeued(now);
+}
+
+// While no end is decided, ledger_is_silent() sees to it that this does not last for ever.
+void Machine::State::ledger_failed(Time now, const std::string& sentence) {
+    if (ledger.was_not_created(now, sentence, lease()))
+        note(Note::Level::error, "ledger: " + sentence + "; trying again");
+    if (end.is_decided() && ledger.end_is_unrecorded(now, lease())) {
+        end.complete(now, config.to_day, facts);
+        close(now);
+    }
+}
+
+// A leader that cannot propose looks up anew each lease: its last look-up may have been stale.
+void Machine::State::look_up_again(Time now) {
+    if (!config.succession || ledger.waits() || phase != Phase::gathering) return;
+    if (ledger.reads_again(now, lease()))
+        ask_ledger(now, ReadLedger{EntryNumber{top() ? top()->number.value + 1 : 0}});
+    wake_at(ledger.reads_again_at(lease()));
+}
+
+// Rule 11: a leader whose ledger does not answer lets another node try, unless it holds a generation
+// or only has the end to record. Where the other ledgers do not answer either, that has an end too.
+bool Machine::State::ledger_is_silent(Time now) {
+    const Time since = ledger.silent_since();
+    if (since == kNever || holding() || end.is_decided()) return false;
+    const Time unanswered = ledger.unanswered_since();
+    const Time give_up = unanswered + config.limits.times.join_timeout;
+    if (now > give_up) {
+        end.decide(unavailable("ledger: " + ledger.why() + ", for " + to_text(now - unanswered) +
+                               " (--join-timeout)"));
+        end.complete(now, config.to_day, facts);
+        close(now);
+        return true;
+    }
+    wake_at(give_up + Duration{1});
+    if (!config.succession) return false;
+    const Time until = since + share(lease(), kLedgerSilent);
+    if (now < until) {
+        wake_at(until);
+        return false;
+    }
+    const std::optional<Peer> next = Successors::next(order(), active.self.node, roster);
+    if (!next) return false;
+    ledger.yields(now);
+    yield(now, *next, share(lease(), kRest),
+          "the ledger has not answered for " + to_text(now - since));
+    return true;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,85 @@
+// The part of the rendezvous machine that knows which nodes are absent while it gathers, asks Slurm
+// about them, and judges which of them were silent when a worker failed.
+#include <set>
+#include <string_view>
+
+#include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::rendezvous {
+
+// Where nobody knows who may come at all, nobody is given up, so Slurm is not asked.
+void Machine::State::gather_anew(Time now) {
+    gathering.begin(now);
+    const bool asks = config.in_slurm && !config.outside && !config.limits.order.empty();
+    using Ask = OutOfServiceNodes::Ask;
+    out_of_service.gathering(now, !asks ? Ask::never : top() ? Ask::now : Ask::later);
+}
+
+std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& here) const {
+    std::vector<std::string> names;
+    std::set<std::string_view> known;
+    for (const Candidate& candidate : here) known.insert(candidate.node.name);
+    const auto absent = [&](const std::string& name) { return !known.contains(name); };
+    if (!config.limits.order.empty()) {
+        for (const std::string& name : config.limits.order)
+            if (absent(name)) names.push_back(name);
+    } else if (top()) {
+        for (const Member& member : top()->assignment.members)
+            if (absent(member.node.name)) names.push_back(member.node.name);
+    }
+    return names;
+}
+
+// A node that is connected comes back by itself, drained or not.
+std::vector<std::string> Machine::State::unheard(const std::vector<std::string>& missing) const {
+    std::set<std::string_view> connected;
+    for (const auto& [id, node] : roster.nodes())
+        if (node.connected()) connected.insert(id.name);
+    std::vector<std::string> names;
+    for (const std::string& name : missing)
+        if (!connected.contains(name)) names.push_back(name);
+    return names;
+}
+
+void Machine::State::ask_about(Time now, const std::vector<std::string>& missing) {
+    if (now < out_of_service.asks_at()) return wake_at(out_of_service.asks_at());
+    const std::vector<std::string> hosts = out_of_service.ask(now, unheard(missing));
+    wake_at(out_of_service.asks_at());
+    if (!hosts.empty()) out.add(AskNodeStates{hosts});
+}
+
+// What it changes is looked at, and logged, at once.
+void Machine::State::on_out_of_service(Time now, const OutOfService& said) {
+    if (out_of_service.said(said.nodes)) gathering.speak_soon(now);
+}
+
+bool Machine::State::given_up(const NodeId& id) const {
+    const NodeState* node = roster.find(id);
+    return out_of_service.contains(id.name) && !(node && node->connected());
+}
+
+std::vector<Absent> Machine::State::absent_members() const {
+    std::vector<Absent> absent;
+    for (const Member& member : top()->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if ((node && is_back(*node)) || unusable.contains(member.node.name)) continue;
+        Time heard = node ? node->beat_came : kLongAgo;
+        if (member.node == top()->at.node) heard = std::max(heard, facts.led());
+        absent.push_back({member.node, heard > kLongAgo ? std::optional(heard) : std::nullopt});
+    }
+    return absent;
+}
+
+// All nodes are told the result, for a leader that follows cannot know it.
+void Machine::State::judge_silence(Time now) {
+    if (single() || !facts.failure() || facts.silent()) return;
+    const Time at = silence_is_known_at(facts, beat_period());
+    if (now < at) return wake_at(at);
+    std::vector<NodeId> silent;
+    for (const Absent& absent : absent_members())
+        if (silent_since_failure(facts, absent, beat_period())) silent.push_back(absent.node);
+    facts.not_heard(silent);
+}
+
+}  // namespace ddprun::rendezvous

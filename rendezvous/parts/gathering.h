@@ -1,0 +1,66 @@
+// The time between two generations: since when nodes are gathered, since when there are enough of
+// them, and when to say again for whom the job waits.
+//
+// Counting all nodes at each event would cost too much with ten thousand of them. So events that
+// can add a node are numbered, and nobody counts before so many more of them have come as nodes
+// were missing at the last count.
+//
+// Pure; owned by the rendezvous machine.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace ddprun::rendezvous {
+
+class Gathering {
+  public:
+    explicit Gathering(Time now) : since_(now) {}
+
+    void begin(Time now) {
+        since_ = now;
+        since_min_ = kNever;
+        all_back_at_ = enough_at_ = 0;
+    }
+    Time since() const { return since_; }
+    Time since_min() const { return since_min_; }  // kNever: there are too few
+
+    // ---- counting
+    // A node has come back, or can become a member now.
+    void somebody_came() { ++events_; }
+    bool may_all_be_back() const { return events_ >= all_back_at_; }
+    void absent(std::int64_t members) { all_back_at_ = events_ + members; }
+    void member_is_gone() { all_back_at_ = 0; }  // one event may prove several
+    bool may_be_enough() const { return events_ >= enough_at_; }
+    void counted(Time now, int here, int needed) {
+        enough_at_ = events_ + needed - here;
+        if (here < needed)
+            since_min_ = kNever;
+        else if (since_min_ == kNever)
+            since_min_ = now;
+    }
+
+    // ---- saying for whom the job waits
+    void generation_ended(Time now) { word_at_ = now + kFirstWord; }
+    void speak_soon(Time now) { word_at_ = std::min(word_at_, now); }
+    Time speaks_at() {
+        if (word_at_ == kNever) word_at_ = since_ + kFirstWord;
+        return word_at_;
+    }
+    void spoke(Time now) { word_at_ = now + kNextWord; }
+
+  private:
+    static constexpr auto kFirstWord = std::chrono::seconds{5};  // after gathering has begun
+    static constexpr auto kNextWord = std::chrono::seconds{30};
+
+    Time since_;
+    Time since_min_ = kNever;
+    std::int64_t events_ = 0;
+    std::int64_t all_back_at_ = 0, enough_at_ = 0;  // of events_
+    Time word_at_ = kNever;
+};
+
+}  // namespace ddprun::rendezvous

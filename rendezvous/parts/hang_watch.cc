@@ -1,0 +1,90 @@
+#include "rendezvous/parts/hang_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "rendezvous/model/durations.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr auto kExamined = std::chrono::seconds{10};  // until a node must have answered
+
+}  // namespace
+
+// The number tells what is new: the same report, heard again a little later, is no progress.
+void HangWatch::heard(Time now, const NodeId& node, const Beat& beat) {
+    std::int64_t& known = reports_[node];
+    if (beat.reports <= known) return;
+    known = beat.reports;
+    reported_at_ = std::max(reported_at_, now - beat.reported);
+}
+
+bool HangWatch::resumed() {
+    if (!examining_ || reported_at_ <= examining_->reported) return false;
+    examining_.reset();
+    return true;
+}
+
+// A leader that looks this late has stood still itself, and with it the Beats that carry reports:
+// it counts anew.
+bool HangWatch::is_due(Time now, const Limits& limits) {
+    const Time at = looks_at(limits);
+    if (now < at) return false;
+    if (now <= at + share(limits.times.lease, kStoodStill)) return true;
+    reported_at_ = now;
+    return false;
+}
+
+std::map<NodeId, std::vector<int>> HangWatch::examine(Time now,
+                                                      const std::vector<NodeSteps>& nodes) {
+    examining_ = Examination{reported_at_, now + kExamined, find_slowest(nodes), {}, {}};
+    std::map<NodeId, std::vector<int>> ranks;
+    for (const Slow& slow : examining_->slowest.workers) ranks[slow.node].push_back(slow.rank);
+    for (const auto& [node, theirs] : ranks) examining_->asked.insert(node);
+    return ranks;
+}
+
+void HangWatch::answered(const NodeId& node, const Report& report) {
+    if (!examining_ || !examining_->asked.contains(node)) return;
+    for (const WorkerOutcome& outcome : report.outcomes)
+        if (outcome.hung) examining_->seen[outcome.rank] = outcome;
+    examining_->asked.erase(node);
+}
+
+bool HangWatch::is_complete(Time now) const {
+    return examining_->asked.empty() || now >= examining_->until;
+}
+
+// One outcome for the whole generation: that of the slowest worker, with the stacks of all that
+// were examined, for they may wait for each other.
+HangWatch::Hung HangWatch::take(Time now, const Limits& limits) {
+    const Examination found = std::move(*examining_);
+    examining_.reset();
+    const std::vector<Slow>& slowest = found.slowest.workers;
+    Hung hung{
+        .node = {}, .to_blame = found.slowest.one_node, .outcome = {}, .since = found.reported};
+    WorkerOutcome& outcome = hung.outcome;
+    for (const Slow& slow : slowest) {
+        const auto seen = found.seen.find(slow.rank);
+        outcome.stack.push_back(place_of(slow) +
+                                (seen == found.seen.end() ? ": its node has not answered" : ":"));
+        if (seen == found.seen.end()) continue;
+        if (slow == slowest.front()) {
+            outcome.pid = seen->second.pid;
+            outcome.tail = seen->second.tail;
+        }
+        for (const std::string& line : seen->second.stack) outcome.stack.push_back("    " + line);
+    }
+    if (!slowest.empty()) {
+        hung.node = slowest.front().node.name;
+        outcome.rank = slowest.front().rank;
+        outcome.local_rank = slowest.front().local_rank;
+    }
+    outcome.hung = true;
+    outcome.sentence = hang_sentence(now - found.reported, limits, found.slowest);
+    return hung;
+}
+
+}  // namespace ddprun::rendezvous

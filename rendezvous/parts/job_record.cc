@@ -1,0 +1,74 @@
+#include "rendezvous/parts/job_record.h"
+
+#include <algorithm>
+
+#include "rendezvous/model/node_name.h"
+
+namespace ddprun::rendezvous {
+
+void JobRecord::adopt(const LedgerEntry& entry, bool same) {
+    if (!same) {
+        forget_generation();
+        times_.began(entry.assignment.generation, kNever, entry.restart.totals);
+    }
+    blame_ = entry.blame;
+    history_.restarts = entry.assignment.restarts;
+    history_.progressed |= entry.progressed;
+    history_.in_a_row = entry.in_a_row;
+    history_.last_cause = entry.last_cause;
+}
+
+std::vector<std::string> JobRecord::began(const LedgerEntry& entry) {
+    std::vector<std::string> said;
+    const std::vector<Member>& members = entry.assignment.members;
+    for (const std::string& node : entry.blame.nodes) {
+        if (std::find(blame_.nodes.begin(), blame_.nodes.end(), node) != blame_.nodes.end())
+            continue;
+        const bool replaced = std::none_of(members.begin(), members.end(), [&](const Member& each) {
+            return host_of(each.node.name) == node;
+        });
+        said.push_back(blame_sentence(entry.blame, node, replaced) + "; " +
+                       exclude_option(entry.blame));
+    }
+    blame_ = entry.blame;
+    forget_generation();
+    times_.began(entry.assignment.generation,
+                 proposed_.first == entry.random ? proposed_.second : kNever, entry.restart.totals);
+    return said;
+}
+
+void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& blame,
+                      bool progressed) {
+    history_.progressed |= progressed;
+    entry.progressed = history_.progressed;
+    entry.in_a_row = history_.in_a_row;
+    entry.last_cause = history_.last_cause;
+    entry.blame = blame;
+    const bool generation = entry.kind == LedgerEntry::Kind::generation;
+    entry.restart = entry.kind == LedgerEntry::Kind::takeover
+                        ? RestartRecord{{}, times_.totals()}
+                        : times_.record(now, !first && generation);
+    if (generation) proposed_ = {entry.random, now};
+}
+
+// A job on one host has no other to go to, so nobody there is blamed.
+Blame JobRecord::blame(const LedgerEntry& newest, const GenerationFacts& facts,
+                       const Limits& limits) const {
+    const auto& interrupted = facts.interrupted();
+    std::string cause = culprit_;
+    if (cause.empty() && interrupted && interrupted->what.blame) cause = interrupted->what.node;
+    if (!limits.blame || cause.empty()) return blame_;
+    const std::vector<Member>& members = newest.assignment.members;
+    const std::string first = host_of(members.front().node.name);
+    if (std::ranges::all_of(members,
+                            [&](const Member& each) { return host_of(each.node.name) == first; }))
+        return blame_;
+    return with_cause(blame_, {newest.assignment.generation, cause});
+}
+
+void JobRecord::forget_generation() {
+    culprit_.clear();
+    judged_ = false;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,37 @@
+// What one step of the machine asks for: its effects, in order, and when it wants to be called
+// again at the latest.
+//
+// Pure; owned by the rendezvous machine.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "rendezvous/model/events.h"
+
+namespace ddprun::rendezvous {
+
+class Output {
+  public:
+    // A step begins: nothing is asked for yet.
+    void begin() {
+        effects_.clear();
+        wake_ = kNever;
+    }
+    Effects take() { return std::exchange(effects_, {}); }
+    Time wake() const { return wake_; }
+    void sleep() { wake_ = kNever; }  // nothing is waited for any more
+
+    void add(Effect effect) { effects_.push_back(std::move(effect)); }
+    void send(Session session, ToNode message) { add(Send{session, std::move(message)}); }
+    void close(Session session) { add(Close{session}); }
+    void note(Note::Level level, std::string sentence) { add(Note{level, std::move(sentence)}); }
+    void wake_at(Time when) { wake_ = std::min(wake_, when); }
+
+  private:
+    Effects effects_;
+    Time wake_ = kNever;
+};
+
+}  // namespace ddprun::rendezvous

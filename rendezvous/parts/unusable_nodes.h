@@ -1,0 +1,36 @@
+// Nodes that have said that they can run no worker, and why. They never join again.
+//
+// Pure; owned by the rendezvous machine.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/time.h"
+
+namespace ddprun::rendezvous {
+
+class UnusableNodes {
+  public:
+    // `why` follows the node's name: "is unusable: no GPU".
+    void add(const std::string& node, const std::string& why, Time now) {
+        if (why_.empty()) since_ = now;
+        why_.emplace(node, why);
+    }
+    bool contains(const std::string& node) const { return why_.contains(node); }
+    int count() const { return static_cast<int>(why_.size()); }
+    Time since() const { return since_; }  // when the first one said so; kNever: none has
+
+    // "node gpu01 is unusable: no GPU; and 2 more".
+    std::string sentence() const {
+        const auto& [node, why] = *why_.begin();
+        const std::string more = std::to_string(count() - 1) + " more";
+        return "node " + node + " " + why + (count() == 1 ? "" : "; and " + more);
+    }
+
+  private:
+    std::map<std::string, std::string> why_;  // by the node's name
+    Time since_ = kNever;
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,56 @@
+// What members are told while all workers are stopped as planned.
+#include "rendezvous/parts/agreed_stop.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+StopAsked by_signal() {
+    return {.signal = 10, .reason = "SIGUSR1", .cause = StopCause::signal, .left = sec(20)};
+}
+
+TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
+    AgreedStop stop;
+    EXPECT_FALSE(stop.told(at(0), Generation{2}, std::nullopt));
+    stop.begin(by_signal(), at(100));
+    EXPECT_TRUE(stop.is_asked() && stop.is_under_way());
+    Ending ending = AgreedStop::ending_of(by_signal(), "stopped: SIGUSR1 on node a");
+    EXPECT_EQ(ending.verdict, Verdict::user_signal);
+    EXPECT_EQ(ending.code, 138);
+    ending.requeue = true;
+    const auto told = stop.told(at(103), Generation{2}, ending);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->generation, Generation{2});
+    EXPECT_EQ(told->signal, 10);
+    EXPECT_EQ(told->reason, "stopped: SIGUSR1 on node a");
+    EXPECT_EQ(told->left, sec(17));
+    EXPECT_TRUE(told->requeue);
+}
+
+TEST(AgreedStop, ThatIsNoPlainSignalLeavesWork) {
+    StopAsked limit = by_signal();
+    limit.cause = StopCause::time_limit;
+    EXPECT_EQ(AgreedStop::ending_of(limit, "").verdict, Verdict::work_left);
+    EXPECT_EQ(AgreedStop::ending_of(limit, "").code, 75);
+}
+
+TEST(AgreedStop, ForALargerWorldEndsWithTheGeneration) {
+    AgreedStop stop;
+    stop.regroup("c joined");
+    EXPECT_TRUE(stop.is_under_way());
+    EXPECT_FALSE(stop.is_asked()) << "the job goes on";
+    const auto told = stop.told(at(0), Generation{2}, std::nullopt);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->cause, StopCause::larger_world);
+    EXPECT_EQ(told->reason, "c joined");
+    stop.regrouped();
+    EXPECT_FALSE(stop.is_under_way());
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

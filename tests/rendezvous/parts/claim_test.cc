@@ -1,0 +1,88 @@
+// Which generation this leader holds, and when the next one may be proposed. The lease is 10 s.
+#include "rendezvous/parts/claim.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+constexpr Duration kLease = std::chrono::seconds{10};
+
+LedgerEntry entry(int number, int generation,
+                  LedgerEntry::Kind kind = LedgerEntry::Kind::generation) {
+    LedgerEntry e;
+    e.number = EntryNumber{number};
+    e.kind = kind;
+    e.assignment = assignment(generation, {node("a"), node("b")});
+    return e;
+}
+// Generation 0 is held; both have echoed an Ack that was sent at 1 s, so it is held until 9 s.
+Claim held() {
+    Claim claim;
+    claim.recorded(entry(0, 0));
+    claim.hold(at(0.5), kLease, false);
+    claim.confirm(node("a"), at(1), at(1.1));
+    claim.confirm(node("b"), at(1), at(1.1));
+    return claim;
+}
+
+TEST(Claim, IsNothingBeforeTheFirstEntry) {
+    const Claim claim;
+    EXPECT_EQ(claim.entry(), kNoEntry);
+    EXPECT_EQ(claim.newest(), kNoGeneration);
+    EXPECT_FALSE(claim.holding());
+    EXPECT_EQ(claim.may_follow_at(), kNever);
+}
+
+TEST(Claim, MayBeFollowedAMarginAfterItsLease) {
+    Claim claim = held();
+    EXPECT_TRUE(claim.holding());
+    EXPECT_FALSE(claim.is_over());
+    EXPECT_EQ(claim.may_follow_at(), kNever) << "it goes on";
+    claim.end_held();
+    EXPECT_FALSE(claim.holding());
+    EXPECT_TRUE(claim.is_over());
+    EXPECT_EQ(claim.may_follow_at(), at(11) + Duration{1});
+}
+
+TEST(Claim, IsCompleteWhenAllMembersAre) {
+    Claim claim = held();
+    claim.completed(node("a"));
+    claim.completed(node("a"));
+    EXPECT_TRUE(claim.some_completed());
+    EXPECT_FALSE(claim.all_completed());
+    claim.completed(node("b"));
+    EXPECT_TRUE(claim.all_completed());
+    claim.began();
+    EXPECT_FALSE(claim.some_completed());
+}
+
+// Its members may still listen to this leader when another has taken the generation over.
+TEST(Claim, RemembersItsOwnLeaseWhenAnotherTakesOver) {
+    Claim claim = held();
+    EXPECT_TRUE(claim.adopt(entry(1, 0, LedgerEntry::Kind::takeover)));
+    EXPECT_FALSE(claim.holding());
+    EXPECT_EQ(claim.may_follow_at(), at(11) + Duration{1});
+    EXPECT_FALSE(claim.is_safe_after_own(at(11)));
+    EXPECT_TRUE(claim.is_safe_after_own(at(11.1)));
+    EXPECT_TRUE(claim.adopt(entry(2, 0, LedgerEntry::Kind::takeover)));
+    EXPECT_FALSE(claim.is_safe_after_own(at(11))) << "also after a second takeover";
+    EXPECT_FALSE(claim.adopt(entry(3, 1)));
+    EXPECT_TRUE(claim.is_safe_after_own(at(0))) << "of another generation it held nothing";
+}
+
+TEST(Claim, WhatIsOverStaysOver) {
+    Claim claim;
+    claim.adopt(entry(0, 3));
+    claim.count_as_over();
+    claim.adopt(entry(1, 4));
+    EXPECT_EQ(claim.over(), Generation{3});
+    EXPECT_FALSE(claim.is_over());
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

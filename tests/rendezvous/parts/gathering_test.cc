@@ -1,0 +1,54 @@
+// The time between two generations.
+#include "rendezvous/parts/gathering.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+TEST(Gathering, CountsNobodyBeforeEnoughHaveCome) {
+    Gathering gathering(at(0));
+    EXPECT_TRUE(gathering.may_be_enough());
+    gathering.counted(at(1), 1, 3);
+    EXPECT_EQ(gathering.since_min(), kNever);
+    EXPECT_FALSE(gathering.may_be_enough());
+    gathering.somebody_came();
+    EXPECT_FALSE(gathering.may_be_enough());
+    gathering.somebody_came();
+    EXPECT_TRUE(gathering.may_be_enough());
+    gathering.counted(at(2), 3, 3);
+    gathering.counted(at(3), 4, 3);
+    EXPECT_EQ(gathering.since_min(), at(2));
+    gathering.counted(at(4), 2, 3);
+    EXPECT_EQ(gathering.since_min(), kNever) << "one has left";
+    gathering.begin(at(5));
+    EXPECT_EQ(gathering.since(), at(5));
+    EXPECT_TRUE(gathering.may_be_enough());
+}
+
+TEST(Gathering, CountsAbsentMembersAgainWhenOneIsProvenGone) {
+    Gathering gathering(at(0));
+    gathering.absent(2);
+    gathering.somebody_came();
+    EXPECT_FALSE(gathering.may_all_be_back());
+    gathering.member_is_gone();
+    EXPECT_TRUE(gathering.may_all_be_back());
+}
+
+TEST(Gathering, SaysForWhomItWaitsAfter5sAndEach30s) {
+    Gathering gathering(at(0));
+    EXPECT_EQ(gathering.speaks_at(), at(5));
+    gathering.spoke(at(5));
+    EXPECT_EQ(gathering.speaks_at(), at(35));
+    gathering.speak_soon(at(7));
+    EXPECT_EQ(gathering.speaks_at(), at(7));
+    gathering.generation_ended(at(50));
+    EXPECT_EQ(gathering.speaks_at(), at(55));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

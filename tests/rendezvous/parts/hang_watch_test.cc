@@ -1,0 +1,99 @@
+// Whether a generation hangs, and who is asked where it is. The lease is 10 s, the hang timeout 30 s.
+#include "rendezvous/parts/hang_watch.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+using testing::ElementsAre;
+
+Limits hangs_after_30s() {
+    Limits l = limits(2, 2);
+    l.hang_timeout = sec(30);
+    return l;
+}
+Beat reported(std::int64_t reports, double age = 0) {
+    Beat beat;
+    beat.reports = reports;
+    beat.reported = sec(age);
+    return beat;
+}
+// Node a has rank 0, b has rank 1; a is at step 5, b at step 3.
+std::vector<NodeSteps> steps() {
+    const std::vector<Member> both = members({node("a"), node("b")});
+    return {{both[0], {{0, 5}}}, {both[1], {{1, 3}}}};
+}
+Report stack_of(int rank) {
+    WorkerOutcome outcome;
+    outcome.rank = rank;
+    outcome.hung = true;
+    outcome.stack = {"in read()"};
+    return {.generation = Generation{0}, .outcomes = {outcome}};
+}
+
+TEST(HangWatch, CountsFromTheNewestReportAndNotFromItsRepetition) {
+    HangWatch hang;
+    EXPECT_FALSE(hang.counts()) << "who reports nothing never hangs";
+    hang.heard(at(10), node("a"), reported(1, 2));
+    EXPECT_TRUE(hang.counts());
+    hang.heard(at(20), node("a"), reported(1, 12));
+    EXPECT_EQ(hang.looks_at(hangs_after_30s()), hangs_at(at(8), hangs_after_30s()));
+    hang.heard(at(21), node("b"), reported(1));
+    EXPECT_EQ(hang.looks_at(hangs_after_30s()), hangs_at(at(21), hangs_after_30s()));
+    hang.forget();
+    EXPECT_FALSE(hang.counts());
+}
+
+TEST(HangWatch, ALeaderThatStoodStillItselfCountsAnew) {
+    const Limits limits = hangs_after_30s();
+    HangWatch hang;
+    hang.heard(at(0), node("a"), reported(1));
+    const Time due = hang.looks_at(limits);
+    EXPECT_FALSE(hang.is_due(due - sec(0.1), limits));
+    HangWatch late = hang;
+    EXPECT_TRUE(hang.is_due(due + sec(3), limits));
+    EXPECT_FALSE(late.is_due(due + sec(3.1), limits));
+    EXPECT_EQ(late.looks_at(limits), hangs_at(due + sec(3.1), limits));
+}
+
+TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
+    HangWatch hang;
+    hang.heard(at(0), node("a"), reported(1));
+    const auto asked = hang.examine(at(35), steps());
+    ASSERT_EQ(asked.size(), 2u);
+    EXPECT_THAT(asked.at(node("b")), ElementsAre(1));
+    EXPECT_FALSE(hang.is_complete(at(36)));
+    hang.answered(node("b"), stack_of(1));
+    hang.answered(node("c"), stack_of(7));
+    EXPECT_FALSE(hang.is_complete(at(44.9)));
+    EXPECT_EQ(hang.examined_by(), at(45));
+    EXPECT_TRUE(hang.is_complete(at(45))) << "a node that never answers is not waited for";
+    const HangWatch::Hung hung = hang.take(at(45), hangs_after_30s());
+    EXPECT_EQ(hung.node, "b");
+    EXPECT_TRUE(hung.to_blame);
+    EXPECT_EQ(hung.since, at(0));
+    EXPECT_EQ(hung.outcome.rank, 1);
+    EXPECT_TRUE(hung.outcome.hung);
+    EXPECT_THAT(hung.outcome.stack,
+                ElementsAre("rank 1 (local 0 on b), at step 3:", "    in read()",
+                            "rank 0 (local 0 on a), at step 5: its node has not answered"));
+    EXPECT_FALSE(hang.examines());
+}
+
+TEST(HangWatch, ANewReportEndsTheExamination) {
+    HangWatch hang;
+    hang.heard(at(0), node("a"), reported(1));
+    hang.examine(at(35), steps());
+    EXPECT_FALSE(hang.resumed());
+    hang.heard(at(36), node("b"), reported(1));
+    EXPECT_TRUE(hang.resumed());
+    EXPECT_FALSE(hang.examines());
+    EXPECT_FALSE(hang.resumed()) << "said once";
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

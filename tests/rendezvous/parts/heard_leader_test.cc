@@ -1,0 +1,60 @@
+// What a dormant service answers, and what nodes say of a generation that is not known yet.
+#include "rendezvous/parts/heard_leader.h"
+
+#include <gmock/gmock.h>
+
+#include "rendezvous/parts/early_facts.h"
+#include "rendezvous/parts/output.h"
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+constexpr Duration kLease = std::chrono::seconds{10};
+
+TEST(HeardLeader, IsNamedForHalfALease) {
+    HeardLeader heard;
+    EXPECT_EQ(heard.answer(at(0), kLease).address, "") << "wait";
+    heard.heard({node("a"), "a", 7}, at(1));
+    EXPECT_EQ(heard.answer(at(5.9), kLease).address, "a");
+    EXPECT_EQ(heard.answer(at(5.9), kLease).port, 7);
+    EXPECT_EQ(heard.answer(at(6), kLease).address, "");
+    heard.heard({node("a"), "a", 7}, at(7));
+    heard.heard({}, at(8));
+    EXPECT_EQ(heard.answer(at(8), kLease).address, "") << "it is lost";
+}
+
+TEST(EarlyFacts, KeepOnlyTheNewestGenerationOfEachNode) {
+    EarlyFacts early;
+    early.hear(node("a"), {.generation = Generation{3}, .progressed = true}, at(1));
+    early.hear(node("a"), {.generation = Generation{4}}, at(2));
+    early.hear(node("b"), {.generation = Generation{3}, .progressed = true}, at(2));
+    const auto all = early.take();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all.at(node("a")).generation(), Generation{4});
+    EXPECT_FALSE(all.at(node("a")).progressed());
+    EXPECT_TRUE(all.at(node("b")).progressed());
+    EXPECT_TRUE(early.take().empty());
+}
+
+TEST(Output, KeepsTheEarliestTimeAndTheOrder) {
+    Output out;
+    out.begin();
+    out.wake_at(at(5));
+    out.wake_at(at(3));
+    out.note(Note::Level::info, "one");
+    out.close(Session{1});
+    EXPECT_EQ(out.wake(), at(3));
+    const Effects effects = out.take();
+    ASSERT_EQ(effects.size(), 2u);
+    EXPECT_TRUE(std::holds_alternative<Note>(effects[0]));
+    EXPECT_TRUE(std::holds_alternative<Close>(effects[1]));
+    out.begin();
+    EXPECT_EQ(out.wake(), kNever);
+    EXPECT_TRUE(out.take().empty());
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,55 @@
+// Whom a leader without a generation asks. The lease is 10 s: a round is 2 s.
+#include "rendezvous/parts/inquiries.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+using testing::ElementsAre;
+
+constexpr Duration kLease = std::chrono::seconds{10};
+
+Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
+std::vector<std::string> names(const std::vector<Peer>& peers) {
+    std::vector<std::string> all;
+    for (const Peer& each : peers) all.push_back(each.node.name);
+    return all;
+}
+bool anybody(const Peer&) { return true; }
+
+TEST(Inquiries, GoToTheWriterAndToThoseBefore) {
+    Inquiries inquiries;
+    inquiries.begin(at(0), kLease);
+    EXPECT_EQ(inquiries.next_round(), at(2));
+    EXPECT_THAT(names(inquiries.round(at(2), kLease, peer("w"), {peer("a"), peer("w")}, anybody)),
+                ElementsAre("w", "a"))
+        << "each is asked once";
+    EXPECT_EQ(inquiries.next_round(), at(4));
+    EXPECT_EQ(inquiries.asked(node("a")), peer("a"));
+    EXPECT_FALSE(inquiries.asked(node("b")));
+}
+
+TEST(Inquiries, GoAroundWhereManyStandBefore) {
+    std::vector<Peer> before;
+    for (char name = 'a'; name < 'a' + 10; ++name) before.push_back(peer(std::string(1, name)));
+    Inquiries inquiries;
+    EXPECT_THAT(names(inquiries.round(at(0), kLease, std::nullopt, before, anybody)),
+                ElementsAre("a", "b", "c", "d", "e", "f", "g", "h"));
+    EXPECT_THAT(names(inquiries.round(at(2), kLease, std::nullopt, before, anybody)),
+                ElementsAre("i", "j", "a", "b", "c", "d", "e", "f"));
+    EXPECT_FALSE(inquiries.asked(node("g"))) << "a late answer of the round before does not count";
+}
+
+TEST(Inquiries, PassOverWhoMayNotBeCalled) {
+    Inquiries inquiries;
+    const auto not_b = [](const Peer& each) { return each.node.name != "b"; };
+    EXPECT_THAT(names(inquiries.round(at(0), kLease, peer("b"), {peer("a"), peer("b")}, not_b)),
+                ElementsAre("a"));
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

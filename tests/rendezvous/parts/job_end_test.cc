@@ -1,0 +1,77 @@
+// How the job ends. The lease is 10 s.
+#include "rendezvous/parts/job_end.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+constexpr Duration kLease = std::chrono::seconds{10};
+
+GenerationFacts lost_b() {
+    GenerationFacts facts(Generation{2});
+    facts.interrupt({"b", "node b is lost", true}, at(5));
+    return facts;
+}
+
+TEST(JobEnd, NamesTheLossThatIsItsReason) {
+    JobEnd end;
+    EXPECT_FALSE(end.is_decided());
+    end.decide(unavailable("only 1 of 2 nodes came"));
+    end.complete(at(70), sec(1000), lost_b());
+    ASSERT_TRUE(end.ending()->loss);
+    EXPECT_EQ(end.ending()->loss->node, "b");
+    EXPECT_EQ(end.ending()->at, sec(1005)) << "when the node was lost";
+    EXPECT_EQ(end.ending()->generation, Generation{2});
+    EXPECT_EQ(end.ending()->code, 69);
+}
+
+TEST(JobEnd, OfASuccessNamesNoLoss) {
+    JobEnd end;
+    end.decide(ending(Verdict::succeeded, 0, "all 2 workers succeeded"));
+    end.complete(at(70), sec(1000), lost_b());
+    EXPECT_FALSE(end.ending()->loss);
+    EXPECT_EQ(end.ending()->at, sec(1070));
+}
+
+TEST(JobEnd, AWorkersFailureKeepsItsOwnTimeAndNamesTheLossBesideIt) {
+    JobEnd end;
+    Ending failed = ending(Verdict::worker_failed, 1, "rank 0 exited with 1");
+    failed.at = sec(1003);
+    failed.generation = Generation{2};
+    end.decide(failed);
+    end.complete(at(70), sec(1000), lost_b());
+    EXPECT_EQ(end.ending()->at, sec(1003));
+    EXPECT_EQ(end.ending()->loss->node, "b");
+}
+
+TEST(JobEnd, WaitsALeaseForWhoWasHeardLately) {
+    JobEnd end;
+    end.decide(unavailable(""));
+    end.closes(at(100), kLease);
+    EXPECT_EQ(end.waits_until(at(95), kLease), at(105));
+    EXPECT_EQ(end.waits_until(at(200), kLease), at(110)) << "a lease after the end at most";
+    EXPECT_FALSE(end.is_told());
+    end.told();
+    EXPECT_TRUE(end.is_told());
+}
+
+TEST(JobEnd, ARequeueCanBeTakenBack) {
+    JobEnd end;
+    EXPECT_FALSE(end.requeues());
+    Ending stopped = ending(Verdict::work_left, 75, "stopped");
+    stopped.requeue = true;
+    end.decide(stopped);
+    EXPECT_TRUE(end.requeues());
+    end.withdraw_requeue();
+    EXPECT_FALSE(end.requeues());
+    end.reopen();
+    EXPECT_FALSE(end.is_decided());
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous

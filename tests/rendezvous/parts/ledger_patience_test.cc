@@ -1,0 +1,90 @@
+// How long a leader waits for its ledger. The lease is 10 s.
+#include "rendezvous/parts/ledger_patience.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using namespace ddprun::test;
+
+constexpr Duration kLease = std::chrono::seconds{10};
+
+TEST(LedgerPatience, CountsFromTheFirstOpenQuestion) {
+    LedgerPatience ledger;
+    EXPECT_FALSE(ledger.waits());
+    EXPECT_EQ(ledger.silent_since(), kNever);
+    ledger.asks(at(1));
+    ledger.asks(at(4));
+    EXPECT_TRUE(ledger.waits());
+    EXPECT_EQ(ledger.asked_since(), at(1));
+    ledger.was_read(at(5));
+    EXPECT_FALSE(ledger.waits());
+    EXPECT_EQ(ledger.silent_since(), kNever);
+}
+
+TEST(LedgerPatience, SaysASentenceOnce) {
+    LedgerPatience ledger;
+    EXPECT_TRUE(ledger.was_not_read("no such folder"));
+    EXPECT_FALSE(ledger.was_not_read("no such folder"));
+    EXPECT_TRUE(ledger.was_not_read("permission denied"));
+    ledger.was_read(at(1));
+    EXPECT_TRUE(ledger.was_not_read("permission denied")) << "it had worked in between";
+}
+
+TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
+    LedgerPatience ledger;
+    ledger.asks(at(1));
+    ledger.was_answered();
+    EXPECT_TRUE(ledger.was_not_created(at(2), "disk full", kLease));
+    EXPECT_EQ(ledger.create_again_at(), at(3));
+    EXPECT_EQ(ledger.silent_since(), at(2));
+    ledger.asks(at(3));
+    ledger.was_answered();
+    EXPECT_FALSE(ledger.was_not_created(at(4), "disk full", kLease));
+    EXPECT_EQ(ledger.silent_since(), at(2)) << "of the first failure";
+    // A look-up that works does not end it: the entry is still not written.
+    ledger.was_read(at(5));
+    EXPECT_EQ(ledger.silent_since(), at(2));
+    EXPECT_EQ(ledger.why(), "disk full");
+    ledger.was_created();
+    EXPECT_EQ(ledger.silent_since(), kNever);
+}
+
+TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
+    LedgerPatience ledger;
+    EXPECT_FALSE(ledger.end_is_unrecorded(at(100), kLease)) << "nothing has failed";
+    ledger.was_not_created(at(2), "disk full", kLease);
+    EXPECT_FALSE(ledger.end_is_unrecorded(at(22), kLease));
+    EXPECT_TRUE(ledger.end_is_unrecorded(at(22.1), kLease));
+}
+
+TEST(LedgerPatience, LooksUpAgainEachLease) {
+    LedgerPatience ledger;
+    ledger.was_read(at(1));
+    EXPECT_FALSE(ledger.reads_again(at(10.9), kLease));
+    EXPECT_EQ(ledger.reads_again_at(kLease), at(11));
+    EXPECT_TRUE(ledger.reads_again(at(11), kLease));
+    EXPECT_FALSE(ledger.reads_again(at(12), kLease)) << "it has just asked";
+}
+
+// A leader that yielded because of its ledger, and leads again soon after, has waited all the time.
+TEST(LedgerPatience, GoesOnThroughALeaderThatYieldsAndLeadsAgain) {
+    LedgerPatience ledger;
+    ledger.asks(at(1));
+    EXPECT_EQ(ledger.unanswered_since(), at(1));
+    ledger.yields(at(16));
+    const LedgerPatience dormant = ledger.after_yield();
+    EXPECT_FALSE(dormant.waits());
+    LedgerPatience soon = dormant.in_next_activation(at(50), kLease);
+    soon.asks(at(50));
+    EXPECT_EQ(soon.unanswered_since(), at(1));
+    LedgerPatience late = dormant.in_next_activation(at(16 + 60), kLease);
+    late.asks(at(76));
+    EXPECT_EQ(late.unanswered_since(), at(76)) << "six leases later it is another silence";
+}
+
+}  // namespace
+}  // namespace ddprun::rendezvous
