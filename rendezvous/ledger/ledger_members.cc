@@ -1,3 +1,4 @@
+// Reads the newest entry of a ledger and lists whom a newcomer can call.
 #include "rendezvous/ledger/ledger_members.h"
 
 #include <boost/asio/post.hpp>
@@ -9,8 +10,9 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// The leader first: in most cases it answers at once.
 std::vector<Peer> members_of(const std::vector<LedgerEntry>& entries) {
-    if (entries.empty() || entries.back().kind == LedgerEntry::Kind::end) return {};
+    if (entries.empty() || entries.back().end()) return {};
     std::vector<Peer> all{entries.back().at};
     for (const Peer& peer : order_of(entries.back().assignment.members, {}))
         if (peer.node != all.front().node) all.push_back(peer);
@@ -21,13 +23,15 @@ std::vector<Peer> members_of(const std::vector<LedgerEntry>& entries) {
 
 void find_members(const LedgerShell& shell, const LedgerPlace& place, LedgerOwner owner,
                   LedgerLimits limits, std::function<void(std::vector<Peer>)> done) {
+    // A newcomer has met no leader yet, so it knows no mark.
     owner.mark = kAnyMark;
     const auto opened = [&loop = shell.loop,
                          done = std::move(done)](Result<std::unique_ptr<Ledger>> found) {
         if (!found) return done({});
         const std::shared_ptr<Ledger> ledger = std::move(*found);
         ledger->read(EntryNumber{0}, [&loop, ledger, done](const auto& entries) {
-            boost::asio::post(loop, [ledger] {});  // it lives until it has answered
+            // Keeps the ledger alive until this callback is over.
+            boost::asio::post(loop, [ledger] {});
             done(entries ? members_of(*entries) : std::vector<Peer>());
         });
     };

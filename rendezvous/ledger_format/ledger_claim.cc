@@ -45,8 +45,7 @@ bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner) {
 
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner) {
-    if (!entries.empty() && entries.back().kind == LedgerEntry::Kind::end &&
-        !continues(entries.back(), owner.requeue))
+    if (!entries.empty() && entries.back().end() && !continues(entries.back(), owner.requeue))
         return LedgerUse::finished;
     if (cut) {
         const bool left = !entries.empty() && entries.back().requeue < owner.requeue;

@@ -170,12 +170,13 @@ Blame read_blame(const Place& place, const Json& json) {
     return blame;
 }
 
-LedgerEntry::Kind read_kind(const Place& place, const Json& json) {
+EntryAct read_act(const Place& place, const Json& json) {
     const std::string kind = json.at("kind").get<std::string>();
-    for (int i = 0; i < 3; ++i)
-        if (kind == kEntryKinds[i]) return static_cast<LedgerEntry::Kind>(i);
+    if (kind == kEntryKinds[0]) return MakesGeneration{};
+    if (kind == kEntryKinds[1]) return TakesOver{};
+    if (kind == kEntryKinds[2]) return EndsJob{read_ending(place.at("ending"), json.at("ending"))};
     place.complain("kind", "\"" + kind + "\" is not one that I know");
-    return LedgerEntry::Kind::generation;
+    return MakesGeneration{};
 }
 
 }  // namespace
@@ -183,7 +184,7 @@ LedgerEntry::Kind read_kind(const Place& place, const Json& json) {
 LedgerEntry read_entry(const Place& place, const nlohmann::json& json) {
     LedgerEntry entry;
     entry.number = EntryNumber{long_number(place, json, "number", 0)};
-    entry.kind = read_kind(place, json);
+    entry.act = read_act(place, json);
     entry.leader = read_node(place.at("leader"), json.at("leader"));
     entry.at = {
         read_node(place.at("at"), json.at("at").at("node")),
@@ -197,11 +198,10 @@ LedgerEntry read_entry(const Place& place, const nlohmann::json& json) {
     entry.last_cause = text(place, json, "last_cause", 2 * kMaxText);
     if (json.contains("assignment"))
         entry.assignment = read_assignment(place.at("assignment"), json.at("assignment"));
-    if (json.contains("ending")) entry.ending = read_ending(place.at("ending"), json.at("ending"));
     if (json.contains("blame")) entry.blame = read_blame(place.at("blame"), json.at("blame"));
     if (json.contains("restart"))
         entry.restart = read_restart(place.at("restart"), json.at("restart"));
-    if (entry.kind != LedgerEntry::Kind::end && entry.assignment.members.empty())
+    if (!entry.end() && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
     return entry;
 }

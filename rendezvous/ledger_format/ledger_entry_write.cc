@@ -128,7 +128,7 @@ Json write(const Ending& ending) {
 
 nlohmann::json write_entry(const LedgerEntry& entry) {
     Json json{{"number", entry.number.value},
-              {"kind", kEntryKinds[static_cast<int>(entry.kind)]},
+              {"kind", kEntryKinds[entry.act.index()]},
               {"leader", write(entry.leader)},
               {"random", hexadecimal(entry.random)},
               {"requeue", entry.requeue},
@@ -141,8 +141,7 @@ nlohmann::json write_entry(const LedgerEntry& entry) {
                 {"address", text_json(entry.at.address)},
                 {"port", entry.at.port}}}};
     if (entry.assignment != Assignment{}) json["assignment"] = write(entry.assignment);
-    if (entry.ending != Ending{} || entry.kind == LedgerEntry::Kind::end)
-        json["ending"] = write(entry.ending);
+    if (const Ending* ending = entry.end()) json["ending"] = write(*ending);
     if (entry.restart != RestartRecord{}) json["restart"] = write(entry.restart);
     if (entry.blame != Blame{}) json["blame"] = write(entry.blame);
     return json;

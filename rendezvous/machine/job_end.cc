@@ -28,18 +28,17 @@ bool Machine::State::too_few_are_usable(Time now) {
 
 void Machine::State::propose_end(Time now) {
     LedgerEntry entry;
-    entry.kind = LedgerEntry::Kind::end;
     // The last generation stays named in the end: a reader of this entry alone knows its number.
     if (top()) entry.assignment = top()->assignment;
     end.complete(now, config.to_day, facts);
-    entry.ending = *end.ending();
+    entry.act = EndsJob{*end.ending()};
     propose(now, std::move(entry));
 }
 
 // The end stands in the ledger, and the job is in Slurm's queue again where it should be.
 void Machine::State::on_requeued(Time now) {
-    if (!top() || top()->kind != LedgerEntry::Kind::end || phase == Phase::closed) return;
-    Ending recorded = top()->ending;
+    if (!top() || !top()->end() || phase == Phase::closed) return;
+    Ending recorded = *top()->end();
     recorded.requeue &= end.requeues();
     end.decide(std::move(recorded));
     close(now);

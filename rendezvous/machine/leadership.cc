@@ -134,8 +134,8 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     if (!stop.is_asked()) end.reopen();
     phase = Phase::gathering;
     gather_anew(now);
-    if (top()->kind == LedgerEntry::Kind::end && !continues(*top(), config.requeue)) {
-        end.decide(top()->ending);
+    if (top()->end() && !continues(*top(), config.requeue)) {
+        end.decide(*top()->end());
         return close(now);
     }
     record.next_because("another leads");
@@ -172,7 +172,7 @@ void Machine::State::settle(Time now) {
     }
     if (all) {
         LedgerEntry entry;
-        entry.kind = LedgerEntry::Kind::takeover;
+        entry.act = TakesOver{};
         entry.assignment = top()->assignment;
         return propose(now, std::move(entry));
     }

@@ -43,8 +43,8 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     }
     // Perhaps an earlier try wrote it, whose answer was lost.
     claim.recorded(created.entry);
-    if (top()->kind != LedgerEntry::Kind::end) return on_won(now);
-    if (top()->ending.requeue && end.requeues()) {  // nobody has taken it back meanwhile
+    if (!top()->end()) return on_won(now);
+    if (top()->end()->requeue && end.requeues()) {  // nobody has taken it back meanwhile
         phase = Phase::ending;
         stop.requeues();
         out.add(Requeue{});

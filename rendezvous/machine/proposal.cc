@@ -114,13 +114,12 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
     record.write(entry, now, !top(), blame(), facts.progressed());
-    phase = entry.kind == LedgerEntry::Kind::end ? Phase::ending : Phase::creating;
+    phase = entry.end() ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
 
 void Machine::State::propose_generation(Time now, const std::vector<Candidate>& here) {
     LedgerEntry entry;
-    entry.kind = LedgerEntry::Kind::generation;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
     a.members = assign_ranks(without_blamed(here, blame(), most_nodes()),

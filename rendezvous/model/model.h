@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/time.h"
@@ -256,33 +257,53 @@ struct RestartRecord {
     bool operator==(const RestartRecord&) const = default;
 };
 
+// ---- what a ledger entry does
+
+struct MakesGeneration {
+    bool operator==(const MakesGeneration&) const = default;
+};
+// The newest generation goes on under another leader.
+struct TakesOver {
+    bool operator==(const TakesOver&) const = default;
+};
+struct EndsJob {
+    Ending ending;
+    bool operator==(const EndsJob&) const = default;
+};
+using EntryAct = std::variant<MakesGeneration, TakesOver, EndsJob>;
+
 // One entry of the ledger, written once. `random` tells its writer that a repeated create was its
 // own.
 struct LedgerEntry {
-    enum class Kind : int { generation = 0, takeover = 1, end = 2 };
     EntryNumber number = kNoEntry;
-    Kind kind = Kind::generation;
+    EntryAct act;
     NodeId leader;  // in this activation
     Peer at;        // where that leader is called
     std::uint64_t random = 0;
     int requeue = 0;             // SLURM_RESTART_COUNT of its writer
     std::string command_digest;  // of the job's command line
-    Assignment assignment;       // kind generation, takeover
-    Ending ending;               // kind end
+    Assignment assignment;       // the newest generation; an end of a job may have none
     bool progressed = false;     // whether any generation before had made progress
     int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
     std::string last_cause;
     Blame blame;
     RestartRecord restart;
+
+    bool makes_generation() const { return std::holds_alternative<MakesGeneration>(act); }
+    bool takes_over() const { return std::holds_alternative<TakesOver>(act); }
+    const Ending* end() const {  // null: the job goes on
+        const auto* ends = std::get_if<EndsJob>(&act);
+        return ends ? &ends->ending : nullptr;
+    }
     bool operator==(const LedgerEntry&) const = default;
 };
 
 // Whether the job goes on after that end: it was stopped with work left, and Slurm has started it
 // anew since (`requeue`: SLURM_RESTART_COUNT).
-inline bool continues(const LedgerEntry& end, int requeue) {
-    const Verdict verdict = end.ending.verdict;
-    return end.requeue < requeue &&
-           (verdict == Verdict::work_left || verdict == Verdict::user_signal);
+inline bool continues(const LedgerEntry& last, int requeue) {
+    const Ending* end = last.end();
+    return end && last.requeue < requeue &&
+           (end->verdict == Verdict::work_left || end->verdict == Verdict::user_signal);
 }
 
 }  // namespace ddprun::rendezvous

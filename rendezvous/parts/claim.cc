@@ -16,7 +16,7 @@ bool Claim::adopt(const LedgerEntry& entry) {
 
 void Claim::hold(Time now, Duration lease, bool unlimited) {
     const Assignment& assignment = top_->assignment;
-    const bool taken_over = top_->kind == LedgerEntry::Kind::takeover;
+    const bool taken_over = top_->takes_over();
     held_ = Held{top_->number, assignment, Lease(assignment.members, lease, unlimited, taken_over),
                  false,        taken_over, now};
     held_->places = places_of(assignment);

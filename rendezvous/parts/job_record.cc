@@ -44,10 +44,9 @@ void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& bla
     entry.in_a_row = history_.in_a_row;
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
-    const bool generation = entry.kind == LedgerEntry::Kind::generation;
-    entry.restart = entry.kind == LedgerEntry::Kind::takeover
-                        ? RestartRecord{{}, times_.totals()}
-                        : times_.record(now, !first && generation);
+    const bool generation = entry.makes_generation();
+    entry.restart = entry.takes_over() ? RestartRecord{{}, times_.totals()}
+                                       : times_.record(now, !first && generation);
     if (generation) proposed_ = {entry.random, now};
 }
 

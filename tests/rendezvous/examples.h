@@ -209,9 +209,8 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
 
 inline LedgerEntry example_end(std::int64_t number, std::uint64_t random = 99) {
     LedgerEntry entry = example_entry(number, random);
-    entry.kind = LedgerEntry::Kind::end;
+    entry.act = EndsJob{example_ending()};
     entry.assignment = {};
-    entry.ending = example_ending();
     return entry;
 }
 

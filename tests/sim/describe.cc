@@ -53,9 +53,8 @@ std::string text(const rendezvous::Facts& facts) {
 
 std::string text(const rendezvous::LedgerEntry& entry) {
     const char* kinds[] = {"generation ", "takeover ", "end "};
-    std::string line = "#" + text(entry.number) + " " + kinds[static_cast<int>(entry.kind)];
-    return line + (entry.kind == rendezvous::LedgerEntry::Kind::end ? describe(entry.ending)
-                                                                    : describe(entry.assignment));
+    std::string line = "#" + text(entry.number) + " " + kinds[entry.act.index()];
+    return line + (entry.end() ? describe(*entry.end()) : describe(entry.assignment));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ int restarts(const World& world) { return generations(world).back().assignment.r
 void expect_end(const World& world, Verdict verdict) {
     const LedgerEntry* end = world.ledger().end();
     ASSERT_TRUE(end);
-    EXPECT_EQ(end->ending.verdict, verdict) << end->ending.sentence;
+    EXPECT_EQ(end->end()->verdict, verdict) << end->end()->sentence;
 }
 
 // With --max-restarts=auto a job that has never made progress is not restarted. Only the worker on

@@ -63,9 +63,9 @@ void Invariants::check_members(const Assignment& assignment) {
 void Invariants::appended(const LedgerEntry& entry) {
     check_blame(entry);
     check_times(entry);
-    if (entry.kind == LedgerEntry::Kind::end) {
+    if (entry.end()) {
         ended_at_ = world_.now();
-        check_ending(entry.ending);
+        check_ending(*entry.end());
         return;
     }
     const Assignment& assignment = entry.assignment;
@@ -76,9 +76,9 @@ void Invariants::appended(const LedgerEntry& entry) {
         newest = std::max(newest, earlier.assignment.generation.value);
         before = std::max(before, earlier.assignment.restarts);
     }
-    if (entry.kind == LedgerEntry::Kind::takeover) {
+    if (entry.takes_over()) {
         const LedgerEntry& earlier = *(&entry - 1);
-        if (earlier.assignment != assignment || earlier.kind == LedgerEntry::Kind::end)
+        if (earlier.assignment != assignment || earlier.end())
             world_.violation("the takeover of " + name(assignment.generation) +
                              " does not follow it");
         return;
@@ -104,8 +104,7 @@ void Invariants::appended(const LedgerEntry& entry) {
 }
 
 void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
-    if (entry.kind != LedgerEntry::Kind::generation || entry.assignment.generation == Generation{0})
-        return;
+    if (!entry.makes_generation() || entry.assignment.generation == Generation{0}) return;
     const Generation g{entry.assignment.generation.value - 1};
     const rendezvous::GenerationFacts& known = leader.service->facts();
     for (const auto& process : world_.processes()) {
@@ -144,7 +143,7 @@ void Invariants::check_ending(const Ending& ending) {
     if (ending.verdict == Verdict::succeeded) {
         bool whole = false;
         for (const LedgerEntry& entry : world_.ledger().entries())
-            if (entry.kind == LedgerEntry::Kind::generation)
+            if (entry.makes_generation())
                 whole |= static_cast<int>(successes_[entry.assignment.generation].size()) ==
                          entry.assignment.world_size;
         if (!whole) world_.violation("success, but in no generation all workers exited 0");
@@ -175,10 +174,9 @@ void Invariants::check_times(const LedgerEntry& entry) {
                                                  : rendezvous::RestartTotals{};
     const rendezvous::RestartTotals& totals = entry.restart.totals;
     const Generation generation = entry.assignment.generation;
-    const bool restart = entry.kind == LedgerEntry::Kind::generation && generation > Generation{0};
+    const bool restart = entry.makes_generation() && generation > Generation{0};
     // What stands from `started` on is of the generation before a restart, or of the end's own.
-    const bool start_counts =
-        generation.value - (restart ? 1 : 0) > 0 && entry.kind != LedgerEntry::Kind::takeover;
+    const bool start_counts = generation.value - (restart ? 1 : 0) > 0 && !entry.takes_over();
     constexpr auto kStart = static_cast<std::size_t>(rendezvous::RestartPhase::started);
     Duration lost{};
     for (std::size_t i = 0; i < rendezvous::kRestartPhases; ++i) {
@@ -248,16 +246,16 @@ void Invariants::exited(const Process& process, const Ending& ending) {
     if (!end)
         world_.violation(host.name + " exits with " + describe(ending) +
                          ", but no end is recorded");
-    else if (end->ending.verdict != ending.verdict || end->ending.code != ending.code)
+    else if (end->end()->verdict != ending.verdict || end->end()->code != ending.code)
         world_.violation(host.name + " exits with " + describe(ending) + " instead of " +
-                         describe(end->ending));
+                         describe(*end->end()));
 }
 
 void Invariants::requeued(const Process& process) {
     const std::string& who = world_.hosts()[process.host].name;
     const LedgerEntry* end = world_.ledger().end();
     if (++requeues_ > 1) world_.violation(who + " requeues the job once more");
-    if (!end || !end->ending.requeue)
+    if (!end || !end->end()->requeue)
         world_.violation(who + " requeues the job, and no end says so");
     for (const Host& host : world_.hosts())
         for (const Worker& worker : host.workers)
@@ -324,13 +322,13 @@ void Invariants::at_end() {
             world_.violation("the service of " + who + " has not closed in " +
                              ddprun::to_text(world_.now() - Time{}));
         if (process->signalled || !process->exit || !end ||
-            process->exit->verdict == end->ending.verdict)
+            process->exit->verdict == end->end()->verdict)
             continue;
         if (!leader) continue;
         const Time from = ended_at_ - world_.lease(2), until = leader->closed_at + world_.lease(1);
         if (undisturbed(*process, from, until) && undisturbed(*leader, from, until))
             world_.violation(who + " was connected, but exits with " + describe(*process->exit) +
-                             " instead of " + describe(end->ending));
+                             " instead of " + describe(*end->end()));
     }
 }
 

@@ -117,7 +117,7 @@ TEST(Sim, SixNodesTwoOfWhichCrashDuringTheStopGoOnWithFour) {
             EXPECT_EQ(generations(world).back().assignment.members.size(), 4u);
             const LedgerEntry* end = world.ledger().end();
             ASSERT_TRUE(end);
-            EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+            EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
         });
 }
 
@@ -148,7 +148,7 @@ TEST(Sim, AReplacedProcessComesBackAsAnother) {
             EXPECT_EQ(generations(world)[1].assignment.restarts, 0);
             const LedgerEntry* end = world.ledger().end();
             ASSERT_TRUE(end);
-            EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+            EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
         });
 }
 

@@ -10,14 +10,12 @@ using rendezvous::LedgerRead;
 
 const LedgerEntry* VirtualLedger::find(Generation generation) const {
     for (const LedgerEntry& entry : entries_)
-        if (entry.kind == LedgerEntry::Kind::generation &&
-            entry.assignment.generation == generation)
-            return &entry;
+        if (entry.makes_generation() && entry.assignment.generation == generation) return &entry;
     return nullptr;
 }
 
 const LedgerEntry* VirtualLedger::end() const {
-    if (entries_.empty() || entries_.back().kind != LedgerEntry::Kind::end) return nullptr;
+    if (entries_.empty() || !entries_.back().end()) return nullptr;
     return &entries_.back();
 }
 

@@ -135,7 +135,7 @@ TEST_P(LeaderLoss, TheOthersGoOn) {
         ASSERT_EQ(first_violation(world), "") << "seed " << seed << "\n" << world.tail(80);
         const LedgerEntry* end = world.ledger().end();
         ASSERT_TRUE(end) << "seed " << seed << "\n" << world.tail(80);
-        ASSERT_EQ(end->ending.verdict, Verdict::succeeded) << "seed " << seed;
+        ASSERT_EQ(end->end()->verdict, Verdict::succeeded) << "seed " << seed;
         const double leases = next_generation_after(world, at);
         ASSERT_GE(leases, 0) << "seed " << seed << "\n" << world.tail(80);
         took.push_back(leases);
@@ -177,7 +177,7 @@ TEST(Sim, TwoLeadersAreLostOneAfterTheOther) {
                 [](const World& world) {
                     const LedgerEntry* end = world.ledger().end();
                     ASSERT_TRUE(end);
-                    EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                    EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
                     EXPECT_EQ(generations(world).back().assignment.members.size(), 3u);
                     EXPECT_EQ(generations(world).back().assignment.restarts, 0);
                 });
@@ -210,8 +210,8 @@ TEST(Sim, ALostLeaderThatIsNoMemberIsSucceededWithoutAStop) {
                 EXPECT_EQ(generations(world).size(), 1u);
                 const LedgerEntry* end = world.ledger().end();
                 ASSERT_TRUE(end);
-                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
-                EXPECT_EQ(world.ledger().entries()[1].kind, LedgerEntry::Kind::takeover);
+                EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
+                EXPECT_TRUE(world.ledger().entries()[1].takes_over());
             });
 }
 
@@ -233,7 +233,7 @@ TEST(Sim, ACutOffLeaderAndTheOthersNeverTrainAtOnce) {
             [](const World& world) {
                 const LedgerEntry* end = world.ledger().end();
                 ASSERT_TRUE(end);
-                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
             });
 }
 
@@ -253,7 +253,7 @@ TEST(Sim, AHostThatRefusesIsNotTakenForDead) {
             [](const World& world) {
                 const LedgerEntry* end = world.ledger().end();
                 ASSERT_TRUE(end);
-                EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+                EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
                 EXPECT_EQ(generations(world)[1].assignment.members.size(), 3u);
             });
 }
@@ -272,7 +272,7 @@ TEST(Sim, ThreeHundredNodesSurviveTheirLeader) {
     EXPECT_EQ(first_violation(world), "");
     const LedgerEntry* end = world.ledger().end();
     ASSERT_TRUE(end);
-    EXPECT_EQ(end->ending.verdict, Verdict::succeeded);
+    EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
     EXPECT_EQ(generations(world).back().assignment.members.size(), 297u);
 }
 
@@ -290,7 +290,7 @@ TEST(Sim, SixtyNodesSurviveTheirFirstForty) {
     EXPECT_EQ(first_violation(world), "");
     const LedgerEntry* end = world.ledger().end();
     ASSERT_TRUE(end);
-    EXPECT_EQ(end->ending.verdict, Verdict::succeeded) << end->ending.sentence;
+    EXPECT_EQ(end->end()->verdict, Verdict::succeeded) << end->end()->sentence;
     EXPECT_EQ(generations(world).back().assignment.members.size(), 20u);
 }
 

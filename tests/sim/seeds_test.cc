@@ -35,7 +35,7 @@ void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) 
         World world(make(seed));
         world.run();
         const LedgerEntry* end = world.ledger().end();
-        ++ends[end ? "verdict " + std::to_string(static_cast<int>(end->ending.verdict)) : "none"];
+        ++ends[end ? "verdict " + std::to_string(static_cast<int>(end->end()->verdict)) : "none"];
         if (world.violations().empty()) continue;
         ADD_FAILURE() << "seed " << seed << ": " << first_violation(world)
                       << "\nrepeat: DDPRUN_SEED_FIRST=" << seed

@@ -49,7 +49,7 @@ inline WorldConfig led_by_a_spare(std::uint64_t seed) {
 inline std::vector<LedgerEntry> generations(const World& world) {
     std::vector<LedgerEntry> found;
     for (const LedgerEntry& entry : world.ledger().entries())
-        if (entry.kind == LedgerEntry::Kind::generation) found.push_back(entry);
+        if (entry.makes_generation()) found.push_back(entry);
     return found;
 }
 

@@ -46,7 +46,7 @@ TEST(LedgerClaim, DecidesWhoseALedgerIs) {
         << "nothing follows an end";
     EXPECT_EQ(decide_use(claim, ended, false, requeued), LedgerUse::finished);
     std::vector<LedgerEntry> stopped = ended;
-    stopped.back().ending.verdict = Verdict::work_left;
+    std::get<EndsJob>(stopped.back().act).ending.verdict = Verdict::work_left;
     stopped.back().requeue = 0;
     const LedgerOwner first{"abc123", 0, 0}, second{"abc123", 1, 0};
     EXPECT_EQ(decide_use(claim, stopped, false, second), LedgerUse::ours) << "from the queue";

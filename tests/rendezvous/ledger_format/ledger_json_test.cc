@@ -12,12 +12,12 @@ using testing::HasSubstr;
 // Generation, takeover and end come back unchanged, bytes that are no UTF-8 and 64-bit numbers too.
 TEST(LedgerJson, CarriesEntriesUnchanged) {
     LedgerEntry takeover = example_entry();
-    takeover.kind = LedgerEntry::Kind::takeover;
+    takeover.act = TakesOver{};
     takeover.assignment.cause = "bytes \xc3\x28";
     LedgerEntry plain_end = example_end(3);
-    plain_end.ending = {};
+    plain_end.act = EndsJob{};
     LedgerEntry hang = example_end(8);
-    hang.ending.first_failure = example_hang();
+    std::get<EndsJob>(hang.act).ending.first_failure = example_hang();
     for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end, hang}) {
         const auto back = from_json(to_json(entry));
         ASSERT_TRUE(back) << back.error();

@@ -81,7 +81,7 @@ TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
     s.come(38.5, 2, Report{Generation{0}, {seen(1, "futex")}});
     s.vows(39, 1, 0);
     s.vows(39, 2, 0);
-    const Ending& end = s.creating().ending;
+    const Ending end = *s.creating().end();
     EXPECT_EQ(end.verdict, Verdict::worker_failed);
     EXPECT_EQ(end.code, kHungCode);
     ASSERT_TRUE(end.first_failure);

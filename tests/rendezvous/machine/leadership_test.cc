@@ -142,7 +142,7 @@ TEST(Takeover, RepeatsTheSumsOfRestarts) {
     s.marks_ = {Generation{4}, {{RestartPhase::started, sec(9)}, {RestartPhase::contact, sec(7)}}};
     s.join(0.1, 1, "a", 4);
     s.join(0.2, 2, "b", 4);
-    EXPECT_EQ(s.creating_.kind, LedgerEntry::Kind::takeover);
+    EXPECT_TRUE(s.creating_.takes_over());
     EXPECT_EQ(s.creating_.restart, (RestartRecord{{}, of_another().restart.totals}));
     EXPECT_EQ(s.creating_.restart.totals.restarts, 4);
 }

@@ -57,7 +57,7 @@ TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
     s.vows(2.2, 1, 0);
     EXPECT_THAT(s.vows(2.3, 2, 0),
                 ElementsAre("2: Ack over 0", "create 1: end 3, no restart: --max-restarts is 0"));
-    EXPECT_EQ(s.creating().ending.first_failure_node, "b");
+    EXPECT_EQ(s.creating().end()->first_failure_node, "b");
     EXPECT_THAT(s.created(2.4), ElementsAre(HasSubstr("the job has ended"), "1: Finished 3",
                                             "2: Finished 3", "closed with 3"));
     EXPECT_THAT(s.tick(2.5), IsEmpty());
@@ -73,8 +73,8 @@ TEST(Machine, FirstFailureIsTheEarliestInTime) {
     EXPECT_THAT(s.fails(2.1, 1, 0, earlier), IsEmpty());
     s.vows(2.2, 1, 0);
     s.vows(2.3, 2, 0);
-    EXPECT_EQ(s.creating().ending.code, 3);
-    EXPECT_EQ(s.creating().ending.consequences, 1);
+    EXPECT_EQ(s.creating().end()->code, 3);
+    EXPECT_EQ(s.creating().end()->consequences, 1);
 }
 
 // A worker of b hangs in the kernel: b is as good as gone, stays connected, and hears the end. What
@@ -87,8 +87,8 @@ TEST(Machine, UnusableNodeIsNeverWaitedForAndHearsTheEnd) {
     const Lines end = s.come(62, 2, Unusable{"rank 1 cannot be killed"});
     EXPECT_THAT(end, ElementsAre("note: node b is unusable: rank 1 cannot be killed",
                                  "create 1: end 3, no restart: --max-restarts is 0"));
-    ASSERT_TRUE(s.creating().ending.loss);
-    EXPECT_EQ(s.creating().ending.loss->node, "b");
+    ASSERT_TRUE(s.creating().end()->loss);
+    EXPECT_EQ(s.creating().end()->loss->node, "b");
     EXPECT_THAT(s.created(62.1), Contains("2: Finished 3"));
 }
 
@@ -171,15 +171,14 @@ TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
     s.both_run();
     s.come(3, 2, Gone{node("b")});
     s.vows(3.1, 1, 0);
-    for (double now = 3.5; now < 700 && s.creating().kind != LedgerEntry::Kind::end; now += 0.5)
-        s.beat(now, 1);
-    ASSERT_EQ(s.creating().kind, LedgerEntry::Kind::end);
-    EXPECT_EQ(s.creating().ending.code, 69);
-    ASSERT_TRUE(s.creating().ending.loss);
-    EXPECT_EQ(s.creating().ending.loss->node, "b");
-    EXPECT_EQ(s.creating().ending.loss->sentence, "node b is gone: its ddprun has ended");
-    EXPECT_EQ(s.creating().ending.at, sec(1'800'000'003));
-    EXPECT_EQ(s.creating().ending.generation, Generation{0});
+    for (double now = 3.5; now < 700 && !s.creating().end(); now += 0.5) s.beat(now, 1);
+    ASSERT_TRUE(s.creating().end());
+    EXPECT_EQ(s.creating().end()->code, 69);
+    ASSERT_TRUE(s.creating().end()->loss);
+    EXPECT_EQ(s.creating().end()->loss->node, "b");
+    EXPECT_EQ(s.creating().end()->loss->sentence, "node b is gone: its ddprun has ended");
+    EXPECT_EQ(s.creating().end()->at, sec(1'800'000'003));
+    EXPECT_EQ(s.creating().end()->generation, Generation{0});
 }
 
 // The same worker dies in the same way in each generation, before any progress.
@@ -215,7 +214,7 @@ TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
     s.fails(2, 1, 0, exited(0, 3));
     s.vows(2.1, 1, 0);
     for (double now = 3; now < 23; ++now) s.beat(now, 1);
-    const Ending ending = s.creating().ending;
+    const Ending ending = *s.creating().end();
     EXPECT_EQ(ending.code, 69);
     ASSERT_TRUE(ending.loss);
     EXPECT_EQ(ending.loss->sentence,

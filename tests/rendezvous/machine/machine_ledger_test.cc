@@ -47,8 +47,7 @@ TEST(Machine, ClosedLedgerTellsTheEnd) {
     Machine machine(Script::config(limits(2, 2)), at(0));
     LedgerEntry end;
     end.number = EntryNumber{4};
-    end.kind = LedgerEntry::Kind::end;
-    end.ending = ending(Verdict::worker_failed, 3, "no restart");
+    end.act = EndsJob{ending(Verdict::worker_failed, 3, "no restart")};
     machine.step(at(0), Lead{{node("leader"), "leader", 1}});
     const Effects effects = machine.step(at(0), LedgerRead{{end}});
     EXPECT_EQ(describe(effects.back()), "closed with 3");

@@ -78,11 +78,11 @@ inline std::string describe(const Effect& effect) {
         return "closed with " + std::to_string(e->ending.code);
     if (const auto* e = std::get_if<CreateEntry>(&effect)) {
         const std::string what = "create " + std::to_string(e->entry.number.value) + ": ";
-        if (e->entry.kind == LedgerEntry::Kind::takeover)
+        if (e->entry.takes_over())
             return what + "takeover of generation " + names(e->entry.assignment);
-        if (e->entry.kind == LedgerEntry::Kind::end)
-            return what + "end " + std::to_string(e->entry.ending.code) + ", " +
-                   e->entry.ending.sentence;
+        if (e->entry.end())
+            return what + "end " + std::to_string(e->entry.end()->code) + ", " +
+                   e->entry.end()->sentence;
         return what + "generation " + names(e->entry.assignment) + " after " +
                e->entry.assignment.cause;
     }

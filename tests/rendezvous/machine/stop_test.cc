@@ -32,8 +32,8 @@ TEST(Stop, RequeuesOnceBeforeAnybodyLeaves) {
     s.both_run();
     EXPECT_THAT(s.come(2, 1, kNamed), Contains("2: Stop by signal 10"));
     both_stop(s, 3);
-    EXPECT_EQ(s.creating().ending.code, 75);
-    EXPECT_TRUE(s.creating().ending.requeue);
+    EXPECT_EQ(s.creating().end()->code, 75);
+    EXPECT_TRUE(s.creating().end()->requeue);
     EXPECT_THAT(s.created(3.2), ElementsAre("requeue"));
     EXPECT_THAT(s.tick(3.3), IsEmpty());
     EXPECT_THAT(s.come(3.3, 2, StopAsked{15, "signal 15"}), IsEmpty()) << "it is Slurm's, of that";
@@ -52,8 +52,8 @@ TEST(Stop, APlainSignalTakesTheRequeueBack) {
     EXPECT_THAT(s.come(2.6, 2, StopAsked{15, "signal 15"}),
                 ElementsAre(HasSubstr("it is not requeued")));
     both_stop(s, 3);
-    EXPECT_EQ(s.creating().ending.code, 75);
-    EXPECT_FALSE(s.creating().ending.requeue);
+    EXPECT_EQ(s.creating().end()->code, 75);
+    EXPECT_FALSE(s.creating().end()->requeue);
     EXPECT_THAT(s.created(3.2), Not(Contains("requeue")));
 }
 
@@ -100,9 +100,8 @@ TEST(Stop, TheNextAllocationGoesOn) {
         machine.step(at(0), Lead{{node("leader"), "leader", 1}});
         LedgerEntry end;
         end.number = EntryNumber{4};
-        end.kind = LedgerEntry::Kind::end;
+        end.act = EndsJob{ending(verdict, 1, "stopped")};
         end.assignment.generation = Generation{2};
-        end.ending.verdict = verdict;
         machine.step(at(0), LedgerRead{{end}});
         const bool goes_on = verdict != Verdict::worker_failed;
         EXPECT_EQ(machine.snapshot().phase, goes_on ? Phase::gathering : Phase::closed);
@@ -123,8 +122,8 @@ TEST(Stop, OverridesTheDeathsThatItHasCaused) {
         if (stopped) s.come(2.5, 2, StopAsked{15, "signal 15"});
         s.beat(3.05, 1);
         s.beat(3.05, 2);
-        EXPECT_EQ(s.creating().kind, LedgerEntry::Kind::end);
-        EXPECT_EQ(s.creating().ending.code, stopped ? 128 + 15 : 128 + 1);
+        EXPECT_TRUE(s.creating().end());
+        EXPECT_EQ(s.creating().end()->code, stopped ? 128 + 15 : 128 + 1);
     }
 }
 

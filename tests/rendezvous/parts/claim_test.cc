@@ -12,11 +12,10 @@ using namespace ddprun::test;
 
 constexpr Duration kLease = std::chrono::seconds{10};
 
-LedgerEntry entry(int number, int generation,
-                  LedgerEntry::Kind kind = LedgerEntry::Kind::generation) {
+LedgerEntry entry(int number, int generation, EntryAct act = MakesGeneration{}) {
     LedgerEntry e;
     e.number = EntryNumber{number};
-    e.kind = kind;
+    e.act = act;
     e.assignment = assignment(generation, {node("a"), node("b")});
     return e;
 }
@@ -64,12 +63,12 @@ TEST(Claim, IsCompleteWhenAllMembersAre) {
 // Its members may still listen to this leader when another has taken the generation over.
 TEST(Claim, RemembersItsOwnLeaseWhenAnotherTakesOver) {
     Claim claim = held();
-    EXPECT_TRUE(claim.adopt(entry(1, 0, LedgerEntry::Kind::takeover)));
+    EXPECT_TRUE(claim.adopt(entry(1, 0, TakesOver{})));
     EXPECT_FALSE(claim.holding());
     EXPECT_EQ(claim.may_follow_at(), at(11) + Duration{1});
     EXPECT_FALSE(claim.is_safe_after_own(at(11)));
     EXPECT_TRUE(claim.is_safe_after_own(at(11.1)));
-    EXPECT_TRUE(claim.adopt(entry(2, 0, LedgerEntry::Kind::takeover)));
+    EXPECT_TRUE(claim.adopt(entry(2, 0, TakesOver{})));
     EXPECT_FALSE(claim.is_safe_after_own(at(11))) << "also after a second takeover";
     EXPECT_FALSE(claim.adopt(entry(3, 1)));
     EXPECT_TRUE(claim.is_safe_after_own(at(0))) << "of another generation it held nothing";

@@ -14,7 +14,6 @@ using testing::IsEmpty;
 
 LedgerEntry of_two_hosts(std::int64_t generation) {
     LedgerEntry entry;
-    entry.kind = LedgerEntry::Kind::generation;
     entry.assignment = assignment(generation, {node("a"), node("b")});
     return entry;
 }
