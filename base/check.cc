@@ -1,5 +1,5 @@
-// The end of a process whose programmer was wrong. Apart from error.cc, for it prints, and a core
-// must not.
+// Ends the process when DDPRUN_CHECK fails. This is not in error.cc, because it prints, and
+// error.cc must stay free of I/O.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,6 +10,8 @@ namespace ddprun {
 void check_failed(const char* file, int line, const char* condition, const char* sentence) {
     std::fprintf(stderr, "ddprun: internal error at %s:%d: %s (%s)\n", file, line, sentence,
                  condition);
+    // abort() and not exit(): destructors must not run in a state that is known to be wrong, and a
+    // core dump shows where it was.
     std::abort();
 }
 

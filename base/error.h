@@ -1,8 +1,10 @@
-// The list of errors, the Error that carries one with its sentence, and Result<T>.
+// The error codes of the project, the class Error (a code and a sentence), and Result<T>.
 //
-// Values are for what the world does wrong (a peer, a file, an option); exceptions are for what
-// cannot go on. A sentence names who and what, the numbers against the limit, and where to look
-// next; it has no full stop and no newline.
+// Rule: a Result is for what the outside world does wrong (a peer, a file, an option). An exception
+// is for what makes it impossible to continue.
+//
+// Style of a sentence: who and what, the numbers against their limit, and what to do or where to
+// look next. It has no full stop and no newline, so that it can become part of a longer log line.
 #pragma once
 
 #include <boost/system/result.hpp>
@@ -12,21 +14,23 @@
 
 namespace ddprun {
 
+// What a caller can do about an error. Comments name the exit code where a code ends the process.
 enum class ErrorCode {
-    internal,     // our own fault: report it; exit 70
-    usage,        // the command line or the layout: tell the user what to change; exit 2
-    unavailable,  // rendezvous, ledger, port, a peer: cannot meet or go on; exit 69
+    internal,     // a bug in ddprun: report it; exit code 70
+    usage,        // wrong options or layout: tell the user what to change; exit code 2
+    unavailable,  // rendezvous, ledger, port or peer cannot be reached; exit code 69
     timed_out,    // a deadline passed: the caller decides whether to try again
-    exists,       // a ledger entry with this number exists: read it
-    not_found,    // a file, a key, an entry is not there
-    malformed,    // bytes or text that cannot be what they should be: close, skip, name the place
-    refused,      // the other side does not want us: other run, other version; do not try again
-    closed,       // the connection ended: reconnect
+    exists,       // a ledger entry or file of this name exists already: read it
+    not_found,    // a file, key or entry does not exist
+    malformed,    // bytes or text break their format: close or skip, and say where
+    refused,      // the other side does not accept us (other run, other version): do not retry
+    closed,       // the connection has ended: reconnect
 };
 
-// The name of a code as it stands in logs, e.g. "timed_out".
+// The name of a code as logs show it, for example "timed_out".
 const char* to_string(ErrorCode code);
 
+// An error code with a sentence for people. Two errors are equal when both parts are equal.
 class Error {
   public:
     Error() = default;
@@ -34,28 +38,34 @@ class Error {
 
     ErrorCode code() const { return code_; }
     const std::string& sentence() const& { return sentence_; }
-    // Result's error() is a temporary: its sentence must outlive it.
+    // result::error() returns a temporary object. This overload returns the text by value, because
+    // a reference into that temporary would dangle.
     std::string sentence() && { return std::move(sentence_); }
     bool operator==(const Error&) const = default;
 
-    // Asked for by boost::system::result when value() is called on an error: a programmer's
-    // mistake.
+    // boost::system::result calls this when value() is called on a failed result, which is a
+    // programming mistake. It throws std::logic_error.
     friend void throw_exception_from_error(const Error& error, const boost::source_location&);
     friend std::ostream& operator<<(std::ostream& out, const Error& error) {
         return out << to_string(error.code_) << ": " << error.sentence_;
     }
 
   private:
+    // boost::system::result of Boost 1.81 needs a default constructor of its error type. A
+    // forgotten assignment then shows as "internal".
     ErrorCode code_ = ErrorCode::internal;
     std::string sentence_;
 };
 
+// Either a T or an Error. Result<> carries no value: it says only whether an operation succeeded.
 template <class T = void>
 using Result = boost::system::result<T, Error>;
 
-// Ends the process when a programmer's assumption does not hold, in all builds; never for input.
+// Prints the failed check with its place, and aborts. Active in all builds. Use it for assumptions
+// about our own code only, never for input.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
                                const char* sentence);
+// The condition is evaluated exactly once, in all builds, so it may have side effects.
 #define DDPRUN_CHECK(condition, sentence) \
     ((condition) ? void() : ::ddprun::check_failed(__FILE__, __LINE__, #condition, sentence))
 

@@ -1,5 +1,6 @@
-// Where the shells of the rendezvous send their lines: the same Note that the machines return,
-// handed to whoever owns the log. Called on the loop's thread only.
+// The type of the function that receives log lines. Modules with I/O pass it the same Notes that
+// the state machines return, and the owner of the log prints them. Called on the loop's thread
+// only.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// A line for the log as a machine asks for it: machines do not log, they return Notes.
+// One log line as a value. State machines do not log; they return Notes, and their caller prints
+// them.
 #pragma once
 
 #include <string>
@@ -6,7 +7,8 @@
 namespace ddprun {
 
 struct Note {
-    enum class Level { debug, info, warn, error };  // warn only where an operator should act
+    // `warn` is only for what an operator should act on.
+    enum class Level { debug, info, warn, error };
     Level level = Level::info;
     std::string sentence;
     bool operator==(const Note&) const = default;

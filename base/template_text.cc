@@ -1,3 +1,4 @@
+// Replaces $name and ${name} in text, as Python's string.Template does.
 #include "base/template_text.h"
 
 #include <algorithm>
@@ -5,13 +6,15 @@
 namespace ddprun {
 namespace {
 
+// The characters of an ASCII identifier, as Python's default pattern has them.
 bool in_name(char c, bool first) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (!first && c >= '0' && c <= '9');
 }
 
-// The name that stands behind a dollar, and how many characters it takes with its braces; an empty
-// name if there is none.
+// Returns the name after a dollar sign, and in `taken` how many characters the reference takes
+// after the dollar, braces included. Returns an empty name when there is no valid reference, for
+// example "${x" without the closing brace.
 std::string_view name_behind(std::string_view rest, std::size_t& taken) {
     const bool braced = rest.starts_with('{');
     if (braced) rest.remove_prefix(1);
@@ -22,7 +25,9 @@ std::string_view name_behind(std::string_view rest, std::size_t& taken) {
     return rest.substr(0, size);
 }
 
-// Hands each piece on: plain text, a name with its text as it stands, or two dollars.
+// Splits the text into pieces and passes each one to a function: plain text; a reference (its name,
+// and its text as written); two dollar signs. Both functions below use it, so they agree on what a
+// reference is.
 template <class OnText, class OnName, class OnDollars>
 void walk(std::string_view text, OnText on_text, OnName on_name, OnDollars on_dollars) {
     while (!text.empty()) {
@@ -36,6 +41,8 @@ void walk(std::string_view text, OnText on_text, OnName on_name, OnDollars on_do
             on_dollars();
             taken = 1;
         } else if (name.empty()) {
+            // A single dollar sign without a name stays as it is. Python's safe_substitute() does
+            // the same.
             on_text(text.substr(0, 1));
             taken = 0;
         } else {
@@ -53,6 +60,7 @@ std::string fill_template(std::string_view text, const TemplateValues& values, b
         text, [&](std::string_view plain) { result += plain; },
         [&](std::string_view name, std::string_view as_it_stands) {
             const auto found = values.find(name);
+            // An unknown name stays as written: the worker's own shell may know it.
             result += found == values.end() ? as_it_stands : std::string_view(found->second);
         },
         [&] { result += collapse ? "$" : "$$"; });

@@ -1,3 +1,4 @@
+// Formats durations for log sentences.
 #include "base/time.h"
 
 #include <cstdio>

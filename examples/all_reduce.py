@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""An unmodified PyTorch script: meets the others, all-reduces its rank some times, prints the sum.
+"""An unmodified PyTorch script: every rank all-reduces its number in each step and prints the sum at the end.
 
---fail-once DIR    rank --crash-rank exits with code 3 the first time it runs (DIR remembers it)
+--fail-once DIR    rank --crash-rank exits with code 3 at the first step of its first run (a file in DIR remembers that)
 --crash-at N       rank --crash-rank exits with code 3 before step N, in the first generation only
 """
 import argparse
@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 
 def crash_once(folder):
-    """True the first time; O_EXCL makes it true only once, whoever asks."""
+    """True at the first call, also over several processes: O_EXCL lets only one of them create the file."""
     try:
         os.close(os.open(os.path.join(folder, "failed_once"), os.O_CREAT | os.O_EXCL))
         return True

@@ -1,3 +1,4 @@
+// Finds libcublas and its functions with dlopen.
 #include "examples/cublas_library.h"
 
 #include <dlfcn.h>
@@ -12,9 +13,11 @@ using ddprun::Result;
 
 namespace {
 
+// The major version is part of the name, because versions with different numbers are not
+// compatible.
 const std::string kName = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
 
-// The loader's own paths first (LD_LIBRARY_PATH, a container's), then where the build found it.
+// First the loader's own paths (LD_LIBRARY_PATH, those of a container), then the path of the build.
 void* open_library() {
     void* handle = dlopen(kName.c_str(), RTLD_NOW | RTLD_LOCAL);
     return handle ? handle : dlopen(DDPRUN_CUBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -26,6 +29,7 @@ bool find(void* handle, const char* name, Function& function) {
     return function != nullptr;
 }
 
+// The handle is never closed: the functions are used until the process ends.
 Result<CublasLibrary> load() {
     void* handle = open_library();
     if (!handle)
@@ -43,6 +47,7 @@ Result<CublasLibrary> load() {
 }  // namespace
 
 Result<const CublasLibrary*> cublas_library() {
+    // C++ makes sure that only one thread initializes it.
     static const Result<CublasLibrary> loaded = load();
     if (!loaded) return loaded.error();
     return &*loaded;

@@ -1,7 +1,8 @@
-// cuBLAS's functions, found at run time: libcublas and libcublasLt are 600 MB that a CPU worker
-// need not have on its machine, and `train` starts without them.
+// The functions of cuBLAS, loaded at run time. libcublas and libcublasLt have 600 MB. A worker on
+// CPUs should not need them, and `train` starts without them.
 //
-// Loaded once, on first use, and never unloaded. Only compiled when the build has CUDA.
+// They are loaded once, at the first use, and stay loaded. This file is compiled only if the build
+// has CUDA.
 #pragma once
 
 #include <cublas_v2.h>
@@ -10,6 +11,7 @@
 
 namespace example {
 
+// The types come from cublas_v2.h, so a wrong signature does not compile.
 struct CublasLibrary {
     decltype(&::cublasCreate_v2) create = nullptr;
     decltype(&::cublasDestroy_v2) destroy = nullptr;
@@ -17,7 +19,7 @@ struct CublasLibrary {
     decltype(&::cublasGetStatusString) status_string = nullptr;
 };
 
-// Errors: unavailable (no library, or a function missing).
+// The loaded library. Errors: unavailable (not found, or a function is missing).
 ddprun::Result<const CublasLibrary*> cublas_library();
 
 }  // namespace example

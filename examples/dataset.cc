@@ -1,3 +1,4 @@
+// Generates samples or reads them from a CSV file.
 #include "examples/dataset.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
             const float x = uniform(
                 seed + 1, sample * static_cast<std::size_t>(inputs) + static_cast<std::size_t>(i));
             data.x_.push_back(x);
-            // Curved and not separable, yet made of exact operations only.
+            // Curved, and not a sum of functions of one input each. There are only additions and
+            // multiplications, and no library function whose result could differ between machines.
             target += (i % 2 ? -x : x * x) *
                       (i % 3 ? 0.5f : data.x_[data.x_.size() - static_cast<std::size_t>(i) - 1]);
         }
@@ -32,7 +34,7 @@ Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
 
 namespace {
 
-// Appends a line's numbers; false when it holds anything else.
+// Appends the numbers of a line. False if the line holds anything else.
 bool parse_line(const std::string& line, std::vector<float>& row) {
     const char* at = line.data();
     const char* end = at + line.size();
@@ -43,6 +45,7 @@ bool parse_line(const std::string& line, std::vector<float>& row) {
         if (problem != std::errc{}) return false;
         row.push_back(value);
         at = stop;
+        // '\r': a file with Windows line ends is read too.
         while (at != end && (*at == ' ' || *at == '\t' || *at == '\r')) ++at;
         if (at == end) return true;
         if (*at++ != ',') return false;
@@ -60,6 +63,7 @@ Result<Dataset> Dataset::from_csv(const std::string& path) {
         if (line.empty() || line == "\r" || line[0] == '#') continue;
         std::vector<float> row;
         const bool good = parse_line(line, row) && row.size() >= 2;
+        // The first row decides how many columns the file has.
         if (!good || (data.inputs_ && row.size() != static_cast<std::size_t>(data.inputs_) + 1)) {
             return Error(ErrorCode::malformed,
                          path + ":" + std::to_string(number) +
@@ -85,6 +89,7 @@ Batch Dataset::batch(std::span<const std::int64_t> samples) const {
 
 Batch Dataset::head(std::size_t most, int rank, int world) const {
     std::vector<std::int64_t> samples;
+    // Dealt out in turn, so that the parts of the ranks differ by one sample at most.
     for (auto i = static_cast<std::size_t>(rank); i < std::min(most, size());
          i += static_cast<std::size_t>(world))
         samples.push_back(static_cast<std::int64_t>(i));

@@ -1,7 +1,7 @@
-// The samples of the example.
+// The samples on which `train` trains.
 //
-// They come from a CSV file (numbers; the last column is the target) or are made: y is a fixed
-// smooth function of x. Which of them a rank sees, and when, is the sampler's business
+// They come from a CSV file, or are generated: then y is a fixed smooth function of x. The file
+// does not decide which rank sees which samples; the sampler does
 // (trainer/training/distributed_sampler.h).
 #pragma once
 
@@ -14,23 +14,27 @@
 
 namespace example {
 
+// One row of inputs() values in `x`, and one value in `y`, for each sample.
 struct Batch {
     std::vector<float> x, y;
 };
 
 class Dataset {
   public:
+    // Generated samples. Equal arguments give equal bits.
     static Dataset made(std::size_t samples, int inputs, std::uint64_t seed);
 
-    // Errors: not_found, malformed, with the line.
+    // A file with rows of numbers; the last column is the target. Empty lines and lines that begin
+    // with # are skipped. Errors: not_found; malformed, with the line's number.
     static ddprun::Result<Dataset> from_csv(const std::string& path);
 
     int inputs() const { return inputs_; }
     std::size_t size() const { return y_.size(); }
 
+    // The samples with these indices.
     Batch batch(std::span<const std::int64_t> samples) const;
 
-    // The first samples as they stand: of `world` parts, dealt in turn, the one of `rank`.
+    // This rank's part of the first `most` samples: every world-th one, from number `rank` on.
     Batch head(std::size_t most, int rank, int world) const;
 
   private:

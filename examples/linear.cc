@@ -1,11 +1,12 @@
-// linear: y = w x + b, twenty inputs, 2,048 samples: the toy of the tutorials, distributed, with
-// validation over ranks, snapshots, metrics, resume and an agreed stop. Lines marked (*) are what
-// being distributed costs.
+// linear: linear regression y = w x + b with 20 inputs and 2,048 samples, as a complete distributed
+// training: validation over ranks, snapshots, metrics, resume, and a stop on which all ranks agree.
+// The lines marked (*) are there only because the program is distributed.
 //
 //   linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]      defaults: 5, none, none
 //
-// Runs alone or under ddprun or torchrun. Told that the end is near, it saves and ends with code 143.
-// LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before step N.
+// It runs alone, or under ddprun or torchrun. If the launcher asks it to stop, it saves a snapshot
+// and exits with code 143. LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before
+// step N.
 #include <signal.h>
 
 #include <cstdio>
@@ -28,13 +29,15 @@ using namespace ddprun::trainer;
 
 namespace {
 
+// kBatch is for each rank. The validation samples come after the kSamples of the training.
 constexpr std::int64_t kInputs = 20, kSamples = 2048, kValidation = 256, kBatch = 32;
 
+// The data are a function of their place, so nothing has to be read or stored.
 float input(std::int64_t sample, std::int64_t i) {
     return example::uniform(1, static_cast<std::uint64_t>(sample * kInputs + i));
 }
 
-// What is to be learnt: w_i = i / 10, b = 1.
+// What the model should learn: w_i = i / 10, b = 1.
 float target(std::int64_t sample) {
     float y = 1;
     for (std::int64_t i = 0; i < kInputs; ++i) y += input(sample, i) * static_cast<float>(i) / 10;
@@ -44,12 +47,14 @@ float target(std::int64_t sample) {
 struct Model {
     std::vector<float> w = std::vector<float>(kInputs), b = std::vector<float>(1);
 
+    // Prediction minus target.
     float error(std::int64_t sample) const {
         float y = b[0];
         for (std::int64_t i = 0; i < kInputs; ++i)
             y += w[static_cast<std::size_t>(i)] * input(sample, i);
         return y - target(sample);
     }
+    // The parameters as a snapshot holds them, and the way back.
     std::vector<TensorView> tensors() const {
         return {tensor_view("w", {1, kInputs}, std::span(w)), tensor_view("b", {1}, std::span(b))};
     }
@@ -65,7 +70,8 @@ struct Model {
     }
 };
 
-// Adds the batch's gradients into the reducer's memory and returns the sum of squared errors.
+// Adds the gradients of the batch's mean squared error to the reducer's memory. Returns the sum of
+// the squared errors.
 double backward(const Model& model, const std::vector<std::int64_t>& batch,
                 GradientReducer& reducer) {
     auto* dw = static_cast<float*>(reducer.gradient(0).data);
@@ -80,13 +86,15 @@ double backward(const Model& model, const std::vector<std::int64_t>& batch,
     return loss;
 }
 
+// Plain SGD. The averaged gradients are equal on all ranks, and so the parameters stay equal.
 void update(Model& model, const GradientReducer& reducer, float rate) {
     const auto* dw = static_cast<const float*>(reducer.gradient(0).data);
     for (std::size_t i = 0; i < kInputs; ++i) model.w[i] -= rate * dw[i];
     model.b[0] -= rate * *static_cast<const float*>(reducer.gradient(1).data);
 }
 
-// The samples behind the training's, dealt over ranks; exact also when they do not divide.
+// Each rank takes its part of the validation samples. The mean is exact also if they do not divide
+// evenly.
 Result<double> validate(const Model& model, ProcessGroup& group) {
     WeightedMean mine;
     for (std::int64_t s = group.rank(); s < kValidation; s += group.size()) {
@@ -98,6 +106,7 @@ Result<double> validate(const Model& model, ProcessGroup& group) {
     return *all->mean();
 }
 
+// What a training has: the library's objects, the model, and how far it is.
 struct Run {
     const Context& context;
     Store& store;
@@ -109,7 +118,10 @@ struct Run {
     bool stopped = false;
     std::unique_ptr<SnapshotWriter> writer = nullptr;
 
+    // Loads the newest snapshot, if there is one, and makes the writer for new ones. Keeps three
+    // snapshots.
     Result<void> resume_from(const std::string& folder) {
+        // A warning, for example about a damaged snapshot, does not stop the training.
         auto opened = SnapshotFolder::open(context, folder, 3, [](const std::string& warning) {
             std::fprintf(stderr, "linear: warning: %s\n", warning.c_str());
         });
@@ -119,6 +131,8 @@ struct Run {
         auto made = SnapshotWriter::make(context, store, std::move(*opened));
         if (!made) return made.error();
         writer = std::move(*made);
+        // Allocates the writer's memory now, so that the first save() does not take longer than the
+        // others.
         writer->prepare(model.tensors());
         if (!*snapshot) return {};
         const auto& manifest = (*snapshot)->manifest;
@@ -127,6 +141,7 @@ struct Run {
         if (context.is_first())
             std::printf("resumed from %s at step %lld\n", manifest.name.stem().c_str(),
                         static_cast<long long>(step));
+        // A missing key gives -1, which the sampler refuses.
         auto number = [&](const char* key) {
             auto it = manifest.metadata.find(key);
             return it == manifest.metadata.end() ? -1LL : std::atoll(it->second.c_str());
@@ -134,6 +149,7 @@ struct Run {
         return sampler.resume({number("epoch"), number("consumed")});  // (*)
     }
 
+    // The epoch and the number of consumed samples are the whole position in the data.
     Result<void> save() {
         if (!writer) return {};
         const auto position = sampler.position();
@@ -142,23 +158,27 @@ struct Run {
                              {"consumed", std::to_string(position.consumed)}});
     }
 
+    // Tells the launcher the step and the newest snapshot.
     void report(Progress& progress) const {
+        // Without a snapshot folder the launcher reads -1.
         const auto newest = writer ? writer->newest() : SnapshotWriter::Newest{};
         progress.report(step, newest.step, newest.duration.count());
     }
 
     void crash_if_asked() const {
         const char* at = std::getenv("LINEAR_CRASH_AT");
+        // Only in the first generation, or the job would never end.
         if (at && std::atoll(at) == step && context.is_first() && context.generation.value == 0)
             (void)raise(SIGKILL);
     }
 };
 
-// One step; its loss goes into `loss`, its times into `figures`.
+// One step. Adds its loss to `loss` and its communication times to `figures`.
 Result<void> take_step(Run& run, GradientReducer& reducer, const std::vector<std::int64_t>& batch,
                        float rate, WeightedMean& loss, EpochFigures& figures) {
     if (auto done = reducer.zero(); !done) return done;
     const double squares = backward(run.model, batch, reducer);
+    // The last parameter first, as backward in a deep network does. The reducer expects this order.
     for (std::size_t i = 2; i-- > 0;)
         if (auto done = reducer.ready(i); !done) return done;  // (*)
     if (auto done = reducer.finish(); !done) return done;      // (*)
@@ -170,11 +190,12 @@ Result<void> take_step(Run& run, GradientReducer& reducer, const std::vector<std
     return {};
 }
 
-// The steps of what is left of the epoch, or those until a rank is told that the end is near.
+// The rest of the epoch, or the steps until some rank is asked to stop.
 Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& schedule,
                         Progress& progress, WeightedMean& loss, EpochFigures& figures) {
     while (!run.stopped) {
         run.crash_if_asked();
+        // The position in epochs. It is the same for every world size, and so is the learning rate.
         const double at = static_cast<double>(figures.epoch) +
                           static_cast<double>(run.sampler.position().consumed) / kSamples;
         const auto batch = run.sampler.next(kBatch);  // (*)
@@ -182,6 +203,7 @@ Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& sche
         const auto rate = static_cast<float>(rate_at(schedule, at, 1));
         auto done = take_step(run, reducer, batch, rate, loss, figures);
         if (!done) return done;
+        // save() only copies; a thread writes the files.
         if (++run.step % 8 == 0)
             if (done = run.save(); !done) return done;
         run.report(progress);
@@ -192,7 +214,8 @@ Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& sche
     return {};
 }
 
-// What is left of the epoch in which the run stands, and its figures.
+// Trains the rest of the current epoch and computes its figures. After a resume the rest may be
+// only a part of the epoch.
 Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Schedule& schedule,
                                  Progress& progress) {
     EpochFigures figures;
@@ -205,6 +228,7 @@ Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Sched
     if (run.stopped) return figures;
     figures.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    // Not after a stop: the snapshot then keeps the position in the middle of the epoch.
     run.sampler.next_epoch();
     auto all = mean_over_ranks(run.group, loss);  // (*)
     if (!all) return all.error();
@@ -223,6 +247,7 @@ Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
         {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}});
     if (!reducer) return reducer.error();
     auto progress = Progress::from_environment();
+    // Rate 0.05, not scaled; warm-up over half an epoch; then a cosine down to 0.005 at the end.
     const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
     while (!run.stopped && run.sampler.position().epoch < epochs) {
         auto figures = train_epoch(run, **reducer, schedule, progress);
@@ -232,6 +257,7 @@ Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
         if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(*figures) << "\n";
     }
     if (auto done = run.save(); !done) return done;
+    // The last snapshot must be on disk before the process ends.
     if (run.writer)
         if (auto done = run.writer->wait(); !done) return done;
     run.report(progress);
@@ -244,8 +270,9 @@ Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
     return {};
 }
 
-// The exit code.
+// Makes the objects, in their order of use, and trains. Returns the exit code.
 Result<int> start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
+    // First of all: from here on SIGTERM is a request and does not end the process.
     auto stop = StopRequest::from_environment();  // (*)
     auto context = Context::from_environment();   // (*)
     if (!context) return context.error();
@@ -262,6 +289,7 @@ Result<int> start(std::int64_t epochs, const std::string& folder, const std::str
     if (!folder.empty())
         if (auto done = run.resume_from(folder); !done) return done.error();
     if (auto done = train(run, epochs, metrics); !done) return done.error();
+    // 143, as a shell reports a process that SIGTERM ended: work is left.
     return run.stopped ? 128 + SIGTERM : 0;
 }
 

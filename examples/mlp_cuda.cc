@@ -1,3 +1,5 @@
+// The perceptron on a GPU: matrix products with cuBLAS, the rest with the kernels in
+// mlp_kernels.cu.
 #include <cuda_runtime_api.h>
 
 #include "examples/cublas_library.h"
@@ -13,12 +15,13 @@ using ddprun::Result;
 using ddprun::trainer::GradientReducer;
 using ddprun::trainer::NamedBuffer;
 
+// A CUDA error as ours. `what` names the step.
 Result<void> checked(cudaError_t problem, const char* what) {
     if (problem == cudaSuccess) return {};
     return Error(ErrorCode::unavailable, std::string(what) + ": " + cudaGetErrorString(problem));
 }
 
-// Floats on the GPU, grown on demand and freed with the object.
+// Floats on the GPU. The memory grows when needed and is freed with the object.
 class DeviceFloats {
   public:
     DeviceFloats() = default;
@@ -27,6 +30,7 @@ class DeviceFloats {
     DeviceFloats& operator=(const DeviceFloats&) = delete;
 
     Result<void> resize(std::size_t count) {
+        // Batches are of similar size, so after the first step nothing is allocated.
         if (count <= count_) return {};
         cudaFree(data_);
         data_ = nullptr;
@@ -67,6 +71,7 @@ class CudaMlp final : public Mlp {
         if (handle_) cublas_.destroy(handle_);
     }
 
+    // What can fail, and so is not in the constructor.
     Result<void> begin(std::span<const float> parameters) {
         if (auto done = multiplied(cublas_.create(&handle_)); !done) return done;
         if (auto done = parameters_.upload(parameters); !done) return done;
@@ -81,8 +86,8 @@ class CudaMlp final : public Mlp {
         return named_parts(shape_, momenta_.data(), "momentum.");
     }
 
-    // X (batch × inputs) times W1 transposed; cuBLAS counts by columns, so each matrix here is the
-    // transposed of its own.
+    // The first layer is X (batch × inputs) times W1 transposed. cuBLAS stores matrices by columns,
+    // ours are stored by rows. So cuBLAS sees each of our matrices transposed.
     Result<float> forward(std::span<const float> x, std::span<const float> y) override {
         batch_ = static_cast<int>(y.size());
         if (auto done = x_.upload(x); !done) return done.error();
@@ -97,11 +102,14 @@ class CudaMlp final : public Mlp {
                                              activations_.data(), shape_.hidden));
         if (!done) return done.error();
         if (done = checked(launch_forward(device()), "forward"); !done) return done.error();
+        // The copy waits for the kernels, because all of them use the default stream.
         auto loss = loss_.download(0, 1);
         if (!loss) return loss.error();
         return loss->front();
     }
 
+    // The output layer is reported as ready first, so that its communication can overlap with the
+    // rest. The group waits for the kernels itself, by an event on the default stream.
     Result<void> backward(GradientReducer& reducer) override {
         auto gradient = [&](std::size_t i) {
             return static_cast<float*>(reducer.gradient(i).data);
@@ -113,7 +121,8 @@ class CudaMlp final : public Mlp {
         if (done) done = checked(launch_hidden_gradients(device(), gradient(1)), "backward");
         if (done) done = reducer.ready(1);
         if (!done) return done;
-        // The derivatives (hidden × batch) times X, added.
+        // The gradient of W1: derivatives (hidden × batch) times X. The second `one` is beta:
+        // cuBLAS adds the product to what is there.
         const float one = 1;
         done = multiplied(cublas_.sgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_T, shape_.inputs,
                                         shape_.hidden, batch_, &one, x_.data(), shape_.inputs,
@@ -137,12 +146,14 @@ class CudaMlp final : public Mlp {
     }
 
   private:
+    // A status of cuBLAS as ours.
     Result<void> multiplied(cublasStatus_t status) const {
         if (status == CUBLAS_STATUS_SUCCESS) return {};
         return Error(ErrorCode::unavailable,
                      std::string("cuBLAS: ") + cublas_.status_string(status));
     }
 
+    // Pointers for the kernels. The parameters lie one after the other: W1, b1, w2, b2.
     MlpDevice device() const {
         const float* b1 = parameters_.data() + shape_.hidden * shape_.inputs;
         return {shape_.inputs,

@@ -1,3 +1,4 @@
+// The GPU perceptron in a build without CUDA: it only returns an error.
 #include "examples/mlp.h"
 
 namespace example {

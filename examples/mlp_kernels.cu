@@ -1,3 +1,4 @@
+// The perceptron's kernels. One thread computes one element of the output.
 #include "examples/mlp_kernels.h"
 
 namespace example {
@@ -9,14 +10,16 @@ constexpr int blocks_for(int count) { return (count + kThreads - 1) / kThreads; 
 
 __device__ int own_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-// The derivative of the loss by a sample's prediction.
+// The derivative of the loss with respect to a sample's prediction.
 __device__ float slope(const MlpDevice& m, int sample) { return 2 * m.errors[sample] / m.batch; }
 
+// One thread for each hidden unit of each sample.
 __global__ void activate(MlpDevice m) {
     const int at = own_index();
     if (at < m.batch * m.hidden) m.activations[at] = tanhf(m.activations[at] + m.b1[at % m.hidden]);
 }
 
+// One thread for each sample.
 __global__ void predict(MlpDevice m) {
     const int sample = own_index();
     if (sample >= m.batch) return;
@@ -25,13 +28,14 @@ __global__ void predict(MlpDevice m) {
     m.errors[sample] = out - m.y[sample];
 }
 
+// A single thread: the order of the sum is fixed, and a batch is small.
 __global__ void sum_loss(MlpDevice m) {
     float sum = 0;
     for (int s = 0; s < m.batch; ++s) sum += m.errors[s] * m.errors[s] / m.batch;
     *m.loss = sum;
 }
 
-// One thread for each of w2, one for b2.
+// One thread for each element of w2, and one for b2.
 __global__ void output_gradients(MlpDevice m, float* d_w2, float* d_b2) {
     const int h = own_index();
     if (h > m.hidden) return;
@@ -41,6 +45,8 @@ __global__ void output_gradients(MlpDevice m, float* d_w2, float* d_b2) {
     *(h < m.hidden ? d_w2 + h : d_b2) += sum;
 }
 
+// One thread for each hidden unit. It overwrites the activations, so it must run after
+// output_gradients.
 __global__ void hidden_gradients(MlpDevice m, float* d_b1) {
     const int h = own_index();
     if (h >= m.hidden) return;
@@ -53,6 +59,7 @@ __global__ void hidden_gradients(MlpDevice m, float* d_b1) {
     d_b1[h] += sum;
 }
 
+// One thread for each parameter.
 __global__ void update(float* parameters, float* momentum, const float* gradients, int count,
                        float rate, float mu) {
     const int at = own_index();
@@ -63,6 +70,7 @@ __global__ void update(float* parameters, float* momentum, const float* gradient
 
 }  // namespace
 
+// The three kernels run one after the other, because all use the default stream.
 cudaError_t launch_forward(const MlpDevice& m) {
     activate<<<blocks_for(m.batch * m.hidden), kThreads>>>(m);
     predict<<<blocks_for(m.batch), kThreads>>>(m);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The main job on this machine, without Slurm: four workers train, one is crashed on purpose, all resume from the last
-# snapshot, and the result is compared, bit for bit, with a run that nothing disturbed. Installs and builds what is
-# missing; a second call takes seconds. Needs Debian 12; the network only where something is missing.
+# The main scenario on this machine, without Slurm. Four workers train, one of them crashes on purpose, and all resume
+# from the last snapshot. The script compares the result, bit for bit, with the result of an undisturbed run.
+# It installs and builds what is missing, so a second run takes only seconds. It needs Debian 12, and the network only
+# if something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
@@ -14,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 steps=200 crash_at=130 crash_rank=2
 
-# One job of four workers: the name of its log and snapshots, more switches of train.
+# Runs one job of four workers. $1: the name of its log and snapshot folder; the rest: more options of train.
 job() {
     local name=$1; shift
     local command=(build/bin/ddprun --standalone --nproc-per-node=4 build/bin/train --steps "$steps" --snapshot-every 50

@@ -1,3 +1,4 @@
+// The help text of `train`, and a table that parses its options.
 #include "examples/train_options.h"
 
 #include <charconv>
@@ -46,14 +47,17 @@ const char kTrainHelp[] =
 
 namespace {
 
+// Puts the text of a value into the options. False if the text is not a valid value.
 using Setter = std::function<bool(TrainOptions&, const std::string&)>;
 
+// A number from `least` to `most`. The whole text must be the number.
 template <class T>
 Setter number(T TrainOptions::*field, double least, double most) {
     return [=](TrainOptions& options, const std::string& text) {
         T value{};
+        // from_chars() does not depend on the locale and accepts no spaces.
         auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        // Written so that a NaN fails too.
+        // In this form a NaN fails too: it is neither above nor below anything.
         const bool inside =
             static_cast<double>(value) >= least && static_cast<double>(value) <= most;
         options.*field = value;
@@ -77,6 +81,7 @@ bool set_backend(TrainOptions& options, const std::string& name) {
     return it != kNames.end();
 }
 
+// All options that take a value.
 const std::map<std::string, Setter>& setters() {
     using O = TrainOptions;
     static const std::map<std::string, Setter> kSetters{
@@ -116,7 +121,7 @@ Error usage(const std::string& sentence) {
 
 }  // namespace
 
-// Takes `--name value` and `--name=value`.
+// --help wins over everything after it.
 Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
     TrainOptions options;
     for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -1,4 +1,4 @@
-// The switches of `train`, with their defaults. Pure. Errors: usage, one line.
+// The options of `train`, with their defaults. Pure. Errors: usage, one line.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 namespace example {
 
+// kTrainHelp describes each option.
 struct TrainOptions {
     std::int64_t steps = 200;
     int batch = 32;  // per rank
@@ -17,32 +18,34 @@ struct TrainOptions {
     int samples = 4096;
     float rate = 0.02f;
     float momentum = 0.9f;
-    int reference_batch = 0;    // that `rate` is for; 0: for every batch
-    float warm_up = 0;          // epochs
+    int reference_batch = 0;    // batch for which `rate` is right; 0: any batch
+    float warm_up = 0;          // in epochs
     float cosine_end = 0;       // epoch at which the rate is 0; 0: it stays
-    float clip = 0;             // norm of all gradients; 0: never
-    int bucket_kib = 25 << 10;  // of gradients that travel together; the first has 1 MiB at most
+    float clip = 0;             // greatest norm of all gradients; 0: no clipping
+    int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;
-    std::string data;          // CSV; empty: made
+    std::string data;          // a CSV file; empty: generated samples
     std::string snapshot_dir;  // empty: none
     std::int64_t snapshot_every = 20;
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
-    std::int64_t validate_every = 0;  // 0: after each epoch
-    int patience = 0;                 // validations without a better one; 0: any number
-    std::string metrics;              // JSON lines; empty: none
+    std::int64_t validate_every = 0;  // steps; 0: after each epoch
+    int patience = 0;                 // validations without improvement; 0: no limit
+    std::string metrics;              // file for JSON lines; empty: none
     std::int64_t step_time_ms = 0;
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;
     std::int64_t crash_at_step = -1;  // -1: never
     int crash_rank = 0;
     int crash_signal = 9;
-    int crash_exit = -1;  // -1: by crash_signal
+    int crash_exit = -1;  // exit code; -1: crash by crash_signal
     bool help = false;
 };
 
+// `arguments` without the program's name. Accepts `--name value` and `--name=value`.
 ddprun::Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments);
 
+// The text of --help.
 extern const char kTrainHelp[];
 
 }  // namespace example

@@ -1,3 +1,4 @@
+// Converts between the state of a training and a snapshot.
 #include "examples/train_state.h"
 
 #include <charconv>
@@ -14,6 +15,8 @@ using namespace ddprun::trainer;
 
 namespace {
 
+// Everything that is saved as a tensor. The momenta belong to it: without them the next step would
+// differ.
 std::vector<NamedBuffer> state_of(Mlp& mlp) {
     auto all = mlp.parameters();
     for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
@@ -26,10 +29,12 @@ Result<void> copy(Memory memory, void* to, const void* from, std::size_t bytes) 
     return {};
 }
 
+// The error for a snapshot that another model, other data or another program wrote.
 Error of_another(const Snapshot& snapshot, const std::string& what) {
     return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " " + what);
 }
 
+// A number from the manifest's text. A missing or wrong one means that another program wrote it.
 template <class T>
 Result<T> number(const Snapshot& snapshot, const char* key) {
     auto it = snapshot.manifest.metadata.find(key);
@@ -42,7 +47,7 @@ Result<T> number(const Snapshot& snapshot, const char* key) {
     return of_another(snapshot, "has no number \"" + std::string(key) + "\"");
 }
 
-// The shortest text that gives the same bits again.
+// The shortest text that gives the same bits when it is read again (std::to_chars promises that).
 std::string exact(double value) {
     char text[32];
     return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -63,6 +68,7 @@ Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std
     Metadata words{{"epoch", std::to_string(sampler.position().epoch)},
                    {"consumed", std::to_string(sampler.position().consumed)},
                    {"seed", std::to_string(seed)}};
+    // Before the first validation there is nothing to save.
     if (early.best()) {
         words["best"] = exact(*early.best());
         words["waited"] = std::to_string(early.waited());
@@ -76,6 +82,8 @@ Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory
     if (!epoch) return epoch.error();
     auto consumed = number<std::int64_t>(snapshot, "consumed");
     if (!consumed) return consumed.error();
+    // Another seed would shuffle the data in another order, and the position would mean other
+    // samples.
     const auto written = snapshot.manifest.metadata.find("seed");
     if (written == snapshot.manifest.metadata.end() || written->second != std::to_string(seed))
         return of_another(snapshot, "was written with another --seed");
@@ -89,6 +97,7 @@ Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory
         if (auto done = copy(memory, buffer.data, saved->data.data(), buffer.bytes()); !done)
             return done;
     }
+    // These may be missing, so an error here is none.
     const auto best = number<double>(snapshot, "best");
     const auto waited = number<int>(snapshot, "waited");
     if (best && waited) early.resume(*best, *waited);

@@ -1,8 +1,10 @@
-// What a snapshot of `train` holds, and how a run goes on from it: parameters and momenta as
-// tensors; step, position in the data, seed and what early stopping has seen as words. With these
-// the run goes on with the same bits, also in the middle of an epoch; with another number of ranks,
-// with the samples that are left. All randomness is a function of the seed and a place, so there is
-// no generator's state to keep.
+// What a snapshot of `train` holds, and how a training resumes from it.
+//
+// Tensors: parameters and momenta. Text: epoch, position in the data, seed, and the state of early
+// stopping. The step is part of the snapshot's name. With these a training continues with the same
+// bits, also in the middle of an epoch. With another number of ranks it continues with the samples
+// that are left. All random numbers are functions of the seed and a place, so no generator's state
+// is saved.
 //
 // Errors: usage, for a snapshot of another model, other data or another seed.
 #pragma once
@@ -14,18 +16,21 @@
 
 namespace example {
 
-// Of the memory where the model lies; they live as long as it.
+// Views of the model's own memory (host or GPU). They are valid as long as the model.
 std::vector<ddprun::trainer::TensorView> tensors_of(Mlp& mlp);
 
+// The part of the state that is stored as text in the manifest.
 ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,
                                    const ddprun::trainer::EarlyStop& early, std::uint64_t seed);
 
+// Puts the state of the snapshot into the model, the sampler and the early stopping. `memory`:
+// where the model lies.
 ddprun::Result<void> restore(const ddprun::trainer::Snapshot& snapshot, std::uint64_t seed,
                              ddprun::trainer::Memory memory, Mlp& mlp,
                              ddprun::trainer::DistributedSampler& sampler,
                              ddprun::trainer::EarlyStop& early);
 
-// The parameters, one behind the other, in host memory.
+// All parameters, one after the other, copied to host memory.
 ddprun::Result<std::vector<float>> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);
 
 }  // namespace example

@@ -1,3 +1,4 @@
+// The steps of a training, its reports, its snapshots, and its result.
 #include "examples/training.h"
 
 #include <signal.h>
@@ -22,7 +23,7 @@ using namespace ddprun::trainer;
 
 namespace {
 
-constexpr std::size_t kValidation = 1024;  // samples
+constexpr std::size_t kValidation = 1024;  // samples; the first ones of the data
 
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
@@ -40,16 +41,18 @@ Result<void> Training::begin() {
         if (auto done = resume(); !done) return done;
     ReducerOptions options;
     options.bucket_bytes = static_cast<std::size_t>(p_.options.bucket_kib) << 10;
+    // The first bucket is never larger than the others.
     options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
-    // On a GPU the search would hold up the stream that backward fills.
+    // On a GPU the search waits for its result, and so delays the kernels of backward.
     options.find_not_finite = p_.group.memory() == Memory::host;
-    // Also broadcasts rank 0's parameters and verifies that all have the same.
+    // Also broadcasts rank 0's parameters and verifies that all ranks have the same.
     auto reducer = GradientReducer::make(p_.group, p_.mlp.parameters(), options);
     if (!reducer) return reducer.error();
     reducer_ = std::move(*reducer);
     return {};
 }
 
+// Loads the newest snapshot, if there is one, and makes the writer for new ones.
 Result<void> Training::resume() {
     auto folder = SnapshotFolder::open(
         p_.context, p_.options.snapshot_dir, static_cast<std::size_t>(p_.options.snapshot_keep),
@@ -61,10 +64,13 @@ Result<void> Training::resume() {
     auto snapshot = ddprun::trainer::resume(p_.context, p_.store, *folder, timeout);
     if (!snapshot) return snapshot.error();
     WriterOptions options;
+    // The default copy is memcpy, which cannot read GPU memory.
     if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
     auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder), options);
     if (!writer) return writer.error();
     writer_ = std::move(*writer);
+    // Allocates the writer's memory now, so that the first save() does not take longer than the
+    // others.
     writer_->prepare(tensors_of(p_.mlp));
     if (!*snapshot) return {};
     auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
@@ -78,12 +84,14 @@ Result<void> Training::resume() {
     return {};
 }
 
-// All ranks have seen the same figures, so they decide alike.
+// All ranks use the same numbers here, so they decide alike.
 bool Training::done() const {
     return step_ >= p_.options.steps ||
            (p_.options.patience && early_.waited() > p_.options.patience);
 }
 
+// Every decision here follows from numbers that are equal on all ranks: the step, the options, the
+// sampler's position, results of collective calls. So all ranks make the same calls.
 Result<Training::End> Training::run() {
     told_at_ = logged_at_ = seconds_now();
     report();
@@ -100,7 +108,7 @@ Result<Training::End> Training::run() {
             if (auto done = tell_figures(); !done) return done.error();
         if (writer_ && (last || done() || step_ % p_.options.snapshot_every == 0))
             if (auto done = save(); !done) return done.error();
-        // The last one must be on disk before the process ends.
+        // The last snapshot must be on disk before the process ends.
         if (writer_ && (last || done()))
             if (auto done = writer_->wait(); !done) return done.error();
         report();
@@ -110,9 +118,11 @@ Result<Training::End> Training::run() {
 }
 
 Result<void> Training::step() {
+    // Makes steps longer for tests and demonstrations.
     if (p_.options.step_time_ms)
         std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
     if (p_.sampler.left() == 0) p_.sampler.next_epoch();
+    // Before next(), which moves the sampler's position: the rate belongs to the start of the step.
     const double rate_now = rate();
     const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
     if (auto done = reducer_->zero(); !done) return done;
@@ -127,13 +137,14 @@ Result<void> Training::step() {
     if (!done) return done;
     ++step_;
     const auto samples = static_cast<double>(batch.y.size());
+    // Two means of one loss, because both reports begin anew at different times.
     for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(*loss), samples);
     figures_.communication += seconds(reducer_->times().communication);
     figures_.waited += seconds(reducer_->times().waited);
     return {};
 }
 
-// By epochs, of which the position is the same whatever the number of ranks.
+// The position is in epochs, so the schedule does not depend on the number of ranks.
 double Training::rate() const {
     const auto& o = p_.options;
     const Schedule schedule{static_cast<double>(o.rate), static_cast<double>(o.reference_batch),
@@ -144,12 +155,13 @@ double Training::rate() const {
     return rate_at(schedule, epochs, static_cast<double>(o.batch) * p_.context.world_size);
 }
 
-// Every rank writes its share while the next steps go on.
+// Every rank writes its share, while the next steps run.
 Result<void> Training::save() {
     return writer_->save(step_, tensors_of(p_.mlp), words_of(p_.sampler, early_, p_.options.seed));
 }
 
-// Each rank takes its part of the first samples; the mean is exact however they divide.
+// Each rank takes its part of the first samples. The mean is exact also if they do not divide
+// evenly.
 Result<WeightedMean> Training::validation() {
     const Batch mine = p_.data.head(kValidation, p_.context.rank.value, p_.context.world_size);
     WeightedMean mean;
@@ -161,6 +173,8 @@ Result<WeightedMean> Training::validation() {
     return mean_over_ranks(p_.group, mean);
 }
 
+// The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
+// rank, because the others wait for it.
 Result<void> Training::tell_figures() {
     auto trained = mean_over_ranks(p_.group, loss_);
     if (!trained) return trained.error();
@@ -177,6 +191,7 @@ Result<void> Training::tell_figures() {
     figures_.communication = slowest[0];
     figures_.waited = slowest[1];
     figures_.seconds = slowest[2];
+    // Every rank updates its own copy with the same figure. done() reads it.
     (void)early_.update(validated->mean().value_or(0));
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
@@ -190,6 +205,7 @@ Result<void> Training::tell_figures() {
     return {};
 }
 
+// A line of progress: the mean loss over all ranks since the last line.
 Result<void> Training::log_step() {
     auto mean = mean_over_ranks(p_.group, recent_);
     if (!mean) return mean.error();
@@ -203,22 +219,28 @@ Result<void> Training::log_step() {
     return {};
 }
 
+// Tells the launcher the step and the newest snapshot: our own newest, else the one that was
+// loaded.
 void Training::report() {
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
     const bool own = newest.step >= 0;
     p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
 }
 
+// For tests and demonstrations of a restart. Only in the first generation, or the job would never
+// end.
 void Training::crash_if_asked() {
     if (p_.context.generation.value != 0 || step_ != p_.options.crash_at_step ||
         p_.context.rank.value != p_.options.crash_rank) {
         return;
     }
-    // So that it is known from which snapshot the next generation resumes.
+    // So that it is certain from which snapshot the next generation resumes.
     if (writer_) (void)writer_->wait();
     std::fprintf(stderr, "train: rank %d crashes on purpose before step %lld\n",
                  p_.context.rank.value, static_cast<long long>(step_));
+    // _exit(): no destructor runs, as in a real crash.
     if (p_.options.crash_exit >= 0) _exit(p_.options.crash_exit);
+    // StopRequest handles SIGTERM; here the signal has to end the process.
     (void)signal(p_.options.crash_signal, SIG_DFL);
     (void)raise(p_.options.crash_signal);
 }
@@ -227,15 +249,15 @@ Result<std::string> Training::result() {
     if (auto same = verify_equal(p_.group, p_.mlp.parameters()); !same) return same.error();
     auto parameters = parameters_on_host(p_.mlp, p_.group.memory());
     if (!parameters) return parameters.error();
-    // Each rank computes the loss of the same samples with the same parameters; nothing needs to be
-    // sent, and the sum has the same order in every world.
+    // Each rank computes the loss of the same samples with the same parameters. Nothing is sent,
+    // and the sum has the same order for every world size.
     const Batch batch = p_.data.head(kValidation, 0, 1);
     auto loss = p_.mlp.forward(batch.x, batch.y);
     if (!loss) return loss.error();
     char text[96];
     std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(*loss),
                   checksum_of(std::as_bytes(std::span(*parameters))).c_str());
-    // Nobody leaves before all have compared.
+    // No rank leaves before all have compared their parameters.
     if (auto done = p_.group.barrier(); !done) return done.error();
     return std::string(text);
 }

@@ -1,9 +1,10 @@
-// The training of `train`: the loop, its figures, its end. Objects that it uses are handed in by
-// main and outlive it.
+// The training of `train`: its loop, its figures and its end. main makes the objects that it uses;
+// they outlive it.
 //
-// A step: the sampler deals a batch, backward fills the reducer's buckets, which are averaged over
-// ranks while it goes on, the schedule gives the rate, and at the end all ranks agree on whether to
-// stop. Snapshots are written on a thread of their own. Thread: one.
+// In a step the sampler deals a batch, backward fills the reducer's buckets, and the reducer
+// averages them over the ranks meanwhile. Then the optimizer updates the parameters with the rate
+// of the schedule. At the end of the step all ranks agree on whether to stop. A thread writes the
+// snapshots. Thread: one.
 #pragma once
 
 #include <memory>
@@ -26,6 +27,7 @@ namespace example {
 
 class Training {
   public:
+    // What main hands over.
     struct Parts {
         const TrainOptions& options;
         const ddprun::trainer::Context& context;
@@ -40,14 +42,14 @@ class Training {
 
     explicit Training(Parts parts) : p_(std::move(parts)), early_(p_.options.patience) {}
 
-    // The same state on all ranks: that of the newest valid snapshot, else the initial one.
+    // Gives all ranks the same state: that of the newest valid snapshot, else the initial one.
     ddprun::Result<void> begin();
 
     enum class End { done, stopped };
-    // Steps until all are done or nothing gets better, or all ranks have agreed to stop.
+    // Trains until all steps are done, early stopping ends it, or all ranks have agreed to stop.
     ddprun::Result<End> run();
 
-    // "loss=… checksum=…", after it made sure that all ranks have the same parameters.
+    // "loss=… checksum=…". First verifies that all ranks have the same parameters.
     ddprun::Result<std::string> result();
 
   private:
@@ -65,13 +67,13 @@ class Training {
     Parts p_;
     std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;
     std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir
-    std::int64_t step_ = 0;                                    // done
-    std::int64_t saved_ = -1;               // step of the snapshot that was resumed from
-    ddprun::trainer::WeightedMean loss_;    // of this rank, since the last line of figures
-    ddprun::trainer::WeightedMean recent_;  // of this rank, since the last line of progress
+    std::int64_t step_ = 0;                                    // steps done
+    std::int64_t saved_ = -1;               // step of the snapshot that was loaded
+    ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
+    ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line
     ddprun::trainer::EpochFigures figures_;
     ddprun::trainer::EarlyStop early_;
-    double told_at_ = 0, logged_at_ = 0;  // seconds on the steady clock
+    double told_at_ = 0, logged_at_ = 0;  // when these two were last printed; seconds, steady clock
 };
 
 }  // namespace example

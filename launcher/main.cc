@@ -1,6 +1,8 @@
-// ddprun: from the command line to a running job. Reads as the order of things: the keeper is
-// forked before anything else lives, options and Slurm's variables become one plan, the program is
-// looked at, and the job runs.
+// ddprun's main(): from the command line to a running job.
+//
+// The file reads in the order in which things happen. Options and Slurm's variables become one
+// plan. The user's program is checked. Then the keeper is forked, before any thread exists, and the
+// job runs.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -38,6 +40,8 @@ namespace {
 using namespace ddprun;
 using launcher::Environment;
 
+// A map, because everything below looks variables up by name and passes the whole set on to
+// workers.
 Environment read_environment() {
     Environment environment;
     for (char** entry = environ; *entry; ++entry) {
@@ -49,7 +53,8 @@ Environment read_environment() {
     return environment;
 }
 
-// Who can run no worker waits only for so long to say so.
+// A node that cannot run workers still joins, to tell the others why. It waits for them at most
+// this long.
 constexpr std::chrono::milliseconds kUnusableComes{60'000};
 
 std::string value_of(const Environment& environment, const std::string& name) {
@@ -62,8 +67,9 @@ std::optional<std::string> optional_value(const Environment& environment, const 
     return it == environment.end() ? std::nullopt : std::optional(it->second);
 }
 
-// The caller's choice, the virtual environment's, or that beside the link by which we were called
-// torchrun, as torchrun's own first line would have it.
+// The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
+// the one that lies beside the link by which we were called torchrun. The last one imitates
+// torchrun's own first line ("#!/path/of/the/environment/bin/python"). Nothing: python3 from PATH.
 std::optional<std::string> python_of(const Environment& environment,
                                      const std::filesystem::path& link) {
     if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty())
@@ -76,14 +82,17 @@ std::optional<std::string> python_of(const Environment& environment,
     return std::nullopt;
 }
 
+// A link named torchrun gives torchrun's defaults, so that existing scripts see no change.
 bool is_torchrun(const char* called_as) {
     return std::filesystem::path(called_as).filename() == "torchrun";
 }
 
+// All that a plan needs to know about this host. The planning itself is pure, so every look at the
+// host happens here. The costlier looks are taken only for the options that need them.
 launcher::HostFacts look_at_host(const Environment& environment, const char* called_as,
                                  const launcher::Options& options) {
     launcher::HostFacts host;
-    std::error_code ignored;  // without a working directory nothing relative is named
+    std::error_code ignored;  // without a working directory, relative paths mean nothing
     host.hostname = agent::short_host_name();
     host.cpus = static_cast<int>(agent::allowed_cpus().size());
     if (options.numa_binding) host.cpu_list = agent::read_cpus(agent::allowed_cpus());
@@ -101,6 +110,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     char random[24];
     std::random_device device;
     std::snprintf(random, sizeof random, "%08x%08x", device(), device());
+    // A dry run makes no random names. It prints a placeholder instead.
     host.random_id = options.dry_run ? launcher::kNotMadeYet : random;
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
@@ -114,7 +124,8 @@ int fail(const Error& error) {
     return launcher::exit_code(launcher::verdict_of(error));
 }
 
-// What is wrong with the command line is so in every task of a step: one of them says it.
+// Every task of a step has the same command line, so one of them (SLURM_PROCID 0) reports what is
+// wrong with it. The others only exit with the same code.
 int fail_once(const Error& error, const Environment& environment) {
     const std::string task = value_of(environment, "SLURM_PROCID");
     return task.empty() || task == "0" ? fail(error)
@@ -123,24 +134,27 @@ int fail_once(const Error& error, const Environment& environment) {
 
 using Allocation = Result<std::optional<slurm::Allocation>>;
 
-// So is what is wrong with the step's layout.
+// Whether the step's layout can work at all, e.g. not four tasks on a node that each start all
+// workers. Every task of the step gets the same answer.
 Result<> check_layout(const launcher::Options& options, const Allocation& allocation,
                       const Environment& environment) {
-    if (!allocation || !*allocation) return {};  // told with the plan
+    if (!allocation || !*allocation) return {};  // no step, or plan_job() reports the error
     const auto shape =
         slurm::check_launch_shape(environment, *allocation, launcher::shape_asked(options));
     return shape ? Result<>() : shape.error();
 }
 
-// What cannot be planned is so in every task of a host.
+// All tasks of a host fail to plan for the same reason, so the first one (SLURM_LOCALID 0) reports
+// it. An error that is not a usage error may concern one task alone, so each task reports it.
 int fail_on_host(const Error& error, const std::string& local_id) {
     return local_id.empty() || local_id == "0" || error.code() != ErrorCode::usage
                ? fail(error)
                : launcher::exit_code(launcher::verdict_of(error));
 }
 
-// The number of a standard stream that is closed would go to the next descriptor that is opened,
-// and what is meant for the stream would end there.
+// If a standard stream is closed, the next descriptor that is opened takes its number (0, 1 or 2).
+// Text for the stream would then go into that socket or file. So closed streams are opened on
+// /dev/null first.
 void fill_standard_streams() {
     int fd;
     while ((fd = ::open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) {
@@ -148,7 +162,7 @@ void fill_standard_streams() {
     if (fd >= 0) ::close(fd);
 }
 
-// A reader that wanted no more is content.
+// EPIPE is no error: in `ddprun --help | head` the reader has seen what it wanted.
 int print(const std::string& text) {
     if ((std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) || errno == EPIPE)
         return 0;
@@ -156,6 +170,8 @@ int print(const std::string& text) {
         Error(ErrorCode::unavailable, std::string("standard output: ") + std::strerror(errno)));
 }
 
+// Both programs are checked before the nodes meet: a typing error must not cost a wait at the
+// rendezvous.
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
     const std::string path = value_of(environment, "PATH");
     if (auto good = launcher::check_program(plan.command, path); !good) return good;
@@ -167,6 +183,7 @@ Result<> check_programs(const launcher::Plan& plan, const Environment& environme
     return Error(good.error().code(), "--on-failure: " + good.error().sentence());
 }
 
+// Plans this node's part of a job. Possible errors: usage, and those of read_secret_file().
 Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allocation& allocation,
                                     Environment environment, const char* called_as) {
     if (!allocation) return allocation.error();
@@ -176,10 +193,14 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     const bool in_step = shape->kind == slurm::LaunchShape::Kind::in_step;
     launcher::JobInput input;
     input.host = look_at_host(environment, called_as, options);
+    // Only where the user has named an endpoint, since finding these addresses may need a name
+    // server.
     if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run)
         input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
+    // A check tests the program on every node and reports it (check_look.h), so it does not stop
+    // here.
     if (!options.check)
         if (auto good = check_programs(*plan, environment); !good) return good.error();
     input.plan = std::move(*plan);
@@ -194,7 +215,8 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     return input;
 }
 
-// Nothing that is missing on this host need be missing on the nodes.
+// Plans a step that srun has not started yet, for a dry run. This host is not one of its nodes, so
+// nothing of this host counts, and a program that is missing here is only a warning.
 Result<launcher::JobInput> plan_step(const launcher::Options& options,
                                      const launcher::StepToCome& step,
                                      const Environment& environment, const char* called_as) {
@@ -210,21 +232,25 @@ Result<launcher::JobInput> plan_step(const launcher::Options& options,
     return input;
 }
 
-// What cannot be planned on this node alone is told to the others, which would wait for it: it
-// comes to the meeting, and runs no worker. Nothing where they cannot be met either, and so are
-// wrong too.
+// When only this node cannot be planned, the other nodes would wait for it until the join timeout.
+// So it joins without workers and says why (Plan::unusable). The job can then go on without it, or
+// ends at once with that reason. Returns nothing where the others cannot be found either: then the
+// plan is wrong for all of them, and each node reports that by itself.
 std::optional<launcher::JobInput> come_without_workers(launcher::Options options,
                                                        const Allocation& allocation,
                                                        Environment environment,
                                                        const char* called_as, const Error& why) {
     if (!options.task_per_worker)
         options.nproc_per_node = launcher::WorkersPerNode{launcher::WorkersPerNode::Kind::count, 1};
-    // A task cannot do with fewer workers, so it comes without GPUs. On one host all are wrong alike.
+    // A task always has one worker, so the number of workers cannot be lowered. It joins without
+    // GPUs instead. On a single host all tasks have the same problem, and nobody is left to be
+    // told.
     if (options.task_per_worker && allocation && *allocation && (*allocation)->nodes.size() > 1)
         environment["CUDA_VISIBLE_DEVICES"] = "";
     options.numa_binding.reset();
     options.virtual_local_rank = false;
     options.on_failure.reset();
+    // The plan needs some program that exists. It is never started.
     options.program = "/proc/self/exe";
     options.python.reset();
     options.module = options.run_path = false;
@@ -237,7 +263,8 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
     return std::move(*input);
 }
 
-// Of the nodes of a step that runs already, the first tells it; the others say what is their own.
+// Prints a dry run. In a step that runs already, the first node prints all of it; each other node
+// prints one line about itself, so that the output of n nodes is not n copies.
 int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
     if (dry.start == launcher::DryRun::Start::step && dry.plan.node_rank.value_or(0) != 0) {
         if (!launcher::first_on_host(dry.plan)) return 0;
@@ -251,6 +278,8 @@ int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
                                                         : launcher::dry_run_text(dry));
 }
 
+// Where only srun is missing, the step that srun would start is planned, otherwise this node's own
+// part.
 int dry_run(const launcher::Options& options, const Allocation& allocation,
             const Environment& environment, const char* called_as) {
     const auto step = launcher::step_to_come(options, environment);
@@ -264,11 +293,15 @@ int dry_run(const launcher::Options& options, const Allocation& allocation,
 }  // namespace
 
 int main(int argc, char** argv) {
+    // A keeper that died is replaced by running this binary again with this argument.
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
     fill_standard_streams();
+    // A reader that has gone must not kill the launcher. Writes report EPIPE instead.
     std::signal(SIGPIPE, SIG_IGN);
     Environment environment = read_environment();
+    // The worker of `ddprun --check` is ddprun itself, started with this argument before the user's
+    // own words.
     const bool checks = argc > 1 && std::string(argv[1]) == launcher::kCheckArgument;
     const std::vector<std::string> words(argv + (checks ? 2 : 1), argv + argc);
     const auto options = launcher::parse_options(words, environment);
@@ -283,6 +316,7 @@ int main(int argc, char** argv) {
     const auto allocation = slurm::read_allocation(environment);
     if (const auto good = check_layout(*options, allocation, environment); !good)
         return fail_once(good.error(), environment);
+    // A dry run ends here: before anything is opened, started or written.
     if (options->dry_run) return dry_run(*options, allocation, environment, argv[0]);
 
     auto input = plan_job(*options, allocation, environment, argv[0]);
@@ -290,6 +324,7 @@ int main(int argc, char** argv) {
         const int code = fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
         auto unusable =
             come_without_workers(*options, allocation, environment, argv[0], input.error());
+        // The worker of a check joins nothing by itself: its own node has already met the others.
         if (!unusable || checks) return code;
         input = std::move(*unusable);
     }
@@ -297,8 +332,12 @@ int main(int argc, char** argv) {
         return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
     if (options->check) launcher::make_check_plan(input->plan, *options, words);
     input->host.local_addresses = agent::interface_addresses();
+    // Before the first thread, where growing the descriptor table costs nothing
+    // (descriptor_room.h).
     input->nofile_soft = make_room_for_descriptors();
 
+    // A single worker at a terminal may be a debugger. It stays in our session, so that it can read
+    // the keyboard and Ctrl-C and Ctrl-Z reach it.
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
     auto keeper = agent::Keeper::start({.own_session = !terminal});
     if (!keeper) return fail(keeper.error());

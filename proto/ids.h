@@ -1,6 +1,6 @@
-// The integer-like things of a job as distinct types, so that a rank cannot be passed where a
-// generation is meant. Plain values, compared and printed like the integers they hold; no thread,
-// no ownership.
+// Numbers of a job as distinct types, so that a rank cannot be passed where a generation is
+// expected. Plain values that compare and print like the integers that they hold. No thread, no
+// ownership.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@
 
 namespace ddprun {
 
-// An integer with a name: Tag makes each instance a type of its own.
+// An integer with a type of its own: each Tag gives another type.
 template <class Tag, class Int>
 struct Strong {
     using Value = Int;
@@ -23,25 +23,28 @@ struct Strong {
     friend std::ostream& operator<<(std::ostream& out, Strong id) { return out << id.value; }
 };
 
-// One fixed membership with its ranks: 0, 1, 2, … for the whole job. kNoGeneration (-1) stands for
-// "none yet".
+// One fixed membership with its ranks, numbered 0, 1, 2, … for the whole job. kNoGeneration (-1)
+// means "none yet".
 using Generation = Strong<struct GenerationTag, std::int64_t>;
 inline constexpr Generation kNoGeneration{-1};
 
-// Random number of one process, new for each: what tells a restarted ddprun from the one before it.
+// A random number, new for each process. It distinguishes a restarted ddprun from the one before.
 using Incarnation = Strong<struct IncarnationTag, std::uint64_t>;
 
-// Number of a ledger entry: 0, 1, 2, …; kNoEntry (-1) stands for "has read none".
+// The number of a ledger entry: 0, 1, 2, … kNoEntry (-1) means "none read yet".
 using EntryNumber = Strong<struct EntryNumberTag, std::int64_t>;
 inline constexpr EntryNumber kNoEntry{-1};
 
-using Rank = Strong<struct RankTag, int>;            // of a worker in the world
-using LocalRank = Strong<struct LocalRankTag, int>;  // of a worker on its node
-using NodeRank =
-    Strong<struct NodeRankTag, int>;  // of a node in a generation (torchrun: group rank)
+// Of a worker in the world.
+using Rank = Strong<struct RankTag, int>;
+// Of a worker on its node.
+using LocalRank = Strong<struct LocalRankTag, int>;
+// Of a node in a generation. torchrun calls it group rank.
+using NodeRank = Strong<struct NodeRankTag, int>;
 
 }  // namespace ddprun
 
+// For unordered containers.
 template <class Tag, class Int>
 struct std::hash<ddprun::Strong<Tag, Int>> {
     std::size_t operator()(ddprun::Strong<Tag, Int> id) const noexcept {

@@ -1,3 +1,4 @@
+// Reads an Allocation from Slurm's environment variables.
 #include "slurm/allocation.h"
 
 #include <charconv>
@@ -10,22 +11,26 @@
 namespace ddprun::slurm {
 namespace {
 
-// Step ids above all real ones; these three can be seen from inside.
+// Slurm reserves the highest step ids for steps of its own (SLURM_INTERACTIVE_STEP and others in
+// slurm.h). A process can see these three in its environment.
 constexpr std::uint32_t kInteractiveStep = 4294967290, kBatchStep = 4294967291,
                         kExternStep = 4294967292;
 
-// Slurm writes them with a sign, too: since 26.05 a batch script has SLURM_STEP_ID=-5.
+// Slurm also writes these ids as negative numbers: since 26.05 a batch script has SLURM_STEP_ID=-5.
 bool is(const std::string& step_id, std::uint32_t reserved) {
     return step_id == std::to_string(reserved) ||
            step_id == std::to_string(static_cast<std::int32_t>(reserved));
 }
 
-// What is set to nothing counts as not set: containers and --export pass such variables on.
+// A variable with an empty value counts as not set, because containers and --export pass such
+// variables on.
 const std::string* find(const Environment& environment, const char* name) {
     auto entry = environment.find(name);
     return entry == environment.end() || entry->second.empty() ? nullptr : &entry->second;
 }
 
+// A variable under one of several names. Slurm keeps old names beside new ones (SLURM_JOBID,
+// SLURM_JOB_ID), and containers may drop some of them.
 struct Variable {
     const char* name;
     const std::string* value;  // null: none of the names is set
@@ -37,11 +42,14 @@ Variable first_of(const Environment& environment, std::initializer_list<const ch
     return {*names.begin(), nullptr};
 }
 
+// Every message shows the variable, its text and the problem. The usual reason for a wrong text is
+// a variable that was copied from another environment, so the message asks for that.
 Error wrong(const char* name, const std::string& value, const std::string& what) {
     return Error(ErrorCode::usage, std::string(name) + "=\"" + value + "\": " + what +
                                        "; is this run inside an allocation?");
 }
 
+// No sign, no blanks, nothing after the digits. std::from_chars reports overflow as an error.
 template <class Int>
 std::optional<Int> whole_number(std::string_view text) {
     Int value{};
@@ -51,7 +59,8 @@ std::optional<Int> whole_number(std::string_view text) {
     return value;
 }
 
-// `[type:]n{,[type:]n}`, as in SLURM_GPUS_PER_TASK=a100:2
+// Reads `[type:]n{,[type:]n}`, as in SLURM_GPUS_PER_TASK=a100:2, and returns the sum. The limit per
+// item keeps the sum far from overflow.
 std::optional<int> typed_count(std::string_view text) {
     int sum = 0;
     while (true) {
@@ -64,8 +73,8 @@ std::optional<int> typed_count(std::string_view text) {
     }
 }
 
-// Reads one variable after another and keeps the first mistake, so that the reading below is a
-// plain list.
+// Reads one variable after another and keeps only the first error. So the functions below are plain
+// lists of what they read, without a check after each line.
 class Reader {
   public:
     explicit Reader(const Environment& environment) : environment_(environment) {}
@@ -109,12 +118,14 @@ class Reader {
             return {};
         }
         std::vector<int> counts;
+        // Counts are capped, so that they fit into an int.
         for (std::int64_t count : *read)
             counts.push_back(static_cast<int>(std::min<std::int64_t>(count, 1 << 30)));
         return counts;
     }
 
-    // `20001-20004` or `20001-20002,20007`, with brackets around it or without.
+    // Reads `20001-20004` or `20001-20002,20007`, with or without brackets. The text has the form
+    // of a host list's bracket, so the host list parser reads it.
     std::vector<int> ports(const char* name) {
         const std::string* value = find(environment_, name);
         if (!value) return {};
@@ -141,6 +152,8 @@ class Reader {
     std::optional<Error> error_;
 };
 
+// The nodes of the step, and which of them is ours. The step's own list comes first: a step may use
+// only some of the job's nodes.
 void read_nodes(Reader& reader, Allocation& allocation) {
     Variable list = first_of(reader.environment(),
                              {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
@@ -155,11 +168,15 @@ void read_nodes(Reader& reader, Allocation& allocation) {
     auto told = reader.number<int>("SLURM_STEP_NUM_NODES");
     if (reader.error()) return;
     std::string count = std::to_string(allocation.nodes.size());
+    // The variables contradict each other, for example after a script set one of them by hand. A
+    // guess would make this node wait for nodes that never come.
     if (told && static_cast<std::size_t>(*told) != allocation.nodes.size())
         return reader.fail(
             wrong(list.name, *list.value,
                   count + " nodes, but SLURM_STEP_NUM_NODES is " + std::to_string(*told)));
 
+    // Without SLURM_NODEID a node of a larger step does not know which one it is. In a step of one
+    // node there is only one answer.
     auto node_id = reader.number<int>("SLURM_NODEID");
     if (!node_id && allocation.nodes.size() > 1)
         return reader.fail(Error(
@@ -172,11 +189,14 @@ void read_nodes(Reader& reader, Allocation& allocation) {
     allocation.node_name = allocation.nodes[static_cast<std::size_t>(allocation.node_id)];
 }
 
+// How many tasks run on each node, and which of them is ours. The checks reject a task number that
+// the counts do not have.
 void read_tasks(Reader& reader, Allocation& allocation) {
     allocation.tasks_per_node = reader.counts("SLURM_STEP_TASKS_PER_NODE");
     allocation.proc_id = reader.number<int>("SLURM_PROCID").value_or(0);
     allocation.local_id = reader.number<int>("SLURM_LOCALID").value_or(0);
     allocation.distribution = reader.text("SLURM_DISTRIBUTION");
+    // The list of counts must match the list of nodes. Later code uses the same index for both.
     std::size_t counts = allocation.tasks_per_node.size();
     if (!reader.error() && counts != 0 && counts != allocation.nodes.size())
         reader.fail(wrong("SLURM_STEP_TASKS_PER_NODE", reader.text("SLURM_STEP_TASKS_PER_NODE"),
@@ -195,16 +215,18 @@ void read_tasks(Reader& reader, Allocation& allocation) {
           "in this step");
 }
 
+// What Slurm gave the step on this node: GPUs, CPUs, ports.
 void read_resources(Reader& reader, Allocation& allocation) {
     allocation.gpus_on_node = reader.number<int>("SLURM_GPUS_ON_NODE");
     allocation.gpus_per_task = reader.typed("SLURM_GPUS_PER_TASK");
     allocation.cpus_on_node = reader.number<int>("SLURM_CPUS_ON_NODE");
     allocation.cpus_per_task = reader.number<int>("SLURM_CPUS_PER_TASK");
     const Environment& environment = reader.environment();
-    // Here, and only here, an empty text differs from none.
+    // This is the only variable for which empty and unset differ: empty means no GPU, unset may
+    // mean all.
     if (auto devices = environment.find("CUDA_VISIBLE_DEVICES"); devices != environment.end())
         allocation.visible_devices = devices->second;
-    // Not SLURM_JOB_GPUS: it holds the batch host's indices, on every node.
+    // SLURM_JOB_GPUS must not be used: on every node it holds the GPU indices of the batch host.
     if (const std::string* gpus = find(environment, "SLURM_STEP_GPUS"))
         allocation.step_gpus = *gpus;
     allocation.reserved_ports = reader.ports("SLURM_STEP_RESV_PORTS");
@@ -212,15 +234,19 @@ void read_resources(Reader& reader, Allocation& allocation) {
 
 }  // namespace
 
+// The order matters: a batch script has nearly all variables of a task, and only the step id tells
+// them apart.
 Context context_of(const Environment& environment) {
     if (!first_of(environment, {"SLURM_JOB_ID", "SLURM_JOBID"}).value) return Context::none;
     Variable step = first_of(environment, {"SLURM_STEP_ID", "SLURM_STEPID"});
+    // slurmd sets SLURMD_NODENAME. A shell of salloc on a login node was not started by slurmd.
     if (!step.value) return find(environment, "SLURMD_NODENAME") ? Context::batch : Context::shell;
     if (is(*step.value, kInteractiveStep)) return Context::interactive;
     if (is(*step.value, kBatchStep) || is(*step.value, kExternStep)) return Context::batch;
     return Context::step;
 }
 
+// The reader collects errors, so this function checks only once, at its end.
 Result<std::optional<Allocation>> read_allocation(const Environment& environment) {
     if (context_of(environment) != Context::step) return std::optional<Allocation>();
     Reader reader(environment);

@@ -1,3 +1,4 @@
+// Reads the output of `scontrol show job` and `squeue -s`.
 #include "slurm/batch_script.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 namespace ddprun::slurm {
 namespace {
 
+// Returns the first line, without its end, and removes it from `text`.
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -14,8 +16,9 @@ std::string_view take_line(std::string_view& text) {
     return line;
 }
 
-// Of "key=value" words, the first. Not in the first line, where a job's name may look like one; the
-// user's other words come last.
+// Returns the value of the first word "KEY=value". It skips the first line: this line holds the
+// job's name, which the user chooses and which may look like such a word. Other text of the user
+// comes after the fields that are read here.
 std::string_view value_of(std::string_view shown, std::string_view key) {
     take_line(shown);
     while (!shown.empty()) {
@@ -35,14 +38,19 @@ std::string_view value_of(std::string_view shown, std::string_view key) {
 
 BatchScript batch_script(std::string_view shown) {
     const std::string_view host = value_of(shown, "BatchHost");
+    // A job that is pending, completing or requeued must not be ended by us. If a field is missing,
+    // the answer is `none` too: a wrong `lost` would cancel a healthy job.
     if (value_of(shown, "JobState") != "RUNNING" || value_of(shown, "BatchFlag") != "1" ||
         host.empty())
         return BatchScript::none;
     const auto nodes = expand_hostlist(value_of(shown, "NodeList"));
     if (!nodes || nodes->empty()) return BatchScript::none;
+    // When Slurm gives up on a node of a running job, it removes the node from NodeList but leaves
+    // BatchHost as it was.
     return std::ranges::find(*nodes, host) == nodes->end() ? BatchScript::lost : BatchScript::there;
 }
 
+// squeue also lists the batch script and the "extern" step. They are Slurm's own and do not count.
 bool is_only_step(std::string_view steps, std::string_view own) {
     while (!steps.empty()) {
         const std::string_view step = take_line(steps);

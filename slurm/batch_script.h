@@ -1,5 +1,8 @@
-// Whether anybody of Slurm's still has a job in hand: its batch script, as `scontrol show job` and
-// `squeue -s` tell. Pure.
+// Finds out from `scontrol show job` and `squeue -s` whether a job has lost the host of its batch
+// script. Pure.
+//
+// If so, nobody ends the job when its last step ends, and its nodes stay allocated until the time
+// limit. slurm/README.md, "Without a batch host", says what ddprun does then.
 #pragma once
 
 #include <string_view>
@@ -7,21 +10,22 @@
 namespace ddprun::slurm {
 
 enum class BatchScript {
-    // Slurm has taken its host out of the running job: it runs no more, and will not, though the
-    // host should come back. Nobody ends the job before its time limit.
+    // Slurm has removed the host of the batch script from the running job. The script cannot
+    // continue, even if the host comes back.
     lost,
-    // Its host is one of the job's, as far as Slurm knows.
+    // The host of the script is one of the job's nodes, as far as Slurm knows.
     there,
-    // The job has none, or runs no more; or the text is not understood.
+    // The job has no batch script, or does not run, or the text cannot be understood.
     none,
 };
 
-// `shown`: of `scontrol show job ID`; of a heterogeneous job the first part counts, which has the
-// script.
+// `shown` is the output of `scontrol show job ID`. Of a heterogeneous job the first part counts,
+// because it has the script.
 BatchScript batch_script(std::string_view shown);
 
-// `steps`: of `squeue -s -h -o %i -j ID`, "1003.0" a line; those of Slurm's own, "1003.batch", are no
-// others. Slurm goes on naming one that had a lost node when it has ended.
+// Whether the job has no other step than `own`, for example "1003.0". `steps` is the output of
+// `squeue -s -h -o %i -j ID`, one step in each line. Slurm's own steps, such as "1003.batch", do
+// not count. If a step had a lost node, Slurm still lists it after its end, and it counts.
 bool is_only_step(std::string_view steps, std::string_view own);
 
 }  // namespace ddprun::slurm

@@ -1,6 +1,9 @@
-// Slurm's lists of counts, one a node, with repetitions folded: `72(x2),36` is 72 72 36. In
-// SLURM_STEP_TASKS_PER_NODE and SLURM_JOB_CPUS_PER_NODE, in the order of the matching node list.
-// Pure, and bounded in memory.
+// Parses Slurm's lists of counts: one count for each node, with repetitions folded. `72(x2),36`
+// means 72 72 36. Pure.
+//
+// SLURM_STEP_TASKS_PER_NODE and SLURM_JOB_CPUS_PER_NODE have this form. The counts are in the order
+// of the matching node list. The result never has more than kMostHosts counts (hostlist.h),
+// whatever the text says.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +14,7 @@
 
 namespace ddprun::slurm {
 
-// Possible errors: malformed, e.g. "not a count at character 3" (counted from 1).
+// Possible errors: malformed, for example "not a count at character 3". Characters count from 1.
 Result<std::vector<std::int64_t>> expand_count_list(std::string_view text);
 
 }  // namespace ddprun::slurm

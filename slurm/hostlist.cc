@@ -1,3 +1,4 @@
+// Expands Slurm's compressed host lists and folds names into such lists.
 #include "slurm/hostlist.h"
 
 #include <charconv>
@@ -7,12 +8,14 @@
 namespace ddprun::slurm {
 namespace {
 
-// Names come with at most 18 digits a number, so that no sum overflows 64 bits.
+// Numbers of at most 18 digits fit into 64 bits, also after an addition.
 constexpr std::size_t kMostDigits = 18;
 constexpr std::size_t kMostBrackets = 16;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return c == ',' || c == ' ' || c == '\t' || c == '\n'; }
+// Characters of host names and addresses. Everything else is rejected, so a variable with other
+// content gets an error and does not become a strange host name.
 bool is_name_character(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
            c == '_' || c == '.' || c == ':';
@@ -29,12 +32,14 @@ std::uint64_t number(std::string_view digits) {
     return value;
 }
 
-// A name with brackets before it is multiplied out: texts.size() is choices.size() + 1.
+// A name whose brackets are not multiplied out yet: text, choices, text, choices, …, text.
+// texts.size() is choices.size() + 1.
 struct Pattern {
     std::vector<std::string> texts{""};
     std::vector<std::vector<std::string>> choices;
 };
 
+// Reads the text once, from left to right. at_ is the position; errors name a position.
 class Expander {
   public:
     explicit Expander(std::string_view text) : text_(text) {}
@@ -59,6 +64,7 @@ class Expander {
                      std::string(what) + " at character " + std::to_string(at + 1));
     }
 
+    // Reads up to the next separator. Separators inside brackets belong to the bracket.
     Result<Pattern> read_pattern() {
         Pattern pattern;
         name_start_ = at_;
@@ -80,6 +86,8 @@ class Expander {
         return pattern;
     }
 
+    // Reads the ranges between '[' and ']'. at_ is at the '['. A missing ']' is reported at the
+    // '[', where the user can see what is open.
     Result<std::vector<std::string>> read_bracket() {
         std::size_t open = at_++;
         std::vector<std::string> numbers;
@@ -93,6 +101,7 @@ class Expander {
         }
     }
 
+    // Reads `low` or `low-high` and appends its numbers, padded to the width of `low`.
     std::optional<Error> read_range(std::vector<std::string>& numbers, std::size_t open) {
         std::size_t low_at = at_;
         std::string_view low = read_digits();
@@ -107,12 +116,13 @@ class Expander {
         }
         if (low.size() > kMostDigits) return wrong("too long a number", low_at);
         if (high.size() > kMostDigits) return wrong("too long a number", high_at);
-        // A digit run that goes on with something else is reported where it goes on, not where it
-        // is too small.
+        // Digits may continue with another character, as in "3x". The error then points to that
+        // character, not to the range.
         if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']')
             return wrong("not a host range", at_);
         std::uint64_t from = number(low), to = number(high);
         if (to < from) return wrong("a range the wrong way round", high_at);
+        // Limits are checked before the numbers are made: a short text must not take much memory.
         if (to - from >= kMostHostsInRange)
             return wrong("a range of more than 65536 hosts", low_at);
         if (numbers.size() + (to - from) >= kMostHosts)
@@ -128,15 +138,17 @@ class Expander {
         return text_.substr(start, at_ - start);
     }
 
+    // Appends all names of a pattern to hosts_, after a check of their number and length.
     std::optional<Error> multiply_out(const Pattern& pattern) {
         std::size_t count = 1;
         for (const auto& numbers : pattern.choices) {
-            count *= numbers.size();  // both factors are at most 2^18: no overflow before the check
+            // Both factors are at most 2^18 here, so the product cannot overflow before the check.
+            count *= numbers.size();
             if (count > kMostHosts) break;
         }
         if (hosts_.size() + count > kMostHosts) return wrong("more than 262144 hosts", name_start_);
-        // The bytes are bounded too: a long text around a bracket is repeated for each of its
-        // numbers.
+        // The number of bytes is limited, too: the text around a bracket is repeated for each of
+        // its numbers. 255 is the longest name that DNS allows.
         constexpr std::size_t kMostNameLength = 255;
         std::size_t length = 0;
         for (const auto& text : pattern.texts) length += text.size();
@@ -147,7 +159,8 @@ class Expander {
         return std::nullopt;
     }
 
-    // Slurm's order: the last bracket is the fastest digit of i, then the first, the second, …
+    // Slurm's order, as in an odometer with numbered wheels: the last bracket changes fastest, then
+    // the first, then the second, and so on.
     static std::string name_at(const Pattern& pattern, std::size_t i) {
         std::size_t brackets = pattern.choices.size();
         std::vector<std::size_t> digit(brackets);
@@ -167,8 +180,8 @@ class Expander {
     std::vector<std::string> hosts_;
 };
 
-// A name cut around its last number; digits is empty when it has none (or one too long to count
-// with).
+// A name, split around its last number. `digits` is empty when there is no number, or when it is
+// too long to calculate with.
 struct Cut {
     std::string_view before, digits, after;
 };
@@ -188,6 +201,8 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view expression) {
     return Expander(expression).run();
 }
 
+// Two loops: the outer one starts a new bracket, the inner one adds ranges to it while the text
+// around the number stays the same.
 std::string fold_hostlist(const std::vector<std::string>& names) {
     std::string folded;
     for (std::size_t i = 0; i < names.size();) {
@@ -199,6 +214,8 @@ std::string fold_hostlist(const std::vector<std::string>& names) {
             if (members > 0 &&
                 (low.digits.empty() || low.before != first.before || low.after != first.after))
                 break;
+            // Extends the range while the next name has the next number, written with the width of
+            // the first one. expand_hostlist() writes it with the same width.
             std::uint64_t high = number(low.digits);
             std::size_t length = 1;
             while (!low.digits.empty() && i + length < names.size()) {
@@ -212,6 +229,7 @@ std::string fold_hostlist(const std::vector<std::string>& names) {
             ranges += low.digits;
             if (length > 1) ranges += '-' + padded(high, low.digits.size());
             members += length, i += length;
+            // A name without a number cannot share a bracket.
             if (low.digits.empty()) break;
         }
         if (!folded.empty()) folded += ',';

@@ -1,16 +1,18 @@
-// Slurm's compressed host expressions, e.g. `gpu[01-04,7],login1`: expanded to names, and folded
-// again for logs.
+// Expands Slurm's compressed host lists, for example `gpu[01-04,7],login1`, to names, and folds
+// names again for log lines. Pure.
 //
 //   list   := name { separator name }          separator: comma, blank, tab, newline
 //   name   := text { '[' ranges ']' text }     one number of each bracket
 //   ranges := range { ',' range }
 //   range  := low [ '-' high ]                 decimal; low gives the width (zero padding)
 //
-// The last bracket varies fastest, and of the others the first one does, which is what Slurm
-// prints. Empty names are skipped.
-// Order and duplicates are kept. There are no steps, no repetition (`n*2`) and no base-36 boxes:
-// those are refused, as are a bracket without its other half and a range that ends before it
-// begins. Pure, and bounded in memory.
+// If a name has several brackets, the last one varies fastest, then the first, then the second, and
+// so on. This is the order in which Slurm prints such names. Empty names are skipped. Order and
+// duplicates are kept.
+//
+// Not supported, and rejected: steps in ranges, repetition (`n*2`), base-36 boxes, a bracket
+// without its partner, and a range that ends before it begins. Memory is limited by the constants
+// below, whatever the text says.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +24,15 @@
 
 namespace ddprun::slurm {
 
-inline constexpr std::size_t kMostHostsInRange = 65536;  // Slurm's own limit
+inline constexpr std::size_t kMostHostsInRange = 65536;  // Slurm has the same limit
 inline constexpr std::size_t kMostHosts = 4 * kMostHostsInRange;
 
-// The names in order. Possible errors: malformed, e.g. "not a host range at character 9" (counted
-// from 1); the caller puts the name of the variable and the text in front.
+// Returns the names in order. Possible errors: malformed, for example "not a host range at
+// character 9". Characters count from 1. The caller adds the name of the variable and its text.
 Result<std::vector<std::string>> expand_hostlist(std::string_view expression);
 
-// Neighbours with the same text around their last number share a bracket, so that expanding gives
-// the same list.
+// Neighbours whose text around the last number is equal share a bracket. expand_hostlist() of the
+// result gives the same names in the same order.
 std::string fold_hostlist(const std::vector<std::string>& names);
 
 }  // namespace ddprun::slurm

@@ -1,3 +1,4 @@
+// Decides whether the layout of a launch can work, and writes the sentence for the user.
 #include "slurm/launch_shape.h"
 
 #include <charconv>
@@ -5,7 +6,7 @@
 namespace ddprun::slurm {
 namespace {
 
-// Nodes of the job, as the batch script knows them; 1 when it does not say.
+// The number of nodes that the batch script sees; 1 when it is not set or not a number.
 int nodes_of_job(const Environment& environment) {
     for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
         auto entry = environment.find(name);
@@ -23,8 +24,11 @@ std::string job_name(const Environment& environment) {
     return entry == environment.end() ? "this job" : "job " + entry->second;
 }
 
+// One task on a node is the normal case. Several tasks are accepted only with --task-per-worker,
+// because without it each task would start all workers of the node.
 Result<LaunchShape> within_step(const Allocation& allocation, const ShapeAsked& asked) {
     const int most = allocation.most_tasks();
+    // Without the counts this task cannot know how many workers its host has.
     if (asked.task_per_worker && allocation.tasks_per_node.empty())
         return Error(ErrorCode::usage,
                      "--task-per-worker: SLURM_STEP_TASKS_PER_NODE is not set within this step; "
@@ -58,16 +62,20 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     if (context == Context::none) return alone;
     int nodes = nodes_of_job(environment);
     std::string job = job_name(environment), count = std::to_string(nodes);
+    // The user wants only this host, so there is no layout to check. The note says that the other
+    // nodes of the job stay idle.
     if (asked.one_node) {
         if (nodes > 1 || context == Context::shell)
             alone.note = "runs on this host only, as asked, within " + job;
         return alone;
     }
+    // salloc's shell usually runs on a login node, which does not belong to the job.
     if (context == Context::shell)
         return Error(ErrorCode::usage,
                      "this is the shell of salloc, not a node of " + job +
                          "; use srun --ntasks-per-node=1 ddprun … (or --standalone for this host)");
     if (nodes == 1) return alone;
+    // In an interactive shell people try things on one node, so this is a note and no error.
     if (context == Context::interactive) {
         alone.note = "runs on this node only; for all " + count + " nodes of " + job +
                      " use srun --overlap --ntasks-per-node=1 ddprun …";

@@ -1,13 +1,14 @@
-// How ddprun was started here, and what to tell a user whose layout cannot work.
+// Decides from Slurm's variables how ddprun was started, and what to tell a user whose layout
+// cannot work. Pure.
 //
-//   agent per node   srun --ntasks-per-node=1 ddprun ...       the way it is meant
-//   task per worker  srun --ntasks-per-node=4 ddprun --task-per-worker ...
-//   several tasks    srun --ntasks-per-node=4 ddprun ...       refused: each would start all
-//   forgotten srun   ddprun ... in a script of several nodes   refused: the others would idle
-//   login node       ddprun ... in salloc's shell              refused: not one of the job's hosts
-//   alone            no job, a job of one node, an interactive shell on a node
+//   one task per node    srun --ntasks-per-node=1 ddprun ...     the normal way
+//   one task per worker  srun --ntasks-per-node=4 ddprun --task-per-worker ...
+//   several tasks        srun --ntasks-per-node=4 ddprun ...     refused: each would start all
+//   forgotten srun       ddprun ... in a script of several nodes   refused: the others would idle
+//   login node           ddprun ... in salloc's shell            refused: not a host of the job
+//   alone                no job, a job of one node, or an interactive shell on a node
 //
-// Pure. The sentences end in the line to write instead.
+// Every sentence ends with the command line to use instead.
 #pragma once
 
 #include <optional>
@@ -20,21 +21,21 @@ namespace ddprun::slurm {
 
 struct LaunchShape {
     enum class Kind {
-        in_step,  // take part in it
-        alone,    // as outside Slurm
+        in_step,  // take part in the step
+        alone,    // work as outside Slurm
     };
     Kind kind = Kind::alone;
     std::string note;  // for the log; may be empty
 };
 
-// What the user asked for in so many words.
+// What the user's options say about the layout.
 struct ShapeAsked {
-    bool one_node = false;         // --standalone, --nnodes=1: no layout contradicts it
+    bool one_node = false;         // --standalone or --nnodes=1: every layout is fine
     bool task_per_worker = false;  // --task-per-worker
 };
 
-// `allocation` is what read_allocation() gave for this environment. Possible errors: usage, in all
-// tasks of a step alike.
+// `allocation` is the result of read_allocation() for this environment. Possible errors: usage. All
+// tasks of a step come to the same result.
 Result<LaunchShape> check_launch_shape(const Environment& environment,
                                        const std::optional<Allocation>& allocation,
                                        const ShapeAsked& asked);

@@ -1,6 +1,8 @@
-// Whether srun's words ask that a lost node ends neither the step nor its tasks (`srun --no-kill`).
-// Nothing else tells a step: Slurm hands the option to none of its variables and shows it in none of
-// its commands' answers, of the job (`sbatch --no-kill`) not even here. Pure.
+// Finds out from srun's command line whether a lost node ends the step (`srun --no-kill`: it does
+// not). Pure.
+//
+// The command line is the only source. Slurm puts the option into no variable of the tasks and
+// shows it in the output of no command. Whether sbatch had the option cannot be found out at all.
 #pragma once
 
 #include <optional>
@@ -9,14 +11,15 @@
 
 namespace ddprun::slurm {
 
-// The words of srun before the command that it starts, its own name left out; and SLURM_NO_KILL as
-// srun saw it. Both are needed, for the last word of the command line wins.
+// `words` are the words of srun before the command that it starts, without the name "srun".
+// `variable` is SLURM_NO_KILL in srun's environment. Both are needed, because the last word of the
+// command line wins over the variable.
 bool asks_no_kill(const std::vector<std::string>& words,
                   const std::optional<std::string>& variable);
 
-// Which of srun's words are its own: those before `command`, with which they must end. The first
-// word of both (a program's name) may have another folder in front. Empty where this srun starts
-// something else; else srun's name comes first.
+// Returns the words of srun, its name first, that come before `command`. srun's words must end with
+// those of `command`; the first word of both (the program) may have different folders. Returns
+// nothing when this srun starts something else.
 std::vector<std::string> words_of_srun(const std::vector<std::string>& srun,
                                        const std::vector<std::string>& command);
 

@@ -1,5 +1,7 @@
-// The states of nodes as sinfo says them (`sinfo -h -N -o "%N %T"`): "n3 drained*", a line each, and
-// once more for each partition. Pure.
+// Reads which nodes Slurm has taken out of service, from the output of `sinfo -h -N -o "%N %T"`.
+// Pure.
+//
+// The output has one line for each node and partition, for example "n3 drained*".
 #pragma once
 
 #include <map>
@@ -8,9 +10,10 @@
 
 namespace ddprun::slurm {
 
-// Those that Slurm has taken out of service, or has lost: drained, draining, down, fail, failing,
-// and what is without power. With the state, without the signs behind it (`*`: does not answer). A
-// node that is only slow to answer is in service.
+// Returns node name and state of the nodes that Slurm has taken out of service or has lost:
+// drained, draining, down, fail, failing, inval, and those without power. The state comes without
+// the signs behind it (`*` means: does not answer). A node that is only slow to answer is in
+// service.
 std::map<std::string, std::string> nodes_out_of_service(std::string_view text);
 
 }  // namespace ddprun::slurm

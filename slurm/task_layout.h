@@ -1,9 +1,10 @@
-// Which task of a step runs where: SLURM_PROCID → node and place on it.
+// Computes on which node each task of a step runs: SLURM_PROCID → node and number on the node.
+// Pure.
 //
-// Each task is told its own place only. With the common distributions the others' follow from the
-// counts of SLURM_STEP_TASKS_PER_NODE: block fills one node after the other, cyclic goes round.
-// With plane and arbitrary (SLURM_HOSTFILE) they do not: the size of a plane and the order of the
-// host file are told to nobody. Pure.
+// Slurm tells each task only its own place. With the usual distributions the places of the others
+// follow from SLURM_STEP_TASKS_PER_NODE: block fills one node after the other, cyclic deals tasks
+// to the nodes in turn. With plane and arbitrary (SLURM_HOSTFILE) they do not follow, because Slurm
+// tells the tasks neither the plane size nor the order of the host file.
 #pragma once
 
 #include <vector>
@@ -18,10 +19,11 @@ struct TaskPlace {
     bool operator==(const TaskPlace&) const = default;
 };
 
-// All tasks of the step, in the order of SLURM_PROCID where that is known, else of nodes.
+// All tasks of the step: in the order of SLURM_PROCID if `in_order` is true, else in the order of
+// nodes.
 struct TaskLayout {
     std::vector<TaskPlace> tasks;
-    bool in_order = false;  // of SLURM_PROCID
+    bool in_order = false;  // whether `tasks` is in the order of SLURM_PROCID
 };
 TaskLayout layout_of(const Allocation& allocation);
 

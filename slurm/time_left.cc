@@ -1,3 +1,4 @@
+// Parses the remaining time that squeue prints.
 #include "slurm/time_left.h"
 
 #include <algorithm>
@@ -6,9 +7,12 @@
 namespace ddprun::slurm {
 namespace {
 
-constexpr long kMost = 100'000'000;  // three years
+// The largest number that is accepted: in seconds, three years. It keeps the arithmetic below far
+// from overflow.
+constexpr long kMost = 100'000'000;
 
-// One number at the front, with what ends it; -1: there is none.
+// Reads one number at the front of `text`, up to `end` or the end of the text, and removes both.
+// Returns -1 when there is no valid number.
 long take(std::string_view& text, char end) {
     const std::size_t at = text.find(end);
     const std::string_view digits = text.substr(0, at);
@@ -22,6 +26,8 @@ long take(std::string_view& text, char end) {
 
 std::optional<std::chrono::seconds> read_line(std::string_view line) {
     if (line == "UNLIMITED") return kNoLimit;
+    // The form is [days-][hours:]minutes:seconds. The number of colons tells which parts are there.
+    // A missing part counts as 0; -1 marks an error.
     const long days = line.find('-') == std::string_view::npos ? 0 : take(line, '-');
     const auto colons = std::count(line.begin(), line.end(), ':');
     const long hours = colons == 2 ? take(line, ':') : 0;

@@ -1,5 +1,7 @@
-// The time that a job has left, as squeue says it (`squeue -h -o %L`): "1-02:03:04", "2:03:04",
-// "03:04", "UNLIMITED". Relative on purpose: no clock and no time zone has to be known. Pure.
+// Parses the remaining time of a job, as `squeue -h -o %L` prints it: "1-02:03:04", "2:03:04",
+// "03:04" or "UNLIMITED". Pure.
+//
+// The remaining time is used and not the end time, so that neither clocks nor time zones matter.
 #pragma once
 
 #include <chrono>
@@ -8,10 +10,11 @@
 
 namespace ddprun::slurm {
 
+// The job has no time limit.
 inline constexpr auto kNoLimit = std::chrono::seconds::max();
 
-// Of several lines (the parts of a heterogeneous job) the shortest time, kNoLimit where it is
-// UNLIMITED; nullopt: none says one.
+// squeue prints one line for each part of a heterogeneous job; the shortest time counts. Returns
+// kNoLimit for UNLIMITED, and nullopt when no line has a time.
 std::optional<std::chrono::seconds> read_time_left(std::string_view text);
 
 }  // namespace ddprun::slurm

@@ -1,9 +1,10 @@
+// Works out where the kernel has put a core dump.
 #include "agent/death/core_dump.h"
 
 namespace ddprun::agent {
 namespace {
 
-// The program of "|/usr/lib/systemd/systemd-coredump %P %u …", without its folder.
+// The name of the program in a pattern such as "|/usr/lib/systemd/systemd-coredump %P %u …".
 std::string program_of(const std::string& pattern) {
     const std::string path = pattern.substr(1, pattern.find(' ') - 1);
     return path.substr(path.rfind('/') + 1);
@@ -11,6 +12,8 @@ std::string program_of(const std::string& pattern) {
 
 }  // namespace
 
+// The rules are those of core(5). A pattern that starts with '|' pipes the dump into a program; any
+// other pattern is a file name.
 std::string core_dump_place(const CoreDumpFacts& facts) {
     const std::string& pattern = facts.pattern;
     const std::string pid = std::to_string(facts.pid);
@@ -34,10 +37,13 @@ std::string core_dump_place(const CoreDumpFacts& facts) {
         else if (c == 'h')
             name += facts.hostname;
         else
+            // Other specifiers (%t, %e, …) have values that only the kernel knows. They stay
+            // visible, so that the user can still find the file.
             name += {'%', c};
     }
     if (facts.uses_pid && !has_pid) name += "." + pid;
-    if (name.empty()) name = "core";  // what the kernel takes then
+    // The kernel does the same with an empty pattern.
+    if (name.empty()) name = "core";
     return name.starts_with('/') ? name : facts.working_directory + "/" + name;
 }
 

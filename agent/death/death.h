@@ -1,10 +1,10 @@
-// One worker's death: from all that its node knows of it to what the report says. Pure.
+// Judges one worker's death: from everything that its node knows to what the report says. Pure.
 //
-// When it was: as a rule the moment at which the keeper reaped it. But a program that has failed
-// may take long to end (a destructor closes its connections, the others see that and fail before it
-// has exited): where the worker left an account of an error, the moment at which it wrote that
-// counts, if it lies in the worker's life. For the same reason such a worker that was ended by our
-// stop before it could exit has failed by itself, as with code 1.
+// When did it die? As a rule, when the keeper reaped it. But a failed program may take long to end:
+// a destructor closes its connections, other workers notice and fail, and they may exit before it.
+// So if the worker left an error file, the time of this file counts, provided that it is within the
+// worker's life. For the same reason, a worker that had failed but was killed by our stop before it
+// could exit counts as failed by itself, with exit code 1.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,7 @@
 
 namespace ddprun::agent {
 
+// Everything that the node knows about a dead worker.
 struct DeathFacts {
     ExitStatus status;
     int rank = 0, local_rank = 0;
@@ -23,20 +24,25 @@ struct DeathFacts {
     std::string node;
     Time started{}, reaped{};
     std::string slurm_job_id;
-    std::optional<Time> stopped;  // when the first signal of our stop was sent to it
-    std::string sent_signal;  // why we sent it the one it died of otherwise: "timer … expired"
+    // When the first signal of our stop was sent to it; empty if there was none.
+    std::optional<Time> stopped;
+    // Why we sent it a signal outside a stop, for example "its timer … has run out"; else empty.
+    std::string sent_signal;
 
-    std::string error;          // of its error file: the message's last line
+    std::string error;          // last line of the message in its error file
     std::string error_problem;  // what is wrong with that file: "error file … is not JSON"
-    std::string error_file;     // its path, if it is there and stays
-    std::optional<Time> error_written;
+    std::string error_file;     // its path, if it exists and stays after the job
+    std::optional<Time> error_written;  // when it was written
 
-    std::string memory_kill;  // who says that the kernel killed it for lack of memory; else empty
-    long other_kills = 0;     // processes of its control group that were killed so meanwhile
-    std::string core_place;   // of its core dump, where the status says that there is one
-    std::vector<std::string> tail;
+    // Evidence that the kernel killed it for lack of memory; empty if there is none.
+    std::string memory_kill;
+    // Number of other processes of its cgroup that were killed for this reason meanwhile.
+    long other_kills = 0;
+    std::string core_place;         // where its core dump is, if the status says that there is one
+    std::vector<std::string> tail;  // its last lines of output
 };
 
+// The result: what is reported, and when it happened.
 struct Death {
     rendezvous::WorkerOutcome outcome;
     Time at{};
@@ -44,8 +50,9 @@ struct Death {
 
 Death judge_death(DeathFacts facts);
 
-// The last lines, as far as they go into so many bytes; the first of them cut at its front.
+// The last lines that fit into `bytes`. The first of them may be cut at its front.
 std::vector<std::string> bounded_tail(std::vector<std::string> lines, std::size_t bytes);
+// Limit for one worker's lines in a report.
 inline constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 
 }  // namespace ddprun::agent

@@ -1,3 +1,4 @@
+// Looks for evidence about a worker's death in the kernel's counters and log.
 #include "agent/death/death_witness.h"
 
 #include <fcntl.h>
@@ -14,10 +15,13 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kKill = 9;
-constexpr int kMostRecords = 20000;  // of the kernel's log, in one look
+constexpr int kKill = 9;  // SIGKILL
+// Most records of the kernel's log that one look reads, so that a flood of records cannot block the
+// loop.
+constexpr int kMostRecords = 20000;
 
-// The kernel's log has the process numbers of the first namespace, whose inode is fixed.
+// The kernel's log has pids of the initial pid namespace. In a container the same number is another
+// process. The initial namespace has a fixed inode number (PROC_PID_INIT_INO in the kernel).
 bool in_first_pid_namespace() {
     constexpr ino_t kFirst = 0xEFFFFFFC;
     struct stat ns {};
@@ -42,6 +46,8 @@ std::string core_place(const DeathFacts& facts) {
 
 }  // namespace
 
+// The first file that has a count is used. The count before the generation is remembered, because
+// only later kills matter. Old records of the log are skipped for the same reason.
 DeathWitness::DeathWitness() {
     for (const std::string& path : memory_kill_files(read_small_file("/proc/self/cgroup"))) {
         const auto count = memory_kill_count(read_small_file(path));
@@ -60,8 +66,10 @@ void DeathWitness::look(DeathFacts& facts) {
     if (facts.status.core) facts.core_place = core_place(facts);
 }
 
-// The kernel counts before it kills. A kill of its log belongs to one process; one that is only
-// counted, to the first worker that SIGKILL ended and we did not.
+// The kernel's log names the killed process, so it is certain. The counter of the cgroup only says
+// that there was a kill. It is attributed to the first worker that died of a SIGKILL which ddprun
+// did not send. The kernel increments the counter before it kills, so the counter is up to date
+// here.
 void DeathWitness::look_for_memory_kill(DeathFacts& facts) {
     read_kernel_log();
     const long more = count_file_.empty() ? 0 : counted() - counted_before_;
@@ -74,10 +82,12 @@ void DeathWitness::look_for_memory_kill(DeathFacts& facts) {
     if (facts.memory_kill.empty())
         facts.other_kills = std::max(more, 0L);
     else if (more > 0)
+        // This kill has found its worker. It must not explain the death of another one.
         ++counted_before_;
 }
 
-// One record a read; EPIPE: some were overwritten before we came.
+// /dev/kmsg returns one record for each read. EPIPE means that records were overwritten before they
+// were read; reading continues with the oldest that is left.
 void DeathWitness::read_kernel_log() {
     if (!kernel_log_) return;
     char record[8192];

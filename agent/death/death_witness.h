@@ -1,7 +1,8 @@
-// What a node can find out about a worker's death beyond its wait status and its error file: the
-// kernel's counts and log of processes killed for lack of memory, and where its core dump lies.
-// Shell; the loop's thread; owned by the worker set, one for each generation, since the counts are
-// taken from its making on.
+// Finds out more about a worker's death than its wait status and its error file tell: whether the
+// kernel killed it for lack of memory, and where its core dump is.
+//
+// Thread: the loop's. Owner: the worker set, one object for each generation, because it counts
+// kills from its construction on.
 #pragma once
 
 #include <set>
@@ -16,8 +17,8 @@ class DeathWitness {
   public:
     DeathWitness();
 
-    // Adds to the facts of a worker that has failed. Reads files of the kernel's own, which do not
-    // hang.
+    // Adds to the facts of a worker that has failed. It reads only files of the kernel, which do
+    // not hang.
     void look(DeathFacts& facts);
 
   private:
@@ -25,10 +26,10 @@ class DeathWitness {
     void read_kernel_log();
     long counted() const;
 
-    std::string count_file_;  // empty: none here
-    long counted_before_ = 0;
-    UniqueFd kernel_log_;  // -1: we may not read it, or its process numbers are not ours
-    std::set<long> killed_;
+    std::string count_file_;   // file with the count of kills; empty: not available
+    long counted_before_ = 0;  // kills that are explained already
+    UniqueFd kernel_log_;      // -1: not readable, or its pids are not ours
+    std::set<long> killed_;    // pids from the log that no worker has claimed yet
 };
 
 }  // namespace ddprun::agent

@@ -1,3 +1,4 @@
+// Parses the error file of a worker.
 #include "agent/death/error_account.h"
 
 #include <nlohmann/json.hpp>
@@ -5,8 +6,10 @@
 namespace ddprun::agent {
 namespace {
 
+// Bytes. One line for a report, not a stack trace.
 constexpr std::size_t kLongest = 1000;
 
+// The last line of a Python traceback has the type and text of the exception.
 std::string last_line(const std::string& text) {
     const auto end = text.find_last_not_of("\r\n ");
     if (end == std::string::npos) return {};
@@ -15,7 +18,7 @@ std::string last_line(const std::string& text) {
     return text.substr(begin, std::min(end - begin + 1, kLongest));
 }
 
-// One level of nesting is what is written; more is another form.
+// Returns the member "message", or null. Deeper nesting than one level is not torchrun's format.
 const nlohmann::json* message_of(const nlohmann::json& account) {
     if (!account.is_object()) return nullptr;
     const auto message = account.find("message");
@@ -26,6 +29,8 @@ const nlohmann::json* message_of(const nlohmann::json& account) {
 
 Result<std::string> read_error_account(std::string_view text) {
     const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
+    // The third argument switches exceptions off: the file's content is the worker's and may be
+    // anything.
     const auto account = nlohmann::json::parse(text, nullptr, false);
     if (account.is_discarded()) return malformed("is not JSON");
     const nlohmann::json* message = message_of(account);

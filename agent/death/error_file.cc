@@ -1,3 +1,4 @@
+// Reads a worker's error file, directly or on the file thread.
 #include "agent/death/error_file.h"
 
 #include <fcntl.h>
@@ -24,7 +25,9 @@ std::string size_text(off_t bytes) {
 
 ErrorFile read_error_file(const std::string& path) {
     ErrorFile found;
+    // O_NONBLOCK: a worker could have put a FIFO there.
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    // Most programs write no error file.
     if (!file && errno == ENOENT) return found;
     const auto problem = [&](const std::string& what) {
         found.problem = "error file " + path + " " + what;
@@ -34,6 +37,7 @@ ErrorFile read_error_file(const std::string& path) {
     if (!file || ::fstat(file.get(), &info) != 0)
         return problem(std::string("cannot be read: ") + std::strerror(errno));
     if (!S_ISREG(info.st_mode)) return problem("is no file");
+    // The file exists even if its content cannot be used: the report then names its path.
     found.there = true;
     if (static_cast<std::size_t>(info.st_size) > kLargestErrorFile)
         return problem("has " + size_text(info.st_size) + "; more than " +
@@ -43,10 +47,14 @@ ErrorFile read_error_file(const std::string& path) {
     found.error = *account;
     const Duration written =
         std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec};
+    // Converts the file's time of day to our clock by its age. This is wrong if somebody sets the
+    // clock in between; judge_death() accepts only times within the worker's life.
     found.written = boot_now() - (day_now() - written);
     return found;
 }
 
+// If the file system does not answer, the worker's death is reported without its account, and the
+// late result is ignored.
 void read_error_file(FileThread& files, const std::string& path, Duration patience,
                      std::function<void(const ErrorFile&)> done) {
     const auto found = std::make_shared<ErrorFile>();

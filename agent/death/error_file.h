@@ -1,5 +1,5 @@
-// Reads the error file of a worker that has failed, on the file thread: it may lie on a file system
-// that hangs, and the loop and its beats must go on. Shell.
+// Reads the error file of a worker that has failed. The file may be on a file system that hangs, so
+// the second function reads it on the file thread, while the loop and its heartbeats continue.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,19 @@
 
 namespace ddprun::agent {
 
+// What was found.
 struct ErrorFile {
-    bool there = false;
-    std::string error;              // the message's last line
+    bool there = false;             // the file exists
+    std::string error;              // last line of its message
     std::string problem;            // what is wrong with it: "error file … is not JSON"
-    std::optional<Time> written{};  // on our clock
+    std::optional<Time> written{};  // when it was written, on our clock
 };
 
-// Blocks as long as the file system does. One that is not there is none, and no problem.
+// Blocks as long as the file system does. A missing file is no problem; `there` is false then.
 ErrorFile read_error_file(const std::string& path);
 
-// Calls back once, later, from the loop: when it has been read, or when the file system has not
-// answered for `patience`.
+// Calls back once from the loop, never within the call: when the file has been read, or when the
+// file system has not answered for `patience`.
 void read_error_file(FileThread& files, const std::string& path, Duration patience,
                      std::function<void(const ErrorFile&)> done);
 

@@ -1,3 +1,4 @@
+// Decodes wait statuses and writes the sentence about a worker's end.
 #include "agent/death/exit_report.h"
 
 #include <csignal>
@@ -6,13 +7,14 @@
 namespace ddprun::agent {
 namespace {
 
+// Names by signal number, as on x86-64 and AArch64.
 constexpr const char* kNames[] = {
     nullptr,   "SIGHUP",  "SIGINT",    "SIGQUIT", "SIGILL",   "SIGTRAP", "SIGABRT", "SIGBUS",
     "SIGFPE",  "SIGKILL", "SIGUSR1",   "SIGSEGV", "SIGUSR2",  "SIGPIPE", "SIGALRM", "SIGTERM",
     nullptr,   "SIGCHLD", "SIGCONT",   "SIGSTOP", "SIGTSTP",  "SIGTTIN", "SIGTTOU", "SIGURG",
     "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO",   "SIGPWR",  "SIGSYS"};
 
-// What usually sends this signal, and where to look; empty when there is nothing to say.
+// What usually causes this signal, and where to look. Empty when there is nothing useful to say.
 std::string signal_hint(int signal, const ExitSubject& who) {
     const bool slurm = !who.slurm_job_id.empty();
     switch (signal) {
@@ -47,7 +49,8 @@ std::string signal_hint(int signal, const ExitSubject& who) {
     }
 }
 
-// What an exit code usually means beyond "the program said so"; empty for most.
+// What an exit code usually means by convention. Empty for most codes, because only the program
+// knows.
 std::string code_hint(int code) {
     switch (code) {
         case 2:
@@ -59,6 +62,7 @@ std::string code_hint(int code) {
         default:
             break;
     }
+    // A shell reports a program that was ended by signal n as 128 + n. Linux has 64 signals.
     if (code <= 128 || code > 128 + 64) return {};
     const int signal = code - 128;
     std::string hint = "a shell says so when " + signal_name(signal) + " ended its program";
@@ -68,9 +72,10 @@ std::string code_hint(int code) {
 
 }  // namespace
 
+// Decodes by hand what the macros of waitpid(2) decode, because a pure file may not include their
+// header. The encoding is part of Linux's ABI: exit code in bits 8 to 15, signal in bits 0 to 6,
+// core dump in bit 7.
 ExitStatus from_wait_status(int wait_status) {
-    // The macros of waitpid(2) are not for a core; the encoding is part of Linux's ABI: code in
-    // bits 8-15, signal in 0-6.
     ExitStatus status;
     status.signal = wait_status & 0x7f;
     if (status.signal == 0)
@@ -80,12 +85,14 @@ ExitStatus from_wait_status(int wait_status) {
     return status;
 }
 
+// Real-time signals (from 32 on) have no fixed names.
 std::string signal_name(int signal) {
     if (signal > 0 && signal < static_cast<int>(std::size(kNames)) && kNames[signal] != nullptr)
         return kNames[signal];
     return "signal " + std::to_string(signal);
 }
 
+// A guess is added only if ddprun did not stop the worker itself. A known cause replaces the guess.
 std::string exit_sentence(const ExitStatus& status, const ExitSubject& who) {
     std::string text =
         "rank " + std::to_string(who.rank) + " (local " + std::to_string(who.local_rank);

@@ -1,3 +1,4 @@
+// Reads from /proc what the threads of a process are doing.
 #include "agent/death/kernel_stack.h"
 
 #include <sys/syscall.h>
@@ -15,8 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using Process = std::int64_t;
 
+// Limits for the report: threads of a process, and kernel functions of a thread.
 constexpr std::size_t kThreads = 16, kKernelFrames = 4;
 
+// Empty when the process has ended or the file may not be read.
 std::string first_line(const fs::path& path) {
     std::string text = read_small_file(path);
     return text.substr(0, text.find('\n'));
@@ -24,12 +27,14 @@ std::string first_line(const fs::path& path) {
 
 fs::path folder(Process pid) { return fs::path("/proc") / std::to_string(pid); }
 
+// A system call by number. Its first argument may be a file descriptor, whose target is worth
+// naming.
 struct Call {
     long number;
     const char* name;
     bool first_is_fd;
 };
-// Those in which programs wait.
+// Calls in which programs usually wait. Others are shown by number.
 constexpr Call kCalls[] = {
     {SYS_futex, "futex", false},
     {SYS_read, "read", true},
@@ -62,6 +67,7 @@ constexpr Call kCalls[] = {
     {SYS_munmap, "munmap", false},
     {SYS_madvise, "madvise", false},
     {SYS_restart_syscall, "a call that is restarted", false},
+// Older calls. AArch64 has no poll, for example.
 #ifdef SYS_poll
     {SYS_poll, "poll", false},
     {SYS_select, "select", false},
@@ -72,7 +78,9 @@ constexpr Call kCalls[] = {
 #endif
 };
 
-// "7 0x3 0x7f…": the call's number and arguments, in hexadecimal; "running" or "-1 …": in none.
+// The file reads "7 0x3 0x7f…": number and arguments of the call, in hexadecimal. It reads
+// "running" or starts with -1 when the thread is in no system call. Returns for example "read on
+// /data/x" or "futex".
 std::string call_name(const fs::path& thread, Process pid) {
     std::istringstream line(first_line(thread / "syscall"));
     std::string number, argument;
@@ -84,13 +92,17 @@ std::string call_name(const fs::path& thread, Process pid) {
     if (known == std::end(kCalls)) return "system call " + number;
     if (!known->first_is_fd) return known->name;
     unsigned fd = 0;
+    // Skips "0x".
     std::from_chars(argument.data() + 2, argument.data() + argument.size(), fd, 16);
     std::error_code error;
     const fs::path target = fs::read_symlink(folder(pid) / "fd" / std::to_string(fd), error);
+    // The link shows a path, or "socket:[…]" and the like. It may not be readable for another
+    // user's process.
     return std::string(known->name) + " on " +
            (error ? "descriptor " + std::to_string(fd) : target.string());
 }
 
+// The letters are those of proc(5).
 const char* state_name(char state) {
     switch (state) {
         case 'R':
@@ -110,14 +122,15 @@ const char* state_name(char state) {
     }
 }
 
+// The name before the state may contain spaces and parentheses, so the search starts from the end.
 char state_of(const fs::path& thread) {
     const std::string stat = first_line(thread / "stat");
     const auto at = stat.rfind(") ");
     return at == std::string::npos || at + 2 >= stat.size() ? '?' : stat[at + 2];
 }
 
-// "[<0>] futex_wait_queue+0x63/0x90": the names, innermost first; where the stack may not be read,
-// the one of wchan.
+// Lines read "[<0>] futex_wait_queue+0x63/0x90", the innermost function first. Usually only root
+// may read this file. Without it, "wchan" at least has the innermost function.
 std::string kernel_frames(const fs::path& thread) {
     std::string frames;
     std::istringstream stack(read_small_file(thread / "stack"));
@@ -142,6 +155,7 @@ std::string thread_line(const fs::path& thread, Process pid) {
     return line;
 }
 
+// Sorted, so that the main thread comes first.
 std::vector<Process> numbered(const fs::path& path) {
     std::vector<Process> numbers;
     std::error_code error;
@@ -169,6 +183,7 @@ StackLines kernel_stack(Process pid) {
     return lines;
 }
 
+// `all` grows while the loop runs, so that grandchildren are found, too.
 std::vector<Process> with_children(Process pid, std::size_t most) {
     std::vector<Process> all{pid};
     for (std::size_t i = 0; i < all.size() && all.size() < most; ++i)

@@ -1,3 +1,4 @@
+// The table of known error texts.
 #include "agent/death/known_words.h"
 
 namespace ddprun::agent {
@@ -8,6 +9,7 @@ struct Known {
     const char* meaning;
 };
 
+// Each text is fixed by a library or the system, so it can be searched for literally.
 constexpr Known kKnown[] = {
     {"No space left on device", "a file system is full: see df -h and df -i, /dev/shm too"},
     {"Disk quota exceeded", "the user's quota is used up: see quota -s"},
@@ -31,6 +33,7 @@ const char* meaning_of(const std::string& line) {
 
 std::string known_words(const std::string& error, const std::vector<std::string>& tail) {
     if (const char* meaning = meaning_of(error)) return meaning;
+    // From the newest line backwards: the last message is the closest to the end.
     for (auto line = tail.rbegin(); line != tail.rend(); ++line)
         if (const char* meaning = meaning_of(*line)) return meaning;
     return {};

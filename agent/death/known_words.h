@@ -1,5 +1,4 @@
-// Words in a worker's last lines that say more than its exit code does, and what to do about them.
-// Pure.
+// Recognizes well-known error texts in a worker's last lines, and says what to do. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +6,9 @@
 
 namespace ddprun::agent {
 
-// "a file system is full: see df -h and df -i", for a message or last lines that say "No space left
-// on device"; empty where nothing is known. The last line that says anything counts.
+// For "No space left on device" it returns "a file system is full: see df -h and df -i …". `error`
+// (the message of the error file) is searched first, then the lines from the last to the first.
+// Returns an empty text when nothing is known.
 std::string known_words(const std::string& error, const std::vector<std::string>& tail);
 
 }  // namespace ddprun::agent

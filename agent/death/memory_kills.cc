@@ -1,3 +1,4 @@
+// Parses what the kernel says about processes that it killed for lack of memory.
 #include "agent/death/memory_kills.h"
 
 #include <charconv>
@@ -5,6 +6,7 @@
 namespace ddprun::agent {
 namespace {
 
+// The number directly after the first occurrence of `words`.
 std::optional<long> number_after(std::string_view text, std::string_view words) {
     const auto at = text.find(words);
     if (at == text.npos) return std::nullopt;
@@ -14,6 +16,7 @@ std::optional<long> number_after(std::string_view text, std::string_view words) 
     return error == std::errc() && end != begin ? std::optional(value) : std::nullopt;
 }
 
+// Whether a comma-separated list of cgroup controllers contains "memory".
 bool names_memory(std::string_view controllers) {
     while (!controllers.empty()) {
         const auto comma = controllers.find(',');
@@ -26,6 +29,7 @@ bool names_memory(std::string_view controllers) {
 
 }  // namespace
 
+// Version 1 comes first: where both are mounted, the memory controller belongs to version 1.
 std::vector<std::string> memory_kill_files(std::string_view text) {
     const std::string root = "/sys/fs/cgroup";
     std::vector<std::string> first, second;
@@ -33,9 +37,11 @@ std::vector<std::string> memory_kill_files(std::string_view text) {
         const auto end = text.find('\n');
         const std::string_view line = text.substr(0, end);
         text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        // A line reads "id:controllers:path". Version 2 has an empty list of controllers.
         const auto one = line.find(':'), two = line.find(':', one + 1);
         if (one == line.npos || two == line.npos) continue;
         const std::string_view controllers = line.substr(one + 1, two - one - 1);
+        // The root group has the path "/", which must not give a double slash.
         const std::string path =
             line.substr(two + 1) == "/" ? "" : std::string(line.substr(two + 1));
         if (names_memory(controllers)) {
@@ -51,15 +57,18 @@ std::vector<std::string> memory_kill_files(std::string_view text) {
 }
 
 std::optional<long> memory_kill_count(std::string_view file) {
-    // At the beginning of a line: "oom_kill_disable 0" and "oom_group_kill 0" stand beside it.
+    // The word must be at the beginning of a line, because the files also have "oom_kill_disable 0"
+    // and "oom_group_kill 0".
     if (file.starts_with("oom_kill ")) return number_after(file, "oom_kill ");
     return number_after(file, "\noom_kill ");
 }
 
+// A record is "priority,number,time,flags;text". Lines about other kills do not mention memory.
 std::optional<long> memory_kill_process(std::string_view record) {
     const auto text = record.find(';');
     if (text == record.npos) return std::nullopt;
     const std::string_view said = record.substr(text);
+    // "ut of memory" finds "Out of memory" and "out of memory".
     if (said.find("ut of memory") == said.npos && said.find("oom") == said.npos)
         return std::nullopt;
     return number_after(said, "Killed process ");

@@ -1,3 +1,4 @@
+// Collects the stacks of processes: first from the kernel, then from a debugging tool.
 #include "agent/death/process_stack.h"
 
 #include <signal.h>
@@ -18,9 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 using Process = std::int64_t;
 
+// For all tools together.
 constexpr auto kToolsLimit = std::chrono::seconds{5};
+// Limits for one worker's part of the report.
 constexpr std::size_t kProcesses = 4, kToolLines = 60, kLineLength = 200;
 
+// The tools in the order in which they are tried. py-spy shows Python functions, so it comes first
+// for Python. gdb is slow and comes last; debuginfod is switched off, because it would download
+// symbols.
 std::vector<std::vector<std::string>> tools(Process pid) {
     const std::string id = std::to_string(pid);
     std::error_code error;
@@ -34,7 +40,7 @@ std::vector<std::vector<std::string>> tools(Process pid) {
     return list;
 }
 
-// gdb says much before it comes to the point.
+// gdb prints much besides the stacks.
 bool worth_a_line(const std::string& tool, const std::string& line) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) return false;
     return tool != "gdb" || line.starts_with("#") || line.starts_with("Thread ");
@@ -45,6 +51,7 @@ StackLines tool_lines(const std::string& tool, const std::string& output) {
     std::istringstream text(output);
     for (std::string line; std::getline(text, line);) {
         if (!worth_a_line(tool, line)) continue;
+        // The ellipsis shows that lines are missing.
         if (lines.size() == kToolLines) {
             lines.push_back("…");
             break;
@@ -54,14 +61,17 @@ StackLines tool_lines(const std::string& tool, const std::string& output) {
     return lines;
 }
 
+// Tries one tool after the other until one answers. A tool that is not installed fails at once.
 boost::asio::awaitable<StackLines> user_stack(Process pid, Time until) {
     for (const std::vector<std::string>& words : tools(pid)) {
         const Duration left = until - boot_now();
+        // The limit is for all tools of a process and its children, so a later tool has less time.
         if (left <= Duration{}) break;
         const char before = process_state(pid);
         const auto result = co_await run_program(words, {}, left);
-        // A tool that was killed may leave the process stopped.
+        // A tool that was killed may have left the process stopped.
         if (before != 'T' && process_state(pid) == 'T') ::kill(static_cast<pid_t>(pid), SIGCONT);
+        // Not installed, not permitted, or too late: the next tool may succeed.
         if (!result || result->code != 0) continue;
         StackLines lines = tool_lines(words[0], result->output);
         if (lines.empty()) continue;
@@ -71,10 +81,12 @@ boost::asio::awaitable<StackLines> user_stack(Process pid, Time until) {
     co_return StackLines{};
 }
 
+// The kernel's part of all processes comes first, because a tool stops the process and changes what
+// the kernel shows.
 boost::asio::awaitable<StackLines> stack_of(Process pid) {
     const Time until = boot_now() + kToolsLimit;
     const std::vector<Process> processes = with_children(pid, kProcesses);
-    StackLines lines;  // first the kernel's of all, for a tool may stop what it looks at
+    StackLines lines;
     for (const Process each : processes)
         for (std::string& line : kernel_stack(each)) lines.push_back(std::move(line));
     for (const Process each : processes)
@@ -91,11 +103,15 @@ void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids,
         std::size_t missing;
         std::function<void(std::vector<StackLines>)> done;
     };
+    // All processes are examined at the same time, so the time limit holds for all together.
     const auto all = std::make_shared<Collected>(
         Collected{std::vector<StackLines>(pids.size()), pids.size(), std::move(done)});
+    // Even then the answer comes from the loop, never from within this call.
     if (pids.empty()) return boost::asio::post(loop, [all] { all->done({}); });
     for (std::size_t i = 0; i < pids.size(); ++i)
         boost::asio::co_spawn(loop, stack_of(pids[i]),
+                              // A failure of one examination leaves its entry empty. The others
+                              // still count.
                               [all, i](const std::exception_ptr& failed, StackLines lines) {
                                   if (!failed) all->stacks[i] = std::move(lines);
                                   if (--all->missing == 0) all->done(std::move(all->stacks));

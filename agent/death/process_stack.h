@@ -1,12 +1,12 @@
-// Where a living process is: for the report of a job that hangs.
+// Finds out where living processes are, for the report of a job that hangs.
 //
-// What the kernel says needs no tool (kernel_stack.h). What the program itself is doing is asked of
-// the first tool that is installed and answers in time: py-spy for Python, else eu-stack,
-// else gdb. Where processes may not be traced (ptrace_scope, a container) only the kernel's part is
-// left. A worker that is a script is looked at with its children, a few of them.
+// The kernel's part needs no tool (kernel_stack.h). For the program's own functions the first tool
+// is used that is installed and answers in time: py-spy for Python, else eu-stack, else gdb. If
+// processes may not be traced (ptrace_scope, a container), only the kernel's part remains. A worker
+// may be a script that starts the real program, so a few of its children are examined, too.
 //
-// Thread: the loop's. Within six seconds, whatever the tools do; a tool that is late is killed, and
-// a process that it had stopped goes on.
+// Thread: the loop's. The answer comes within six seconds, whatever the tools do. A tool that takes
+// too long is killed, and a process that it had stopped continues.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,8 +18,7 @@
 
 namespace ddprun::agent {
 
-// Of all at once; `done` is called once on the loop, with as many as there are pids, in their
-// order.
+// Calls `done` once from the loop. The result has one entry for each pid, in the same order.
 void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids,
                std::function<void(std::vector<StackLines>)> done);
 

@@ -1,3 +1,4 @@
+// Writes the sentence about processes that cannot be killed.
 #include "agent/death/stuck.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 namespace ddprun::agent {
 namespace {
 
+// Explains D, the usual state of such a process, in words. "wchan" gives the place in the kernel.
 std::string state_text(const StuckProcess& process) {
     const std::string where = process.waits_in.empty() ? "" : " in " + process.waits_in;
     if (process.state == 'D') return "it is in an uninterruptible sleep (D)" + where;
@@ -14,7 +16,8 @@ std::string state_text(const StuckProcess& process) {
 
 }  // namespace
 
-// The name may hold spaces and parentheses: the fields go on behind the last one.
+// The format is "PID (NAME) STATE …". NAME may contain spaces and parentheses, so the fields start
+// after the last parenthesis.
 StuckProcess read_process_stat(const std::string& stat) {
     StuckProcess process;
     const auto open = stat.find(" ("), close = stat.rfind(')');
@@ -28,6 +31,7 @@ StuckProcess read_process_stat(const std::string& stat) {
 
 std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since) {
     if (processes.empty()) return {};
+    // Workers first: a rank tells the user more than a pid.
     std::ranges::stable_sort(processes, [](const StuckProcess& a, const StuckProcess& b) {
         return (a.rank >= 0) > (b.rank >= 0);
     });
@@ -37,6 +41,8 @@ std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since) 
                            ? "rank " + std::to_string(first.rank) + " (process " + named + ")"
                            : "process " + std::to_string(first.pid) + " (" + first.name + ")";
     text += " has outlived SIGKILL by " + to_text(since) + ": " + state_text(first);
+    // One example with details and the number of the others: a report of hundreds of processes
+    // would hide its reason.
     const std::size_t more = processes.size() - 1;
     if (more > 0)
         text += "; and " + std::to_string(more) + " more process" + (more == 1 ? "" : "es");

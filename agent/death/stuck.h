@@ -1,4 +1,4 @@
-// What is said of processes that outlive SIGKILL, since they hang in the kernel. Pure.
+// Describes processes that survive SIGKILL because they hang in the kernel. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,21 @@
 
 namespace ddprun::agent {
 
+// One process that should be dead.
 struct StuckProcess {
     std::int64_t pid = 0;
-    std::string name;      // as the kernel has it, 15 bytes
-    char state = '?';      // of /proc/PID/stat: D sleeps where nothing can wake it
-    std::string waits_in;  // the kernel's function, empty where it does not say
-    int rank = -1;         // of the worker that it is; -1: something that a worker started
+    std::string name;      // as the kernel has it: up to 15 bytes
+    char state = '?';      // of /proc/PID/stat; D: uninterruptible sleep
+    std::string waits_in;  // function of the kernel; empty when not known
+    int rank = -1;         // rank of the worker; -1: a process that a worker started
 };
 
-// From the text of /proc/PID/stat; pid 0: it is no such text.
+// From the text of /proc/PID/stat. pid is 0 when the text has another form.
 StuckProcess read_process_stat(const std::string& stat);
 
-// "rank 1 (process 4711, python3) has outlived SIGKILL by 60.0 s: it is in an uninterruptible sleep
-// (D) in nfs_wait_bit_killable; and 2 more processes". Workers are named before others.
+// For example "rank 1 (process 4711, python3) has outlived SIGKILL by 60.0 s: it is in an
+// uninterruptible sleep (D) in nfs_wait_bit_killable; and 2 more processes". Workers are named
+// before other processes.
 std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since);
 
 }  // namespace ddprun::agent

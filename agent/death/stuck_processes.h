@@ -1,5 +1,5 @@
-// The processes below the keeper that still live, as /proc shows them: what a sweep that does not
-// end is waiting for. Shell; any thread; never waits.
+// Lists the processes below the keeper that still live: what a sweep that does not end is waiting
+// for. Source: /proc. Thread: any; it never waits.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace ddprun::agent {
 
-// Zombies are none. `ranks`: which process is which worker.
+// Zombies are left out. `ranks` tells which process is which worker.
 std::vector<StuckProcess> find_stuck(pid_t keeper, const std::map<std::int64_t, int>& ranks);
 
 }  // namespace ddprun::agent

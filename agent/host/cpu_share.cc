@@ -1,3 +1,4 @@
+// Divides the CPUs of a host among its workers.
 #include "agent/host/cpu_share.h"
 
 #include <algorithm>
@@ -9,10 +10,12 @@
 namespace ddprun::agent {
 namespace {
 
+// All errors here come from options that do not fit the host, so they are usage errors.
 Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
 using CpuList = std::vector<int>;
 
+// Returns the numbers of the CPUs for which `belongs` is true, in ascending order.
 template <class Belongs>
 CpuList select(std::span<const Cpu> cpus, const Belongs& belongs) {
     CpuList numbers;
@@ -22,7 +25,8 @@ CpuList select(std::span<const Cpu> cpus, const Belongs& belongs) {
     return numbers;
 }
 
-// One device's place: its index, its node, and its position among the devices of that node.
+// Where a device is: its index, its NUMA node, its position among the devices of that node, and the
+// number of these devices (`neighbours`). Without GPUs each worker counts as one device.
 struct Device {
     int index = 0, node = 0, position = 0, neighbours = 0;
 };
@@ -31,7 +35,8 @@ CpuList of_node(std::span<const Cpu> cpus, const Device& device) {
     return select(cpus, [&](const Cpu& cpu) { return cpu.numa_node == device.node; });
 }
 
-// All nodes whose first CPU is in the package of this node's first one.
+// All NUMA nodes of one package. The kernel knows packages of CPUs and not of NUMA nodes, so the
+// first CPU of a node stands for the node.
 CpuList of_socket(std::span<const Cpu> cpus, const Device& device) {
     std::map<int, const Cpu*> first;
     for (const Cpu& cpu : cpus)
@@ -41,6 +46,7 @@ CpuList of_socket(std::span<const Cpu> cpus, const Device& device) {
                   [&](const Cpu& cpu) { return first.at(cpu.numa_node)->package == package; });
 }
 
+// Whole physical cores, so that two workers never share the hardware threads of one core.
 Result<CpuList> of_cores(std::span<const Cpu> cpus, const Device& device) {
     std::set<int> all;
     for (const Cpu& cpu : cpus)
@@ -52,7 +58,7 @@ Result<CpuList> of_cores(std::span<const Cpu> cpus, const Device& device) {
         return wrong("NUMA node " + std::to_string(device.node) + " has " + std::to_string(count) +
                      " cores for " + std::to_string(device.neighbours) +
                      " workers; give fewer workers, or --numa-binding=node");
-    // The first ones get one more each when it does not divide.
+    // If the cores cannot be divided evenly, the first devices get one core more each.
     const int begin = device.position * share + std::min(device.position, over);
     const int end = begin + share + (device.position < over ? 1 : 0);
     const std::set<int> mine(cores.begin() + begin, cores.begin() + end);
@@ -61,6 +67,8 @@ Result<CpuList> of_cores(std::span<const Cpu> cpus, const Device& device) {
     });
 }
 
+// The devices of a node take its last-level caches in turn, the cache with the most CPUs first.
+// With more devices than caches, several devices share one. torchrun has the same rule.
 CpuList of_cache(std::span<const Cpu> cpus, const Device& device) {
     std::map<int, CpuList> by_cache;
     for (const Cpu& cpu : cpus)
@@ -76,6 +84,8 @@ CpuList of_cache(std::span<const Cpu> cpus, const Device& device) {
     return groups[static_cast<std::size_t>(device.position) % groups.size()];
 }
 
+// The CPUs for one device. Slurm may have bound this job to CPUs that are all far from the device.
+// Then there is no right answer, and the user has to decide.
 Result<CpuList> share_of(CpuBinding binding, std::span<const Cpu> cpus, const Device& device) {
     if (of_node(cpus, device).empty())
         return wrong("GPU " + std::to_string(device.index) + " is near NUMA node " +
@@ -95,7 +105,8 @@ Result<CpuList> share_of(CpuBinding binding, std::span<const Cpu> cpus, const De
     return CpuList();
 }
 
-// Worker i of n on node i * nodes / n, so that neighbours in rank are neighbours on the board.
+// For hosts without GPUs: worker i of n gets NUMA node i * nodes / n. So workers with neighbouring
+// ranks are on the same node.
 std::vector<int> deal_nodes(std::span<const Cpu> cpus, int workers) {
     std::set<int> found;
     for (const Cpu& cpu : cpus) found.insert(cpu.numa_node);
@@ -109,6 +120,7 @@ std::vector<int> deal_nodes(std::span<const Cpu> cpus, int workers) {
 
 }  // namespace
 
+// The limit of a million bounds the memory that a damaged text can take.
 std::vector<int> read_cpu_list(std::string_view text) {
     std::vector<int> cpus;
     const char *at = text.data(), *const end = at + text.size();
@@ -133,9 +145,11 @@ Result<std::vector<std::vector<int>>> share_cpus(CpuBinding binding, std::span<c
     if (device_nodes.empty()) device_nodes = deal_nodes(cpus, workers);
     if (device_nodes.empty())
         return wrong("this host does not say which CPUs it has; leave the option out");
+    // The kernel says -1 when a machine has only one NUMA node or the firmware does not tell.
     for (int& node : device_nodes) node = std::max(node, 0);
     std::vector<std::vector<int>> shares;
     for (int worker = 0; worker < workers; ++worker) {
+        // With more workers than devices the workers take the devices in turn.
         const std::size_t index = static_cast<std::size_t>(worker) % device_nodes.size();
         Device device{static_cast<int>(index), device_nodes[index], 0, 0};
         for (std::size_t i = 0; i < device_nodes.size(); ++i) {

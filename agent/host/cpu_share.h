@@ -1,5 +1,8 @@
-// How the CPUs of a node are dealt to its workers, near their GPUs: torchrun's four bindings, and
-// what they mean on a host without GPUs, where torchrun has none. Pure.
+// Divides the CPUs of a host among its workers, so that each worker runs near its GPU
+// (--numa-binding). Pure.
+//
+// The four kinds of binding are torchrun's. On a host without GPUs, where torchrun has no answer,
+// the NUMA nodes are dealt out to the workers evenly.
 #pragma once
 
 #include <span>
@@ -10,29 +13,35 @@
 
 namespace ddprun::agent {
 
-// One CPU that we may use, and what it shares with others.
+// One CPU that this process may use, and what it shares with other CPUs.
 struct Cpu {
-    int number = 0;
+    int number = 0;  // the kernel's number of this CPU
     int numa_node = 0;
-    int package = 0;
-    int core = 0;   // lowest CPU of its physical core
-    int cache = 0;  // lowest CPU of those behind the same last cache
+    int package = 0;  // the physical package (socket)
+    int core = 0;     // lowest CPU number of its physical core
+    int cache = 0;    // lowest CPU number of those with the same last-level cache
 };
 
+// Which CPUs a worker gets. "Its node" is the NUMA node of the worker's GPU.
 enum class CpuBinding {
-    node,          // all of the NUMA node of the worker's GPU
-    socket,        // all of the nodes in the same package
-    exclusive,     // whole cores of that node, shared evenly among its GPUs
-    core_complex,  // those behind one of that node's last caches, the largest first
+    node,          // all CPUs of its node
+    socket,        // all CPUs of the package that contains its node
+    exclusive,     // an equal share of the physical cores of its node
+    core_complex,  // the CPUs behind one last-level cache of its node, largest first
 };
 
-// "0-3,8" as the kernel writes it; what is not a list ends the reading.
+// Parses the kernel's list format, such as "0-3,8". Reading stops at the first thing that does not
+// fit.
 std::vector<int> read_cpu_list(std::string_view text);
 
-// For each worker its CPUs, ascending. `device_nodes` are the NUMA nodes of the GPUs, of which
-// worker i has the one with index i (a -1 of the kernel counts as 0); without GPUs the nodes are
-// dealt out evenly, in order. Possible errors: usage: a GPU's node has no CPU that we may use, or
-// (exclusive) fewer cores than GPUs.
+// Returns the CPU numbers of each worker, in ascending order.
+//
+// `cpus` are the CPUs that this process may use. `device_nodes` has the NUMA node of each GPU;
+// worker i uses GPU i, and -1 (the kernel does not know) counts as node 0. If it is empty, there
+// are no GPUs, and the nodes are dealt out evenly in order.
+//
+// Possible errors: usage, when no CPU near a GPU may be used, or (exclusive) when a node has fewer
+// cores than GPUs.
 Result<std::vector<std::vector<int>>> share_cpus(CpuBinding binding, std::span<const Cpu> cpus,
                                                  std::vector<int> device_nodes, int workers);
 

@@ -1,3 +1,4 @@
+// Reads device lists such as CUDA_VISIBLE_DEVICES and deals devices to workers.
 #include "agent/host/gpu_share.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ std::string trimmed(std::string_view text) {
     return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
+// Splits at commas. An empty text gives one empty entry, as Python's split() does.
 std::vector<std::string> entries(std::string_view list) {
     std::vector<std::string> result;
     for (std::size_t at = 0; at <= list.size();) {
@@ -23,11 +25,12 @@ std::vector<std::string> entries(std::string_view list) {
     return result;
 }
 
+// Tells an index from a UUID.
 bool is_number(std::string_view id) {
     return !id.empty() && id.find_first_not_of("0123456789") == id.npos;
 }
 
-// By index, by the beginning of a UUID, or by that of one of its instances.
+// CUDA accepts an index, or the beginning of a UUID, of a GPU or of a MIG instance.
 const Gpu* find_gpu(const std::vector<Gpu>& gpus, const std::string& id) {
     if (is_number(id)) {
         std::size_t index = 0;
@@ -42,6 +45,8 @@ const Gpu* find_gpu(const std::vector<Gpu>& gpus, const std::string& id) {
     return nullptr;
 }
 
+// The text between `before` and the next `after`, without blanks at its ends; empty when `before`
+// is not there.
 std::string between(std::string_view line, std::string_view before, char after) {
     const auto at = line.find(before);
     if (at == line.npos) return "";
@@ -51,6 +56,8 @@ std::string between(std::string_view line, std::string_view before, char after) 
 
 }  // namespace
 
+// CUDA ignores everything from the first invalid entry on (CUDA C++ Programming Guide, "CUDA
+// Environment Variables"). It uses no device at all when one is listed twice.
 std::vector<std::string> devices_listed(std::string_view list) {
     std::vector<std::string> devices;
     std::set<std::string> seen;
@@ -62,6 +69,8 @@ std::vector<std::string> devices_listed(std::string_view list) {
     return devices;
 }
 
+// Without a list CUDA shows all GPUs. Of a GPU that is divided (MIG) only the instances can be
+// used.
 std::vector<std::string> visible_devices(const std::vector<Gpu>& gpus,
                                          const std::optional<std::string>& list) {
     if (list) return devices_listed(*list);
@@ -77,6 +86,7 @@ int count_devices(const std::vector<Gpu>& gpus, const std::optional<std::string>
     return static_cast<int>(visible_devices(gpus, list).size());
 }
 
+// If one GPU is unknown, the order of the others cannot be trusted either, so the answer is empty.
 std::vector<int> device_nodes(const std::vector<Gpu>& gpus,
                               const std::optional<std::string>& list) {
     std::vector<int> nodes;
@@ -93,8 +103,9 @@ std::vector<int> device_nodes(const std::vector<Gpu>& gpus,
     return nodes;
 }
 
-// GPU 0: NVIDIA H100 (UUID: GPU-…)
-//   MIG 3g.40gb     Device  0: (UUID: MIG-…)
+// Parses lines like these. An instance belongs to the GPU above it.
+//   GPU 0: NVIDIA H100 (UUID: GPU-…)
+//     MIG 3g.40gb     Device  0: (UUID: MIG-…)
 void add_instances(std::vector<Gpu>& gpus, std::string_view nvidia_smi) {
     Gpu* current = nullptr;
     while (!nvidia_smi.empty()) {
@@ -111,6 +122,8 @@ void add_instances(std::vector<Gpu>& gpus, std::string_view nvidia_smi) {
     }
 }
 
+// HIP_VISIBLE_DEVICES decides if it is set and not empty (ROCm), else CUDA_VISIBLE_DEVICES. Without
+// both, devices are numbered from 0.
 Result<std::vector<std::map<std::string, std::string>>> deal_devices(
     const std::vector<Gpu>& gpus, const std::optional<std::string>& cuda,
     const std::optional<std::string>& hip, int workers) {
@@ -120,6 +133,7 @@ Result<std::vector<std::map<std::string, std::string>>> deal_devices(
     if (list) {
         devices = entries(*list);
     } else {
+        // MIG instances have no index that CUDA accepts, so they are named by UUID.
         const bool divided =
             std::ranges::any_of(gpus, [](const Gpu& gpu) { return !gpu.mig.empty(); });
         for (const Gpu& gpu : gpus)

@@ -1,3 +1,4 @@
+// Asks the kernel for the host's name, CPUs and addresses.
 #include "agent/host/hardware.h"
 
 #include <arpa/inet.h>
@@ -12,6 +13,8 @@
 
 namespace ddprun::agent {
 
+// gethostname() may omit the final zero byte of a long name. The array is zeroed and has one byte
+// more than is passed.
 std::string short_host_name() {
     char name[HOST_NAME_MAX + 1] = {};
     if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
@@ -21,7 +24,8 @@ std::string short_host_name() {
 
 std::vector<int> allowed_cpus() {
     std::vector<int> cpus;
-    // The kernel refuses (EINVAL) a mask smaller than its own.
+    // sched_getaffinity() fails with EINVAL when the mask is smaller than the kernel's own, whose
+    // size cannot be asked for. So the mask grows until it fits.
     for (int size = 1024; size <= (1 << 20); size *= 2) {
         cpu_set_t* set = CPU_ALLOC(size);
         if (set == nullptr) return cpus;
@@ -40,6 +44,7 @@ std::vector<InterfaceAddress> interfaces() {
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) != 0) return found;
     for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+        // An interface without an address, for example a tunnel.
         if (one->ifa_addr == nullptr) continue;
         const int family = one->ifa_addr->sa_family;
         const void* bytes = nullptr;
@@ -55,6 +60,7 @@ std::vector<InterfaceAddress> interfaces() {
     return found;
 }
 
+// An address may be on several interfaces.
 std::vector<std::string> interface_addresses() {
     std::vector<std::string> addresses;
     for (const InterfaceAddress& one : interfaces())

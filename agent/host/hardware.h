@@ -1,8 +1,8 @@
-// What this host has, as far as a launch needs it: name, CPUs, addresses; GPUs and what lies near
-// them are in topology.h.
+// Tells what this host has, as far as a launch needs it: name, CPUs and network addresses.
+// topology.h covers GPUs and NUMA.
 //
-// Without NSS, CUDA or any library: /proc, sysfs and system calls. Any thread; every call looks
-// anew.
+// It uses /proc, sysfs and system calls only; a static binary has no NSS and no CUDA library.
+// Thread: any. Every call asks the kernel again.
 #pragma once
 
 #include <string>
@@ -10,20 +10,24 @@
 
 namespace ddprun::agent {
 
-// The host's own name up to the first dot, as Slurm names nodes.
+// The host's name up to the first dot, which is how Slurm names nodes. "localhost" when it has
+// none.
 std::string short_host_name();
 
-// CPUs in the affinity mask, ascending.
+// The CPUs of this process's affinity mask, in ascending order. Empty when the kernel does not
+// answer.
 std::vector<int> allowed_cpus();
 
-// All addresses of all interfaces as text ("10.0.0.7", "fe80::1"), loopback too, each once.
+// All addresses of all network interfaces as text ("10.0.0.7", "fe80::1"), loopback included, each
+// once.
 std::vector<std::string> interface_addresses();
 
-// The same with the interfaces that have them, in the kernel's order.
+// An address with the interface that has it.
 struct InterfaceAddress {
     std::string interface;
     std::string address;
 };
+// All pairs of interface and address, in the kernel's order.
 std::vector<InterfaceAddress> interfaces();
 
 }  // namespace ddprun::agent

@@ -1,11 +1,16 @@
-// The port that a node offers for the workers' store of the next generation (MASTER_PORT if it has
-// rank 0): fresh for every generation that uses it, so that no worker of an old one can reach a new
-// one's store, and where possible with the next two free, since programs take MASTER_PORT+1 and +2.
+// Holds the port that this node offers for the workers' store of the next generation. If the node
+// gets rank 0, it becomes MASTER_PORT.
 //
-// The port is bound and listening from the offer on, the two neighbours are bound too, and let go
-// only when the generation starts: nothing is looked at first and bound later. It lies below the
-// range from which the kernel gives ports to clients, which would take a free neighbour at any
-// moment. Shell; the loop's thread.
+// The port is new for every generation that uses it, so a worker of an old generation cannot reach
+// the store of a new one. If possible the next two ports are free, too, because some programs use
+// MASTER_PORT+1 and +2.
+//
+// There is no gap between "looks free" and "bound": the port is bound and listens from the offer
+// on, and the two neighbours stay bound until the generation starts. The ports are below the range
+// from which the kernel gives ports to clients (ip_local_port_range); otherwise any outgoing
+// connection could take a neighbour.
+//
+// Thread: the loop's.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +22,20 @@ namespace ddprun::agent {
 
 class MasterPort {
   public:
+    // `loopback_only`: for a job of one node, where nobody else has to reach the store.
     explicit MasterPort(bool loopback_only) : loopback_only_(loopback_only) {}
 
-    // The same one until it is taken. Possible errors: unavailable.
+    // Returns the port; the same one until take() is called. Possible errors: unavailable (no port
+    // can be bound).
     Result<std::uint16_t> offer();
 
-    // The listening socket of the port that was offered, for the generation that begins; its
-    // neighbours are free from now on. -1: this port is not the one offered.
+    // Hands over the listening socket for the generation that starts now, and releases the two
+    // neighbours. Returns -1 when `port` is not the one that was offered.
     UniqueFd take(std::uint16_t port);
 
   private:
     bool loopback_only_;
-    std::uint16_t port_ = 0;  // 0: none is held
+    std::uint16_t port_ = 0;  // 0 when no port is held
     UniqueFd listener_, neighbours_[2];
 };
 

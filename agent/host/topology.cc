@@ -1,3 +1,4 @@
+// Reads CPUs, NUMA nodes, GPUs and CPU quotas from sysfs, /proc and cgroups.
 #include "agent/host/topology.h"
 
 #include <algorithm>
@@ -20,6 +21,8 @@ std::string first_line(const fs::path& file) {
     return line;
 }
 
+// Returns the number in a file, or `otherwise` if there is none: the kernel leaves out files for
+// what it does not know.
 int number_in(const fs::path& file, int otherwise) {
     const std::string line = first_line(file);
     char* end = nullptr;
@@ -27,6 +30,7 @@ int number_in(const fs::path& file, int otherwise) {
     return end == line.c_str() ? otherwise : static_cast<int>(value);
 }
 
+// Sorted, because directory order is arbitrary and GPUs must come in the order of the bus.
 std::vector<fs::path> entries_of(const fs::path& folder) {
     std::vector<fs::path> paths;
     std::error_code error;
@@ -36,11 +40,14 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
     return paths;
 }
 
+// The lowest CPU of a list is the name of a group of CPUs, for example of a core.
 int lowest(const fs::path& list, int otherwise) {
     const std::vector<int> cpus = read_cpu_list(first_line(list));
     return cpus.empty() ? otherwise : *std::ranges::min_element(cpus);
 }
 
+// Maps each CPU to its NUMA node. The folder has other entries ("online", "possible"), so only
+// "node" with digits counts.
 std::map<int, int> numa_nodes(const HostRoots& roots) {
     std::map<int, int> node_of;
     for (const fs::path& path : entries_of(roots.sys + "/devices/system/node")) {
@@ -53,7 +60,7 @@ std::map<int, int> numa_nodes(const HostRoots& roots) {
     return node_of;
 }
 
-// The data cache of the highest level.
+// Finds the data or unified cache of the highest level, and returns the lowest CPU that shares it.
 int last_cache(const fs::path& cpu, int number) {
     int level = 0, lowest_cpu = number;
     for (const fs::path& index : entries_of(cpu / "cache")) {
@@ -66,6 +73,8 @@ int last_cache(const fs::path& cpu, int number) {
     return lowest_cpu;
 }
 
+// A GPU is divided (MIG) if the driver shows GPU instances ("gi0", "gi1", …) for it. This check is
+// cheap; nvidia-smi is not.
 bool is_divided(const HostRoots& roots) {
     for (const fs::path& gpu : entries_of(roots.proc + "/driver/nvidia/capabilities"))
         for (const fs::path& instance : entries_of(gpu / "mig"))
@@ -73,7 +82,7 @@ bool is_divided(const HostRoots& roots) {
     return false;
 }
 
-// A driver that hangs must not hang us: coreutils' timeout stands in front.
+// A driver that hangs must not make ddprun hang, so coreutils' timeout ends nvidia-smi after 20 s.
 std::string ask_nvidia_smi() {
     std::string text;
     FILE* pipe = ::popen("timeout 20 nvidia-smi -L 2>/dev/null", "r");
@@ -84,6 +93,7 @@ std::string ask_nvidia_smi() {
     return text;
 }
 
+// A line of the file reads "GPU UUID:  GPU-…".
 std::string uuid_in(const fs::path& information) {
     std::ifstream in(information);
     for (std::string line; std::getline(in, line);) {
@@ -94,6 +104,7 @@ std::string uuid_in(const fs::path& information) {
     return "";
 }
 
+// NVIDIA's driver may write the PCI address in upper case; sysfs uses lower case.
 Gpu gpu_at(std::string address, const HostRoots& roots) {
     Gpu gpu;
     for (char& c : address) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -102,6 +113,9 @@ Gpu gpu_at(std::string address, const HostRoots& roots) {
     return gpu;
 }
 
+// 10de is NVIDIA's PCI vendor id. The classes are VGA controller (0300) and 3D controller (0302).
+// The device must be bound to NVIDIA's driver: a GPU that is passed to a virtual machine is not
+// usable here.
 bool is_nvidia_gpu(const fs::path& device) {
     std::error_code error;
     const std::string type = first_line(device / "class");
@@ -110,8 +124,8 @@ bool is_nvidia_gpu(const fs::path& device) {
            fs::read_symlink(device / "driver", error).filename() == "nvidia";
 }
 
-// The least of a file's quotient ("max 100000", "50000 100000") on the way from a group to the
-// root.
+// A cgroup is limited by all its parents, too. So this walks from the group up to the root and
+// returns the smallest quota on the way, in CPUs.
 std::optional<double> least_quota(fs::path group, const fs::path& root,
                                   double (*quota)(const fs::path&)) {
     std::optional<double> least;
@@ -122,12 +136,15 @@ std::optional<double> least_quota(fs::path group, const fs::path& root,
     }
 }
 
+// The file has quota and period in microseconds: "50000 100000" means half a CPU. "max 100000"
+// means no limit; it cannot be read as a number, and the result is 0.
 double quota_v2(const fs::path& group) {
     std::istringstream line(first_line(group / "cpu.max"));
     double quota = 0, period = 0;
     return line >> quota >> period && period > 0 ? quota / period : 0;
 }
 
+// A quota of -1 means no limit.
 double quota_v1(const fs::path& group) {
     const int quota = number_in(group / "cpu.cfs_quota_us", -1),
               period = number_in(group / "cpu.cfs_period_us", 0);
@@ -157,6 +174,7 @@ std::vector<Gpu> find_gpus(const HostRoots& roots) {
         gpus.push_back(gpu_at(path.filename(), roots));
         gpus.back().uuid = uuid_in(path / "information");
     }
+    // In a container the driver's folder in /proc may be missing, while sysfs is there.
     if (gpus.empty())
         for (const fs::path& path : entries_of(roots.sys + "/bus/pci/devices"))
             if (is_nvidia_gpu(path)) gpus.push_back(gpu_at(path.filename(), roots));
@@ -164,6 +182,8 @@ std::vector<Gpu> find_gpus(const HostRoots& roots) {
     return gpus;
 }
 
+// Lines of /proc/self/cgroup read "id:controllers:path". The list of controllers is empty for
+// version 2. A host may use both versions at the same time.
 std::optional<double> cpu_quota(const HostRoots& roots) {
     std::ifstream groups(roots.proc + "/self/cgroup");
     const fs::path root = roots.sys + "/fs/cgroup";
@@ -172,7 +192,9 @@ std::optional<double> cpu_quota(const HostRoots& roots) {
         const auto first = line.find(':'), second = line.find(':', first + 1);
         if (second == line.npos) continue;
         const std::string controllers = line.substr(first + 1, second - first - 1);
-        const std::string path = line.substr(second + 2);  // without its leading slash
+        // Without its leading slash; otherwise fs::path would treat it as absolute and ignore the
+        // root.
+        const std::string path = line.substr(second + 2);
         std::optional<double> quota;
         if (controllers.empty()) quota = least_quota(root / path, root, quota_v2);
         if (("," + controllers + ",").find(",cpu,") != std::string::npos)

@@ -1,5 +1,7 @@
-// What the kernel says of this host's CPUs and GPUs and of our share of them: sysfs, /proc and
-// cgroups, no library. Shell; any thread; every call looks anew. Folders can be given for tests.
+// Tells what the kernel knows about this host's CPUs and GPUs, and how much of them this process
+// may use. Sources: sysfs, /proc, cgroups and, for MIG only, nvidia-smi.
+//
+// Thread: any. Every call asks again. Tests pass other folders.
 #pragma once
 
 #include <optional>
@@ -11,21 +13,22 @@
 
 namespace ddprun::agent {
 
+// Where sysfs and /proc are.
 struct HostRoots {
     std::string sys = "/sys", proc = "/proc";
 };
 
-// What is known of each of these CPUs; a fact that the kernel does not tell is 0, or the CPU
-// itself.
+// Describes each of these CPUs. What the kernel does not tell is 0, or the CPU itself for `core`
+// and `cache`.
 std::vector<Cpu> read_cpus(const std::vector<int>& numbers, const HostRoots& roots = {});
 
-// NVIDIA's GPUs in the order of the bus: from its driver's folder in /proc, else (in a container
-// without it) the PCI devices that its driver has. Instances are looked up by `nvidia-smi -L` where
-// a GPU is divided (MIG).
+// Returns NVIDIA's GPUs in the order of the PCI bus. Source: the driver's folder in /proc; if it is
+// missing, as in some containers, the PCI devices that are bound to the driver. If a GPU is divided
+// (MIG), `nvidia-smi -L` gives the instances, which may take up to 20 s.
 std::vector<Gpu> find_gpus(const HostRoots& roots = {});
 
-// CPUs' worth of time that our control groups allow us, all their parents counted; nothing: no
-// limit.
+// How many CPUs' worth of time the cgroups of this process allow, all parent groups included; empty
+// when there is no limit.
 std::optional<double> cpu_quota(const HostRoots& roots = {});
 
 }  // namespace ddprun::agent

@@ -1,8 +1,10 @@
-// A system call that leaves errno alone, for a process that still shares its parent's memory
-// (worker_child): errno is the parent's there.
+// Makes a system call without touching errno. worker_child needs this: its child shares the
+// keeper's memory until exec, so errno in the child is the keeper's errno.
 //
-// The result, or minus the error. Nothing of the C library is entered. Where kBareCalls is false, on
-// other processors, errno is written after all, and memory must not be shared.
+// The functions return the kernel's result: zero or more, or minus the error number. They do not
+// enter the C library. On processors other than x86-64 and AArch64 kBareCalls is false; there errno
+// is written, so memory must not be shared.
+//
 // Source: syscall(2), "Architecture calling conventions".
 #pragma once
 
@@ -14,6 +16,7 @@
 namespace ddprun::agent {
 
 #if defined(__x86_64__)
+// rcx and r11 are listed as clobbered because the syscall instruction overwrites them.
 inline constexpr bool kBareCalls = true;
 inline long bare_call_of_words(long number, long a, long b, long c, long d) {
     long result = 0;
@@ -46,6 +49,7 @@ inline long bare_call_of_words(long number, long a, long b, long c, long d) {
 }
 #endif
 
+// Converts an argument to the machine word that the kernel expects. A null pointer becomes 0.
 template <class T>
 long as_word(T value) {
     if constexpr (std::is_null_pointer_v<T>)
@@ -56,6 +60,7 @@ long as_word(T value) {
         return static_cast<long>(value);
 }
 
+// System calls here have at most four arguments. Missing ones are 0.
 template <class A = long, class B = long, class C = long, class D = long>
 long bare_call(long number, A a = {}, B b = {}, C c = {}, D d = {}) {
     return bare_call_of_words(number, as_word(a), as_word(b), as_word(c), as_word(d));

@@ -1,3 +1,4 @@
+// Finds, stops, kills and reaps all descendants of this process.
 #include "agent/keeper/descendants.h"
 
 #include <dirent.h>
@@ -23,12 +24,14 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kLooks =
-    100;  // looks for new ones within one round; what forks faster meets SIGKILL and the next round
-// With one of which it is not known yet whether it is a janitor.
+// How often one round looks for new processes. A program that forks faster than this meets SIGKILL
+// and the next round.
+constexpr int kLooks = 100;
+// How long a round waits for a process to stop, to find out whether it is a janitor.
 constexpr Duration kPatience = std::chrono::milliseconds{200};
 
-// Calls `each` with every entry of a folder that is a number.
+// Calls `each` with every entry of a folder that is a number: in /proc a process, in /proc/PID/task
+// a thread.
 template <class Each>
 void for_each_number(const char* folder, Each each) {
     DIR* dir = ::opendir(folder);
@@ -40,7 +43,7 @@ void for_each_number(const char* folder, Each each) {
     ::closedir(dir);
 }
 
-// The children of all threads of one process, as the kernel lists them.
+// A child belongs to the thread that forked it, so the lists of all threads are read.
 void append_children(pid_t parent, std::vector<pid_t>& out) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/task", parent);
@@ -57,15 +60,16 @@ void append_children(pid_t parent, std::vector<pid_t>& out) {
     });
 }
 
-// For kernels without /proc/PID/task/TID/children: parent → children from every /proc/PID/stat.
+// The slow way, for kernels without /proc/PID/task/TID/children: reads the parent of every process
+// on the host.
 std::multimap<pid_t, pid_t> all_children() {
     std::multimap<pid_t, pid_t> children;
     for_each_number("/proc", [&](pid_t pid) {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
         const std::string stat = read_small_file(path);
-        // The name may hold spaces and parentheses: the fields go on behind the last one. "… ) S
-        // PPID …"
+        // The format is "PID (NAME) STATE PPID …". NAME may contain spaces and parentheses, so the
+        // fields start after the last parenthesis.
         const std::size_t name_end = stat.rfind(')');
         if (name_end == stat.npos || name_end + 4 > stat.size()) return;
         children.emplace(static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4)), pid);
@@ -73,16 +77,17 @@ std::multimap<pid_t, pid_t> all_children() {
     return children;
 }
 
+// The file needs CONFIG_PROC_CHILDREN. The answer is the same for the life of the process.
 bool kernel_lists_children() {
     static const bool listed = ::access("/proc/thread-self/children", R_OK) == 0;
     return listed;
 }
 
-// One that has ended meanwhile is no mistake.
+// If the process has ended in the meantime, kill() fails. This is not an error here.
 void send(pid_t pid, int signal) { ::kill(pid, signal); }
 
-// Until a child ends, or a few milliseconds: a descendant that is not our child yet becomes one
-// when its parent dies.
+// Waits until a child ends, or for a few milliseconds: a descendant that is not our child yet
+// becomes our child when its parent dies, and the kernel does not announce that.
 void wait_a_little(pid_t child) {
     const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
     pollfd wait{pidfd.get(), POLLIN, 0};
@@ -95,6 +100,7 @@ std::vector<pid_t> find_descendants(pid_t root) {
     std::vector<pid_t> found;
     if (kernel_lists_children()) {
         append_children(root, found);
+        // `found` grows while the loop runs: the children of the children are looked up, too.
         for (std::size_t i = 0; i < found.size(); ++i) append_children(found[i], found);
         return found;
     }
@@ -117,12 +123,16 @@ bool reap_children(const Reaped& reaped) {
         } else if (pid == 0) {
             return false;
         } else if (errno != EINTR) {
-            return true;  // ECHILD
+            // ECHILD: this process has no children. As a subreaper it would inherit every orphan
+            // below it, so nothing is left.
+            return true;
         }
     }
 }
 
-// All but the janitors that still have time; sorted.
+// Returns the stopped processes, sorted by pid. Why stop before killing: a process that dies may
+// leave children behind that fork again, while a stopped process cannot fork. The search repeats
+// until a pass finds no new process. Janitors that still have time are left out.
 std::vector<pid_t> Killing::stop_all(Time now) const {
     const pid_t self = ::getpid();
     std::vector<pid_t> stopped;
@@ -142,16 +152,21 @@ std::vector<pid_t> Killing::stop_all(Time now) const {
     return stopped;
 }
 
+// Decides whether a stopped process is a janitor that may finish its work first.
 bool Killing::spare(pid_t pid, Time now) {
-    if (janitors_.contains(pid)) return false;  // its time is over
+    // It was spared before, and stop_all() stops it only when its time is over.
+    if (janitors_.contains(pid)) return false;
     const Janitor kind = janitor(pid);
     if (kind == Janitor::none) return false;
-    if (kind == Janitor::unknown) return now < began_ + kPatience;  // stopped, or about to be
+    // SIGSTOP may take a moment to arrive. The next round asks again.
+    if (kind == Janitor::unknown) return now < began_ + kPatience;
     janitors_[pid] = {kind, now + patience_with(kind)};
     send(pid, SIGCONT);
     return true;
 }
 
+// Called again and again until it returns true. It never blocks, so that the keeper can watch the
+// deadline between two rounds.
 bool Killing::round(const Reaped& reaped) {
     const Time now = boot_now();
     if (began_ == kNever) began_ = now;
@@ -160,16 +175,20 @@ bool Killing::round(const Reaped& reaped) {
         memory_.belongs(pid);
         if (!spare(pid, now)) send(pid, SIGKILL);
     }
+    // The pids of dead processes are recorded, too: the names of their objects in shared memory
+    // contain them.
     if (!reap_children([&](pid_t pid, int status) {
             memory_.belongs(pid);
             if (reaped) reaped(pid, status);
         })) {
-        // Only janitors are left: the slow ones are needed where others do not know better.
+        // Only janitors are left. PyTorch's janitor is slow, and it is needed only for tensors
+        // whose process we do not know. If there are none, its time ends now.
         if (stopped.empty() && !memory_.tensors_of_unknown())
             for (auto& [pid, spared] : janitors_)
                 if (spared.kind == Janitor::of_tensors) spared.until = now;
         return false;
     }
+    // Only now, when no process can create or open another object.
     memory_.remove();
     janitors_.clear();
     began_ = kNever;
@@ -182,7 +201,8 @@ bool kill_all_descendants(Duration limit, const Reaped& reaped) {
     while (!killing.round(reaped)) {
         if (boot_now() >= give_up) return false;
         siginfo_t ended{};
-        // A zombie is reaped in the next round at once; otherwise there is something to wait for.
+        // WNOWAIT leaves the zombie in place: the next round reaps it at once. Without a zombie
+        // there is something to wait for.
         if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
             continue;
         const std::vector<pid_t> left = find_descendants(::getpid());

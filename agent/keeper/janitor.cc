@@ -1,3 +1,4 @@
+// Recognizes janitor processes by what /proc says about them.
 #include "agent/keeper/janitor.h"
 
 #include <string>
@@ -11,7 +12,7 @@ std::string read_of(pid_t pid, const char* file) {
     return read_small_file("/proc/" + std::to_string(pid) + '/' + file);
 }
 
-// What stands behind a name in /proc/PID/status.
+// Returns the text after a name in /proc/PID/status, whose lines read "Name:<tab>value".
 std::string field(const std::string& status, const std::string& name) {
     const auto at = status.find('\n' + name + ":\t");
     if (at == status.npos) return {};
@@ -19,8 +20,9 @@ std::string field(const std::string& status, const std::string& name) {
     return status.substr(begin, status.find('\n', begin) - begin);
 }
 
-// Its command line is read only when it is stopped and has one thread: then nothing holds the lock
-// of its memory, which that read would wait for without end in a process that hangs.
+// Reading /proc/PID/cmdline takes the lock of the process's memory and may wait forever if the
+// process hangs while it holds this lock. So it is read only when the process is stopped and has
+// one thread: then nothing holds the lock.
 Janitor python_janitor(pid_t pid) {
     const std::string status = read_of(pid, "status");
     if (field(status, "Threads") != "1" || field(status, "State").starts_with('Z'))
@@ -34,8 +36,9 @@ Janitor python_janitor(pid_t pid) {
 }  // namespace
 
 Janitor janitor(pid_t pid) {
+    // The kernel keeps the first 15 characters of "torch_shm_manager".
     const std::string name = read_of(pid, "comm");
-    if (name == "torch_shm_manag\n") return Janitor::of_tensors;  // as much as the kernel keeps
+    if (name == "torch_shm_manag\n") return Janitor::of_tensors;
     return name.starts_with("python") ? python_janitor(pid) : Janitor::none;
 }
 

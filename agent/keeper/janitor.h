@@ -1,5 +1,7 @@
-// The helpers of libraries that remove what their processes leave, once those are gone. They know
-// what belongs to whom, so they are killed last. Shell; keeper process, or ddprun in its place.
+// Recognizes janitors: helper processes of Python and PyTorch that remove what their processes
+// leave behind. They know what belongs to whom, so they are killed last.
+//
+// Used by the keeper process, or by ddprun in its place.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +13,17 @@ namespace ddprun::agent {
 enum class Janitor {
     none,
     unknown,     // it has not stopped yet: ask again
-    of_python,   // the resource tracker of multiprocessing: semaphores, shared memory
-    of_tensors,  // PyTorch's torch_shm_manager: tensors that processes share by file
+    of_python,   // resource tracker of multiprocessing: semaphores, shared memory
+    of_tensors,  // PyTorch's torch_shm_manager: tensors in shared files
 };
 
-// Of a process that has been sent SIGSTOP. Never waits, not for one that hangs in the kernel either.
+// Which kind of janitor a process is. The process must have been sent SIGSTOP. The function never
+// waits, even if the process hangs in the kernel.
 Janitor janitor(pid_t pid);
 
-// How long it may take when all others are dead. Python's takes a tenth of a second if it has just
-// begun, else milliseconds. PyTorch's waits two seconds for processes to come, so it is let do its
-// work only where nobody else can do it.
+// How long a janitor may work after all other processes are dead. Python's needs milliseconds, or a
+// tenth of a second if it has just started. PyTorch's waits two seconds for new processes first, so
+// it is allowed to work only where nobody else can do it.
 constexpr Duration patience_with(Janitor kind) {
     return kind == Janitor::of_tensors ? std::chrono::seconds{3} : std::chrono::seconds{1};
 }

@@ -1,3 +1,5 @@
+// ddprun's side of the keeper: sends requests, receives replies, and cleans up when the keeper
+// dies.
 #include "agent/keeper/keeper.h"
 
 #include <fcntl.h>
@@ -31,11 +33,14 @@ using keeper::Transfer;
 
 namespace {
 
+// 3 or higher, so that a duplicate never takes the place of a closed standard stream.
 UniqueFd duplicate(int fd) { return UniqueFd(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 3)); }
 
 }  // namespace
 
+// Asio's handlers hold this object by shared_ptr, so it outlives the Keeper until they have run.
 struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
+    // A request with its own copies of the descriptors, for as long as it waits.
     struct Packet {
         Request request;
         std::vector<UniqueFd> fds;
@@ -43,24 +48,27 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
 
     KeeperOptions options;
     pid_t pid = -1;
-    UniqueFd socket;  // until attach(); then in `stream`
+    UniqueFd socket;  // before attach(); after it the socket belongs to `stream`
     KeeperEvents events;
     std::unique_ptr<asio::posix::stream_descriptor> stream;
     std::unique_ptr<asio::steady_timer> look_again;
-    Killing rounds;  // of what a keeper left that died
+    Killing rounds;  // for the processes that a dead keeper left
     asio::io_context* io = nullptr;
+    // Packets that did not fit into the socket's buffer.
     std::deque<Packet> outgoing;
     bool waiting_to_write = false;
     std::uint32_t next_id = 0;
+    // A request that the keeper has not answered yet.
     struct Spawn {
         SpawnCallback done;
-        std::string program;      // for the sentence
-        bool foreground = false;  // it is to hold the terminal
+        std::string program;      // for the error sentence
+        bool foreground = false;  // the worker gets the terminal
     };
     std::map<std::uint32_t, Spawn> spawns;
     std::map<std::uint32_t, std::function<void()>> sweeps;
-    std::vector<std::int64_t> foreground;  // workers that hold the terminal
+    std::vector<std::int64_t> foreground;  // pids of workers that hold the terminal
 
+    // Usable before attach(), too: a request may be made before the loop runs.
     int fd() const { return stream ? stream->native_handle() : socket.get(); }
     bool alive() const { return pid > 0 && fd() >= 0; }
 
@@ -76,8 +84,6 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void call_back_died();
 };
 
-// ---- life of the process
-
 Result<Keeper> Keeper::start(KeeperOptions options) {
     Result<keeper::Started> started = keeper::start_by_fork(options);
     if (!started) return started.error();
@@ -88,6 +94,8 @@ Result<Keeper> Keeper::start(KeeperOptions options) {
     return Keeper(std::move(impl));
 }
 
+// A fork is not safe here, because ddprun has threads by now. So the new keeper is this program
+// again, started by exec.
 Result<> Keeper::restart() {
     DDPRUN_CHECK(!alive() && impl_->io != nullptr, "restart() is for a keeper that has died");
     Result<keeper::Started> started = keeper::start_by_exec(impl_->options);
@@ -98,6 +106,8 @@ Result<> Keeper::restart() {
     return {};
 }
 
+// Works without the loop. Callbacks are dropped first: what they would touch may already be
+// destroyed.
 Result<> Keeper::shutdown(Duration limit) {
     Impl& impl = *impl_;
     impl.spawns.clear();
@@ -108,9 +118,9 @@ Result<> Keeper::shutdown(Duration limit) {
     Request request;
     request.kind = RequestKind::shutdown;
     impl.request(request, {}, {});
+    // The keeper closes the socket only by exiting. So the end of the socket means that it has
+    // ended. Replies that arrive in the meantime are not needed.
     const Time give_up = boot_now() + limit;
-    // Its end is the end of the socket: it closes it only by exiting. Replies that come meanwhile
-    // are of no use any more.
     for (;;) {
         Reply reply;
         std::vector<UniqueFd> fds;
@@ -134,14 +144,15 @@ Result<> Keeper::shutdown(Duration limit) {
     return {};
 }
 
-// ---- the socket on the loop
-
+// Called by attach(), and again with the socket of a new keeper.
 void Keeper::Impl::adopt_socket() {
     stream = std::make_unique<asio::posix::stream_descriptor>(*io, socket.release());
     flush();
     read();
 }
 
+// If make_payload() fails, the request goes out without its payload, and the keeper answers with an
+// error.
 void Keeper::Impl::request(Request request, const std::string& payload,
                            const std::vector<int>& fds) {
     UniqueFd file;
@@ -149,12 +160,15 @@ void Keeper::Impl::request(Request request, const std::string& payload,
         if (Result<UniqueFd> made = keeper::make_payload(payload)) file = std::move(*made);
         request.payload_bytes = static_cast<std::uint32_t>(payload.size());
     }
+    // The payload's descriptor always comes first.
     std::vector<int> all = fds;
     if (file) all.insert(all.begin(), file.get());
-    // At once, if nothing waits: only a packet that must needs descriptors of its own.
+    // The usual case: nothing waits, so the packet is sent at once and its descriptors need not be
+    // duplicated. Packets that must wait need duplicates, because the caller may close its own.
     if (outgoing.empty() && fd() >= 0 &&
         keeper::send_packet(fd(), &request, sizeof request, all) != Transfer::would_block)
-        return;  // also when the keeper is gone: read() finds that out
+        // Also when the keeper is gone: read() finds that out and handles it in one place.
+        return;
     Packet packet{request, {}};
     for (const int fd : all) packet.fds.push_back(duplicate(fd));
     outgoing.push_back(std::move(packet));
@@ -168,6 +182,7 @@ void Keeper::Impl::noticed() {
     this->request(request, {}, {});
 }
 
+// Sends as many waiting packets as fit, and waits for room if some are left.
 void Keeper::Impl::flush() {
     while (!outgoing.empty() && fd() >= 0) {
         std::vector<int> fds;
@@ -175,7 +190,7 @@ void Keeper::Impl::flush() {
         const Transfer transfer =
             keeper::send_packet(fd(), &outgoing.front().request, sizeof(Request), fds);
         if (transfer == Transfer::would_block) break;
-        outgoing.pop_front();  // also when the keeper is gone: read() finds that out
+        outgoing.pop_front();  // also when the keeper is gone: see request()
     }
     if (outgoing.empty() || waiting_to_write || !stream) return;
     waiting_to_write = true;
@@ -186,6 +201,7 @@ void Keeper::Impl::flush() {
                        });
 }
 
+// Takes all packets that are there, then waits for more.
 void Keeper::Impl::read() {
     stream->async_wait(asio::posix::stream_descriptor::wait_read,
                        [self = shared_from_this()](const boost::system::error_code& error) {
@@ -198,17 +214,21 @@ void Keeper::Impl::read() {
                                if (transfer == Transfer::would_block) return self->read();
                                if (transfer == Transfer::ended) return self->on_end();
                                self->on_reply(reply, fds);
-                               if (!self->stream) return;  // a callback has ended us
+                               // The callback may have destroyed the Keeper.
+                               if (!self->stream) return;
                            }
                        });
 }
 
+// Replies come in the order in which the keeper sent them.
 void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
     switch (reply.kind) {
         case ReplyKind::forked:
         case ReplyKind::failed:
             return on_forked(reply, fds);
         case ReplyKind::exited:
+            // The foreground process group has died, so nobody would receive Ctrl-C. ddprun takes
+            // the terminal back.
             if (std::erase(foreground, reply.pid) != 0) take_terminal_back(reply.pid);
             if (events.exited)
                 events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
@@ -219,13 +239,15 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::stopped:
             return stop_with(reply.pid, reply.wait_status);
         case ReplyKind::passed:
-            return noticed();  // that we read this is the proof that we are not frozen
+            // Reading this message proves that ddprun is not frozen, so it can be answered here.
+            return noticed();
         case ReplyKind::expired:
             if (events.expired) events.expired();
             return;
     }
 }
 
+// A reply without a matching request belongs to a spawn that was dropped.
 void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     const auto found = spawns.extract(reply.id);
     if (!found) return;
@@ -239,16 +261,18 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     spawn.done(std::move(spawned));
 }
 
-// ---- the keeper's death
-
+// A keeper without its socket is useless, even if its process still lives. So it is killed, and its
+// processes become ours.
 void Keeper::Impl::on_end() {
     stream.reset();
     outgoing.clear();
-    ::kill(pid, SIGKILL);  // a keeper that has lost its socket is none
+    ::kill(pid, SIGKILL);
     look_again = std::make_unique<asio::steady_timer>(*io);
     kill_what_is_left();
 }
 
+// One round on each call, with a timer between them, so that the loop and its heartbeats continue.
+// The keeper itself is reaped among the others.
 void Keeper::Impl::kill_what_is_left() {
     const bool none_left = rounds.round([this](pid_t ended, int) {
         if (ended == pid) pid = -1;
@@ -257,12 +281,14 @@ void Keeper::Impl::kill_what_is_left() {
         pid = -1;
         return call_back_died();
     }
+    // SIGKILL needs a moment to take effect, even on a healthy host.
     look_again->expires_after(std::chrono::milliseconds{2});
     look_again->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
         if (!error) self->kill_what_is_left();
     });
 }
 
+// The maps are emptied before the callbacks run, because a callback may make new requests.
 void Keeper::Impl::call_back_died() {
     foreground.clear();
     const Error closed{ErrorCode::closed, "the keeper has died, and its workers with it"};
@@ -271,15 +297,16 @@ void Keeper::Impl::call_back_died() {
     if (events.died) events.died();
 }
 
-// ---- requests
-
 Keeper::Keeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Keeper::Keeper(Keeper&&) noexcept = default;
+// Swapping leaves the old state to the destructor of `other`.
 Keeper& Keeper::operator=(Keeper&& other) noexcept {
     std::swap(impl_, other.impl_);
     return *this;
 }
 
+// Closing the socket is the message: the keeper sees the end of the connection and does what it
+// does when ddprun dies.
 Keeper::~Keeper() {
     if (!impl_) return;
     impl_->events = {};
@@ -295,6 +322,7 @@ void Keeper::attach(asio::io_context& io, KeeperEvents events) {
     impl_->adopt_socket();
 }
 
+// With a dead keeper the answer still comes from the loop and never from inside this call.
 void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     Impl& impl = *impl_;
     if (!impl.alive()) {
@@ -305,6 +333,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     }
     const keeper::ForkRequest fork = keeper::make_fork_request(start);
     Request request = fork.request;
+    // If ddprun was started in the background, its worker must not take the terminal either.
     request.in_front = start.foreground && holds_terminal() ? 1 : 0;
     request.id = impl.next_id++;
     impl.spawns.emplace(request.id,
@@ -326,7 +355,8 @@ void Keeper::noticed() {
 }
 
 void Keeper::sweep(std::function<void()> done) {
-    // After its death, and before its successor's first request, nothing can be left.
+    // After the keeper's death and before the first request to its successor nothing can be left.
+    // If its processes are still being killed, call_back_died() answers.
     if (!alive() && impl_->pid < 0) return asio::post(*impl_->io, std::move(done));
     Request request;
     request.kind = RequestKind::sweep;

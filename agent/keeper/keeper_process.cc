@@ -1,3 +1,4 @@
+// The main loop of the keeper process: requests, deaths of children, the deadline, and killing.
 #include "agent/keeper/keeper_process.h"
 
 #include <poll.h>
@@ -24,11 +25,14 @@
 namespace ddprun::agent::keeper {
 namespace {
 
-constexpr int kLookAgain = 2;  // ms between rounds of killing when no child has ended
-// Starts in a row. A worker costs descriptors until its program runs, and each start copies and
-// closes those of the others.
+// Milliseconds between two rounds of killing when no child has ended.
+constexpr int kLookAgain = 2;
+// After this many starts the keeper looks at the workers that it has started. Each worker costs
+// descriptors until its program runs, and each new child copies them all and closes them at exec.
+// Without the limit, the cost of many starts would grow with their square.
 constexpr int kStartsInARow = 16;
 
+// All state of the keeper. One thread, no callbacks: run() calls everything in order.
 class Process {
   public:
     explicit Process(pid_t agent)
@@ -38,15 +42,17 @@ class Process {
     int run();
 
   private:
+    // A worker from its fork until it is reaped.
     struct Worker {
         pid_t pid;
         std::uint32_t id;
-        UniqueFd pidfd;
-        UniqueFd exec_pipe;                  // until it is known whether the program runs
-        std::shared_ptr<const void> memory;  // until then, or until it is reaped
+        UniqueFd pidfd;                      // for ddprun; sent with `forked`
+        UniqueFd exec_pipe;                  // open until it is known whether the program runs
+        std::shared_ptr<const void> memory;  // what the child reads until exec
         bool foreground;
         bool started = false;
     };
+    // A reply that waits to be sent.
     struct Outgoing {
         Reply reply;
         UniqueFd pidfd;
@@ -79,20 +85,23 @@ class Process {
 
     Time deadline_ = kNever;
     Duration lease_{};
-    bool expired_ = false;       // deadline_ has passed, and was acted upon
-    bool tell_expired_ = false;  // once all is killed
-    Time frozen_at_ = kNever;    // when ddprun is killed unless it says that it noticed
-    Time noticed_{};             // when it last said so, by its own word
+    bool expired_ = false;       // deadline_ has passed and was acted upon
+    bool tell_expired_ = false;  // send `expired` when everything is killed
+    Time frozen_at_ = kNever;    // when ddprun is killed unless it answers before
+    Time noticed_{};             // when ddprun last answered, by its own clock reading
 
+    // Rounds of killing are in progress. New forks fail in this time.
     bool killing_ = false;
     Killing rounds_;
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool shutdown_ = false;
-    bool gone_ = false;  // ddprun is
+    bool gone_ = false;  // ddprun is gone
 
     Will will_;
 };
 
+// A timerfd on CLOCK_BOOTTIME fires for a deadline that passed while the host was suspended.
+// SIGCHLD is blocked (keeper_setup.h) and arrives through the signalfd.
 bool Process::open() {
     timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     sigset_t child;
@@ -102,13 +111,15 @@ bool Process::open() {
     return timer_ && signals_;
 }
 
+// The order inside the loop matters, see below. Returns the exit code of the process.
 int Process::run() {
     if (!open()) return 1;
     for (;;) {
         wait(killing_ ? kLookAgain : -1);
-        // Requests before the timer: a deadline that has been moved in time must not fire.
+        // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
         if (!gone_) read_requests();
         settle_ready();
+        // While killing, the rounds reap the children.
         if (!killing_) {
             tell_stopped();
             reap_children([this](pid_t pid, int status) {
@@ -119,15 +130,19 @@ int Process::run() {
         on_timer();
         if (killing_) go_on_killing();
         flush();
+        // The keeper leaves only when nothing of the job is left, so that Gone is true.
         if (killing_) continue;
         if (gone_) {
             will_.execute();
             return 0;
         }
+        // ddprun must receive the last replies first.
         if (shutdown_ && outgoing_.empty()) return 0;
     }
 }
 
+// The first three entries of polled_ are fixed; the exec pipes follow in the order of workers_.
+// settle_ready() depends on this.
 void Process::wait(int milliseconds) {
     polled_.clear();
     polled_.push_back({gone_ ? -1 : kSocket,
@@ -137,11 +152,14 @@ void Process::wait(int milliseconds) {
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), milliseconds);
+    // Several SIGCHLD may be merged into one, so their content is not used: all children are looked
+    // at.
     signalfd_siginfo ignored[8];
     while (::read(signals_.get(), ignored, sizeof ignored) > 0) {
     }
 }
 
+// Takes all requests that are there.
 void Process::read_requests() {
     for (int starts = 0;;) {
         Request request;
@@ -149,6 +167,7 @@ void Process::read_requests() {
         const Transfer transfer = receive_packet(kSocket, &request, sizeof request, fds);
         if (transfer == Transfer::would_block) return;
         if (transfer == Transfer::ended) {
+            // The end of the socket means that ddprun is gone. Nobody is left to read replies.
             gone_ = true;
             outgoing_.clear();
             begin_killing();
@@ -156,6 +175,7 @@ void Process::read_requests() {
         }
         handle(request, fds);
         if (request.kind != RequestKind::fork || ++starts % kStartsInARow != 0) continue;
+        // Lets go of the descriptors of workers that run by now.
         wait(0);
         settle_ready();
         flush();
@@ -166,15 +186,18 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     switch (request.kind) {
         case RequestKind::fork:
             return start_one(request, fds);
+        // Nothing has been done about the new deadline yet.
         case RequestKind::deadline:
             deadline_ = Time{Duration{request.time_ns}};
             lease_ = Duration{request.lease_ns};
             expired_ = false;
             return arm_timer();
+        // ddprun is not frozen, so the plan to kill it is dropped.
         case RequestKind::noticed:
             noticed_ = Time{Duration{request.time_ns}};
             frozen_at_ = kNever;
             return arm_timer();
+        // A shutdown is a sweep after which the keeper ends.
         case RequestKind::shutdown:
             shutdown_ = true;
             [[fallthrough]];
@@ -188,6 +211,8 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     }
 }
 
+// The numbers in the request are checked against what arrived, although both sides are the same
+// program: a request without its payload (no memory in ddprun) must not crash the keeper.
 void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds) {
     WorkerPayload payload;
     std::uint32_t present = 0;
@@ -196,6 +221,7 @@ void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds
         !parse_payload(request, fds[0].get(), payload))
         return fail(request.id, Stage::request, EINVAL);
     if (killing_) return fail(request.id, Stage::request, EBUSY);
+    // The first of two checks. The child checks again just before exec.
     if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
     Child child = start_worker(request, std::move(payload), fds, deadline_);
     if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
@@ -203,13 +229,15 @@ void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds
                         std::move(child.memory), request.foreground != 0});
 }
 
-// The exec pipe has ended or brought a failure: says which. Blocks only if called too early.
+// The exec pipe has ended, or has brought a failure. This reports which of them happened. It blocks
+// only if it is called too early.
 void Process::settle(Worker& worker) {
     Failure failure;
     const bool failed = read_failure(worker.exec_pipe.get(), failure);
     worker.exec_pipe.reset();
     if (failed) return fail(worker.id, failure.stage, failure.error);
     worker.started = true;
+    // The program has its own memory now, so the memory that the child has shared can be freed.
     worker.memory.reset();
     Reply reply{};
     reply.kind = ReplyKind::forked;
@@ -218,6 +246,7 @@ void Process::settle(Worker& worker) {
     say(reply, std::move(worker.pidfd));
 }
 
+// Compares descriptor numbers, because workers may have been added or removed since the poll.
 void Process::settle_ready() {
     std::size_t at = 3;
     for (Worker& worker : workers_) {
@@ -225,10 +254,13 @@ void Process::settle_ready() {
             continue;
         if (polled_[at++].revents != 0) settle(worker);
     }
-    polled_.clear();  // those numbers are other descriptors' now
+    // settle() has closed descriptors, and their numbers may be used again. The old poll results
+    // must not be applied to them.
+    polled_.clear();
 }
 
-// Ctrl-Z, as a rule.
+// Only a worker at a terminal is watched. It was usually stopped by Ctrl-Z, and ddprun must then
+// stop, too.
 void Process::tell_stopped() {
     for (const Worker& worker : workers_) {
         siginfo_t stopped{};
@@ -247,8 +279,10 @@ void Process::tell_stopped() {
 void Process::reaped(pid_t pid, int wait_status) {
     const auto worker = std::find_if(workers_.begin(), workers_.end(),
                                      [pid](const Worker& w) { return w.pid == pid; });
-    if (worker == workers_.end()) return;  // a descendant whose parent has died
-    // It is dead, so its pipe has ended: this read cannot wait.
+    // A descendant whose parent has died. The keeper inherited it as a subreaper.
+    if (worker == workers_.end()) return;
+    // The worker is dead, so its end of the pipe is closed, and this read cannot block. `forked` or
+    // `failed` goes out before `exited` in this way.
     if (worker->exec_pipe) settle(*worker);
     if (worker->started) {
         Reply reply{};
@@ -261,12 +295,13 @@ void Process::reaped(pid_t pid, int wait_status) {
     workers_.erase(worker);
 }
 
+// Workers get SIGKILL at once. The rounds, which have to read /proc, then find everything else.
 void Process::begin_killing() {
-    // The workers at once; the rounds, which must read /proc, for what else there is.
     for (const Worker& worker : workers_) ::kill(worker.pid, SIGKILL);
     killing_ = true;
 }
 
+// Answers only when a round has proved that nothing is left.
 void Process::go_on_killing() {
     if (!rounds_.round([this](pid_t pid, int status) { reaped(pid, status); })) return;
     killing_ = false;
@@ -283,17 +318,21 @@ void Process::go_on_killing() {
     }
 }
 
+// The timer is set to the earlier of two moments: the deadline, if it has not passed yet, and the
+// moment at which a frozen ddprun is killed.
 void Process::arm_timer() {
     const Time next = std::min(expired_ ? kNever : deadline_, frozen_at_);
     itimerspec when{};
     if (next != kNever) {
-        // Zero would disarm it; a moment that has passed fires at once.
         const std::int64_t ns = std::max<std::int64_t>(next.time_since_epoch().count(), 1);
+        // Zero would disarm the timer, so the value is at least 1 ns. A moment in the past fires at
+        // once.
         when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
     }
     ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
+// The clock decides, not the timer: the deadline may have moved since the timer fired.
 void Process::on_timer() {
     std::uint64_t ignored = 0;
     if (::read(timer_.get(), &ignored, sizeof ignored) < 0) return;
@@ -301,10 +340,10 @@ void Process::on_timer() {
     if (!expired_ && now >= deadline_) {
         expired_ = true;
         tell_expired_ = true;
-        // It may have noticed before us, when we were not scheduled.
+        // ddprun may have noticed before the keeper did, if the keeper was not scheduled in time.
         if (noticed_ < deadline_ && frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
-        // At once: what hangs in the kernel may take for ever to be killed, and ddprun is not
-        // frozen for that.
+        // This goes out at once and not after the killing: a process that hangs in the kernel may
+        // delay the end of the killing forever, and ddprun is not frozen because of that.
         Reply reply{};
         reply.kind = ReplyKind::passed;
         say(reply);
@@ -317,6 +356,8 @@ void Process::on_timer() {
     arm_timer();
 }
 
+// The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.
+// Without pidfds, the pid is safe only while ddprun is still our parent.
 void Process::kill_agent() {
     if (gone_ || agent_ <= 0) return;
     if (agent_pidfd_) {
@@ -335,10 +376,13 @@ void Process::fail(std::uint32_t id, Stage stage, int error) {
     say(reply);
 }
 
+// Nobody reads replies after ddprun is gone.
 void Process::say(const Reply& reply, UniqueFd pidfd) {
     if (!gone_) outgoing_.push_back({reply, std::move(pidfd)});
 }
 
+// Stops when the socket is full; poll then waits for room. If the socket has ended, read_requests()
+// finds out.
 void Process::flush() {
     while (!outgoing_.empty()) {
         const Outgoing& next = outgoing_.front();
@@ -353,8 +397,8 @@ void Process::flush() {
 
 int run(int socket, bool own_session, pid_t agent) {
     if (!become_keeper(socket, own_session)) return 1;
-    // When ddprun has died already, its pid may be anyone's; the socket has ended, and that is
-    // enough.
+    // If ddprun has died already, its pid may belong to another process. The socket has ended then,
+    // and this is enough to know.
     Process process(::getppid() == agent ? agent : 0);
     return process.run();
 }

@@ -1,22 +1,24 @@
-// The keeper itself: a process with one poll loop and nothing else, in place of Asio and threads.
+// The keeper process: one poll loop, without Asio and without threads, so that it stays small and
+// can fork cheaply.
 //
-//     request ─▶ fork, deadline, sweep, …
-//     SIGCHLD ─▶ reap, exited
-//     the deadline passes ─▶ kill all ─▶ expired ─▶ a frozen ddprun too
-//     ddprun is gone ─▶ kill all ─▶ Gone frame ─▶ end
+//     request                 → fork, deadline, sweep, …
+//     SIGCHLD                 → reap → exited
+//     the deadline passes     → kill all → expired; kill ddprun, too, if it is frozen
+//     ddprun is gone          → kill all → write the Gone frame → end
 //
-// "Kill all" is rounds over all descendants until waitpid says that there is none; meanwhile the
-// loop goes on, for a process may hang in the kernel while the deadline and ddprun's end still
-// matter. Forks asked for in that time fail.
+// "Kill all" means rounds over all descendants until waitpid says that there are none
+// (descendants.h). The loop continues between the rounds: a process may hang in the kernel, while
+// the deadline and the end of ddprun still matter. Requests to fork fail in this time.
 #pragma once
 
 #include <sys/types.h>
 
 namespace ddprun::agent::keeper {
 
-// Makes this process a keeper and runs it until ddprun is gone or asks it to end. `socket` is the
-// keeper's end of the socketpair, `agent` the pid of ddprun, its parent. The caller leaves with
-// _exit(): nothing else may run in this process.
+// Makes this process a keeper, and runs it until ddprun is gone or asks it to end. Returns the exit
+// code. `socket` is the keeper's end of the socketpair. `agent` is the pid of ddprun, its parent.
+// The caller must leave with _exit(): the process is a fork of ddprun, and ddprun's destructors and
+// exit handlers must not run in it.
 int run(int socket, bool own_session, pid_t agent);
 
 }  // namespace ddprun::agent::keeper

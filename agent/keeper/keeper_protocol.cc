@@ -1,3 +1,4 @@
+// Sends and receives the packets between ddprun and its keeper, and reads their payloads.
 #include "agent/keeper/keeper_protocol.h"
 
 #include <sys/mman.h>
@@ -10,12 +11,16 @@
 namespace ddprun::agent::keeper {
 namespace {
 
+// Room for the largest number of descriptors in one packet. With less room the kernel would drop
+// the rest silently.
 constexpr std::size_t kControlSize = CMSG_SPACE(sizeof(int) * kMaxFds);
 
+// EINTR counts as "try again later": the caller polls the socket anyway.
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
 
+// write() may take only a part, so this repeats until all bytes are there.
 Result<UniqueFd> make_payload(const std::string& bytes) {
     UniqueFd fd(::memfd_create("ddprun-request", MFD_CLOEXEC));
     if (!fd)
@@ -35,6 +40,7 @@ Result<UniqueFd> make_payload(const std::string& bytes) {
 bool read_payload(int fd, std::size_t bytes, std::vector<char>& out) {
     out.resize(bytes);
     for (std::size_t at = 0; at < bytes;) {
+        // pread(): both processes share the file offset, and the writer left it at the end.
         const ssize_t n = ::pread(fd, out.data() + at, bytes - at, static_cast<off_t>(at));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
@@ -43,9 +49,13 @@ bool read_payload(int fd, std::size_t bytes, std::vector<char>& out) {
     return true;
 }
 
+// Checks the sizes in the request against the bytes. `argv` and `environment` then point into
+// out.bytes, which must not change afterwards.
 bool parse_payload(const Request& request, int fd, WorkerPayload& out) {
     if (!read_payload(fd, request.payload_bytes, out.bytes)) return false;
     const std::size_t cpu_bytes = std::size_t{request.cpus} * sizeof(std::int32_t);
+    // There is at least one text (the working directory), so the last byte is a NUL, and no search
+    // for the end of a text can leave the bytes.
     if (cpu_bytes > out.bytes.size() || out.bytes.size() == cpu_bytes || out.bytes.back() != '\0')
         return false;
     out.cpus.resize(request.cpus);
@@ -55,7 +65,8 @@ bool parse_payload(const Request& request, int fd, WorkerPayload& out) {
     const auto next = [&]() -> const char* {
         if (at >= end) return nullptr;
         const char* text = at;
-        at += std::strlen(at) + 1;  // the last byte is a NUL
+        // strlen() finds an end, because the last byte is a NUL.
+        at += std::strlen(at) + 1;
         return text;
     };
     const auto texts = [&](std::uint32_t count, std::vector<const char*>& list) {
@@ -64,6 +75,7 @@ bool parse_payload(const Request& request, int fd, WorkerPayload& out) {
             if (text == nullptr) return false;
             list.push_back(text);
         }
+        // execve() expects a null pointer at the end.
         list.push_back(nullptr);
         return true;
     };
@@ -87,8 +99,10 @@ Transfer send_packet(int socket, const void* bytes, std::size_t size, const std:
         header->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
         std::memcpy(CMSG_DATA(header), fds.data(), sizeof(int) * fds.size());
     }
+    // A SOCK_SEQPACKET socket sends a packet completely or not at all.
     if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Transfer::done;
-    // ETOOMANYREFS: too many descriptors are under way; the keeper is taking them out.
+    // ETOOMANYREFS: too many descriptors are in transit. The keeper receives them one packet after
+    // the other, so a later attempt succeeds.
     return would_block(errno) || errno == ETOOMANYREFS || errno == ENOBUFS ? Transfer::would_block
                                                                            : Transfer::ended;
 }

@@ -1,9 +1,10 @@
-// What ddprun and its keeper say to each other: packets on a SOCK_SEQPACKET socketpair, with
-// descriptors beside them.
+// The messages between ddprun and its keeper: packets on a SOCK_SEQPACKET socketpair, with
+// descriptors beside them (SCM_RIGHTS).
 //
-// A packet is one fixed struct, so that it arrives whole; what has no fixed size (argv and
-// environment may be a few MiB) lies in a memfd that travels with it. Both ends are the same binary
-// of the same moment: no versions, no byte order. Used by both processes; no state, no thread.
+// Each packet is one struct of fixed size, so it arrives completely or not at all. Data without a
+// fixed size (argv and environment may have several MiB) is in a memfd that travels with the
+// packet. Both ends run the same binary, so there are no versions and no byte order. Used by both
+// processes. No state, no thread.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +16,58 @@
 
 namespace ddprun::agent::keeper {
 
+// Most extra descriptors of a worker.
 inline constexpr int kMaxExtra = 8;
+// Most descriptors of a packet: the payload, three standard streams, and the extra ones.
 inline constexpr int kMaxFds = 4 + kMaxExtra;
 
+// What ddprun asks for. "Payload" is the memfd, always the first descriptor.
 enum class RequestKind : std::uint32_t {
-    fork,      // start a worker; payload: see WorkerPayload; fds: payload, stdin, stdout, stderr,
-               // extra…
-    deadline,  // time_ns (kNever: none), lease_ns
-    noticed,   // time_ns: when ddprun said so. It knows of the deadlines before that moment
-    sweep,     // kill all that is left; answered by swept
-    prepare,   // payload: the Gone frame; fds: payload, then link and listener as `present` says
-    folder,    // payload: path of a folder that goes when ddprun is gone
-    shutdown,  // sweep, and end without a word; answered by swept
+    // Start a worker. Payload: see WorkerPayload. Descriptors: payload, stdin, stdout, stderr,
+    // extra ones.
+    fork,
+    // New deadline: time_ns (kNever: none) and lease_ns.
+    deadline,
+    // ddprun knows of all deadlines before time_ns, the moment of sending.
+    noticed,
+    // Kill everything that is left. Answered by `swept`.
+    sweep,
+    // Payload: the Gone frame. Descriptors: payload, then link and listener, as `present` says.
+    prepare,
+    // Payload: path of a folder to be removed when ddprun is gone.
+    folder,
+    // Sweep, then end without the Gone frame. Answered by `swept`.
+    shutdown,
 };
 
+// One packet to the keeper. Fields that a kind does not use are zero.
 struct Request {
     RequestKind kind{};
-    std::uint32_t id = 0;  // of fork and sweep; comes back in the reply
+    std::uint32_t id = 0;  // of fork and sweep; the reply has the same id
     std::int64_t time_ns = 0;
     std::int64_t lease_ns = 0;
-    std::uint64_t nofile_soft = 0;  // 0: leave it
-    std::uint32_t argc = 0, envc = 0, cpus = 0;
+    std::uint64_t nofile_soft = 0;               // soft limit of open files; 0: leave it
+    std::uint32_t argc = 0, envc = 0, cpus = 0;  // number of entries in the payload
     std::uint32_t payload_bytes = 0;
-    std::uint32_t foreground = 0;                // in ddprun's session …
-    std::uint32_t in_front = 0;                  // … and to hold the terminal at once
-    std::uint32_t present = 0;                   // bit i: fd i behind the payload's is there
-    std::int32_t extra_numbers[kMaxExtra] = {};  // of the extra fds, in order
+    std::uint32_t foreground = 0;  // the worker stays in ddprun's session
+    std::uint32_t in_front = 0;    // it becomes the foreground process group at once
+    std::uint32_t present = 0;     // bit i: the i-th descriptor after the payload is there
+    std::int32_t extra_numbers[kMaxExtra] = {};  // numbers of the extra descriptors in the worker
     std::uint32_t extras = 0;
 };
 
+// What the keeper reports.
 enum class ReplyKind : std::uint32_t {
-    forked,   // id, pid; fd: pidfd, if the kernel has them. The program runs
-    failed,   // id, error (errno), stage
-    exited,   // pid, wait_status, time_ns
-    stopped,  // pid, of a worker at a terminal; wait_status: by which signal
-    swept,    // id
-    passed,   // the deadline did; to be answered by noticed
-    expired,  // … and everything is killed
+    forked,   // the program runs: id, pid; descriptor: pidfd, if the kernel has them
+    failed,   // it could not be started: id, error (errno), stage
+    exited,   // a worker was reaped: pid, wait_status, time_ns
+    stopped,  // a worker at a terminal was stopped: pid, wait_status (the signal)
+    swept,    // nothing is left: id
+    passed,   // the deadline has passed; ddprun must answer with `noticed`
+    expired,  // after `passed`: everything is killed
 };
 
-// How far a worker came that could not be started.
+// How far a worker came that could not be started. keeper_texts.cc has a sentence for each stage.
 enum class Stage : std::uint32_t {
     request,
     fork,
@@ -66,6 +79,7 @@ enum class Stage : std::uint32_t {
     exec
 };
 
+// One packet to ddprun. Fields that a kind does not use are zero.
 struct Reply {
     ReplyKind kind{};
     std::uint32_t id = 0;
@@ -76,20 +90,21 @@ struct Reply {
     std::int64_t time_ns = 0;
 };
 
-// The part of a fork request without a fixed size: CPU numbers, then texts ended by NUL: argv,
-// environment, directory.
+// The part of a fork request without a fixed size. In the memfd: CPU numbers, then texts with a NUL
+// after each: argv, environment, working directory.
 struct WorkerPayload {
     std::vector<std::int32_t> cpus;
-    std::vector<const char*> argv, environment;  // ended by null; point into `bytes`
+    // Ready for execve(): a null pointer at the end, texts in `bytes`.
+    std::vector<const char*> argv, environment;
     const char* cwd = "";
     std::vector<char> bytes;
 };
 
-// A memfd that holds these bytes. Possible errors: internal.
+// Returns a memfd with these bytes. Possible errors: internal.
 Result<UniqueFd> make_payload(const std::string& bytes);
-// Reads what make_payload wrote. False: not that many bytes are there.
+// Reads what make_payload() wrote. Returns false when there are fewer bytes.
 bool read_payload(int fd, std::size_t bytes, std::vector<char>& out);
-// Cuts a fork request's payload. False: it is not what the request says.
+// Splits the payload of a fork request. Returns false when it does not match the request.
 bool parse_payload(const Request& request, int fd, WorkerPayload& out);
 
 enum class Transfer {
@@ -97,9 +112,10 @@ enum class Transfer {
     would_block,  // wait for the socket
     ended,        // the other side is gone
 };
-// Neither waits, and neither raises SIGPIPE.
+// Neither function waits or raises SIGPIPE.
 Transfer send_packet(int socket, const void* bytes, std::size_t size, const std::vector<int>& fds);
-// `fds` gets all that came, close-on-exec. A packet of another size than `size` counts as ended.
+// `fds` receives all descriptors, with close-on-exec set. A packet whose size is not `size` counts
+// as the end of the connection.
 Transfer receive_packet(int socket, void* bytes, std::size_t size, std::vector<UniqueFd>& fds);
 
 }  // namespace ddprun::agent::keeper

@@ -1,3 +1,4 @@
+// Turns a fresh process into a keeper: signals, session, name, descriptors.
 #include "agent/keeper/keeper_setup.h"
 
 #include <dirent.h>
@@ -13,15 +14,21 @@
 namespace ddprun::agent::keeper {
 namespace {
 
+// Closes everything that was inherited from ddprun. Otherwise, for example, the reader of a pipe
+// would not see that ddprun is gone.
 bool close_others(int socket) {
     if (socket != kSocket && ::dup3(socket, kSocket, O_CLOEXEC) < 0) return false;
     ::fcntl(kSocket, F_SETFD, FD_CLOEXEC);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     ::dup2(null, STDIN_FILENO);
     ::dup2(null, STDOUT_FILENO);
+    // If standard error were closed, the next descriptor would get number 2, and messages would go
+    // there.
     if (::fcntl(STDERR_FILENO, F_GETFD) < 0) ::dup2(null, STDERR_FILENO);
     if (::syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U) == 0) return true;
-    DIR* dir = ::opendir("/proc/self/fd");  // before Linux 5.9
+    // close_range() exists since Linux 5.9. Before it, the list comes from /proc. The numbers are
+    // collected first, because closing descriptors while reading the folder changes it.
+    DIR* dir = ::opendir("/proc/self/fd");
     if (dir == nullptr) return false;
     std::vector<int> open;
     while (const dirent* entry = ::readdir(dir)) open.push_back(std::atoi(entry->d_name));
@@ -31,8 +38,10 @@ bool close_others(int socket) {
     return true;
 }
 
-// Everything that can be is blocked, but what the CPU raises for our own mistakes. Blocked is
-// enough, and not ignored: the workers come from here and then need no more than to unblock.
+// A signal to the process group must not end the keeper. So every signal is blocked, except those
+// that the CPU raises for our own mistakes. Blocked and not ignored: workers inherit ignored
+// signals through exec, while blocked ones only need to be unblocked. Handlers of ddprun are reset
+// for the same reason.
 void block_signals() {
     sigset_t blocked;
     ::sigfillset(&blocked);
@@ -46,6 +55,7 @@ void block_signals() {
 
 }  // namespace
 
+// With a worker at a terminal the keeper stays in ddprun's session, as a process group of its own.
 bool become_keeper(int socket, bool own_session) {
     block_signals();
     if (own_session)

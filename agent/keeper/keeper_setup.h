@@ -1,13 +1,14 @@
-// What makes a fresh process a keeper: its session, its name, no signal that could end it, no
-// descriptor but its socket. Keeper process only.
+// Turns a fresh process into a keeper: its own session or group, its name, no signal that could end
+// it, no descriptor except its socket. Keeper process only.
 #pragma once
 
 namespace ddprun::agent::keeper {
 
-inline constexpr int kSocket = 3;  // where the socket to ddprun lies from then on
+// The descriptor of the socket to ddprun in every keeper.
+inline constexpr int kSocket = 3;
 
-// False: something that the keeper cannot do without failed. Standard error stays open, for the
-// last words of a failed check.
+// Returns false when a necessary step failed. Standard error stays open, so that a failed
+// DDPRUN_CHECK can print its message.
 bool become_keeper(int socket, bool own_session);
 
 }  // namespace ddprun::agent::keeper

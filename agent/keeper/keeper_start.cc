@@ -1,3 +1,4 @@
+// Starts a keeper process, by fork or by exec.
 #include "agent/keeper/keeper_start.h"
 
 #include <fcntl.h>
@@ -34,22 +35,27 @@ Result<SocketPair> make_pair() {
 }  // namespace
 
 Result<Started> start_by_fork(const KeeperOptions& options) {
-    // So that what a dead keeper leaves behind comes to us.
+    // As a subreaper, ddprun inherits what a dead keeper leaves behind.
     if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return errno_error("this kernel has no subreapers", errno);
     Result<SocketPair> pair = make_pair();
     if (!pair) return pair.error();
     const pid_t self = ::getpid();
-    // A signal to our group must not meet a keeper that does not ignore it yet.
+    // All signals are blocked during the fork: a signal to our process group must not reach a
+    // keeper that has not blocked it yet. The keeper sets its own mask later; ddprun restores the
+    // old one.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t pid = ::fork();
+    // pthread_sigmask() may change errno.
     const int error = errno;
     if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) return errno_error("cannot fork the keeper", error);
     if (pid == 0) {
         pair->ours.reset();
+        // _exit() and not exit(): this is a copy of ddprun, and its exit handlers and buffers
+        // belong to the original.
         ::_exit(run(pair->keepers.release(), options.own_session, self));
     }
     return Started{pid, std::move(pair->ours)};
@@ -58,7 +64,8 @@ Result<Started> start_by_fork(const KeeperOptions& options) {
 Result<Started> start_by_exec(const KeeperOptions& options) {
     Result<SocketPair> pair = make_pair();
     if (!pair) return pair.error();
-    // dup2 to the number where it already lies would leave it close-on-exec: so from another one.
+    // If the socket already has the number kSocket, dup2() would do nothing and leave it
+    // close-on-exec. So it is duplicated from a higher number.
     const UniqueFd high(::fcntl(pair->keepers.get(), F_DUPFD_CLOEXEC, kSocket + 1));
     std::string name = "ddprun-keeper", flag = kKeeperArgument, agent = std::to_string(::getpid());
     std::string session = options.own_session ? "session" : "group";
@@ -68,6 +75,7 @@ Result<Started> start_by_exec(const KeeperOptions& options) {
     ::posix_spawn_file_actions_adddup2(&actions, high.get(), kSocket);
     posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
+    // The new keeper starts with all signals blocked, for the reason given in start_by_fork().
     sigset_t all;
     ::sigfillset(&all);
     ::posix_spawnattr_setsigmask(&attributes, &all);
@@ -82,6 +90,7 @@ Result<Started> start_by_exec(const KeeperOptions& options) {
 
 }  // namespace keeper
 
+// Arguments: program, kKeeperArgument, pid of ddprun, "session" or "group".
 int keeper_main_exec(int argc, char** argv) {
     if (argc != 4) return 2;
     const auto agent = static_cast<pid_t>(std::atol(argv[2]));

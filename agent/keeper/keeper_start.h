@@ -1,5 +1,5 @@
-// How a keeper comes to be: forked from a young ddprun, or by exec of /proc/self/exe from one that
-// has threads. The side of ddprun; no state.
+// Starts a keeper process: by fork from a young ddprun, or by exec of /proc/self/exe from one that
+// has threads. Runs in ddprun. No state.
 #pragma once
 
 #include <sys/types.h>
@@ -8,11 +8,12 @@
 
 namespace ddprun::agent::keeper {
 
+// A keeper that was started: its pid, and ddprun's end of the socketpair.
 struct Started {
     pid_t pid = -1;
-    UniqueFd socket;  // ddprun's end
+    UniqueFd socket;
 };
-// Possible errors of both: internal.
+// Possible errors of both: internal (no process or no socket).
 Result<Started> start_by_fork(const KeeperOptions& options);
 Result<Started> start_by_exec(const KeeperOptions& options);
 

@@ -1,3 +1,4 @@
+// Translates between the agent's structs and the keeper's packets.
 #include "agent/keeper/keeper_texts.h"
 
 #include <cerrno>
@@ -15,6 +16,8 @@ ForkRequest make_fork_request(const WorkerStart& start) {
     request.argc = static_cast<std::uint32_t>(start.argv.size());
     request.envc = static_cast<std::uint32_t>(start.environment.size());
     request.cpus = static_cast<std::uint32_t>(start.cpus.size());
+    // The order in the payload is fixed by WorkerPayload: CPUs, argv, environment, directory. Each
+    // text includes its final NUL byte.
     for (const std::int32_t cpu : start.cpus)
         fork.payload.append(reinterpret_cast<const char*>(&cpu), sizeof cpu);
     for (const std::string& text : start.argv) fork.payload.append(text.c_str(), text.size() + 1);
@@ -23,6 +26,8 @@ ForkRequest make_fork_request(const WorkerStart& start) {
     fork.payload.append(start.cwd.c_str(), start.cwd.size() + 1);
 
     std::uint32_t bit = 0;
+    // A bit for each possible descriptor, in a fixed order. Only those that exist travel, because
+    // -1 cannot be sent.
     const auto add = [&](int fd) {
         if (fd >= 0) {
             fork.fds.push_back(fd);
@@ -38,6 +43,8 @@ ForkRequest make_fork_request(const WorkerStart& start) {
     return fork;
 }
 
+// The error codes decide the exit code of a worker that did not start: a shell says 127 for a
+// missing program and 126 for one that cannot be executed.
 Error start_error(Stage stage, int error, const std::string& program) {
     const std::string reason = std::strerror(error);
     switch (stage) {
@@ -64,6 +71,8 @@ Error start_error(Stage stage, int error, const std::string& program) {
         case Stage::request:
             break;
     }
+    // Stage::request: EBUSY comes from a keeper that is killing. Everything else is a bug on our
+    // side.
     if (error == EBUSY)
         return {ErrorCode::unavailable,
                 program + " is not started: the keeper is still ending what ran before"};

@@ -1,5 +1,5 @@
-// Between what the agent asks of its keeper and the packets for it: a WorkerStart as a request, a
-// failure as a sentence. The side of ddprun; no state, no thread.
+// Translates a WorkerStart into the packet for the keeper, and the keeper's failures into
+// sentences. Runs in ddprun. No state, no thread.
 #pragma once
 
 #include <string>
@@ -10,17 +10,19 @@
 
 namespace ddprun::agent::keeper {
 
+// A packet that asks for a worker. `fds` are borrowed from the WorkerStart; they follow the
+// payload's descriptor.
 struct ForkRequest {
     Request request;
     std::string payload;
-    std::vector<int> fds;  // behind the payload's; borrowed
+    std::vector<int> fds;
 };
 ForkRequest make_fork_request(const WorkerStart& start);
 
-// The error for Keeper::spawn, as its header lists them.
+// The error for Keeper::spawn(); keeper.h lists the codes.
 Error start_error(Stage stage, int error, const std::string& program);
 
-// "what: No such file or directory", internal.
+// An `internal` error with a sentence such as "no socketpair for the keeper: Too many open files".
 Error errno_error(const char* what, int error);
 
 }  // namespace ddprun::agent::keeper

@@ -1,3 +1,4 @@
+// Carries out the keeper's last duties.
 #include "agent/keeper/keeper_will.h"
 
 #include <poll.h>
@@ -11,8 +12,10 @@
 namespace ddprun::agent::keeper {
 namespace {
 
+// For a link whose send buffer is full, because the leader does not read.
 constexpr Duration kPatience = std::chrono::seconds{2};
 
+// A request whose payload is missing counts as "nothing prepared".
 std::vector<char> payload_of(const Request& request, const std::vector<UniqueFd>& fds) {
     std::vector<char> bytes;
     if (fds.empty() || !read_payload(fds[0].get(), request.payload_bytes, bytes)) bytes.clear();
@@ -21,6 +24,8 @@ std::vector<char> payload_of(const Request& request, const std::vector<UniqueFd>
 
 }  // namespace
 
+// The descriptors come in a fixed order; a bit of `present` says for each whether it is there. The
+// payload's descriptor is missing when the frame is empty.
 void Will::prepare(const Request& request, std::vector<UniqueFd>& fds) {
     frame_ = payload_of(request, fds);
     std::size_t next = request.payload_bytes > 0 ? 1 : 0;
@@ -38,14 +43,18 @@ void Will::set_folder(const Request& request, const std::vector<UniqueFd>& fds) 
 }
 
 void Will::execute() {
+    // First the frame: the leader waits for it. A file system may hang, so the folder comes last.
     write_frame();
     link_.reset();
     listener_.reset();
-    std::error_code ignored;  // nobody is left who could be told
+    // Nobody is left to whom an error could be reported.
+    std::error_code ignored;
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
     left_sockets_.remove();
 }
 
+// The socket may be non-blocking, so poll() waits for room, up to a limit. After an error there is
+// nothing left to try: the lease then tells the others that this node is gone.
 void Will::write_frame() {
     const Time give_up = boot_now() + kPatience;
     for (std::size_t at = 0; link_ && at < frame_.size();) {

@@ -1,4 +1,4 @@
-// The keeper's will: what ddprun told it to do when ddprun is gone and no process of the job is
+// The keeper's will: what ddprun has told it to do when ddprun is gone and no process of the job is
 // left on this node. Keeper process only.
 #pragma once
 
@@ -10,15 +10,17 @@
 
 namespace ddprun::agent::keeper {
 
+// Filled by requests, executed once at the end.
 class Will {
   public:
-    // Both replace what was said before; a request that is not whole counts as "nothing".
+    // Each call replaces what the same function was told before. An incomplete request counts as
+    // "nothing".
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
     void set_folder(const Request& request, const std::vector<UniqueFd>& fds);
 
-    // Writes the Gone frame on the link, lets go of the listening socket, and removes the folder
-    // and what sockets the job has left: in this order, for a file system may hang and others wait
-    // for the word. Waits no longer than 2 s for a link whose buffer is full.
+    // Writes the Gone frame to the link, closes the listening socket, then removes the folder and
+    // the sockets that the job left. The order matters: others wait for the frame, and a file
+    // system may hang. It waits at most 2 s for a link whose buffer is full.
     void execute();
 
   private:

@@ -1,3 +1,4 @@
+// Finds and removes socket files that nobody uses any more.
 #include "agent/keeper/left_sockets.h"
 
 #include <sys/socket.h>
@@ -20,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The variables that Python's tempfile and PyTorch's shared memory manager read, and the folder
+// that they use without them.
 std::vector<std::string> temporary_folders() {
     std::vector<std::string> folders;
     const auto add = [&folders](const char* name) {
@@ -31,12 +34,14 @@ std::vector<std::string> temporary_folders() {
     return folders;
 }
 
+// The folders of torch_shm_manager.
 bool is_of_manager(const std::string& folder) { return folder.starts_with("torch-shm-dir-"); }
 
 bool is_of_library(const std::string& folder) {
     return folder.starts_with("pymp-") || is_of_manager(folder);
 }
 
+// Stops at the first error. What is not found now stays, which does no harm.
 template <class Each>
 void for_each_entry(const fs::path& folder, Each each) {
     std::error_code error;
@@ -44,18 +49,22 @@ void for_each_entry(const fs::path& folder, Each each) {
         each(at->path());
 }
 
+// lstat() and not stat(): a symbolic link in a shared /tmp may point anywhere.
 bool is_ours(const fs::path& path, std::time_t since) {
     struct stat status {};
     return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode) &&
            status.st_uid == ::geteuid() && status.st_mtime >= since;
 }
 
-// As the kernel tells it apart from others, whatever the folder is called by who has bound it.
+// The last folder and the file name. A process may have bound the socket under another path to the
+// same folder, but these two parts are the same, and the random part of the folder's name makes
+// them unique.
 std::string short_name(const fs::path& path) {
     return path.parent_path().filename() / path.filename();
 }
 
-// Of all sockets in this network name space that are bound to a file, connected or not.
+// The names of all sockets in this network namespace that are bound to a file. /proc/net/unix also
+// has connected ones.
 std::set<std::string> bound_names() {
     std::set<std::string> names;
     std::ifstream table("/proc/net/unix");
@@ -65,7 +74,9 @@ std::set<std::string> bound_names() {
     return names;
 }
 
-// Asked last: the call is answered across name spaces, too.
+// The last check, because it costs a system call for each file: connect() to a socket file also
+// reaches listeners in other network namespaces, which /proc/net/unix does not show. ECONNREFUSED
+// means that nobody listens.
 bool nobody_listens(const fs::path& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -83,7 +94,7 @@ LeftSockets::LeftSockets() : LeftSockets(temporary_folders()) {}
 
 LeftSockets::LeftSockets(std::vector<std::string> folders)
     : folders_(std::move(folders)),
-      since_(std::time(nullptr) - 1) {}  // the clock of a file system lags a tick behind
+      since_(std::time(nullptr) - 1) {}  // timestamps of files may be a clock tick old
 
 void LeftSockets::remove() const {
     std::vector<fs::path> found;
@@ -95,9 +106,12 @@ void LeftSockets::remove() const {
                 });
         });
     if (found.empty()) return;
-    const std::set<std::string> bound = bound_names();  // later than what was found
+    // Read after the files were found: a socket that was bound in between is in the list. The other
+    // order would remove it.
+    const std::set<std::string> bound = bound_names();
     for (const fs::path& path : found) {
         if (bound.contains(short_name(path)) || !nobody_listens(path)) continue;
+        // rmdir() removes the manager's folder only when nothing else is in it.
         ::unlink(path.c_str());
         if (is_of_manager(path.parent_path().filename())) ::rmdir(path.parent_path().c_str());
     }

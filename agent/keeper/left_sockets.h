@@ -1,14 +1,16 @@
-// The socket files that libraries make for a worker, and leave behind when it is killed:
+// Removes socket files that libraries make for a worker and leave behind when it is killed:
 //
-//     pymp-XXXXXXXX/…          Python's multiprocessing: loaders that send by descriptor, managers
+//     pymp-XXXXXXXX/…          Python's multiprocessing: loaders that send descriptors, managers
 //     torch-shm-dir-XXXXXX/…   PyTorch's torch_shm_manager
 //
-// Removed are those of this user that were made since the job began and that no process has bound
-// any more: nobody can ever meet anybody there. With the manager's goes its folder, if nothing else
-// is in it. Python's stays: whose it is cannot be known, and a process that lives, perhaps of
-// another job, makes it only once. What a program has named itself stays, as in shared memory
-// (shared_memory.h). May hang with the file system: for the file thread, behind the folders of the
-// next generation, and for the keeper when all else is done.
+// It removes only socket files that belong to this user, are newer than the start of the job, and
+// are bound by no process any more: nobody can use them again. The manager's folder goes, too, if
+// it is empty then. Python's folder stays: its owner is unknown, and a living process, perhaps of
+// another job, creates its folder only once. Files under names that a program chose itself stay, as
+// in shared_memory.h.
+//
+// Blocking: the file system may hang. Call it on the file thread, after the folders of the next
+// generation are made, or in the keeper when everything else is done.
 #pragma once
 
 #include <ctime>
@@ -19,10 +21,12 @@ namespace ddprun::agent {
 
 class LeftSockets {
   public:
-    // Begins now. By default looks where Python and PyTorch make their temporary files.
+    // The job begins now. By default it looks in the folders that Python and PyTorch use for
+    // temporary files.
     LeftSockets();
     explicit LeftSockets(std::vector<std::string> folders);
 
+    // Removes what is left now. Errors are ignored: a file that stays does no harm.
     void remove() const;
 
   private:

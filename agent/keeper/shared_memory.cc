@@ -1,3 +1,4 @@
+// Finds and removes shared memory of dead processes.
 #include "agent/keeper/shared_memory.h"
 
 #include <dirent.h>
@@ -34,12 +35,14 @@ bool is_letter(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+// NCCL's names end with six random characters, as mkstemp() makes them.
 bool is_of_nccl(std::string_view name) {
     return name.size() == 11 && name.starts_with("nccl-") &&
            std::ranges::all_of(name.substr(5), is_letter);
 }
 
-// torch_PID_RANDOM_COUNT, and pym-PID-RANDOM of multiprocessing's heap.
+// Returns the pid in a name: torch_PID_RANDOM_COUNT of PyTorch, pym-PID-RANDOM of multiprocessing's
+// heap. Nothing for other names.
 std::optional<pid_t> process_named(std::string_view name) {
     char behind = '\0';
     if (name.starts_with("torch_")) behind = '_';
@@ -52,17 +55,20 @@ std::optional<pid_t> process_named(std::string_view name) {
     return whole ? std::optional(pid) : std::nullopt;
 }
 
-// The clock of a file system lags a tick behind.
+// The timestamp of a file may be a clock tick older than time(), so a second is subtracted.
 time_t a_tick_ago() { return std::time(nullptr) - 1; }
 
 }  // namespace
 
 SharedMemory::SharedMemory(std::string folder) : folder_(std::move(folder)), since_(a_tick_ago()) {}
 
+// Older objects belong to somebody else: a pid in a name may have been used before.
 bool SharedMemory::may_be_ours(const struct stat& status) const {
     return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_mtime >= since_;
 }
 
+// A process that its parent reaped earlier is not in pids_. Its object is recognized by a pid that
+// does not exist any more (ESRCH).
 bool SharedMemory::tensors_of_unknown() const {
     bool any = false;
     for_each_entry(folder_, [&](std::string_view name) {
@@ -76,6 +82,7 @@ bool SharedMemory::tensors_of_unknown() const {
     return any;
 }
 
+// Names are collected first, because removing files while reading the folder changes it.
 void SharedMemory::remove() {
     std::vector<std::string> names;
     for_each_entry(folder_, [&](std::string_view name) {
@@ -88,20 +95,27 @@ void SharedMemory::remove() {
     since_ = a_tick_ago();
 }
 
+// A write lease (fcntl(2), F_SETLEASE) is granted only when nobody else has the file open, in any
+// container. A process that opens the file after that waits until we close it, and by then the name
+// is gone.
 void SharedMemory::remove_object(const std::string& name) const {
     const std::string path = folder_ + '/' + name;
+    // O_NOFOLLOW and O_NONBLOCK: others may create symbolic links and FIFOs in /dev/shm.
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !may_be_ours(status)) return;
-    // Who opens it now waits until it is gone; we are not to be told by SIGIO, which would end us.
+    // If somebody opens the file, the kernel sends us a signal. The default is SIGIO, which would
+    // end ddprun. SIGURG is ignored by default.
     ::fcntl(file.get(), F_SETSIG, SIGURG);
     if (::fcntl(file.get(), F_SETLEASE, F_WRLCK) == 0) ::unlink(path.c_str());
 }
 
+// System V segments. IPC_PRIVATE: without a key, nobody can find a segment whose creator is dead.
 void SharedMemory::remove_segments() const {
     std::istringstream table(read_small_file("/proc/sysvipc/shm"));
     std::string line;
-    std::getline(table, line);  // of the names
+    // The first line has the names of the columns.
+    std::getline(table, line);
     while (std::getline(table, line)) {
         std::istringstream fields(line);
         long key = 0, attached = 0, size = 0, last = 0, ignored = 0, changed = 0;

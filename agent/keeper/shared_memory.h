@@ -1,17 +1,17 @@
-// What the processes of a generation leave behind in shared memory, and its removal when they are
-// gone. Shell; keeper process, or ddprun in its place; never waits.
+// Removes what the processes of a generation left in shared memory, when they are gone. Used by the
+// keeper process, or by ddprun in its place. It never waits.
 //
-// Removed is only what cannot be meant to outlive them; a name that the program chose stays, for it
-// may be a snapshot in memory:
+// It removes only objects that cannot be meant to outlive their process. An object under a name
+// that the program chose stays, because it may be a snapshot in memory. Removed are:
 //
-//     torch_PID_…  pym-PID-…   of PyTorch and Python, whose process was one of the generation
-//     nccl-XXXXXX              of NCCL, whose creator has it open for as long as it lives
-//     System V, without a key  created by a process of the generation, and attached to by none
+//     torch_PID_…  pym-PID-…   of PyTorch and Python, if the process belonged to the generation
+//     nccl-XXXXXX              of NCCL, whose creator keeps it open for its whole life
+//     System V, without a key  if a process of the generation created it and nobody is attached
 //
-// The first two only when nobody has them open any more, in whichever container: the kernel says so
-// by granting a write lease. What is not of this user, is older than this object, or leaves a
-// doubt, stays. What Python's shared_memory makes has no owner in its name; its janitor knows
-// (janitor.h).
+// Objects of the first two kinds are removed only when no process in any container has them open.
+// The kernel proves this by granting a write lease on the file. An object stays if it belongs to
+// another user, is older than this object, or leaves any doubt. Objects of Python's shared_memory
+// have no owner in their names; Python's janitor removes them (janitor.h).
 #pragma once
 
 #include <sys/stat.h>
@@ -29,10 +29,11 @@ class SharedMemory {
 
     // A process of the generation, living or dead.
     void belongs(pid_t pid) { pids_.insert(pid); }
-    // Whether there are tensors that may be the generation's, of a process that nobody remembers: it
-    // died before the others. Only PyTorch's own janitor knows.
+    // Whether there are tensors that may belong to the generation but whose process nobody
+    // remembers, because it died before the others. Only PyTorch's own janitor knows them.
     bool tensors_of_unknown() const;
-    // Nothing of the generation lives any more. Begins anew for the next one.
+    // Call when no process of the generation lives any more. Clears the records for the next
+    // generation.
     void remove();
 
   private:

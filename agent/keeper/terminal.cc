@@ -1,3 +1,4 @@
+// Passes the terminal's foreground and its stop signals on between ddprun and its worker.
 #include "agent/keeper/terminal.h"
 
 #include <signal.h>
@@ -6,7 +7,8 @@
 namespace ddprun::agent {
 namespace {
 
-// Also from behind, where the kernel would stop us for it.
+// A background process that calls tcsetpgrp() gets SIGTTOU, which would stop it. Blocking the
+// signal allows the call (tcsetpgrp(3)).
 void bring_to_front(pid_t group) {
     sigset_t stop, old;
     ::sigemptyset(&stop);
@@ -25,9 +27,13 @@ void take_terminal_back(pid_t worker) {
 }
 
 void stop_with(pid_t worker, int signal) {
-    // After `bg` and `fg` we are in front, and the worker finds out by being stopped.
+    // A worker that reads or writes the terminal from the background is stopped by SIGTTIN or
+    // SIGTTOU. If ddprun is in the foreground, because the user typed `fg`, the worker simply gets
+    // the terminal.
     const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
-    if (!wants_terminal || !holds_terminal()) ::kill(0, SIGTSTP);  // the whole job of the shell
+    // Ctrl-Z: stops ddprun's whole process group, which the shell knows as the job. kill() returns
+    // when the shell continues the job.
+    if (!wants_terminal || !holds_terminal()) ::kill(0, SIGTSTP);
     if (holds_terminal()) bring_to_front(worker);
     ::kill(-worker, SIGCONT);
 }

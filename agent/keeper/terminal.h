@@ -1,22 +1,24 @@
-// The terminal that a lone worker holds: which process group is in front, as a shell's job control
-// would have it. The worker is a group of its own in ddprun's session, and the shell knows only
-// ddprun's: what happens to the worker's group at the keyboard is passed on to ddprun's, and back.
-// Shell; ddprun's loop thread, which is its first.
+// Job control for a lone worker at a terminal. The worker is a process group of its own in ddprun's
+// session, but the shell knows only ddprun's group. So what the keyboard does to the worker's group
+// is passed on to ddprun's group, and back.
+//
+// Thread: the loop's, which is the process's first thread.
 #pragma once
 
 #include <sys/types.h>
 
 namespace ddprun::agent {
 
-// Whether ddprun's group is in front: it was not started with `&`.
+// Whether ddprun's group is in the foreground (it was not started with `&`).
 bool holds_terminal();
 
-// The worker's group has died in front: Ctrl-C is for ddprun again. Nothing if another is in front.
+// The worker has ended: brings ddprun's group to the foreground, so that Ctrl-C reaches ddprun
+// again. Does nothing if another group is in the foreground.
 void take_terminal_back(pid_t worker);
 
-// The worker was stopped: by Ctrl-Z (then ddprun stops, too, and the shell comes to the front), or
-// as it wanted the terminal. Returns when both go on, after `fg` or `bg`, or at once, where no shell
-// could let them go on.
+// The worker was stopped by `signal`. After Ctrl-Z ddprun stops, too, so that the shell comes to
+// the foreground. A worker that needed the terminal gets it. Returns when both continue, after `fg`
+// or `bg`. Returns at once where no shell could continue them.
 void stop_with(pid_t worker, int signal);
 
 }  // namespace ddprun::agent

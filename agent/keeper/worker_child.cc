@@ -1,3 +1,4 @@
+// Starts a worker: the keeper makes a plan, and the child carries it out with bare system calls.
 #include "agent/keeper/worker_child.h"
 
 #include <fcntl.h>
@@ -22,21 +23,27 @@
 namespace ddprun::agent::keeper {
 namespace {
 
+// Sanitizers keep records for each stack and thread. A child that shares memory would corrupt them,
+// so sanitized builds fork.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kShareMemory = false;  // their own records of a stack and a thread would be shared
+constexpr bool kShareMemory = false;
 #else
 constexpr bool kShareMemory = kBareCalls;
 #endif
+// The child calls few functions and keeps no large objects on its stack.
 constexpr std::size_t kStackSize = std::size_t{16} << 10;
 
-// All that the child reads, and its stack.
+// Everything that the child reads, and its stack. The keeper does not touch it while the child
+// shares memory.
 struct Plan {
-    Plan() {}  // leaves the stack as it is
+    // Not `= default`: value-initialization would fill the stack with zeros for each worker.
+    Plan() {}
     Request request;
     WorkerPayload payload;
     int sources[3 + kMaxExtra];  // -1: /dev/null
+    // Paths to try, made beforehand because the child must not allocate.
     std::vector<std::string> programs;
-    bool searched = false;  // programs are those of a search along PATH
+    bool searched = false;  // `programs` comes from a search along PATH
     std::vector<unsigned long> cpus;
     rlimit files{};
     Time deadline{};
@@ -45,34 +52,41 @@ struct Plan {
     alignas(16) char stack[kStackSize];
 };
 
-// ---- in the child: no errno, no allocation, nothing written but the stack
+// The functions from here to run_child() run in the child, in the keeper's memory. They must not
+// touch errno, must not allocate, and must write nothing but their own stack.
 
+// 127 is never seen: the keeper reports the failure from the pipe. exit_group is repeated because a
+// bare call cannot be marked as noreturn.
 [[noreturn]] void leave() {
     for (;;) bare_call(SYS_exit_group, 127);
 }
 
+// Writing less than PIPE_BUF bytes to a pipe is atomic.
 [[noreturn]] void give_up(int pipe, Stage stage, long error) {
     const Failure failure{stage, static_cast<int>(error)};
     bare_call(SYS_write, pipe, &failure, sizeof failure);
     leave();
 }
 
-// Own session, or own process group and the terminal; and never to outlive the keeper.
+// Puts the child into its own session, or into its own process group at the terminal, and makes
+// sure that it never outlives the keeper.
 void take_place(const Plan& plan) {
     if (plan.request.foreground == 0) {
         bare_call(SYS_setsid);
     } else {
         bare_call(SYS_setpgid, 0, 0);
         const auto self = static_cast<pid_t>(bare_call(SYS_getpid));
-        if (plan.request.in_front != 0)  // signals are blocked here, so SIGTTOU does not stop us
-            bare_call(SYS_ioctl, STDIN_FILENO, TIOCSPGRP, &self);
+        // All signals are blocked here, so SIGTTOU does not stop the child.
+        if (plan.request.in_front != 0) bare_call(SYS_ioctl, STDIN_FILENO, TIOCSPGRP, &self);
     }
     bare_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    if (bare_call(SYS_getppid) != plan.keeper) leave();  // it died before the line above
+    // The keeper may have died before prctl(). Then no death signal will come.
+    if (bare_call(SYS_getppid) != plan.keeper) leave();
 }
 
-// Moves all descriptors above the numbers they shall have, then down to these. Returns where the
-// pipe is now, or minus the error.
+// Places the descriptors in two steps: all of them above the highest final number, then down to the
+// final numbers. In one step a descriptor could overwrite one that is still needed. Returns the new
+// number of the pipe, or minus the error.
 long place_descriptors(const Plan& plan) {
     const Request& request = plan.request;
     const std::uint32_t count = 3 + request.extras;
@@ -90,9 +104,9 @@ long place_descriptors(const Plan& plan) {
     }
     for (int i = 0; i < 3; ++i)
         if (const long placed = bare_call(SYS_dup3, moved[i], i, 0); placed < 0) return placed;
-    // From here on nothing above 2 survives exec, but what follows.
-    // On kernels without it: the keeper opens everything close-on-exec, and closed what it had
-    // inherited when it began.
+    // From here on only the three standard streams, and what is placed after this line, survive
+    // exec. On kernels without close_range this changes nothing: the keeper opens everything with
+    // close-on-exec, and it closed what it had inherited.
     bare_call(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     for (std::uint32_t i = 3; i < count; ++i) {
         const long placed = bare_call(SYS_dup3, moved[i], request.extra_numbers[i - 3], 0);
@@ -101,14 +115,16 @@ long place_descriptors(const Plan& plan) {
     return pipe;
 }
 
-// As a fresh program expects it: all else of signals is as the keeper has it, at its default.
+// A fresh program expects no blocked signals. The keeper has blocked them and set all handlers to
+// the default.
 void unblock_signals() {
     const std::uint64_t none = 0;
     bare_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
 }
 
-// Returns only on failure, with the error: what a search along PATH met first that was worse than
-// "not there".
+// Returns only on failure. As execvp(): a search along PATH continues after an error, and reports
+// an error other than "not found", because a file that cannot be executed is the better
+// explanation.
 long execute(const Plan& plan) {
     long worst = ENOENT;
     for (const std::string& program : plan.programs) {
@@ -120,6 +136,8 @@ long execute(const Plan& plan) {
     return worst;
 }
 
+// The order matters: descriptors first, because the pipe must survive to report errors; the
+// deadline last, because every step before it may take time.
 int run_child(void* made) {
     const Plan& plan = *static_cast<const Plan*>(made);
     const long placed = place_descriptors(plan);
@@ -136,19 +154,24 @@ int run_child(void* made) {
     if (plan.request.nofile_soft != 0)
         must(Stage::limits, bare_call(SYS_prlimit64, 0, RLIMIT_NOFILE, &plan.files, nullptr));
     unblock_signals();
-    // The fence: whatever held us up since the request, nothing runs after the deadline (design 6).
+    // Whatever delayed the child since the request: no worker may start after the deadline, because
+    // another node may already run the next generation. boot_now() is safe here: clock_gettime()
+    // allocates nothing.
     if (boot_now() >= plan.deadline) give_up(pipe, Stage::deadline, ETIME);
+    // execute() returns only when it failed.
     give_up(pipe, Stage::exec, execute(plan));
 }
 
-// ---- in the keeper
+// From here on the code runs in the keeper.
 
+// PATH of the worker's environment, not of ours. Without one, a usual default.
 const char* path_of(const std::vector<const char*>& environment) {
     for (const char* entry : environment)
         if (entry != nullptr && std::strncmp(entry, "PATH=", 5) == 0) return entry + 5;
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
+// An empty element of PATH means the current folder (execvp(3)).
 void plan_programs(Plan& plan) {
     const std::string program = plan.payload.argv[0];
     if (program.empty()) return;
@@ -162,6 +185,7 @@ void plan_programs(Plan& plan) {
     }
 }
 
+// A bit mask as sched_setaffinity() takes it.
 void plan_cpus(Plan& plan) {
     constexpr std::size_t kBits = 8 * sizeof(unsigned long);
     for (const std::int32_t cpu : plan.payload.cpus) {
@@ -172,6 +196,7 @@ void plan_cpus(Plan& plan) {
     }
 }
 
+// Only the descriptors that exist were sent, so their indices have no gaps.
 void plan_descriptors(Plan& plan, const std::vector<UniqueFd>& fds) {
     std::size_t next = 1;  // behind the payload
     for (std::uint32_t i = 0; i < 3 + plan.request.extras; ++i) {
@@ -180,12 +205,14 @@ void plan_descriptors(Plan& plan, const std::vector<UniqueFd>& fds) {
     }
 }
 
-// Its own limit is what the child would find as its own.
+// The child has the keeper's limit until it sets its own, so the hard limit can be read here.
 void plan_files(Plan& plan) {
     ::getrlimit(RLIMIT_NOFILE, &plan.files);
     plan.files.rlim_cur = std::min<rlim_t>(plan.request.nofile_soft, plan.files.rlim_max);
 }
 
+// CLONE_VM without CLONE_VFORK: memory is shared, but the keeper continues. The stack grows
+// downwards, so the child gets its end.
 pid_t clone_child(Plan& plan) {
     if constexpr (kShareMemory)
         return ::clone(run_child, plan.stack + kStackSize, CLONE_VM | SIGCHLD, &plan);
@@ -196,6 +223,8 @@ pid_t clone_child(Plan& plan) {
 
 }  // namespace
 
+// `write_end` closes when this function returns: the child has its own copy, and the pipe ends when
+// the child's copy closes.
 Child start_worker(const Request& request, WorkerPayload payload, const std::vector<UniqueFd>& fds,
                    Time deadline) {
     Child child;
@@ -222,11 +251,13 @@ Child start_worker(const Request& request, WorkerPayload payload, const std::vec
         child.failure = {Stage::fork, errno};
         return child;
     }
-    // Nobody but the keeper reaps it, so this pid is still its own.
+    // The child may have died already, but only the keeper reaps it, so the pid still belongs to
+    // it.
     child.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
     return child;
 }
 
+// A failure arrives as a whole. Zero bytes mean that exec closed the pipe, which is success.
 bool read_failure(int exec_pipe, Failure& failure) {
     for (;;) {
         const ssize_t n = ::read(exec_pipe, &failure, sizeof failure);

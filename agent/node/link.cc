@@ -1,3 +1,4 @@
+// The two kinds of link to a leader (over TCP, or into this process), and the switch between them.
 #include "agent/node/link.h"
 
 #include <boost/asio/post.hpp>
@@ -7,6 +8,8 @@
 namespace ddprun::agent {
 namespace {
 
+// To a leader on another node. rendezvous::Client does the calling; this class adds what the agent
+// knows: where to call, and whether this node reads the leader's ledger.
 class RemoteLink {
   public:
     RemoteLink(boost::asio::io_context& loop, LinkConfig config, const Log& log,
@@ -25,6 +28,8 @@ class RemoteLink {
                    .on_lost = [this](const Error& error) { hand_on(LinkLost{error.sentence()}); }},
                   config_.secrets) {}
 
+    // Calls until somebody answers. `once` is for a leader whose address is known; then nobody else
+    // is called.
     void connect(const Connect& request) {
         close();
         call(request);
@@ -32,11 +37,12 @@ class RemoteLink {
         calling_ = std::make_shared<Connect>(request);
         await_members();
     }
-    // The machine knows nothing of ledgers: what a Join says of one is known here.
+    // The state machine does not know about ledgers, so the Join gets the ledger mark here.
     void send(rendezvous::ToLeader message) {
         if (auto* join = std::get_if<rendezvous::Join>(&message)) join->ledger_mark = ledger_read_;
         client_.send(message);
     }
+    // Forgets everything of the old connection, so that late answers cannot touch the next one.
     void close() {
         forget_ledger();
         calling_.reset();
@@ -52,8 +58,11 @@ class RemoteLink {
     }
 
   private:
+    // Events that wait until it is known whether this node reads the leader's ledger.
     using Waiting = std::vector<Event>;
 
+    // The address of the request comes first, then the addresses that were configured, then members
+    // that the ledger names.
     void call(const Connect& request) {
         std::vector<rendezvous::CallTarget> where;
         if (!request.address.empty()) where.push_back({request.address, request.port});
@@ -63,7 +72,9 @@ class RemoteLink {
         }
         client_.connect(std::move(where), request.hello, request.deadline, request.once);
     }
-    // The endpoint's host may be gone from a job that goes on.
+    // The host of the endpoint may be lost while the job continues elsewhere. So if nobody answers
+    // for a while, the ledger is asked for members of the running job. `calling_` ends with the
+    // first answer, and the weak_ptr then stops this search.
     void await_members() {
         nobody_answers_.expires_after(config_.members_after);
         nobody_answers_.async_wait(
@@ -74,6 +85,7 @@ class RemoteLink {
                 });
             });
     }
+    // Calls again only if the list has changed. In any case the search continues.
     void found(const Connect& request, const std::vector<rendezvous::Peer>& peers) {
         std::vector<rendezvous::CallTarget> members;
         for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
@@ -91,13 +103,15 @@ class RemoteLink {
         waiting_.reset();
         ledger_read_ = 0;
     }
-    // What comes behind a Welcome waits with it, so that the order stays.
+    // Messages that arrive after a Welcome wait together with it, so that the order stays the same.
     void hand_on(Event event) {
         if (waiting_)
             waiting_->push_back(std::move(event));
         else
             on_event_(std::move(event));
     }
+    // Holds a Welcome back until it is known whether this node reads the ledger that it names: the
+    // Join that answers it must say so.
     void came(const rendezvous::ToNode& message) {
         const auto* welcome = std::get_if<rendezvous::Welcome>(&message);
         if (!welcome || waiting_) return hand_on(MessageCame{message});
@@ -105,11 +119,13 @@ class RemoteLink {
         if (welcome->ledger_mark == 0) return looked(std::shared_ptr(waiting_), 0);
         config_.look(*welcome, [this, mark = welcome->ledger_mark,
                                 weak = std::weak_ptr(waiting_)](bool found) {
-            // Lost: another connection, or none, has taken its place.
+            // If the weak_ptr is empty, this connection has been replaced or closed in the
+            // meantime.
             if (const auto waiting = weak.lock()) looked(waiting, found ? mark : 0);
         });
     }
-    // What is done with one of the events may end this connection, and add to the others.
+    // An event may close this connection or add to `waiting`, so both are checked again in every
+    // step.
     void looked(const std::shared_ptr<Waiting>& waiting, std::uint64_t mark) {
         ledger_read_ = mark;
         on_event_(LedgerFound{mark != 0});
@@ -121,14 +137,15 @@ class RemoteLink {
     LinkConfig config_;
     Log log_;
     Link::OnEvent on_event_;
-    std::shared_ptr<Connect> calling_;  // what is asked for, until somebody answers
+    std::shared_ptr<Connect> calling_;  // the request, until somebody answers
     boost::asio::steady_timer nobody_answers_;
-    std::vector<rendezvous::CallTarget> members_;  // of the running job, by its ledger
-    std::shared_ptr<Waiting> waiting_;  // since a Welcome, for the look; null: nothing waits
-    std::uint64_t ledger_read_ = 0;     // the leader's mark, if it was found here
+    std::vector<rendezvous::CallTarget> members_;  // members of the running job, from its ledger
+    std::shared_ptr<Waiting> waiting_;  // events since a Welcome; null: none are held back
+    std::uint64_t ledger_read_ = 0;     // mark of the leader's ledger if this node reads it, else 0
     rendezvous::Client client_;
 };
 
+// To the service of this process, for the node that leads. Same messages, no socket.
 class LocalLink {
   public:
     LocalLink(boost::asio::io_context& loop, rendezvous::Service& service, Link::OnEvent on_event)
@@ -139,6 +156,7 @@ class LocalLink {
         close();
         session_ = service_.open_local(
             [this](const rendezvous::ToNode& message) { on_event_(MessageCame{message}); });
+        // Events never come from within a call to the link.
         boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
             if (alive.lock()) on_event_(LinkUp{});
         });
@@ -151,6 +169,8 @@ class LocalLink {
         if (session_) service_.close_local(*session_);
         session_.reset();
     }
+    // The keeper of a leader cannot write its Gone to the leader, which is dead then. It uses the
+    // leader's standby link to the node that leads next.
     int native_handle() const { return service_.standby_handle(); }
     std::string gone_frame(const rendezvous::NodeId& node) const {
         return service_.standby_gone_frame(node);
@@ -164,6 +184,7 @@ class LocalLink {
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+// Uses one of the two, as each Connect says.
 class SwitchedLink final : public Link {
   public:
     SwitchedLink(boost::asio::io_context& loop, LinkConfig config, rendezvous::Service& service,
@@ -188,6 +209,7 @@ class SwitchedLink final : public Link {
         local_.close();
         remote_.close();
     }
+    // close() still has to end the local link.
     UniqueFd part() override {
         UniqueFd kept = remote_.part();
         close();

@@ -1,3 +1,4 @@
+// Feeds events to the agent's state machine and carries out its effects.
 #include "agent/node/runner.h"
 
 #include <sys/wait.h>
@@ -16,7 +17,7 @@
 namespace ddprun::agent {
 namespace {
 
-// Workers may connect from any address of any member, and from this node itself.
+// The workers' store admits connections from every address of every member, and from this host.
 std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::string>& members) {
     std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
                                                boost::asio::ip::address_v6::loopback()};
@@ -43,6 +44,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       machine_(config_.machine, boot_now()),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id),
       master_port_(config_.one_node),
+      // The link's events pass through here for two facts that the machine does not need: whether
+      // the leader has told the end, and that the keeper needs the new connection.
       link_(make_link([this](Event event) {
           const bool up = std::holds_alternative<LinkUp>(event);
           if (const auto* message = std::get_if<MessageCame>(&event))
@@ -58,6 +61,8 @@ Runner::~Runner() {
     link_->close();
 }
 
+// Started is the first event. The keeper must be attached before, because the machine may act on it
+// at once.
 void Runner::start() {
     keeper_.attach(loop_, {.exited =
                                [this](std::int64_t pid, int status, Time at) {
@@ -66,26 +71,28 @@ void Runner::start() {
                                },
                            .expired = [this] { post(Tick{}); },
                            .died = [this] { keeper_died(); }});
+    // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
     prepare_gone();
     post(Started{});
 }
 
-// The terminal's signals reach the worker that holds it and not us: when it dies of one, the user
-// has stopped the job, as a shell would take it.
+// A worker that holds the terminal gets the terminal's signals, and ddprun does not. If it dies of
+// Ctrl-C, the user has stopped the job; a shell sees it the same way.
 void Runner::heed_terminal(int wait_status) {
     if (!config_.workers.foreground || !WIFSIGNALED(wait_status)) return;
     const int number = WTERMSIG(wait_status);
     if (number == SIGINT || number == SIGQUIT) post(SignalCame{number});
 }
 
-// Events that come while others are worked off wait their turn, so that the machine is never
-// entered twice.
+// An effect may cause a new event at once. Such an event waits in the mailbox until the current one
+// is finished, so that step() is never entered twice.
 void Runner::post(Event event) {
     mailbox_.push_back(std::move(event));
     if (!draining_) drain();
 }
 
+// After the last event the timer is set, because each step may change the next deadline.
 void Runner::drain() {
     draining_ = true;
     while (!mailbox_.empty() && !finished_) {
@@ -98,11 +105,14 @@ void Runner::drain() {
     if (!finished_) arm();
 }
 
+// The machine has one timer: the moment at which it wants a Tick. Setting it again for the same
+// moment is avoided, because this runs after every event.
 void Runner::arm() {
     const Time next = machine_.next_deadline();
     if (next == armed_) return;
     armed_ = next;
     timer_.cancel();
+    // The machine wants no Tick before the next event.
     if (next == kNever) return;
     timer_.expires_after(std::max(next - boot_now(), Duration{0}));
     timer_.async_wait(
@@ -113,6 +123,7 @@ void Runner::arm() {
         });
 }
 
+// One line for each kind of effect. The compiler reports a kind that is missing.
 void Runner::perform(Effect& effect) {
     std::visit(
         Overload{
@@ -129,9 +140,12 @@ void Runner::perform(Effect& effect) {
             [&](const Sweep& e) { sweep(e.generation); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
+                // The machine has decided the end, so no further event reaches it.
                 finished_ = true;
                 timer_.cancel();
                 UniqueFd leader;
+                // Keeps the connection to a leader that has told us the end: main can wait for its
+                // close.
                 if (told_end_) leader = link_->part();
                 link_->close();
                 store_.reset();
@@ -140,7 +154,8 @@ void Runner::perform(Effect& effect) {
         effect);
 }
 
-// The machine knows nothing of ports: each Join offers the one that the next generation would have.
+// The machine does not know about ports. Each Join offers the port that the next generation would
+// use.
 void Runner::send(rendezvous::ToLeader& message) {
     if (auto* join = std::get_if<rendezvous::Join>(&message)) {
         const auto port = master_port_.offer();
@@ -150,12 +165,13 @@ void Runner::send(rendezvous::ToLeader& message) {
     link_->send(message);
 }
 
-// Each generation's store has a port of its own and begins empty.
+// Each generation has a new store with its own port, so old keys and old workers cannot reach it.
 void Runner::open_store(const rendezvous::NodePlace& place) {
     store::ServerOptions options;
     options.allowed = allowed_addresses(place.addresses);
     options.also_allowed = config_.store_allow;
     options.limits = config_.store_limits;
+    // The store has a thread of its own. Its callbacks are posted to the loop.
     const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
         boost::asio::post(loop_, [alive, what = std::move(what)] {
             if (alive.lock()) what();
@@ -176,6 +192,8 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
     store_ = std::move(*store);
 }
 
+// A new WorkerSet for each generation. The old one is destroyed here; its processes are gone by
+// now.
 void Runner::spawn(const rendezvous::NodePlace& place) {
     workers_ = std::make_unique<WorkerSet>(
         loop_, config_.workers, keeper_, consoles_, folder_,
@@ -185,15 +203,16 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         if (config_.serve_timers) serve_timers(folder);
         bequeath_folder();
     });
-    remove_left_sockets();  // behind their folders, which the same thread makes: no worker waits
+    // Posted after the folders on the same thread, so no worker waits for it.
+    remove_left_sockets();
 }
 
 void Runner::remove_left_sockets() {
     consoles_.files.post([left = left_sockets_] { left.remove(); });
 }
 
-// A FIFO of its own for each generation, so that no timer outlives it; at the place that the user
-// named, or among the files of the generation.
+// Each generation has a FIFO of its own, so that no timer survives it. It is at the path that the
+// user named, or beside the workers' files.
 void Runner::serve_timers(const std::string& folder) {
     if (config_.timer_file.empty() && folder.empty()) {
         timers_.reset();
@@ -206,13 +225,16 @@ void Runner::serve_timers(const std::string& folder) {
         loop_, consoles_.files, path,
         [this](const TimerRequest& request) { timer_expired(request); },
         [this](const std::string& sentence) { warn(sentence); });
-    timers_.reset();  // the old one's: it may have had the same path
+    // Only now: the old FIFO may have the same path, and its destructor removes nothing but its own
+    // file.
+    timers_.reset();
     if (!opened) return warn(opened.error().sentence());
     timers_ = std::move(*opened);
     config_.workers.environment[kTimerVariable] = timers_->path();
 }
 
-// torchrun ends with the worker; here its end is a failure like any other.
+// torchrun ends together with such a worker. Here its death is a failure like any other, and
+// restarts apply.
 void Runner::timer_expired(const TimerRequest& request) {
     if (request.signal <= 0) return;
     if (!workers_ || !workers_->signal_one(request.pid, request.signal,
@@ -230,6 +252,8 @@ void Runner::ask_job_end() {
     });
 }
 
+// Finds out where hanging workers are. The stacks come later, so the machine gets everything in one
+// event.
 void Runner::examine(const ExamineWorkers& asked) {
     if (!workers_) return;
     std::vector<rendezvous::WorkerOutcome> outcomes = workers_->living(asked.local_ranks);
@@ -245,16 +269,21 @@ void Runner::examine(const ExamineWorkers& asked) {
               });
 }
 
+// `noticed` first: the sweep may follow a deadline, and the keeper must not take ddprun for frozen.
+// Swept is reported last, so that the machine hears of every death first.
 void Runner::sweep(Generation generation) {
     if (workers_) workers_->forgo();
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
+        // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
+        // machine, not Swept.
         if (!alive.lock() || !keeper_.alive()) return;
         const auto swept = [this, generation] { post(Swept{generation}); };
         workers_ ? workers_->when_told(swept) : swept();
     });
 }
 
+// Without a result the sweep is about to end, and there is nothing to report.
 void Runner::look_for_stuck(const LookForStuck& look) {
     if (!workers_) return;
     const std::string sentence = stuck_sentence(
@@ -262,6 +291,7 @@ void Runner::look_for_stuck(const LookForStuck& look) {
     if (!sentence.empty()) post(CannotKill{look.generation, sentence});
 }
 
+// The new keeper knows nothing, so it is told again what to do at the end.
 void Runner::keeper_died() {
     post(KeeperDied{});
     if (const auto again = keeper_.restart(); !again)
@@ -271,15 +301,16 @@ void Runner::keeper_died() {
     post(KeeperBack{});
 }
 
-// The keeper's last word goes out on a duplicate of our link, of a leader's own node on the link to
-// who leads next; without one it only frees the port.
+// The keeper writes Gone on a duplicate of our link; if this node leads, on the link to the node
+// that leads next. Without a link it only releases the port.
 void Runner::prepare_gone() {
     const int link = link_->native_handle();
     keeper_.prepare_gone(link < 0 ? std::string() : link_->gone_frame(config_.machine.node), link,
                          config_.gone_listener.get());
 }
 
-// Our own end removes the temporary folder; a SIGKILL leaves that to the keeper.
+// If ddprun ends normally, it removes the temporary folder itself. After SIGKILL the keeper has to
+// do it.
 void Runner::bequeath_folder() {
     if (const std::string folder = folder_.temporary(); !folder.empty())
         keeper_.remove_when_gone(folder);

@@ -1,9 +1,10 @@
-// The one mailbox of the agent: events in, machine, effects out. Makes what happens on the link, in
-// the keeper, in the workers' pipes, in the store and by signals into events, and performs what the
-// machine asks for, in order.
+// Connects the agent's state machine with the world. It has the one mailbox of the agent: events go
+// in, the machine decides, and the runner carries out the effects in order. Events come from the
+// link, the keeper, the workers' pipes, the store and from signals.
 //
-// Thread: the loop's. Owner: main. What the config refers to must outlive it. The end is told once,
-// through on_exit; by then no worker lives, and what the workers printed is with the consoles.
+// Thread: the loop's. Owner: main. Everything that the config refers to must outlive it. The end is
+// reported once, through on_exit. At this point no worker lives any more, and the consoles have all
+// output.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,23 +26,27 @@ namespace ddprun::agent {
 
 class Runner {
   public:
+    // What main has found out before the loop starts.
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
-        std::string log_dir;        // empty: workers' files lie in a temporary folder
-        Duration lease;             // for the keeper
-        bool serve_timers = false;  // torchrun's file timers
-        std::string timer_file;     // where their FIFO is to be; empty: among the workers' files
+        std::string log_dir;        // empty: workers' files go to a temporary folder
+        Duration lease;             // goes to the keeper with each deadline
+        bool serve_timers = false;  // offer torchrun's file timers
+        std::string timer_file;     // path of their FIFO; empty: beside the workers' files
         bool one_node = false;      // the workers' store listens on loopback only
-        std::vector<store::Network> store_allow;  // besides the members
+        std::vector<store::Network> store_allow;  // may use the store besides the members
         store::Limits store_limits;
-        // Asks Slurm when the job's time is over; the answer, if any, comes on the loop. Empty: no
-        // Slurm.
+        // Asks Slurm when the job's time ends. If there is an answer, it comes from the loop. Empty
+        // outside Slurm.
         std::function<void(std::function<void(std::optional<Time>)>)> find_job_end;
-        UniqueFd gone_listener;  // our service's listening socket for the keeper to hold; -1: none
+        // The listening socket of our service, which the keeper also holds; -1: none. Nobody else
+        // can take the port until the keeper has finished.
+        UniqueFd gone_listener;
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
-    // `leader` ends when the leader elsewhere leaves that has told this ending; else none.
+    // `leader` is the connection to the leader on another node that has told this ending; it ends
+    // when this leader leaves. Otherwise it is empty.
     using OnExit = std::function<void(const rendezvous::Ending&, UniqueFd leader)>;
 
     Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
@@ -50,8 +55,9 @@ class Runner {
     ~Runner();
 
     void start();
+    // A signal that ddprun has received.
     void signal(int number) { post(SignalCame{number}); }
-    // Where the workers' files lie, of all generations; empty: none that stays has been made.
+    // The folder with the workers' files of all generations; empty if there is none that stays.
     std::string log_folder() const;
 
   private:
@@ -94,7 +100,7 @@ class Runner {
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     bool draining_ = false, finished_ = false;
-    bool told_end_ = false;  // by the leader
+    bool told_end_ = false;  // the leader has told the end
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,3 +1,4 @@
+// Makes the folders and files of a generation, on the file thread.
 #include "agent/output/attempt_folder.h"
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Eight characters, as Python's tempfile makes them.
+// Eight characters in the style of Python's tempfile. torchrun names its log folders this way.
 std::string random_name() {
     constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789_";
     std::string name = random_bytes(8);
@@ -29,6 +30,7 @@ std::string random_name() {
 
 }  // namespace
 
+// /dev/shm first: it is in memory, and making folders there is much faster than on a disk.
 std::vector<std::string> temporary_parents() {
     const char* named = std::getenv("TMPDIR");
     if (named && *named) return {named};
@@ -39,11 +41,11 @@ bool WantedFiles::any() const {
     return filtered != 0 || std::ranges::any_of(streams, [](int bits) { return bits != 0; });
 }
 
-// Lives on the file thread.
+// The part that runs on the file thread. It keeps the folders that exist already.
 struct AttemptFolder::Maker {
     std::string log_dir, run_id;
-    std::string base, temporary;  // once they are made
-    UniqueFd lock;                // on the latter
+    std::string base, temporary;  // empty until they are made
+    UniqueFd lock;                // shows others that `temporary` is in use
 
     AttemptFiles make(Generation generation, const WantedFiles& wanted);
     Result<> make_base();
@@ -52,6 +54,7 @@ struct AttemptFolder::Maker {
               const WantedFiles& wanted);
 };
 
+// Makes the folder of this ddprun inside the log folder, once.
 Result<> AttemptFolder::Maker::make_base() {
     if (!base.empty()) return {};
     std::error_code error;
@@ -59,6 +62,8 @@ Result<> AttemptFolder::Maker::make_base() {
     for (int tries = 0; !error && tries < 100; ++tries) {
         const std::string name =
             fs::absolute(log_dir).string() + "/" + run_folder(run_id, random_name());
+        // mkdir() fails if the name exists, so two ddpruns never share a folder. On a collision
+        // another random name is tried.
         if (::mkdir(name.c_str(), 0700) == 0) {
             base = name;
             return {};
@@ -68,6 +73,7 @@ Result<> AttemptFolder::Maker::make_base() {
     return Error(ErrorCode::unavailable, "folder " + log_dir + " (--log-dir): " + error.message());
 }
 
+// Takes the first parent folder in which a temporary folder can be made.
 Result<> AttemptFolder::Maker::make_temporary() {
     if (!temporary.empty()) return {};
     int error = 0;
@@ -92,6 +98,8 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
         else
             fill(made, base, generation, wanted);
     }
+    // Without a usable log folder the workers still need error files, so these go into a temporary
+    // folder. The output then goes to the console.
     if (log_dir.empty() || made.folder.empty()) {
         const WantedFiles none{std::vector<int>(wanted.streams.size()), 0, wanted.first_local_rank};
         if (const auto done = make_temporary(); done)
@@ -104,6 +112,7 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
     return made;
 }
 
+// Only the first problem is kept: usually all files fail for one reason, and one line is enough.
 void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Generation generation,
                                 const WantedFiles& wanted) {
     const auto note = [&made](const std::string& path, const std::string& why) {
@@ -139,15 +148,19 @@ AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string
       stays_(!log_dir.empty()),
       maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}}) {}
 
+// The last job on the file thread removes the temporary folder, after everything that was posted
+// before.
 AttemptFolder::~AttemptFolder() {
     files_.post([maker = std::move(maker_)] {
-        std::error_code ignored;  // a temporary folder that cannot be removed harms nobody
+        std::error_code ignored;
         if (!maker->temporary.empty()) fs::remove_all(maker->temporary, ignored);
     });
 }
 
 void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
     auto made = std::make_shared<AttemptFiles>();
+    // `made` is filled on the file thread and read on the loop afterwards; FileThread's queue
+    // orders the two accesses.
     files_.post([made, maker = maker_, generation,
                  wanted = std::move(wanted)] { *made = maker->make(generation, wanted); },
                 [made, base = base_, temporary = temporary_, done = std::move(done)] {
@@ -155,8 +168,10 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
+    // The first time, folders of dead ddpruns are removed as well. This comes after the folders for
+    // our workers, so no worker waits for it.
     if (!std::exchange(first_, false)) return;
-    files_.post([maker = maker_] {  // no worker waits for that
+    files_.post([maker = maker_] {
         const std::string parent = fs::path(maker->temporary).parent_path();
         if (!parent.empty()) remove_abandoned_folders(parent);
     });

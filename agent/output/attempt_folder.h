@@ -1,10 +1,13 @@
-// Where the files of one generation's workers lie; attempt_names.h says what they are called.
+// Makes the folders and files of one generation's workers. attempt_names.h has the names.
 //
-// Each ddprun has a folder of its own in the log folder, each generation one in that: nothing is
-// ever written over. Without a log folder, and where it cannot be used, a temporary folder has the
-// error files; it goes with this object (temporary_folder.h). Where TMPDIR is not set it lies in
-// memory: on a disk the folders of 64 workers take longer than their start. All work is done on the
-// file thread, for a log folder may lie on a file system that hangs. Thread: the loop's.
+// Each ddprun has its own folder inside the log folder, and each generation has its own inside this
+// one, so nothing is ever overwritten. Without a log folder, or if it cannot be used, a temporary
+// folder holds the error files (temporary_folder.h). It is removed together with this object. If
+// TMPDIR is not set, the temporary folder is in memory: on a disk, making the folders of 64 workers
+// takes longer than starting the workers.
+//
+// Thread: the loop's. The work itself runs on the file thread, because a log folder may be on a
+// file system that hangs.
 #pragma once
 
 #include <functional>
@@ -20,55 +23,57 @@
 
 namespace ddprun::agent {
 
-// Which files are asked for; bits: 1 stdout, 2 stderr.
+// Which files a generation needs. Bits: 1 stdout, 2 stderr.
 struct WantedFiles {
-    std::vector<int> streams;  // of each worker
-    int filtered = 0;
-    int first_local_rank = 0;  // of these workers
+    std::vector<int> streams;  // bits for each worker's own files
+    int filtered = 0;          // bits for the files that all workers share
+    int first_local_rank = 0;  // local rank of the first worker
+    // Whether any file is needed.
     bool any() const;
 };
 
-// Where a temporary folder may be made, in this order.
+// Folders in which the temporary folder may be made, in the order to be tried.
 std::vector<std::string> temporary_parents();
 
+// What was made for one generation.
 struct AttemptFiles {
     struct Worker {
-        std::string folder;   // empty: there is none
-        UniqueFd streams[2];  // of those asked for; none where it could not be made
+        std::string folder;   // empty if there is none
+        UniqueFd streams[2];  // stdout, stderr; -1 if not wanted or not possible
     };
     std::vector<Worker> workers;
     UniqueFd filtered[2];
     std::string folder;            // of the generation
-    std::string base;              // of all generations, where they stay
-    std::string temporary;         // what goes with the AttemptFolder, if that was needed
-    std::optional<Error> problem;  // the first: unavailable, naming the path
+    std::string base;              // of all generations, if the files stay
+    std::string temporary;         // the temporary folder, if one was needed
+    std::optional<Error> problem;  // the first one: unavailable; names the path
 };
 
 class AttemptFolder {
   public:
     using Done = std::function<void(AttemptFiles)>;
 
-    // `log_dir` may be empty.
+    // `log_dir` is the value of --log-dir; empty if the user gave none.
     AttemptFolder(FileThread& files, std::string log_dir, std::string run_id);
     ~AttemptFolder();
     AttemptFolder(const AttemptFolder&) = delete;
     AttemptFolder& operator=(const AttemptFolder&) = delete;
 
-    // Makes the folders and opens the files of a generation.
+    // Makes the folders of a generation and opens its files. `done` runs on the loop.
     void make(Generation generation, WantedFiles wanted, Done done);
-    // Whether the files outlive the job.
+    // Whether the files stay after the end of the job.
     bool stays() const { return stays_; }
-    // Where those of all generations lie, if they stay and once there are some; else empty.
+    // The folder of all generations, if the files stay and some exist; else empty.
     const std::string& base() const { return *base_; }
-    // The temporary folder, once it is made.
+    // The temporary folder; empty until it is made.
     const std::string& temporary() const { return *temporary_; }
 
   private:
     struct Maker;
     FileThread& files_;
     const bool stays_;
-    bool first_ = true;             // nothing was made yet
-    std::shared_ptr<Maker> maker_;  // the file thread's alone
+    bool first_ = true;             // make() has not been called yet
+    std::shared_ptr<Maker> maker_;  // used on the file thread only
     std::shared_ptr<std::string> base_ = std::make_shared<std::string>();
     std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();
 };

@@ -1,8 +1,10 @@
+// Builds the names of the workers' folders and files.
 #include "agent/output/attempt_names.h"
 
 namespace ddprun::agent {
 
 std::string run_folder(std::string run_id, const std::string& eight_characters) {
+    // The only two bytes that a Linux file name cannot contain.
     for (char& c : run_id)
         if (c == '/' || c == '\0') c = '_';
     return run_id + "_" + eight_characters;

@@ -1,7 +1,8 @@
-// What the files of the workers are called, as torchrun calls them:
+// The names of the workers' folders and files. They are torchrun's names:
 //
-//   LOG_DIR/<run id>_<8 characters>/attempt_<generation>/<local rank>/{stdout.log,stderr.log,error.json}
-//                                                       /filtered_{stdout,stderr}.log
+//   LOG_DIR/<run id>_<8 characters>/attempt_<generation>/
+//       <local rank>/{stdout.log,stderr.log,error.json}
+//       filtered_{stdout,stderr}.log
 //
 // Pure.
 #pragma once
@@ -14,16 +15,22 @@ namespace ddprun::agent {
 
 inline constexpr const char* kStreamFiles[] = {"stdout.log", "stderr.log"};
 inline constexpr const char* kErrorFile = "error.json";
-inline constexpr const char* kTimerFile = "timer";     // beside it, of local rank 0
-inline constexpr const char* kStopFile = "stop.json";  // so too; DDPRUN_STOP_FILE names it
-// In TMPDIR, where there is no log folder; the X are chosen when it is made, as by mkdtemp(3).
+// The FIFO for torchrun's file timers, beside the error file of local rank 0.
+inline constexpr const char* kTimerFile = "timer";
+// In the same folder: why and how soon the workers are stopped. DDPRUN_STOP_FILE names it.
+inline constexpr const char* kStopFile = "stop.json";
+// The temporary folder's name in TMPDIR. mkdtemp(3) replaces the X's.
 inline constexpr const char* kTemporaryFolder = "ddprun_XXXXXX";
 
-// The folder of one ddprun in the log folder; what a file name cannot hold is replaced.
+// The folder of one ddprun inside the log folder. Characters that a file name cannot contain are
+// replaced by '_'.
 std::string run_folder(std::string run_id, const std::string& eight_characters);
+// The folder of one generation.
 std::string attempt_folder(const std::string& run_folder, Generation generation);
+// The folder of one worker.
 std::string worker_folder(const std::string& attempt_folder, int local_rank);
-// Of the generation, `stream` 0 or 1.
+// The file with the filtered lines of all workers of a generation. `stream` is 0 (stdout) or 1
+// (stderr).
 std::string filtered_file(const std::string& attempt_folder, int stream);
 
 }  // namespace ddprun::agent

@@ -1,3 +1,4 @@
+// Stores waiting bytes in chunks, and drops whole lines from the front.
 #include "agent/output/byte_queue.h"
 
 #include <utility>
@@ -5,11 +6,14 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{64} << 10;  // small ones are gathered up to this
+// Small pieces are collected in chunks of up to this size, so that one write() takes many lines.
+constexpr std::size_t kChunk = std::size_t{64} << 10;
 
 }  // namespace
 
 void ByteQueue::append(std::string bytes) {
+    // The rest of a line whose beginning was dropped. Without its beginning it would look like a
+    // line of its own.
     if (skipping_) {
         const std::size_t end = bytes.find('\n');
         if (end == bytes.npos) return;
@@ -28,6 +32,8 @@ std::string_view ByteQueue::front() const {
     return chunks_.empty() ? std::string_view() : std::string_view(chunks_.front()).substr(offset_);
 }
 
+// Remembers whether the bytes that left end inside a line: drop_oldest() must not remove the rest
+// of such a line.
 void ByteQueue::left(std::string_view bytes) {
     if (!bytes.empty()) mid_line_ = bytes.back() != '\n';
 }
@@ -52,7 +58,8 @@ std::vector<std::string> ByteQueue::take_all() {
     return all;
 }
 
-// Up to the end of the line, or all.
+// Takes the first line, with its end, out of the queue. If its end has not arrived yet, it takes
+// everything.
 std::string ByteQueue::take_line() {
     std::string line;
     while (size_ > 0) {
@@ -66,7 +73,8 @@ std::string ByteQueue::take_line() {
     return line;
 }
 
-// False: the line's end has not come yet.
+// Drops the first line. Returns false if its end has not arrived yet; append() then drops the rest
+// of the line, too.
 bool ByteQueue::skip_line() {
     while (size_ > 0) {
         const std::string_view bytes = front();
@@ -78,11 +86,15 @@ bool ByteQueue::skip_line() {
     return false;
 }
 
+// The line that has begun to leave is put aside, older lines are dropped, and then the begun line
+// goes back to the front.
 std::size_t ByteQueue::drop_oldest(std::size_t most) {
     if (size_ <= most) return 0;
     std::size_t lines = 0;
     std::string begun = mid_line_ ? take_line() : std::string();
-    if (begun.size() > most) {  // an endless line that has begun: it ends here
+    // A line without end that has begun to leave. Keeping it would exceed the limit, so it ends
+    // here.
+    if (begun.size() > most) {
         skipping_ = begun.back() != '\n';
         begun = "\n";
         ++lines;
@@ -91,6 +103,8 @@ std::size_t ByteQueue::drop_oldest(std::size_t most) {
         ++lines;
         if (!skip_line()) break;
     }
+    // take_line() and skip_line() have changed mid_line_. What the reader has received is still the
+    // beginning of `begun`.
     mid_line_ = !begun.empty();
     if (begun.empty()) return lines;
     if (!chunks_.empty()) chunks_.front().erase(0, std::exchange(offset_, 0));

@@ -1,8 +1,8 @@
-// Bytes that wait for a reader, in the order they came, counted. Pure.
+// A queue of bytes that wait for a slow reader, with their number. Pure.
 //
-// What one append() got stands together. Where the reader does not keep up and the user would
-// rather lose lines than time, drop_oldest() takes whole lines from the front; a line that has
-// begun to leave is always finished.
+// The bytes of one append() stay together. If the user prefers losing lines to waiting,
+// drop_oldest() removes whole lines from the front. A line that has begun to leave is always
+// finished, so the reader never sees half a line.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,19 @@ namespace ddprun::agent {
 
 class ByteQueue {
   public:
+    // Adds bytes at the end. They need not be whole lines.
     void append(std::string bytes);
-    // What is to leave next; empty when nothing waits.
+    // The bytes that leave next; empty when nothing waits. There may be more behind them.
     std::string_view front() const;
-    void consume(std::size_t count);  // so much of front() has left
-    // All that waits, as if it had left.
+    // The first `count` bytes of front() have left.
+    void consume(std::size_t count);
+    // Removes all bytes and returns them. They count as having left.
     std::vector<std::string> take_all();
     std::size_t size() const { return size_; }
 
-    // Until no more than `most` bytes wait. Returns how many lines went. Of a line that has begun
-    // to leave the rest stays; a line whose end has not come yet goes with what is still to come
-    // of it.
+    // Drops lines from the front until at most `most` bytes wait, and returns the number of dropped
+    // lines. The rest of a line that has begun to leave stays. If the end of a dropped line has not
+    // arrived yet, the rest is dropped when it arrives.
     std::size_t drop_oldest(std::size_t most);
 
   private:
@@ -34,10 +36,10 @@ class ByteQueue {
     void left(std::string_view bytes);
 
     std::deque<std::string> chunks_;
-    std::size_t offset_ = 0;  // of the first chunk, what has left
+    std::size_t offset_ = 0;  // how much of the first chunk has left
     std::size_t size_ = 0;
-    bool mid_line_ = false;  // what left last was no end of a line
-    bool skipping_ = false;  // what comes up to the next end of a line belongs to a dropped one
+    bool mid_line_ = false;  // the last byte that left was not the end of a line
+    bool skipping_ = false;  // bytes up to the next line end belong to a dropped line
 };
 
 }  // namespace ddprun::agent

@@ -1,3 +1,4 @@
+// The queue in front of a slow output, its writer, and the rules for a full queue.
 #include "agent/output/console.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Whether writing may succeed again later: the disk may be emptied, a reader never comes back.
+// Whether a later write may succeed. A full disk may get room again, but a reader that has gone
+// does not come back.
 bool may_recover(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 std::string in_words(std::size_t bytes) {
@@ -29,6 +31,7 @@ std::string in_words(std::size_t bytes) {
 
 }  // namespace
 
+// Handlers and jobs on the file thread hold this object by shared_ptr.
 struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     Impl(asio::io_context& io, FileThread& files, OutputTarget to, std::string name, Tell tell,
          Options options)
@@ -40,6 +43,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
           options(options),
           impatience(io),
           pause(io) {
+        // A file must be complete, so its lines are never dropped.
         if (target->is_file())
             this->options.overflow = Overflow::block;
         else if (target->number() >= 0)
@@ -48,23 +52,24 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
 
     asio::io_context& io;
     FileThread& files;
-    std::shared_ptr<OutputTarget> target;  // of a file, with the work on the file thread
+    // Shared with the work on the file thread, if it is a file.
+    std::shared_ptr<OutputTarget> target;
     std::string name;
     Tell tell;
     Options options;
-    std::optional<asio::posix::stream_descriptor> ready;  // none for a file
-    asio::steady_timer impatience;
-    asio::steady_timer pause;  // of the holder
-    const void* holder = nullptr;
-    std::vector<std::string> behind;  // what waits for the end of its line
+    std::optional<asio::posix::stream_descriptor> ready;  // for poll; none for a file
+    asio::steady_timer impatience;    // until the operator hears that this output is slow
+    asio::steady_timer pause;         // how long the holder has written nothing
+    const void* holder = nullptr;     // who is in the middle of a very long line
+    std::vector<std::string> behind;  // what others wrote meanwhile
     std::size_t behind_size = 0;
-    Time line_grew{};
+    Time line_grew{};  // when the holder last wrote
     ByteQueue queue;
-    std::size_t at_the_file = 0;  // bytes that the file thread has
-    std::size_t dropped = 0;      // lines, since that was told last
-    bool armed = false;
-    bool dead = false;  // the reader has gone
-    bool said_broken = false, said_slow = false;
+    std::size_t at_the_file = 0;                  // bytes that the file thread is writing
+    std::size_t dropped = 0;                      // lines dropped since the last report
+    bool armed = false;                           // the loop waits for room in the output
+    bool dead = false;                            // writing is not possible any more
+    bool said_broken = false, said_slow = false;  // each is reported only once
     std::vector<std::function<void()>> on_room;
 
     std::size_t waiting() const { return queue.size() + at_the_file + behind_size; }
@@ -88,19 +93,21 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     std::size_t flush_ready(Duration patience);
 };
 
-// From the loop: the caller of write() is amid its own work.
+// Posted to the loop, because write() is called in the middle of the caller's own work.
 void Console::Impl::say(const Error& error) {
     if (tell) asio::post(io, [tell = tell, error] { tell(error); });
 }
 
 void Console::Impl::write_on() {
     if (target->is_file()) return hand_over();
-    if (armed) return;  // the loop is already waiting for room
+    // There was no room a moment ago, and the loop reports when there is. Trying again would only
+    // cost a system call for each line.
+    if (armed) return;
     write_ready();
     arm();
 }
 
-// Writes while there is room. True: nothing waits any more.
+// Writes as long as there is room. Returns true when nothing waits any more.
 bool Console::Impl::write_ready() {
     while (queue.size() > 0) {
         const std::string_view bytes = queue.front();
@@ -120,7 +127,8 @@ bool Console::Impl::write_ready() {
 void Console::Impl::arm() {
     if (queue.size() == 0 || !ready) return;
     armed = true;
-    // async_wait, other than async_write_some, does not touch O_NONBLOCK.
+    // async_write_some() would set O_NONBLOCK, also for other processes that share the descriptor.
+    // async_wait() does not.
     ready->async_wait(asio::posix::stream_descriptor::wait_write,
                       [self = shared_from_this()](const boost::system::error_code& error) {
                           self->armed = false;
@@ -130,7 +138,8 @@ void Console::Impl::arm() {
                       });
 }
 
-// One piece of work at a time; what comes meanwhile is the next.
+// One job at a time: what arrives while it runs forms the next job. So many small writes become few
+// large ones.
 void Console::Impl::hand_over() {
     if (at_the_file > 0 || queue.size() == 0) return;
     at_the_file = queue.size();
@@ -145,6 +154,7 @@ void Console::Impl::hand_over() {
         [work] {
             work->error = work->target->write_all(work->pieces, work->progress);
             work->pieces.clear();
+            // Closing a file may block, so the last reference must go on this thread.
             work->target.reset();
         },
         [self = shared_from_this(), work] { self->handed_over(work->error); });
@@ -152,13 +162,16 @@ void Console::Impl::hand_over() {
 
 void Console::Impl::handed_over(int error) {
     at_the_file = 0;
-    if (!target) return;  // the console has gone
+    // The Console was destroyed in the meantime.
+    if (!target) return;
     if (error != 0) fail(error);
     impatience.cancel();
     hand_over();
     heed_room();
 }
 
+// What waits is dropped, unless a file may get room again. Reported once, because every later line
+// would fail for the same reason.
 void Console::Impl::fail(int error) {
     dead = !may_recover(error);
     if (dead || !target->is_file()) queue.take_all();
@@ -168,6 +181,8 @@ void Console::Impl::fail(int error) {
              (dead ? "; nothing more is written there" : "; what does not fit is dropped")});
 }
 
+// Called after every write. With `drop` it enforces the limit. With `block` the caller stops
+// reading (full()). In both cases the operator hears of it once, after `patience`.
 void Console::Impl::heed_overflow() {
     if (waiting() < options.limit) return;
     if (options.overflow == Overflow::drop) dropped += queue.drop_oldest(options.limit);
@@ -179,8 +194,8 @@ void Console::Impl::heed_overflow() {
     });
 }
 
-// ---- one who holds it
-
+// Keeps what others write while one holds the output. When half of the limit waits, the long line
+// is cut, so that the others can continue before the queue is full.
 void Console::Impl::put_behind(std::string bytes) {
     behind_size += bytes.size();
     behind.push_back(std::move(bytes));
@@ -188,6 +203,8 @@ void Console::Impl::put_behind(std::string bytes) {
     heed_overflow();
 }
 
+// Cuts a line that has not grown for `pause`. If someone waits for room, the output is full and the
+// holder cannot write either, so its silence proves nothing.
 void Console::Impl::watch_holder() {
     pause.expires_after(options.pause);
     pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
@@ -201,6 +218,7 @@ void Console::Impl::watch_holder() {
     });
 }
 
+// Ends the holder's turn: adds `line_end` if the line is unfinished, then what the others wrote.
 void Console::Impl::let_go(const std::string& line_end) {
     if (!std::exchange(holder, nullptr)) return;
     pause.cancel();
@@ -211,8 +229,6 @@ void Console::Impl::let_go(const std::string& line_end) {
     write_on();
 }
 
-// ----
-
 void Console::Impl::say_slow() {
     if (std::exchange(said_slow, true)) return;
     say({ErrorCode::timed_out,
@@ -221,12 +237,15 @@ void Console::Impl::say_slow() {
                                                  : "workers that print wait until it does")});
 }
 
+// Half of the limit must be free again before pipes are read. Otherwise they would be stopped and
+// started for every line.
 void Console::Impl::heed_room() {
     if (waiting() > options.limit / 2) return;
     if (const auto told = take_dropped()) say(*told);
     for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
 }
 
+// One message for all lines that were dropped since the last one.
 std::optional<Error> Console::Impl::take_dropped() {
     const std::size_t lines = std::exchange(dropped, 0);
     if (lines == 0) return std::nullopt;
@@ -235,6 +254,8 @@ std::optional<Error> Console::Impl::take_dropped() {
                      " dropped, the oldest, since it did not keep up (--console-overflow=drop)");
 }
 
+// Blocks the loop's thread on purpose: this is the end of the process. The result is the number of
+// bytes that may be lost.
 std::size_t Console::Impl::flush_file(Duration patience) {
     const std::size_t size = waiting();
     post_rest(target);
@@ -247,6 +268,8 @@ void Console::Impl::post_rest(std::shared_ptr<OutputTarget> to) {
     });
 }
 
+// Each byte that is taken starts the patience anew: a slow reader gets everything, only a stuck one
+// is given up.
 std::size_t Console::Impl::flush_ready(Duration patience) {
     Time give_up = boot_now() + patience;
     while (true) {
@@ -273,15 +296,18 @@ Console::~Console() {
     impl_->tell = nullptr;
     impl_->let_go("\n");
     impl_->impatience.cancel();
-    if (impl_->ready) impl_->ready->release();  // the target closes it
+    // The descriptor belongs to `target`, so Asio must not close it.
+    if (impl_->ready) impl_->ready->release();
     impl_->ready.reset();
     const auto target = std::exchange(impl_->target, nullptr);
-    // Closing may wait for the file system, too.
+    // The file thread writes the rest and closes the file, because close() may wait for the file
+    // system, too.
     if (target->is_file()) impl_->post_rest(target);
 }
 
 void Console::write(std::string bytes, const void* who) {
     if (bytes.empty() || impl_->dead) return;
+    // Someone else is in the middle of a long line.
     if (impl_->holder && impl_->holder != who) return impl_->put_behind(std::move(bytes));
     if (impl_->holder) impl_->line_grew = boot_now();
     impl_->queue.append(std::move(bytes));
@@ -289,6 +315,7 @@ void Console::write(std::string bytes, const void* who) {
     impl_->heed_overflow();
 }
 
+// With `drop` nobody waits, so nobody can hold the output: the long line is cut instead.
 bool Console::hold(const void* who) {
     if (impl_->holder || impl_->options.overflow == Overflow::drop) return false;
     impl_->holder = who;
@@ -306,6 +333,7 @@ void Console::release(const void* who) {
 std::size_t Console::waiting() const { return impl_->waiting(); }
 bool Console::full() const { return impl_->full(); }
 
+// heed_room() calls back (through the loop) even if there is room already.
 void Console::when_room(std::function<void()> callback) {
     impl_->on_room.push_back(std::move(callback));
     impl_->heed_room();

@@ -1,13 +1,17 @@
-// The queue of bytes to one place that may be slow: our stdout, stderr, or a worker's file.
+// A queue of bytes in front of one output that may be slow: our stdout, our stderr, or a worker's
+// file.
 //
-// write() never blocks and never fails. What one write() got stands together in the output. Up to
-// the limit waits in memory. Then full() says so, and whoever writes should wait for room; or, with
-// Overflow::drop, whole lines are dropped, the oldest first, and counted. A regular file is written
-// on the file thread, so that a file system that hangs holds up nothing but those who write to it.
+// write() never blocks and never fails. The bytes of one write() stay together in the output. They
+// wait in memory up to a limit. When it is reached, full() is true, and writers should wait for
+// room. With Overflow::drop whole lines are dropped instead, the oldest first, and counted. A
+// regular file is written on the file thread, so a file system that hangs delays only those who
+// write to it.
 //
-// What an operator should know is told in one line each: a reader that has gone or a full disk
-// (once; what cannot be written is dropped, and nobody is killed: main ignores SIGPIPE), a reader
-// that does not keep up (once), and how many lines were dropped. Thread: the loop's.
+// Each of these is reported to the operator in one line: a reader that has gone or a full disk
+// (once; what cannot be written is dropped, and no worker is killed), a reader that is too slow
+// (once), and the number of dropped lines. main() must ignore SIGPIPE.
+//
+// Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -27,43 +31,48 @@ namespace ddprun::agent {
 
 class Console {
   public:
+    // Default limit: 64 MiB.
     static constexpr std::size_t kLimit = std::size_t{64} << 20;
+    // How much may wait, and what happens then.
     struct Options {
         std::size_t limit = kLimit;
         Overflow overflow = Overflow::block;
-        // How long it has to be full without taking a byte before that is told.
+        // How long the queue must be full before this is reported.
         Duration patience{0};
-        // How long one who holds it may let the others wait without a byte.
+        // How long a holder may write nothing while others wait (see hold()).
         Duration pause = std::chrono::seconds{5};
     };
-    // Always later, from the loop; never from within write().
+    // Receives what the operator should know. Called later from the loop, never within write().
     using Tell = std::function<void(const Error&)>;
 
-    // `fd` is borrowed and duplicated. `name` is for the sentences: "stdout".
+    // `fd` is borrowed and duplicated. `name` appears in messages, for example "stdout".
     Console(boost::asio::io_context& io, FileThread& files, int fd, std::string name, Tell tell,
             Options options);
-    // A file of ours.
+    // For a file that this object owns from now on.
     Console(boost::asio::io_context& io, FileThread& files, UniqueFd file, std::string name,
             Tell tell, Options options);
-    // A file gets what waits for it; what waits for anything else is lost.
+    // What waits for a file is still written. What waits for anything else is lost; call flush()
+    // before.
     ~Console();
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;
 
-    // `who` may be none; see hold().
+    // `who` identifies a writer that uses hold(); others need not give it.
     void write(std::string bytes, const void* who = nullptr);
-    // For one whose line is too long to be kept: what others write waits until release(). When half
-    // of the limit waits behind it, or the line has not grown for 5 s, it is ended, holds() is false
-    // from then on, and the others go on. False: another holds it, or lines are to be dropped.
+    // For a writer whose line is too long to be kept in memory. What others write waits until
+    // release(). If half of the limit waits behind the line, or the line has not grown for `pause`,
+    // the line is ended here and holds() becomes false. Returns false when another writer holds the
+    // output, or with Overflow::drop.
     bool hold(const void* who);
     bool holds(const void* who) const;
     void release(const void* who);
-    std::size_t waiting() const;  // bytes not yet written
-    bool full() const;            // as much waits as should: stop reading for it
-    // Called once, when half of the limit is free again (later, from the loop). Only while full().
+    std::size_t waiting() const;  // bytes that are not written yet
+    bool full() const;            // the limit is reached: stop reading input for it
+    // Calls back once, when half of the limit is free again; later, from the loop. Call it only
+    // while full().
     void when_room(std::function<void()> callback);
-    // For the very end: writes on, without the loop, until nothing waits or nothing has been taken
-    // for `patience`. Returns how many bytes are lost.
+    // For the end of the process: writes without the loop, until nothing waits, or until nothing
+    // was taken for `patience`. Returns the number of lost bytes.
     std::size_t flush(Duration patience);
 
   private:

@@ -1,3 +1,4 @@
+// Makes the consoles for the files of a generation and decides each stream's route.
 #include "agent/output/generation_output.h"
 
 #include <utility>
@@ -8,7 +9,8 @@
 namespace ddprun::agent {
 namespace {
 
-// Of each file: what waits for a file system that hangs must not take the workers' memory.
+// The limit for each file. With many workers and a file system that hangs, the memory must stay
+// bounded.
 constexpr std::size_t kFileLimit = std::size_t{8} << 20;
 constexpr auto kFilePatience = std::chrono::seconds{5};
 
@@ -19,6 +21,8 @@ int index_of(int stream) { return stream == kStdout ? 0 : 1; }
 GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
                                    const Consoles& consoles, AttemptFiles files, Console::Tell tell)
     : loop_(loop), plan_(plan), consoles_(consoles), files_(std::move(files)) {
+    // Reports each kind of error once for all files of the generation: if the disk is full, every
+    // file fails.
     tell_ = [tell = std::move(tell),
              told = std::make_shared<std::set<ErrorCode>>()](const Error& error) {
         if (told->insert(error.code()).second) tell(error);
@@ -39,6 +43,7 @@ std::string GenerationOutput::folder(int index) const {
     return i < files_.workers.size() ? files_.workers[i].folder : std::string();
 }
 
+// Combines the plan (what the user wants) with the files that could be opened.
 StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int stream) {
     const int i = index_of(stream);
     StreamRoute route;

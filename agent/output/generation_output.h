@@ -1,7 +1,8 @@
-// Where the output of one generation's workers goes: makes the consoles of its files and hands each
-// stream its route. What is wrong with the files is told in one line a generation, however many
-// there are. Thread: the loop's. Owner: the worker set; what is handed in by reference must outlive
-// it.
+// Decides where the output of one generation's workers goes: makes the consoles of its files and
+// gives each stream its route.
+//
+// Problems with files are reported once for each kind of error, however many files there are.
+// Thread: the loop's. Owner: the worker set. Everything passed by reference must outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,9 +17,9 @@
 
 namespace ddprun::agent {
 
-// What all generations print to.
+// The outputs that all generations share.
 struct Consoles {
-    FileThread& files;
+    FileThread& files;  // for the workers' files
     Console &out, &err;
 };
 
@@ -27,9 +28,11 @@ class GenerationOutput {
     GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
                      const Consoles& consoles, AttemptFiles files, Console::Tell tell);
 
-    // Once for each stream of a worker, by its index here: its file goes with the route.
+    // Call once for each stream of a worker: the stream's file moves into the route. `index` counts
+    // the workers of this ddprun.
     StreamRoute route(int index, int local_rank, int rank, int stream);
-    std::string folder(int index) const;  // empty: there is none
+    // The worker's folder; empty if there is none.
+    std::string folder(int index) const;
 
   private:
     std::unique_ptr<Console> file(UniqueFd fd, const std::string& name);

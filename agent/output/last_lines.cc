@@ -1,3 +1,4 @@
+// Keeps the last lines of a worker's output.
 #include "agent/output/last_lines.h"
 
 #include <algorithm>
@@ -5,8 +6,10 @@
 
 namespace ddprun::agent {
 
-// Of many lines at once only the last can stay: those from which on kCount are surely lines, being
-// neither empty nor a progress bar's, with the end of the one before them.
+// A speed-up for large pieces: only the last kCount lines can remain. This searches from the end
+// for kCount lines that certainly count: not empty, and without a \r, because a progress bar may
+// erase itself. The result starts at the line end before them, so that an unfinished earlier line
+// ends correctly.
 std::string_view LastLines::that_may_stay(std::string_view bytes) {
     std::size_t end = bytes.rfind('\n'), sure = 0;
     while (end != bytes.npos && end > 0) {
@@ -25,10 +28,12 @@ void LastLines::take(Stream& stream, std::string_view bytes) {
     while (!bytes.empty()) {
         const std::size_t end = bytes.find('\n');
         std::string_view part = bytes.substr(0, end);
-        // What stands before a \r is overwritten on a terminal, unless the \r is the line's last
-        // byte.
+        // On a terminal, what follows a \r overwrites the line. A \r at the end of the line
+        // overwrites nothing.
         if (!part.empty() && !stream.line.empty() && stream.line.back() == '\r')
             stream.line.clear();
+        // Only the text after the last \r would be visible. A \r as the last byte is skipped here:
+        // more text may follow.
         const std::size_t back =
             part.empty() ? part.npos : part.substr(0, part.size() - 1).rfind('\r');
         if (back != part.npos) {
@@ -36,6 +41,7 @@ void LastLines::take(Stream& stream, std::string_view bytes) {
             part.remove_prefix(back + 1);
         }
         const bool returns = !part.empty() && part.back() == '\r';
+        // A longer line is cut, but reading continues up to its end.
         const std::size_t room = kLongest - std::min(kLongest, stream.line.size());
         stream.line += part.substr(0, room);
         if (returns && stream.line.back() != '\r') stream.line += '\r';

@@ -1,7 +1,8 @@
-// The last lines that one worker printed, for the failure report. Pure.
+// Keeps the last lines that one worker printed, for the failure report. Pure.
 //
-// Both streams feed the same list, each through its own Stream, so that their lines do not mix. A
-// line is kept up to kLongest bytes; of a progress bar (\r) only what a terminal would still show.
+// Both streams fill one list, each through its own Stream, so that their lines do not mix. A line
+// is kept up to kLongest bytes. Of a progress bar (\r) only the text that a terminal would still
+// show is kept.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +15,18 @@ namespace ddprun::agent {
 
 class LastLines {
   public:
-    static constexpr std::size_t kCount = 20;
-    static constexpr std::size_t kLongest = 2000;
+    static constexpr std::size_t kCount = 20;      // lines
+    static constexpr std::size_t kLongest = 2000;  // bytes in a line
 
     // The unfinished line of one stream.
     struct Stream {
         std::string line;
     };
 
+    // Adds bytes of one stream, in pieces of any size.
     void take(Stream& stream, std::string_view bytes);
-    void finish(Stream& stream);  // an unfinished line counts as one
+    // The stream has ended: an unfinished line counts as a line.
+    void finish(Stream& stream);
     std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
 
   private:

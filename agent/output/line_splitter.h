@@ -1,10 +1,10 @@
-// Bytes as they come from a pipe → whole lines, each with its prefix. Pure.
+// Splits bytes from a pipe into whole lines and adds a prefix to each. Pure.
 //
-// A line ends with \n, or with a \r that is not followed by \n (a progress bar's update): both are
-// kept as they are. Any bytes may occur, and how they were cut into pieces makes no difference.
-// With an empty prefix and no needles nothing is held back: bytes pass as they come. With needles
-// only lines that contain one of them pass. A line that is too_long() to be kept is opened, and
-// what comes of it from then on passes as it comes, or cut.
+// A line ends with \n, or with a \r that is not followed by \n (the update of a progress bar). Line
+// ends are kept as they are. Any bytes may occur, and it does not matter how they are cut into
+// pieces. Without prefix and needles, bytes pass immediately and nothing is held back. With needles
+// only lines that contain one of them pass. When a line is too_long() to be kept, the caller either
+// opens it (the rest passes without being kept) or cuts it.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,29 @@ namespace ddprun::agent {
 
 class LineSplitter {
   public:
+    // The longest line that is kept in memory: 32 MiB.
     static constexpr std::size_t kLongest = std::size_t{32} << 20;
 
+    // `needles` are the texts of a filter. Tests pass a smaller `longest`.
     explicit LineSplitter(std::string prefix, std::vector<std::string> needles = {},
                           std::size_t longest = kLongest)
         : prefix_(std::move(prefix)), needles_(std::move(needles)), longest_(longest) {}
 
-    // The lines that these bytes complete, ready to be written in one piece.
+    // Returns the lines that these bytes complete, to be written in one piece.
     std::string take(std::string_view bytes);
-    // At the end of the stream: the unfinished line; with a prefix, a \n is added, so that the next
-    // rank begins anew.
+    // Call at the end of the stream. Returns the unfinished line. If there is a prefix, it adds \n,
+    // so that the next rank's text starts on a new line.
     std::string finish();
 
-    // The unfinished line has kLongest bytes: call one of the next two.
+    // The unfinished line has reached `longest` bytes. Call open() or cut().
     bool too_long() const { return held_.size() >= longest_; }
-    // Its beginning; the rest of it comes from take() without being kept. Only without needles.
+    // Returns the beginning of the line. take() then passes the rest on at once. Only without
+    // needles.
     std::string open();
-    // All of it so far, as a line.
+    // Returns what there is of the line, as a whole line.
     std::string cut();
     bool is_open() const { return open_; }
-    // Somebody else has ended the open line: what comes is a new one.
+    // Somebody else has ended the open line, so the next bytes start a new one.
     void begin_anew() { open_ = false; }
 
   private:

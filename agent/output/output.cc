@@ -1,3 +1,4 @@
+// Reads the pipes of a worker and passes the bytes on.
 #include "agent/output/output.h"
 
 #include <fcntl.h>
@@ -22,23 +23,24 @@ using asio::posix::stream_descriptor;
 
 namespace {
 
+// Bytes in one read.
 constexpr std::size_t kRead = std::size_t{64} << 10;
-// Reads in a row from one pipe, so that a worker that prints all the time does not keep the loop
-// from the others.
+// After so many reads from one pipe the loop looks at its other work. Otherwise one worker that
+// prints all the time would block everything else.
 constexpr int kReadsInARow = 8;
-// A line may wait that long for those behind it.
+// How long bytes may wait in the pipe when a worker prints all the time.
 constexpr auto kPause = std::chrono::microseconds{500};
 
-// Fewer changes between the worker and us. Not to be had when the user has many pipes; then it is
-// as large as it is.
+// Tries to enlarge a pipe to 1 MiB, so that fewer context switches are needed. The kernel may
+// refuse, because it limits the memory for all pipes of a user. Returns the resulting size.
 std::size_t enlarged(int pipe) {
     int size = ::fcntl(pipe, F_SETPIPE_SZ, 1 << 20);
     if (size < 0) size = ::fcntl(pipe, F_GETPIPE_SZ);
     return static_cast<std::size_t>(std::max(size, 1 << 16));
 }
 
-// One stream of one worker: its pipe, where it goes, and its unfinished line. Shared with the reads
-// under way.
+// Reads one stream of one worker, and holds its unfinished line. Pending reads hold it by
+// shared_ptr.
 struct Pump : std::enable_shared_from_this<Pump> {
     Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail)
         : io(io),
@@ -52,15 +54,19 @@ struct Pump : std::enable_shared_from_this<Pump> {
           tail(&tail) {}
 
     asio::io_context& io;
-    UniqueFd pipe;  // none when its end has come, or the worker's output is no longer ours
+    // Empty after the end of the stream, and when the output is not ours any more.
+    UniqueFd pipe;
     std::size_t pipe_size;
-    stream_descriptor readable;  // has the pipe only while it is waited for
+    // Holds the pipe only while the loop waits for it. Between waits the pipe is not in epoll, so
+    // writes of the worker wake nobody.
+    stream_descriptor readable;
     asio::steady_timer pause;
     StreamRoute route;
     LineSplitter splitter, filter;
     LastLines* tail;
     LastLines::Stream line;
 
+    // Every destination gets the same bytes.
     void pass(std::string_view bytes) {
         if (route.file) route.file->write(std::string(bytes));
         if (route.filtered != nullptr) to_filtered(bytes);
@@ -68,6 +74,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
         tail->take(line, bytes);
     }
 
+    // A line of the filter must be complete before it is compared, so a line that is too long can
+    // only be cut.
     void to_filtered(std::string_view bytes) {
         std::string lines = filter.take(bytes);
         if (filter.too_long()) {
@@ -77,6 +85,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
         route.filtered->write(std::move(lines));
     }
 
+    // A line that is too long is passed on in parts while the console is held. Where it cannot be
+    // held, the line is cut.
     void to_console(std::string_view bytes) {
         heed_cut();
         const bool was_open = splitter.is_open();
@@ -92,18 +102,21 @@ struct Pump : std::enable_shared_from_this<Pump> {
         if (was_open && !splitter.is_open()) route.console->release(this);
     }
 
-    // The others could not wait any longer for the end of our line.
+    // The console has ended our long line because the others could not wait any longer. The next
+    // bytes start a new line.
     void heed_cut() {
         if (!splitter.is_open() || route.console->holds(this)) return;
         splitter.begin_anew();
         tell_cut();
     }
 
+    // std::exchange: reported only once for each stream.
     void tell_cut() {
         if (route.cut) std::exchange(route.cut, nullptr)();
     }
 
     enum class Left { nothing, maybe_more, ended };
+    // EINTR counts as "maybe more": the caller simply tries again.
     Left read_once(std::size_t& total) {
         char buffer[kRead];
         const ssize_t n = ::read(pipe.get(), buffer, sizeof buffer);
@@ -116,12 +129,15 @@ struct Pump : std::enable_shared_from_this<Pump> {
         return n < 0 && errno == EAGAIN ? Left::nothing : Left::ended;
     }
 
+    // The first destination that is full, or null.
     Console* full_one() const {
         for (Console* to : {route.console, route.file.get(), route.filtered})
             if (to != nullptr && to->full()) return to;
         return nullptr;
     }
 
+    // While a destination is full, the pipe is not read. It then fills up, and the worker waits in
+    // its write(), as with any slow reader.
     void read_some() {
         if (!pipe) return;
         if (Console* full = full_one())
@@ -132,6 +148,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
             if (left == Left::ended) return end();
             if (left == Left::nothing) return total == 0 ? wait_for_bytes() : wait_a_moment(total);
         }
+        // There is more to read, but other work on the loop comes first.
         asio::post(io, [self = shared_from_this()] { self->read_some(); });
     }
 
@@ -144,8 +161,9 @@ struct Pump : std::enable_shared_from_this<Pump> {
                             });
     }
 
-    // Nobody waits for the pipe meanwhile, so the worker's writes wake nobody. Not where it might
-    // fill up before we look again.
+    // After a read the pipe is left alone for kPause. Nobody waits for it in this time, so the
+    // worker's writes need not wake anybody. This is done only where the pipe cannot fill up before
+    // the next read.
     void wait_a_moment(std::size_t last) {
         if (last > pipe_size / 4) return wait_for_bytes();
         pause.expires_after(kPause);
@@ -154,17 +172,19 @@ struct Pump : std::enable_shared_from_this<Pump> {
         });
     }
 
-    // What the pipe holds now, but no more than it can hold: a process that the worker left may
-    // write on for ever.
+    // Reads what the pipe holds now. The number of reads is limited: a process that the worker left
+    // behind may write forever.
     void drain() {
         if (!pipe) return;
-        const std::size_t reads = 1 + pipe_size / 4096;  // a read takes a page at least
+        // A read returns at least one page of the pipe.
+        const std::size_t reads = 1 + pipe_size / 4096;
         std::size_t total = 0;
         for (std::size_t i = 0; i < reads && read_once(total) == Left::maybe_more; ++i) {
         }
         end();
     }
 
+    // The stream has ended: passes on unfinished lines.
     void end() {
         if (route.filtered != nullptr) route.filtered->write(filter.finish());
         if (route.console != nullptr) {
@@ -176,6 +196,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
         abandon();
     }
 
+    // Stops reading and gives up all destinations. A long line that is open on the console is ended
+    // first.
     void abandon() {
         if (route.console != nullptr && route.console->holds(this)) {
             route.console->write("\n", this);
@@ -205,7 +227,8 @@ Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
         return Error{ErrorCode::internal,
                      std::string("no pipe for a worker's output: ") + std::strerror(errno)};
     UniqueFd ours(ends[0]), workers(ends[1]);
-    // Our end only: what a worker has as its stdout must block as usual.
+    // Only our end is non-blocking. The worker's stdout must block as usual: many programs do not
+    // expect EAGAIN.
     ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
     pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail);
     pumps[stream]->wait_for_bytes();

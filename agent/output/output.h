@@ -1,18 +1,19 @@
-// What one worker prints: two pipes, read on the loop, copied to the console and to its files, and
-// its last lines kept.
+// Reads what one worker prints (two pipes), copies it to the console and to files, and keeps its
+// last lines.
 //
-// On the console, lines carry the worker's prefix and are not torn: one that is longer than 32 MiB
-// has the console to itself, as long as the others can wait (Console::hold). With an empty prefix
-// (one worker) bytes pass as they come. Files get every byte, without prefix; the file of
-// the filters, which all ranks share, gets whole lines. When one of these has as much waiting as it
-// may hold, the pipes that go to it are not read until it has room: then, and only then, a worker
-// waits in its write.
+// On the console, lines have the worker's prefix and are never torn. A line that is longer than 32
+// MiB has the console to itself as long as the others can wait (Console::hold). With an empty
+// prefix (one worker) bytes pass as they come. The worker's own files get every byte, without
+// prefix. The file of the filters, which all ranks share, gets whole lines.
 //
-// A pipe is read as soon as something comes, and then not for half a millisecond, so that a worker
-// that prints all the time wakes nobody with each line.
+// If a destination is full, the pipes that lead to it are not read until it has room. Only then a
+// worker waits in its write().
 //
-// Thread: the loop's. Owner: the worker set, one for each worker and generation; the consoles must
-// outlive it.
+// A pipe is read as soon as bytes arrive, and then not for half a millisecond. So a worker that
+// prints all the time does not wake ddprun with each line.
+//
+// Thread: the loop's. Owner: the worker set, one object for each worker and generation. The
+// consoles must outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -27,21 +28,21 @@
 
 namespace ddprun::agent {
 
-// Where one of the two streams goes: any of these, or none.
+// The destinations of one stream. Each of them may be missing.
 struct StreamRoute {
     Console* console = nullptr;
-    std::string prefix;             // of each line there; empty: none
-    std::unique_ptr<Console> file;  // the worker's own
-    Console* filtered = nullptr;    // lines with one of `needles` in them
+    std::string prefix;             // for each line on the console; empty: none
+    std::unique_ptr<Console> file;  // the worker's own file
+    Console* filtered = nullptr;    // receives lines that contain one of `needles`
     std::vector<std::string> needles;
     std::string filtered_prefix;
-    // Told once, when one of its lines had to be cut; may be empty.
+    // Called once, when a line had to be cut. May be empty.
     std::function<void()> cut;
 };
 
 class WorkerOutput {
   public:
-    // The ends for the worker; close them (let this go) after Keeper::spawn.
+    // The pipe ends for the worker. Close them (destroy this) after Keeper::spawn().
     struct ChildEnds {
         UniqueFd out, err;
     };
@@ -49,17 +50,18 @@ class WorkerOutput {
     WorkerOutput(boost::asio::io_context& io, StreamRoute out, StreamRoute err);
     WorkerOutput(WorkerOutput&&) noexcept;
     WorkerOutput& operator=(WorkerOutput&&) noexcept;
-    ~WorkerOutput();  // stops reading
+    // Stops reading.
+    ~WorkerOutput();
 
     // Makes the pipes and begins to read. Possible errors: internal (no descriptors left).
     Result<ChildEnds> open();
 
-    // The worker has exited: takes what is in the pipes now, passes on an unfinished last line,
-    // closes. It does not wait for the end of the pipes, which a process that the worker left
-    // behind may hold.
+    // Call when the worker has exited: takes what is in the pipes now, passes on an unfinished last
+    // line, and closes them. It does not wait for the end of the pipes, because a process that the
+    // worker left behind may hold them open.
     void finish();
 
-    // The last 20 lines of both streams, in the order they came.
+    // The last 20 lines of both streams, in the order in which they arrived.
     std::vector<std::string> tail() const;
 
   private:

@@ -1,3 +1,4 @@
+// Decides for each stream of each rank where it goes.
 #include "agent/output/output_plan.h"
 
 #include "base/template_text.h"
@@ -5,9 +6,10 @@
 namespace ddprun::agent {
 namespace {
 
+// torchrun's default for --log-line-prefix-template.
 const std::string kTorchrunsPrefix = "[${role_name}${local_rank}]:";
 
-// Beyond the ranks that were planned nothing was asked for.
+// For a rank that the plan does not have, nothing was asked for: its output goes to the console.
 RankOutput of(const OutputPlan& plan, int local_rank) {
     const auto index = static_cast<std::size_t>(local_rank);
     return index < plan.ranks.size() ? plan.ranks[index] : RankOutput();
@@ -32,6 +34,8 @@ std::string OutputPlan::prefix(int local_rank, int rank) const {
 StreamPlan plan_stream(const OutputPlan& plan, int local_rank, int stream, bool has_file) {
     const RankOutput rank = of(plan, local_rank);
     const bool teed = (rank.teed & stream) != 0;
+    // --redirects keeps a stream off the console, but only if the file exists. Otherwise the output
+    // would be lost.
     const bool hidden = (rank.redirected & stream) != 0 && !teed && has_file;
     return {.console = rank.shown && !hidden,
             .prefix = plan.label == Label::all || (plan.label == Label::teed && teed),

@@ -1,5 +1,5 @@
-// Where the workers' output is to go, as the user asked: --tee, --redirects, --local-ranks-filter,
-// --duplicate-*-filters, --label and --log-line-prefix-template, for the ranks of this node. Pure.
+// Where the workers' output goes, according to --tee, --redirects, --local-ranks-filter,
+// --duplicate-*-filters, --label and --log-line-prefix-template. Pure.
 #pragma once
 
 #include <array>
@@ -8,47 +8,49 @@
 
 namespace ddprun::agent {
 
-// Bits of --redirects and --tee.
+// The bits of --redirects and --tee.
 constexpr int kStdout = 1, kStderr = 2;
 
 // Which lines on the console have a prefix.
 enum class Label {
     none,
-    teed,  // those of --tee, as with torchrun
+    teed,  // only lines of streams with --tee, as with torchrun
     all,
 };
 
-// What becomes of lines that the console does not take.
+// What happens to lines when the console is full.
 enum class Overflow {
-    block,  // the workers wait, as for any pipe
-    drop,   // the oldest lines go; never those for a file
+    block,  // the workers wait, as with any pipe
+    drop,   // the oldest lines are dropped, but never those for a file
 };
 
+// What was asked for one rank. `redirected` and `teed` are bits.
 struct RankOutput {
     int redirected = 0, teed = 0;
-    bool shown = true;  // may write to the console
+    bool shown = true;  // whether the rank may write to the console
 };
 
+// What was asked for all ranks of this node.
 struct OutputPlan {
-    std::vector<RankOutput> ranks;  // of the workers here
+    std::vector<RankOutput> ranks;  // by index of the worker
     Label label = Label::all;
-    std::string prefix_template;  // empty: torchrun's "[default0]:"
+    std::string prefix_template;  // empty: torchrun's default, "[default0]:"
     std::string role = "default", hostname;
-    std::array<std::vector<std::string>, 2> filters;  // of stdout and stderr; empty: none
+    std::array<std::vector<std::string>, 2> filters;  // for stdout and stderr; empty: none
 
-    int to_files(int local_rank) const;  // the streams of a rank that go to files of its own
-    int to_filtered() const;             // for which there is a file of the filters
-    std::string prefix(int local_rank, int rank) const;
+    int to_files(int local_rank) const;  // bits: streams of a rank that go to its own files
+    int to_filtered() const;             // bits: streams that have a file of the filters
+    std::string prefix(int local_rank, int rank) const;  // the text before each line of a rank
 };
 
-// Where one stream of one rank goes besides its file.
+// Where one stream of one rank goes, besides its own file.
 struct StreamPlan {
     bool console = false, prefix = false, filtered = false;
     bool operator==(const StreamPlan&) const = default;
 };
 
-// `has_file`: false where it could not be made. Then the console gets what would have gone there
-// alone.
+// `has_file` is false if the file could not be made. Then the console gets what would have gone to
+// the file only.
 StreamPlan plan_stream(const OutputPlan& plan, int local_rank, int stream, bool has_file);
 
 }  // namespace ddprun::agent

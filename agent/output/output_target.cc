@@ -1,3 +1,4 @@
+// Writes to a descriptor without blocking, in the way that its kind allows.
 #include "agent/output/output_target.h"
 
 #include <fcntl.h>
@@ -13,6 +14,8 @@
 namespace ddprun::agent {
 namespace {
 
+// Opening /proc/self/fd/N makes a new open file description for the same pipe or terminal. Its
+// O_NONBLOCK is ours alone. O_NOCTTY: the terminal must not become our controlling terminal.
 UniqueFd reopen(int fd) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -21,6 +24,8 @@ UniqueFd reopen(int fd) {
 
 }  // namespace
 
+// Chooses the way of writing by the kind of file. If opening anew fails (for example without
+// permission on the terminal), `shared` remains.
 OutputTarget::OutputTarget(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), kind_(Kind::shared) {
     struct stat what {};
     if (::fstat(fd, &what) != 0) return;
@@ -41,6 +46,8 @@ bool OutputTarget::wait_for_room(Duration limit) const {
     return ::poll(&room, 1, static_cast<int>(limit / std::chrono::milliseconds{1})) > 0;
 }
 
+// MSG_NOSIGNAL: a closed socket gives EPIPE. For `shared`, at most PIPE_BUF bytes are written: when
+// poll says that a pipe has room, a write of this size does not block.
 ssize_t OutputTarget::write_some(const char* bytes, std::size_t size) {
     if (kind_ == Kind::socket) return ::send(number(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (kind_ == Kind::shared) {
@@ -61,7 +68,10 @@ int OutputTarget::write_all(const std::vector<std::string>& pieces,
             if (n >= 0) {
                 written += static_cast<std::size_t>(n);
                 ++*progress;
-            } else if (errno == EAGAIN) {  // a device that others made non-blocking
+                // A device (terminal-like, so not a file for us) may have been made non-blocking by
+                // another process.
+                // Another process may have made a device non-blocking.
+            } else if (errno == EAGAIN) {
                 wait_for_room(std::chrono::seconds{1});
             } else if (errno != EINTR) {
                 return errno;
@@ -70,6 +80,7 @@ int OutputTarget::write_all(const std::vector<std::string>& pieces,
     return 0;
 }
 
+// Device and inode number identify a file, a pipe or a terminal.
 bool same_target(int one, int other) {
     struct stat a {
     }, b{};

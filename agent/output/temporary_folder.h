@@ -1,9 +1,11 @@
-// A folder of ddprun's own that goes with it; and those of others that could not remove theirs:
-// ddprun and keeper were killed at once, as Slurm does at the end of its patience.
+// Makes a temporary folder for this ddprun, and removes those of other ddpruns that could not
+// remove theirs. This happens when ddprun and its keeper are killed at the same moment, as Slurm
+// does when its patience ends.
 //
-// Whose ddprun lives holds a lock on its folder. One without is of the dead, if it is of this user,
-// has not been touched for a minute (it may just have been made) and lies on a file system of this
-// host: a lock may not be seen from another. May hang with the file system: file thread.
+// A living ddprun holds a lock on its folder. A folder without a lock belongs to a dead one if it
+// is owned by this user, has not been changed for a minute (it may just have been made), and is on
+// a local file system (locks of other hosts may be invisible). Blocking calls that may hang with
+// the file system: use the file thread.
 #pragma once
 
 #include <string>
@@ -12,13 +14,15 @@
 
 namespace ddprun::agent {
 
+// A folder, and the lock that shows that its owner lives.
 struct TemporaryFolder {
-    std::string path;  // absolute; empty: none, and errno says why
+    std::string path;  // absolute; empty on failure, and errno says why
     UniqueFd lock;
 };
 
+// Makes a folder with a random name in `parent` and locks it.
 TemporaryFolder make_temporary_folder(const std::string& parent);
-// All such folders there that nobody holds.
+// Removes all folders of dead ddpruns in `parent`.
 void remove_abandoned_folders(const std::string& parent);
 
 }  // namespace ddprun::agent

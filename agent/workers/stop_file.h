@@ -1,12 +1,14 @@
-// The file in which workers read why they are stopped and how long they have. A reader finds it
-// whole or not at all. Thread: any; the caller chooses one that a hanging file system may hold.
+// Writes the file from which workers learn why they are stopped and how much time they have
+// (DDPRUN_STOP_FILE). A reader finds the whole file or none.
+//
+// Thread: any. It blocks while the file system hangs, so do not call it on the loop.
 #pragma once
 
 #include <string>
 
 namespace ddprun::agent {
 
-// Whether it could be written.
+// Returns whether the file could be written.
 bool write_stop_file(const std::string& path, const std::string& text);
 
 }  // namespace ddprun::agent

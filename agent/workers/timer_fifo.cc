@@ -1,3 +1,4 @@
+// Reads timer requests from the FIFO and waits for the next timer.
 #include "agent/workers/timer_fifo.h"
 
 #include <fcntl.h>
@@ -12,8 +13,10 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr std::size_t kLongestLine = 4096;  // PIPE_BUF: what is written in one piece
+// PIPE_BUF: writes up to this size are atomic, so lines of several workers do not mix.
+constexpr std::size_t kLongestLine = 4096;
 
+// The workers write times of day (Python's time.time()), so the time of day is used here, too.
 double wall_now() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
         .count();
@@ -25,8 +28,11 @@ Result<std::unique_ptr<TimerFifo>> TimerFifo::open(boost::asio::io_context& loop
                                                    std::string path, OnExpired on_expired,
                                                    Warn warn) {
     struct stat status {};
+    // Only an old FIFO is replaced. Any other file under this name belongs to the user, and
+    // mkfifo() then fails.
     if (::lstat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) ::unlink(path.c_str());
-    // Both ways, so that it does not end when no worker has it open.
+    // O_RDWR: with our own write end open, the FIFO does not report its end when no worker has it
+    // open.
     int fd = -1;
     if (::mkfifo(path.c_str(), 0600) == 0)
         fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -48,7 +54,8 @@ TimerFifo::TimerFifo(boost::asio::io_context& loop, FileThread& files, std::stri
       fifo_(loop),
       timer_(loop) {}
 
-// Unless the next one has taken its place.
+// Removes the FIFO, unless the next generation has made another one at the same path. The inode
+// number tells them apart.
 TimerFifo::~TimerFifo() {
     struct stat status {};
     ::fstat(fifo_.native_handle(), &status);
@@ -58,6 +65,7 @@ TimerFifo::~TimerFifo() {
     });
 }
 
+// `alive` guards against a handler that runs after the destructor.
 void TimerFifo::await_lines() {
     fifo_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
@@ -68,6 +76,7 @@ void TimerFifo::await_lines() {
                      });
 }
 
+// One read for each wake-up: the loop wakes again if there is more.
 void TimerFifo::take_lines() {
     char bytes[kLongestLine];
     const ssize_t got = ::read(fifo_.native_handle(), bytes, sizeof bytes);
@@ -79,18 +88,21 @@ void TimerFifo::take_lines() {
         if (request) {
             table_.take(std::move(*request));
         } else if (!warned_) {
-            warned_ = true;  // once: it may be written again and again
+            // Only once: a program may write the same wrong line again and again.
+            warned_ = true;
             warn_(path_ + ": " + request.error().sentence());
         }
     }
+    // A line without end must not fill the memory.
     if (rest_.size() > kLongestLine) rest_.clear();
 }
 
+// Sets the loop's timer to the next expiry.
 void TimerFifo::arm() {
     timer_.cancel();
     const auto next = table_.next();
     if (!next) return;
-    // Looked at again once a day at the latest: a wall clock may be set.
+    // At most one day: somebody may set the clock, so the time is looked at again.
     const double wait = std::clamp(*next - wall_now(), 0.0, 86'400.0);
     timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(wait)));

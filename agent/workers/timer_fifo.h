@@ -1,9 +1,10 @@
-// The FIFO into which workers write their timers (TORCHELASTIC_TIMER_FILE), read, and the moment at
-// which one has run out. Shell; the loop's thread; owned by the runner, one for each generation.
+// Serves torchrun's file timers: reads the FIFO into which workers write them
+// (TORCHELASTIC_TIMER_FILE), and reports timers that have expired.
 //
-// Reading never waits: the FIFO is opened without blocking, both ways, and read once when the loop
-// says that something is there; what it holds is in the kernel's memory. It is made where a folder
-// has just been made (or where the user named it), and removed on the file thread.
+// Thread: the loop's. Owner: the runner, one object for each generation. Reading never blocks: the
+// FIFO is opened in non-blocking mode and read when the loop reports data, which is in kernel
+// memory. The FIFO is made in a folder that was just made (or where the user named it), and is
+// removed on the file thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,14 +21,17 @@ namespace ddprun::agent {
 
 class TimerFifo {
   public:
+    // Called for each timer that has expired.
     using OnExpired = std::function<void(const TimerRequest&)>;
     using Warn = std::function<void(const std::string&)>;
 
-    // Makes the FIFO, in the place of an older one. Possible errors: unavailable, naming the path.
+    // Makes the FIFO; an older FIFO under this name is replaced. Possible errors: unavailable
+    // (names the path).
     static Result<std::unique_ptr<TimerFifo>> open(boost::asio::io_context& loop, FileThread& files,
                                                    std::string path, OnExpired on_expired,
                                                    Warn warn);
-    ~TimerFifo();  // removes it
+    // Removes the FIFO.
+    ~TimerFifo();
     TimerFifo(const TimerFifo&) = delete;
     TimerFifo& operator=(const TimerFifo&) = delete;
 
@@ -46,7 +50,7 @@ class TimerFifo {
     Warn warn_;
     boost::asio::posix::stream_descriptor fifo_;
     boost::asio::steady_timer timer_;
-    std::string rest_;  // of a line that has not ended
+    std::string rest_;  // a line whose end has not arrived
     TimerTable table_;
     bool warned_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,3 +1,4 @@
+// Parses timer requests and keeps the open timers.
 #include "agent/workers/timer_table.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 namespace ddprun::agent {
 namespace {
 
-// A worker that never lets go of its timers must not fill our memory.
+// A program that never releases its timers must not fill our memory. Further timers are ignored.
 constexpr std::size_t kMostTimers = 100'000;
 
 }  // namespace
@@ -16,6 +17,7 @@ Result<TimerRequest> read_timer_request(std::string_view line) {
     const auto number = [&](const char* key) {
         return json.is_object() && json.contains(key) && json[key].is_number();
     };
+    // The file is open to every worker, so each field is checked for its type.
     const bool whole = number("pid") && number("expiration_time") && number("signal") &&
                        json.contains("scope_id") && json["scope_id"].is_string();
     if (!whole)
@@ -33,6 +35,7 @@ void TimerTable::take(TimerRequest request) {
         timers_[key] = std::move(request);
 }
 
+// One expired timer ends its process, so the other timers of this process have no meaning any more.
 std::vector<TimerRequest> TimerTable::due(double now) {
     std::vector<TimerRequest> over;
     for (const auto& [key, request] : timers_)

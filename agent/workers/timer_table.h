@@ -1,6 +1,9 @@
-// torchrun's file timers: a worker writes one line of JSON before and after a stretch of work that
-// must not take long; who does not come back in time is killed. Here: the lines, and which timers
-// have run out. Wall clock in seconds since 1970, as the workers write it. Pure.
+// The open file timers of torchrun's workers, and which of them have expired. Pure.
+//
+// A worker writes one line of JSON before a piece of work that must not take long, and another line
+// after it. If the second line does not come in time, the worker gets a signal, usually SIGKILL.
+// Times are seconds since 1970 on the wall clock, as the workers write them. Source:
+// torch.distributed.elastic.timer.FileTimerClient.
 #pragma once
 
 #include <map>
@@ -14,23 +17,27 @@
 
 namespace ddprun::agent {
 
+// One line: starts or releases a timer.
 struct TimerRequest {
     std::int64_t pid = 0;
-    std::string scope;
-    double expires = 0;  // negative: the stretch of work is over
-    int signal = 9;      // to be sent when it expires; 0 or less: none
+    std::string scope;   // name of the piece of work
+    double expires = 0;  // negative: the work is done, release the timer
+    int signal = 9;      // to be sent at expiry; 0 or less: none
 };
 
-// {"version": 1, "pid": 7, "scope_id": "…", "expiration_time": 1.5, "signal": 9}. Possible errors:
-// malformed, with the beginning of the line.
+// Parses {"version": 1, "pid": 7, "scope_id": "…", "expiration_time": 1.5, "signal": 9}. Possible
+// errors: malformed, with the beginning of the line.
 Result<TimerRequest> read_timer_request(std::string_view line);
 
+// A timer is identified by its process and its scope.
 class TimerTable {
   public:
+    // Adds, replaces or releases a timer.
     void take(TimerRequest request);
-    // Those whose time is over; they are forgotten, and so are all others of their process.
+    // Returns the timers that have expired. They and all other timers of their processes are
+    // forgotten.
     std::vector<TimerRequest> due(double now);
-    // When to look again.
+    // When the next timer expires; empty when there is none.
     std::optional<double> next() const;
 
   private:

@@ -1,5 +1,4 @@
-// What a worker's command line becomes for its local rank: torchrun replaces ${local_rank} in the
-// arguments of the program. Pure.
+// Fills in ${local_rank} in the arguments of a worker's program, as torchrun does. Pure.
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace ddprun::agent {
 
-// $local_rank and ${local_rank} become the number; other names stay. torchrun also makes one dollar
-// of two, which breaks a shell's own $$: `collapse` says whether to do so.
+// Replaces $local_rank and ${local_rank} by the number; other names stay. torchrun also turns "$$"
+// into "$", which breaks `$$` in shell commands; `collapse` says whether to do this.
 std::string with_local_rank(std::string_view text, int local_rank, bool collapse);
 
-// The same for all arguments from the index `first` on.
+// Does this for all arguments from index `first` on. Arguments before it belong to the interpreter.
 std::vector<std::string> worker_arguments(std::vector<std::string> argv, std::size_t first,
                                           int local_rank, bool collapse);
 

@@ -1,3 +1,4 @@
+// Builds the environment of a worker.
 #include "agent/workers/worker_env.h"
 
 #include <utility>
@@ -5,17 +6,19 @@
 namespace ddprun::agent {
 namespace {
 
+// The worker's place in the words of slurm/worker_variables.h.
 slurm::WorkerTask task_of(const WorkerPlace& place) {
     slurm::WorkerTask task;
     task.rank = place.rank;
-    // With --virtual-local-rank the program sees one GPU, and LOCAL_RANK is 0. A task that srun
-    // started alone with its GPU has its number all the same.
+    // With --virtual-local-rank the program sees one GPU and LOCAL_RANK is 0, so SLURM_LOCALID is
+    // 0, too. A task that srun itself started with its GPU keeps its number.
     task.local_rank =
         place.more.contains("LOCAL_RANK") && !place.task_of_host ? 0 : place.local_rank;
     task.of_srun = place.task_of_host;
     task.world_size = place.world_size;
     task.nodes = place.group_world_size;
     task.node_rank = place.group_rank;
+    // Ranks on a host are consecutive in the order of local ranks.
     task.first_rank_here = place.rank - place.local_rank;
     task.workers_here = place.local_world_size;
     task.equal_nodes = place.equal_nodes || place.group_world_size == 1;
@@ -25,6 +28,7 @@ slurm::WorkerTask task_of(const WorkerPlace& place) {
 }  // namespace
 
 std::vector<std::string> worker_environment(Environment base, const WorkerPlace& place) {
+    // torchrun sets these variables for every worker, whatever was exported before.
     Environment& env = base;
     const auto number = [](auto value) { return std::to_string(value); };
     env["RANK"] = number(place.rank);
@@ -44,14 +48,16 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     env["TORCHELASTIC_USE_AGENT_STORE"] = place.use_agent_store ? "True" : "False";
     env["TORCHELASTIC_ERROR_FILE"] = place.error_file;
     env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = place.signal_names;
-    // These two keep what the user has set.
+    // A value that the user has set is kept for these two, as with torchrun.
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
-    // An outer ddprun's mean nothing here.
+    // A ddprun inside another ddprun inherits these. They name the outer one's descriptor and file,
+    // so they must not reach the workers.
     env.erase("DDPRUN_PROGRESS_FD");
     env.erase("DDPRUN_STOP_FILE");
     if (!place.stop_file.empty()) env["DDPRUN_STOP_FILE"] = place.stop_file;
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
+    // Set after the others, so that the device of a worker wins.
     for (const auto& [name, value] : place.more) env[name] = value;
     slurm::set_worker_variables(env, place.slurm_env, task_of(place));
 

@@ -1,7 +1,9 @@
-// Which variables a worker sees: the agent's own, and over them exactly those that torchrun sets,
-// and ours; of Slurm's, its own place (slurm/worker_variables.h).
+// Builds the environment of a worker: ddprun's own environment, then the variables that torchrun
+// sets, then those of ddprun. Slurm's variables are changed to the worker's place
+// (slurm/worker_variables.h). Pure.
 //
-// What an outer script exported under the same names (RANK, MASTER_ADDR, ...) is overwritten. Pure.
+// Variables of the same name that an outer script exported (RANK, MASTER_ADDR, ...) are
+// overwritten.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,7 @@ namespace ddprun::agent {
 
 using Environment = std::map<std::string, std::string>;
 
-// The place of one worker in one generation. All sizes count workers, but for the group's, which
-// count hosts.
+// The place of one worker in one generation. Sizes count workers, but group sizes count hosts.
 struct WorkerPlace {
     int rank = 0;
     int local_rank = 0;
@@ -25,27 +26,30 @@ struct WorkerPlace {
     int local_world_size = 1;
     int group_rank = 0;
     int group_world_size = 1;
-    bool equal_nodes = false;   // whether all hosts are known to have local_world_size workers
-    bool task_of_host = false;  // the only worker of its ddprun, one of several on the host
+    bool equal_nodes = false;   // all hosts are known to have local_world_size workers
+    bool task_of_host = false;  // it is its ddprun's only worker, one of several on the host
     std::string role = "default";
     int role_rank = 0;
     int role_world_size = 1;
     std::string master_addr;
     std::uint16_t master_port = 0;
-    std::int64_t generation = 0;  // TORCHELASTIC_RESTART_COUNT
+    std::int64_t generation = 0;  // becomes TORCHELASTIC_RESTART_COUNT
     int max_restarts = 0;
     std::string run_id;
     bool use_agent_store = true;
-    std::string error_file;  // path for the worker's own account of its death; empty: none
-    std::string stop_file;   // where it reads that and why it is being stopped; empty: none
-    std::optional<int> omp_num_threads;  // used only when the user has set none
-    std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // that ddprun handles
-    std::optional<int> progress_fd;  // DDPRUN_PROGRESS_FD; unset otherwise
-    Environment more;                // set last: the worker's device, where each has its own
+    // Where the worker may write why it failed; empty: none.
+    std::string error_file;
+    // Where it can read that it is being stopped, and why; empty: none.
+    std::string stop_file;
+    std::optional<int> omp_num_threads;  // used only if the user has set none
+    // The signals that ddprun handles, for TORCHELASTIC_SIGNALS_TO_HANDLE.
+    std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+    std::optional<int> progress_fd;  // becomes DDPRUN_PROGRESS_FD
+    Environment more;  // set over the others: the worker's device, if each has its own
     slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
 };
 
-// "K=V", sorted by name.
+// Returns "NAME=value", sorted by name, ready for execve().
 std::vector<std::string> worker_environment(Environment base, const WorkerPlace& place);
 
 }  // namespace ddprun::agent

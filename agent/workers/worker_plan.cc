@@ -1,8 +1,11 @@
+// Computes the place of a worker from the place of its node.
 #include "agent/workers/worker_plan.h"
 
 namespace ddprun::agent {
 
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index) {
+    // If several nodes share a host (--task-per-worker), local ranks and group ranks count the
+    // host, because this is what programs expect.
     const rendezvous::HostPlace host = node.host();
     WorkerPlace place;
     place.rank = node.rank_offset + index;

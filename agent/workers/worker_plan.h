@@ -1,5 +1,5 @@
-// What the workers of a node are, the same in every generation, and what place each of them has in
-// one of these. Pure.
+// What the workers of this node have in common in every generation (WorkerPlan), and the place of
+// each worker in one generation (place_of). Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,37 @@
 
 namespace ddprun::agent {
 
+// Fixed at the start of ddprun. Lists "by local rank" have one entry for each worker of this
+// ddprun.
 struct WorkerPlan {
     rendezvous::NodeId node;
     std::string run_id;
     std::string role = "default";
     std::vector<std::string> argv;
-    std::size_t first_argument = 1;  // of the program, in argv: from here on ${local_rank} is known
-    bool collapse_dollars = false;   // as torchrun does
-    std::vector<std::vector<int>> cpus;  // by local rank; empty: those of ddprun
-    std::vector<Environment> more;  // by local rank, beyond what every worker gets; may be empty
-    std::string signal_names;       // TORCHELASTIC_SIGNALS_TO_HANDLE
-    Environment environment;        // ddprun's own, to which each worker's place is added
+    // Index in argv of the program's first argument; ${local_rank} is replaced from here on.
+    std::size_t first_argument = 1;
+    bool collapse_dollars = false;       // "$$" becomes "$", as with torchrun
+    std::vector<std::vector<int>> cpus;  // by local rank; empty: the same as ddprun
+    // By local rank: variables beyond what every worker gets. May be empty.
+    std::vector<Environment> more;
+    std::string signal_names;  // TORCHELASTIC_SIGNALS_TO_HANDLE
+    Environment environment;   // ddprun's own environment
     std::optional<int> omp_num_threads;
     std::optional<std::uint64_t> nofile_soft;
-    bool foreground = false;  // a lone worker at a terminal
+    bool foreground = false;  // a lone worker that holds the terminal
     std::string slurm_job_id;
     slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
     OutputPlan output;
 };
 
-inline constexpr int kProgressFd = 3;  // the number that DDPRUN_PROGRESS_FD names
+// The descriptor number of the progress pipe in a worker; DDPRUN_PROGRESS_FD has this value.
+inline constexpr int kProgressFd = 3;
 
-// Names the FIFO for torchrun's file timers; the user may have set it.
+// Names the FIFO for torchrun's file timers. The user may set it.
 inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 
-// Of a worker of the node that has this place, by its index there. The error file is the caller's to
-// add.
+// The place of a worker, by its index on this node. The caller adds the error file and the stop
+// file.
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index);
 
 }  // namespace ddprun::agent

@@ -1,3 +1,4 @@
+// Starts, signals and observes the workers of one generation.
 #include "agent/workers/worker_set.h"
 
 #include <fcntl.h>
@@ -20,16 +21,22 @@
 namespace ddprun::agent {
 namespace {
 
+// A longer line is skipped.
 constexpr std::size_t kProgressLineLimit = 4096;
-constexpr std::int64_t kLongestSnapshot = 86'400'000;         // in ms; a program may say anything
-constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;  // what JSON's readers tell apart
-// For the file system that takes the stop's file: then workers are told without it.
+// Milliseconds: one day. The program may write any number.
+constexpr std::int64_t kLongestSnapshot = 86'400'000;
+// The largest integers that all JSON readers represent exactly.
+constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;
+// How long the stop may wait for the file system that holds the stop file. After it, the workers
+// get the signal without the file.
 constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
-// For the file system that has an error file: then the death is told without it.
+// How long a death may wait for the file system that holds the error file. After it, the death is
+// reported without the file.
 constexpr auto kErrorFileLimit = std::chrono::seconds{2};
 
-// "step=12 snapshot=10" → the number behind a name, or -1, also for one that no step can be: the
-// leader would take it for malformed, and this node for a stranger.
+// Returns the number of "NAME=number" in a line such as "step=12 snapshot=10", or -1. A number that
+// is too large also gives -1: the leader would reject the whole message as malformed and close the
+// connection of this node.
 std::int64_t field(const std::string& line, const std::string& name) {
     const auto at = line.find(name + "=");
     std::int64_t value = -1;
@@ -38,24 +45,26 @@ std::int64_t field(const std::string& line, const std::string& name) {
     return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
 }
 
+// As a shell reports it: 127 for "not found", 126 for "cannot be executed".
 int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
 
 }  // namespace
 
+// One worker, from its request to its reported end.
 struct WorkerSet::Worker {
     explicit Worker(boost::asio::io_context& loop) : progress(loop) {}
 
     int index = 0, local_rank = 0, rank = 0;
-    std::int64_t pid = 0;
+    std::int64_t pid = 0;  // 0 until the keeper has started it
     UniqueFd pidfd;
     Time started{};
-    bool ended = false;
+    bool ended = false;  // reaped, or never started
     std::string error_file;
-    std::string sent_signal;  // why we sent it one outside a stop
+    std::string sent_signal;  // why it got a signal outside a stop
     std::unique_ptr<WorkerOutput> output;
     boost::asio::posix::stream_descriptor progress;
-    std::string progress_line;  // what has come of the next one
-    bool too_long = false;      // that one is passed over, up to its end
+    std::string progress_line;  // beginning of a line on the progress pipe
+    bool too_long = false;      // that line is skipped up to its end
 };
 
 WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
@@ -70,6 +79,8 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keep
 
 WorkerSet::~WorkerSet() = default;
 
+// Folders first, on the file thread: the workers need their files from the first moment on. A stop
+// may come in the meantime (forgone_).
 void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     node_place_ = place;
     WantedFiles wanted;
@@ -93,6 +104,7 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
 
 void WorkerSet::forgo() { forgone_ = true; }
 
+// All requests go to the keeper at once. It answers each one when the program runs.
 void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     if (files.problem)
         warn_(Error(files.problem->code(),
@@ -112,6 +124,7 @@ std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
     return worker_environment(plan_.environment, place);
 }
 
+// A worker that lacks descriptors fails alone; the machine then decides what follows.
 void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& environment) {
     worker.output = std::make_unique<WorkerOutput>(
         loop_, output_->route(worker.index, worker.local_rank, worker.rank, kStdout),
@@ -120,6 +133,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     int progress[2];
     if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
         return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
+    // Only our end: a program that writes progress must not see EAGAIN.
     ::fcntl(progress[0], F_SETFL, O_NONBLOCK);
     worker.progress.assign(progress[0]);
     const UniqueFd progress_end(progress[1]);
@@ -130,6 +144,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
                                   plan_.collapse_dollars);
     if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.index)];
     start.environment = environment;
+    // If ddprun was started with a closed stdin, the workers get /dev/null.
     start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
     start.stdout_fd = ends->out.get();
     start.stderr_fd = ends->err.get();
@@ -139,17 +154,19 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     worker.started = boot_now();
     keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;
-        // The keeper has died with the request; its death is told by itself and is no fault of the
-        // worker.
+        // The keeper died with this request. Its death is reported separately, and it is not the
+        // worker's fault.
         if (!spawned && spawned.error().code() == ErrorCode::closed) return;
         if (!spawned) return fail(worker, spawned.error().sentence(), shell_code(spawned.error()));
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);
-        if (signalled_ != 0) send_signal(worker, signalled_);  // a stop began before it was known
+        // A stop began while the keeper was starting this worker.
+        if (signalled_ != 0) send_signal(worker, signalled_);
         on_event_(WorkerStarted{node_place_.generation, worker.index, worker.pid});
     });
 }
 
+// The program never ran, so there is no process to wait for.
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
     worker.ended = true;
     on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
@@ -164,7 +181,8 @@ void WorkerSet::await_progress(Worker& worker) {
         });
 }
 
-// Takes what lies in the pipe; false at its end. Whoever does not read on stops the worker.
+// Takes everything that is in the pipe. Returns false at its end. The pipe must be read on: if it
+// filled up, the worker would stop in its write().
 bool WorkerSet::take_progress(Worker& worker) {
     char bytes[kProgressLineLimit];
     ssize_t got;
@@ -173,6 +191,7 @@ bool WorkerSet::take_progress(Worker& worker) {
         for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
             const std::string line = worker.progress_line.substr(0, end);
             worker.progress_line.erase(0, end + 1);
+            // This is the end of a line whose beginning was thrown away.
             if (std::exchange(worker.too_long, false)) continue;
             on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
                                      field(line, "snapshot"), worker.index,
@@ -189,17 +208,21 @@ bool WorkerSet::take_progress(Worker& worker) {
 void WorkerSet::signal(int number) {
     signalled_ = number;
     if (!signalled_at_) signalled_at_ = boot_now();
-    if (!output_ && !std::exchange(forgone_, true))  // their folders are still being made
+    // The folders are still being made, so no worker has been requested yet, and none will be.
+    if (!output_ && !std::exchange(forgone_, true))
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
 }
 
+// One file for all workers of the node, in the folder of the first one.
 std::string WorkerSet::stop_file() const {
     const std::string folder = output_ ? output_->folder(0) : "";
     return folder.empty() ? folder : folder + "/" + kStopFile;
 }
 
+// The file first and then the signal, so that a worker that gets the signal finds the file. If the
+// file cannot be written in time, the signal is sent all the same.
 void WorkerSet::stop(const StopHint& hint) {
     const std::string path = stop_file();
     if (path.empty()) return signal(hint.signal);
@@ -210,6 +233,8 @@ void WorkerSet::stop(const StopHint& hint) {
         });
 }
 
+// The pid comes from a worker and may be any number. It gets the signal only if its session or
+// process group is one of ours.
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
     const auto id = static_cast<pid_t>(pid);
     const std::int64_t session = ::getsid(id), group = ::getpgid(id);
@@ -222,6 +247,7 @@ bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why)
     return false;
 }
 
+// Part of the answer to Examine. The stacks are added later.
 std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>& indices) const {
     std::vector<rendezvous::WorkerOutcome> found;
     for (const int index : indices) {
@@ -238,18 +264,21 @@ std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>&
 }
 
 void WorkerSet::send_signal(const Worker& worker, int number) {
-    // The group's number is safe to use only while its leader has not been reaped.
+    // Signal 0 only checks whether the process still exists. After it was reaped, its number may
+    // belong to another process group, which must not get the signal.
     if (worker.pidfd.get() >= 0 &&
         ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0)
         return;
     ::kill(static_cast<pid_t>(-worker.pid), number);
 }
 
+// The worker may have written progress and output just before its end, so both pipes are emptied
+// first. The error file is read only for a failure.
 bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
     for (auto& worker : workers_) {
         if (worker->pid != pid || worker->ended) continue;
         worker->ended = true;
-        take_progress(*worker);  // its last word on that counts before its end
+        take_progress(*worker);
         worker->output->finish();
         DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
         if (facts.status.failed() && !worker->error_file.empty())
@@ -261,6 +290,8 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
     return false;
 }
 
+// Reads the error file on the file thread. untold_ counts the deaths that are not reported yet: the
+// machine must hear of them before it hears that the sweep is done.
 void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
     ++untold_;
     const std::string& path = worker.error_file;
@@ -272,12 +303,15 @@ void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
         facts.error_written = found.written;
         if (found.there && folder_.stays()) facts.error_file = path;
         tell(index, std::move(facts));
+        // tell() may have led to the end of this object.
         if (!alive.lock() || --untold_ > 0) return;
         for (const auto& done : std::exchange(when_told_, {})) done();
     };
     read_error_file(consoles_.files, path, kErrorFileLimit, told);
 }
 
+// judge_death() writes its sentence with the host's local rank; events count the workers of this
+// ddprun.
 void WorkerSet::tell(int index, DeathFacts facts) {
     Death death = judge_death(std::move(facts));
     death.outcome.local_rank = index;
@@ -296,6 +330,7 @@ std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
     return ranks;
 }
 
+// Evidence is collected only for failures, because it costs system calls.
 DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, Time at) {
     DeathFacts facts;
     facts.status = status;

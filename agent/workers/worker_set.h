@@ -1,9 +1,9 @@
-// The workers of one node in one generation, as processes: pipes, variables, requests to the
-// keeper, signals, and what is known of each when it ends. It decides nothing; what happens becomes
-// agent events.
+// The workers of one node in one generation, as processes: pipes, environment, requests to the
+// keeper, signals, and what is known about each of them when it ends. It makes no decisions: what
+// happens becomes an event for the agent's state machine.
 //
-// Thread: the loop's. Owner: the runner, one for each generation. What is handed in by reference
-// must outlive it.
+// Thread: the loop's. Owner: the runner, one object for each generation. Everything passed by
+// reference must outlive it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,31 +28,37 @@ class WorkerSet {
   public:
     using OnEvent = std::function<void(Event)>;
     using Warn = std::function<void(const Error&)>;
-    // Told the folder of local rank 0; empty if there is none.
+    // Called with the folder of local rank 0 when the folders are made; the text is empty if there
+    // is none.
     using Ready = std::function<void(const std::string& folder)>;
 
     WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
               const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn);
     ~WorkerSet();
 
-    // Requests all workers at once, when their folders are there (`ready` is called then). Each is
-    // answered by WorkerStarted or WorkerNotStarted, unless it is to be stopped before.
+    // Requests all workers at once when their folders are made, after a call of `ready`. Each
+    // request is answered by WorkerStarted or WorkerNotStarted, unless forgo() comes first.
     void start(const rendezvous::NodePlace& place, Ready ready);
-    void forgo();             // none that has not been requested yet is to start any more
-    void signal(int number);  // to the process group of each that lives
-    // The same, once the file that tells the workers of it is there, or takes too long.
+    // Workers that have not been requested yet will not be started.
+    void forgo();
+    // Sends a signal to the process group of each living worker.
+    void signal(int number);
+    // As signal(), but first writes the file that tells the workers why. If this takes too long,
+    // the signal is sent without the file.
     void stop(const StopHint& hint);
-    // To one process of a worker's session or group; `why` is what is said of it if it dies. False:
-    // it is of none.
+    // Sends a signal to one process in a worker's session or process group. `why` is reported if
+    // the worker dies of it. Returns false if the process belongs to no worker.
     bool signal_one(std::int64_t pid, int number, const std::string& why);
-    // Of those of these that live: their process and what they printed last.
+    // For those of these workers that live: process, ranks and last lines. `indices` count the
+    // workers of this ddprun.
     std::vector<rendezvous::WorkerOutcome> living(const std::vector<int>& indices) const;
-    // The keeper has reaped a process. False: it is none of ours. The event comes when its error
-    // file has been read.
+    // The keeper has reaped a process. Returns false if it is not a worker of this set. The event
+    // follows when its error file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
-    // Calls back, at once or later, when of all that have exited the event has come.
+    // Calls back when the events of all workers that have exited are out; at once if they are.
     void when_told(std::function<void()> done);
 
+    // The ranks of the living workers by pid.
     std::map<std::int64_t, int> ranks_by_pid() const;
 
   private:
@@ -60,7 +66,7 @@ class WorkerSet {
     void start_all(AttemptFiles files, const Ready& ready);
     void start_one(Worker& worker, const std::vector<std::string>& environment);
     std::vector<std::string> environment_of(const Worker& worker) const;
-    std::string stop_file() const;  // empty: there is no folder for it
+    std::string stop_file() const;  // empty if there is no folder for it
     void fail(Worker& worker, const std::string& sentence, int exit_code);
     void await_progress(Worker& worker);
     bool take_progress(Worker& worker);
@@ -77,13 +83,13 @@ class WorkerSet {
     OnEvent on_event_;
     Warn warn_;
     DeathWitness witness_;
-    int untold_ = 0;  // exited, and its error file is still being read
+    int untold_ = 0;  // workers that have exited and whose error file is being read
     std::vector<std::function<void()>> when_told_;
     rendezvous::NodePlace node_place_;
-    std::optional<GenerationOutput> output_;  // once the folders are there
-    int signalled_ = 0;
-    bool forgone_ = false;
-    std::optional<Time> signalled_at_;  // the first time
+    std::optional<GenerationOutput> output_;  // set when the folders are made
+    int signalled_ = 0;                       // last signal that was sent to all; 0: none
+    bool forgone_ = false;                    // forgo() was called
+    std::optional<Time> signalled_at_;        // time of the first one
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -1,3 +1,4 @@
+// Accepts connections one at a time, and pauses after an error.
 #include "base/loop/accept_loop.h"
 
 #include <boost/asio/steady_timer.hpp>
@@ -10,10 +11,13 @@ using boost::system::error_code;
 
 namespace {
 
+// The pause after an error. Without it, a process that has no free descriptor would spin.
 constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
 
+// Handlers hold this object by weak_ptr: the AcceptLoop may be destroyed from within a callback,
+// while an accept or a timer is still pending in Asio.
 struct AcceptLoop::State : std::enable_shared_from_this<State> {
     State(tcp::acceptor acceptor, Take take, Failing failing)
         : acceptor(std::move(acceptor)),
@@ -30,16 +34,22 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
                               });
     }
 
+    // ECONNABORTED means that a caller gave up while it waited in the backlog. That is no problem
+    // of ours, so accepting continues at once.
     void accepted(error_code error, tcp::socket socket) {
         if (error && error != boost::asio::error::connection_aborted) return wait(error);
+        // `take` may destroy the AcceptLoop. `self` in accept() keeps this object alive until the
+        // handler returns.
         if (!error) {
             told = false;
             take(std::move(socket), peer);
         }
+        // `take` may also have closed the acceptor.
         if (acceptor.is_open()) accept();
     }
 
-    // The caller stays in the backlog: trying at once would spin.
+    // A caller that was not accepted stays in the backlog. Accepting again at once would fail again
+    // and keep the CPU busy, so the loop waits.
     void wait(error_code error) {
         pause.expires_after(kPause);
         pause.async_wait([weak = weak_from_this()](error_code aborted) {
@@ -52,11 +62,11 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
     }
 
     tcp::acceptor acceptor;
-    tcp::endpoint peer;  // of the connection being accepted
+    tcp::endpoint peer;  // of the connection that is being accepted
     boost::asio::steady_timer pause;
     const Take take;
     const Failing failing;
-    bool told = false;  // of the failure, until accepting works again
+    bool told = false;  // the owner knows of the failure; reset when accepting works again
 };
 
 AcceptLoop::AcceptLoop(tcp::acceptor acceptor, Take take, Failing failing)
@@ -67,7 +77,7 @@ AcceptLoop::~AcceptLoop() { close(); }
 void AcceptLoop::start() { state_->accept(); }
 
 void AcceptLoop::close() {
-    error_code ignored;  // nothing is lost with a listening socket
+    error_code ignored;  // closing a listening socket loses no data
     state_->acceptor.close(ignored);
     state_->pause.cancel();
 }

@@ -1,3 +1,4 @@
+// Starts a small program with posix_spawn and waits for its output and its end on the loop.
 #include "base/loop/child_program.h"
 
 #include <fcntl.h>
@@ -27,7 +28,10 @@ using boost::system::error_code;
 
 namespace {
 
+// Bounds the memory that the output of a misbehaving program can take.
 constexpr std::size_t kMaxOutput = 65536;
+// Both ends of a pipe, closed when this object goes. Not open when the process has no descriptors
+// left.
 class Pipe {
   public:
     Pipe() {
@@ -48,7 +52,8 @@ class Pipe {
     std::array<int, 2> ends_{-1, -1};
 };
 
-// A child that is running: killed and reaped by whoever lets go of it, so that none is left behind.
+// A running child process. The destructor kills it with its process group and reaps it, so that no
+// way out of run_program() (end, timeout, exception, cancelled coroutine) leaves a process behind.
 class Child {
   public:
     explicit Child(pid_t pid) : pid_(pid) {}
@@ -56,10 +61,15 @@ class Child {
     Child& operator=(const Child&) = delete;
     ~Child() {
         if (pid_ <= 0) return;
+        // The child is not reaped yet, so its process group cannot belong to anybody else.
         ::kill(-pid_, SIGKILL);
         wait();
     }
+    // A pidfd becomes readable when the process ends. So the loop learns of the end without
+    // SIGCHLD.
     int end() const { return static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)); }
+    // Returns the exit code, or -1 when a signal ended the process. It blocks only as long as the
+    // process lives.
     int wait() {
         int status = 0;
         while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
@@ -71,6 +81,8 @@ class Child {
     pid_t pid_;
 };
 
+// Standard error is either dropped or shared with us. POSIX_SPAWN_SETPGROUP gives the child its own
+// process group, so that Child can kill the programs that it started, too.
 Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& output,
                     StandardError errors) {
     posix_spawn_file_actions_t actions;
@@ -80,8 +92,10 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), 1);
     if (errors == StandardError::dropped)
         ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // Asio's sockets stay open in an exec
-    // Our ignored and blocked signals are not the child's.
+    // Asio opens its sockets without close-on-exec, so they are closed explicitly.
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    // Ignored and blocked signals survive exec. The child gets the default handling instead of
+    // ours.
     sigset_t none, all;
     ::sigemptyset(&none);
     ::sigfillset(&all);
@@ -103,8 +117,9 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     return Error(ErrorCode::unavailable, "cannot start " + words[0] + ": " + ::strerror(failed));
 }
 
-// A file in memory, at its beginning; -1 where there is none to be had. The child may read it or
-// not.
+// Returns an in-memory file with the text, positioned at its start, or -1 when there is none. A
+// file and not a pipe: the child may read as much or as little as it wants, and nobody has to write
+// to it from the loop.
 int input_file(const std::string& text) {
     const int file = ::memfd_create("input", MFD_CLOEXEC);
     if (file < 0) return -1;
@@ -118,6 +133,8 @@ int input_file(const std::string& text) {
     return file;
 }
 
+// Starts the program with `text` as its standard input. Our copy of the input is closed afterwards:
+// the child has its own.
 Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe& output,
                   StandardError errors) {
     const int input = input_file(text);
@@ -134,7 +151,9 @@ Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe
 
 using Descriptor = asio::posix::stream_descriptor;
 
-// All that comes until the end of the output, and then the end of the process.
+// Reads until the output ends, then waits for the end of the process, because a program may close
+// its output before it ends. The timer closes both descriptors, which ends whichever wait is
+// pending.
 asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output,
                                               std::shared_ptr<Descriptor> end, Duration limit) {
     const auto late = std::make_shared<bool>(false);
@@ -153,7 +172,9 @@ asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output
             asio::buffer(piece), asio::redirect_error(asio::use_awaitable, error));
         text.append(piece.data(), size);
     }
-    output->close(error);  // who writes more is ended by it
+    // If the output was longer than kMaxOutput, the program may still be writing. Closing the pipe
+    // ends it with SIGPIPE.
+    output->close(error);
     if (!*late)
         co_await end->async_wait(Descriptor::wait_read,
                                  asio::redirect_error(asio::use_awaitable, error));
@@ -164,6 +185,7 @@ asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output
 
 }  // namespace
 
+// On every way out, the destructor of `child` kills and reaps a process that still runs.
 asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> words,
                                                    std::string input, Duration limit,
                                                    StandardError errors) {
@@ -172,6 +194,7 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
     int descriptor = -1;
     Result<int> pid = 0;
     {
+        // This scope closes our copy of the write end. Otherwise the output would never end.
         Pipe output;
         pid = start(words, input, output, errors);
         if (!pid) co_return pid.error();

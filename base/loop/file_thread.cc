@@ -1,3 +1,4 @@
+// The queue and the thread of FileThread, and the delivery of results to the loop.
 #include "base/loop/file_thread.h"
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -15,8 +16,11 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-// A posting point of the program: the lock guards the queue and the way to the loop,
-// never work or results.
+// State that the thread and the FileThread object share. The thread holds it by shared_ptr, because
+// it may outlive the object when a file system hangs.
+//
+// The mutex guards the queue and the pointer to the loop. It is never held while work or a callback
+// runs.
 struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     struct Job {
         std::function<void()> work;
@@ -30,8 +34,8 @@ struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     bool working = false;  // a job has been taken and is not finished
     bool ending = false;
     asio::io_context* loop = nullptr;  // null: nobody wants results any more
-    std::optional<Guard> guard;        // while a result is owed
-    std::size_t owed = 0;
+    std::optional<Guard> guard;        // keeps the loop running while a result is owed
+    std::size_t owed = 0;              // number of `done` callbacks still to be posted
     std::thread thread;
     const Progress progress = std::make_shared<std::atomic<std::uint64_t>>(0);
 
@@ -48,8 +52,11 @@ void FileThread::Shared::run() {
         jobs.pop_front();
         working = true;
         held.unlock();
+        // Without the lock: the work may hang, and post() must not wait for it.
         job.work();
-        job.work = nullptr;  // what it holds goes on this thread, before anyone is told
+        // Destroys what the work holds here, on this thread and before `done` runs: closing a file
+        // may hang, too.
+        job.work = nullptr;
         held.lock();
         working = false;
         ++*progress;
@@ -58,11 +65,12 @@ void FileThread::Shared::run() {
     }
 }
 
-// Under the lock, so that the loop cannot be destroyed between the look and the post.
+// Called with the lock held. So abandon() cannot return, and the loop cannot be destroyed, between
+// the check of `loop` and the post.
 void FileThread::Shared::deliver(std::function<void()> done) {
     if (!done || !loop) return;
-    // Between the post and the call abandon() may come. It runs on the loop like the call, so
-    // reading needs no lock.
+    // abandon() may run between this post and the call. Both run on the loop's thread, so the check
+    // of `loop` in the handler needs no lock.
     asio::post(*loop, [self = shared_from_this(), done = std::move(done)] {
         if (self->loop) done();
     });
@@ -76,17 +84,23 @@ FileThread::FileThread(asio::io_context& loop) : shared_(std::make_shared<Shared
 void FileThread::post(std::function<void()> work, std::function<void()> done) {
     const std::lock_guard held(shared_->lock);
     if (done && shared_->loop && shared_->owed++ == 0)
+        // The first owed result starts the work guard; deliver() drops it with the last one.
         shared_->guard.emplace(shared_->loop->get_executor());
     shared_->jobs.push_back({std::move(work), std::move(done)});
     if (!shared_->thread.joinable())
+        // The thread starts with the first job, so that a process that never needs it stays
+        // single-threaded.
         shared_->thread = std::thread([shared = shared_] { shared->run(); });
     shared_->changed.notify_all();
 }
 
 void FileThread::post_within(Duration patience, std::function<void()> work,
                              std::function<void(bool)> done) {
+    // After abandon() nobody wants the answer, but the work itself is still done.
     if (!shared_->loop) return post(std::move(work));
     const auto timer = std::make_shared<asio::steady_timer>(*shared_->loop, patience);
+    // The timer and the work race. Whichever comes first calls `done`; the other finds `told` set
+    // and does nothing.
     const auto once = [timer, told = std::make_shared<bool>(false),
                        done = std::move(done)](bool in_time) {
         if (std::exchange(*told, true)) return;
@@ -101,6 +115,8 @@ void FileThread::post_within(Duration patience, std::function<void()> work,
 
 FileThread::Progress FileThread::progress() const { return shared_->progress; }
 
+// Looks every 50 ms whether the progress counter has moved. Only a full `patience` without any
+// progress counts as hung, so a slow but working disk is waited for.
 bool FileThread::drain(Duration patience) {
     constexpr auto kLook = std::chrono::milliseconds{50};
     std::unique_lock held(shared_->lock);
@@ -111,6 +127,7 @@ bool FileThread::drain(Duration patience) {
             return true;
         if (const std::uint64_t now = *shared_->progress; now != last) {
             last = now;
+            // The loop adds kLook before the next check, so the count starts at zero.
             stood = -kLook;
         }
     }
@@ -124,6 +141,8 @@ void FileThread::abandon() {
     shared_->guard.reset();
 }
 
+// Waits up to 2 s for pending work. A thread that is stuck in a system call cannot be ended from
+// here, so it is detached. It touches only Shared, which it owns.
 FileThread::~FileThread() {
     abandon();
     std::unique_lock held(shared_->lock);
@@ -138,7 +157,7 @@ FileThread::~FileThread() {
     if (idle)
         thread.join();
     else
-        thread.detach();  // it hangs in the kernel: nothing here can end it
+        thread.detach();
 }
 
 }  // namespace ddprun

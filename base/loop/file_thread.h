@@ -1,14 +1,19 @@
-// A thread for what may hang on a file system; one for the ledger, one for the files of the
-// workers' output, one for a console that is a file, so that none waits for what hangs another.
-// Works off what is posted in the order of posting; results come to the loop. While it hangs, the
-// loop goes on.
+// A thread for file operations that may hang, such as those on a network file system. Jobs run in
+// the order in which they were posted; their results come back to the loop. The loop never waits
+// for a file.
 //
-// The thread starts with the first post. `work` runs there and must touch nothing of the loop's;
-// `done` runs on the loop. A `done` that is owed keeps io_context::run() from returning; who wants
-// to leave in spite of a hung file system calls abandon(). The destructor waits up to 2 s for what
-// is pending, then leaves the thread to itself: what hangs may then finish or not, but touches
-// neither the loop nor this object again. An exception in `work` ends the process: work reports by
-// values.
+// ddprun has several of them (for the ledger, for the workers' output files, for a console that is
+// a file), so that one hanging file system does not block work for another.
+//
+// Thread: `work` runs on the file thread and must not touch anything of the loop. `done` runs on
+// the loop. The thread starts with the first post.
+//
+// Lifetime: io_context::run() does not return while a `done` is owed. Call abandon() to leave
+// although a file system hangs. The destructor waits up to 2 s for pending work and then detaches
+// the thread. The detached thread may finish its work later, but touches neither the loop nor this
+// object.
+//
+// Errors: `work` reports by values. An exception from `work` ends the process.
 #pragma once
 
 #include <atomic>
@@ -28,27 +33,29 @@ class FileThread {
     FileThread(const FileThread&) = delete;
     FileThread& operator=(const FileThread&) = delete;
 
-    // Loop thread only. Never blocks.
+    // Queues `work`, and `done` if there is one. Call on the loop's thread. Never blocks.
     void post(std::function<void()> work, std::function<void()> done = {});
 
-    // As post; `done` is called within `patience`: whether the work is done by then.
+    // As post(), but calls `done` after `patience` at the latest. `in_time` says whether the work
+    // was finished by then. Late work still runs to its end.
     void post_within(Duration patience, std::function<void()> work,
                      std::function<void(bool in_time)> done);
 
-    // Work that takes long counts up here as it gets on.
+    // A counter of finished steps. Long work increments it (a copy is safe on any thread), so that
+    // drain() can tell slow from stuck.
     using Progress = std::shared_ptr<std::atomic<std::uint64_t>>;
     Progress progress() const;
 
-    // For the very end: waits, without the loop, until all that was posted has been done. False:
-    // nothing has got on for `patience`.
+    // For the end of the process: blocks, without running the loop, until all posted work is done.
+    // Returns false when the progress counter has not moved for `patience`.
     bool drain(Duration patience);
 
-    // No `done` is called from now on, and the loop may end; work that is pending is still done.
+    // From now on no `done` is called, and the loop may end. Pending work is still done.
     void abandon();
 
   private:
     struct Shared;
-    std::shared_ptr<Shared> shared_;  // with the thread, so that it may outlive this object
+    std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive this object
 };
 
 }  // namespace ddprun

@@ -1,3 +1,4 @@
+// Looks up host names: literal address, /etc/hosts, `getent ahosts`, and for our own name loopback.
 #include "base/loop/resolve.h"
 
 #include <unistd.h>
@@ -20,14 +21,17 @@ using boost::system::error_code;
 
 namespace {
 
+// The longest name that DNS allows.
 constexpr std::size_t kMaxHostName = 255;
 
+// Host names are compared without regard to case, as in DNS.
 bool same_name(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
         return std::tolower(x) == std::tolower(y);
     });
 }
 
+// Ignores text that is no address, and addresses that are in the list already.
 void add_address(Addresses& addresses, const std::string& text) {
     error_code error;
     const auto address = asio::ip::make_address(text, error);
@@ -35,8 +39,8 @@ void add_address(Addresses& addresses, const std::string& text) {
         addresses.push_back(address);
 }
 
-// What becomes an argument of a program must not look like an option, and hold nothing a name
-// cannot.
+// The name becomes an argument of getent. It must not look like an option, and must have no
+// character that cannot occur in a name or in an address ('%' is for an IPv6 scope).
 bool is_host_name(const std::string& host) {
     return !host.empty() && host.size() <= kMaxHostName && host.front() != '-' &&
            std::all_of(host.begin(), host.end(), [](unsigned char c) {
@@ -52,6 +56,8 @@ std::vector<std::string> getent_words(const std::string& host) {
     return {"getent", "ahosts", host};
 }
 
+// getent uses the system's C library, so it knows what NSS knows (DNS, LDAP, NIS). A static binary
+// cannot load NSS modules.
 asio::awaitable<Result<Addresses>> ask_getent(std::string host, Duration limit) {
     const auto answer = co_await run_program(getent_words(host), "", limit);
     if (!answer)
@@ -65,7 +71,8 @@ asio::awaitable<Result<Addresses>> ask_getent(std::string host, Duration limit) 
     co_return found;
 }
 
-// What can be said without asking anyone. /etc/hosts is local and small: read here, on the loop.
+// Answers without another process. /etc/hosts is a small local file, so it is read here on the
+// loop.
 Addresses known_here(const std::string& host) {
     Addresses found;
     add_address(found, host);
@@ -78,6 +85,8 @@ Addresses known_here(const std::string& host) {
     return found;
 }
 
+// gethostname() need not write the final zero byte of a long name. The array has one byte more than
+// we pass.
 bool is_own_name(const std::string& host) {
     std::array<char, kMaxHostName + 2> own{};
     return ::gethostname(own.data(), own.size() - 1) == 0 && same_name(host, own.data());
@@ -92,12 +101,15 @@ Addresses find_in_hosts(std::string_view text, std::string_view name) {
         std::istringstream words(line.substr(0, line.find('#')));
         std::string address;
         words >> address;
+        // A line is "address name alias…"; text after '#' is a comment.
         for (std::string word; words >> word;)
             if (same_name(word, name)) add_address(found, address);
     }
     return found;
 }
 
+// Lines look like "10.0.0.7 STREAM n1". getent lists each address once per socket type;
+// add_address() keeps one.
 Addresses parse_ahosts(std::string_view text) {
     Addresses found;
     std::istringstream lines{std::string(text)};
@@ -112,7 +124,7 @@ asio::awaitable<Result<Addresses>> resolve(std::string host, Duration limit) {
     Addresses known = known_here(host);
     if (!known.empty()) co_return known;
     auto asked = co_await ask_getent(host, limit);
-    // A host that nobody else knows still knows itself.
+    // A host whose name nobody else knows can still reach itself.
     if (!asked && is_own_name(host)) co_return loopback();
     co_return asked;
 }
@@ -121,7 +133,9 @@ void resolve(asio::io_context& loop, std::string host, Duration limit,
              std::function<void(Result<Addresses>)> done) {
     asio::co_spawn(loop, resolve(std::move(host), limit),
                    [&loop, done](std::exception_ptr failed, Result<Addresses> result) {
-                       if (failed) std::rethrow_exception(failed);  // no memory: ends the process
+                       // Only lack of memory can throw here. It leaves io_context::run() and ends
+                       // the process.
+                       if (failed) std::rethrow_exception(failed);
                        asio::post(loop, [done, result] { done(result); });
                    });
 }

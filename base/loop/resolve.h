@@ -1,10 +1,9 @@
-// Host name → addresses without NSS, which a static binary does not have: literal addresses, this
-// host's own name and "localhost", /etc/hosts (aliases too), and for all else a child `getent
-// ahosts NAME` of the system's own C library, waited for on the loop.
+// Resolves host names without NSS, which a static binary cannot load. Order: a literal address,
+// /etc/hosts (aliases included), "localhost", then the program `getent ahosts NAME`, which asks the
+// system's C library. For this host's own name the fallback is loopback.
 //
-// Thread: the loop's. Errors: not_found (nobody knows the name; the sentence has what getent said
-// by its exit code), timed_out, unavailable (getent cannot be started), malformed (not a host
-// name).
+// Thread: the loop's. Possible errors: not_found (nobody knows the name; the sentence has getent's
+// exit code), timed_out, unavailable (getent cannot be started), malformed (not a host name).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -22,17 +21,17 @@ namespace ddprun {
 
 using Addresses = std::vector<boost::asio::ip::address>;
 
-// Within `limit`. No address is named twice; the order is that of the source.
+// Answers within `limit`. Each address is listed once, in the order of the source.
 boost::asio::awaitable<Result<Addresses>> resolve(std::string host, Duration limit);
 
-// The same with a callback on the loop, never from within the call.
+// As above, with a callback. It runs on the loop, never from within this call.
 void resolve(boost::asio::io_context& loop, std::string host, Duration limit,
              std::function<void(Result<Addresses>)> done);
 
-// What a hosts file (its text) says about a name; case does not matter. Pure.
+// The addresses of a name in the text of a hosts file. Case does not matter. Pure.
 Addresses find_in_hosts(std::string_view text, std::string_view name);
 
-// The addresses in the output of `getent ahosts`. Pure.
+// The addresses in the output of `getent ahosts`, each once. Pure.
 Addresses parse_ahosts(std::string_view text);
 
 }  // namespace ddprun

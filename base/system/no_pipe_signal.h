@@ -1,8 +1,9 @@
-// A scope in which writing to a closed pipe or socket is an error and not the end of the process.
+// Scope guard: inside the scope, writing to a closed pipe or socket returns EPIPE and sends no
+// SIGPIPE that would end the process.
 //
-// Only this thread's mask changes, and threads that are made inside keep SIGPIPE blocked; how the
-// program treats the signal elsewhere stays as it was. A SIGPIPE that arose inside is taken away at
-// the end.
+// It changes only the signal mask of this thread (threads that start inside inherit the mask). The
+// program's handling of SIGPIPE elsewhere stays as it is, which a library must respect. A SIGPIPE
+// that arose inside the scope is discarded at the end.
 #pragma once
 
 #include <signal.h>
@@ -19,6 +20,9 @@ class NoPipeSignal {
         pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
     }
     ~NoPipeSignal() {
+        // Unblocking with a pending SIGPIPE would deliver it. So it is taken out first, without
+        // waiting. If SIGPIPE was blocked before the scope, a pending one may be the caller's and
+        // stays.
         const timespec now{0, 0};
         if (!sigismember(&before_, SIGPIPE)) {
             while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {

@@ -1,3 +1,4 @@
+// Reads and creates files that hold a secret, with checks of owner and mode.
 #include "base/system/private_file.h"
 
 #include <fcntl.h>
@@ -11,8 +12,10 @@
 namespace ddprun {
 namespace {
 
+// Secrets are short. A larger file is the wrong file.
 constexpr std::size_t kMost = 1024;
 
+// Closes the descriptor when it goes.
 class File {
   public:
     explicit File(int number) : number_(number) {}
@@ -33,6 +36,8 @@ std::string octal(mode_t mode) {
     return text;
 }
 
+// Looks at the open descriptor and not at the path: a path could be exchanged between the check and
+// the read.
 Result<> check(const std::string& path, int file) {
     struct stat status {};
     if (::fstat(file, &status) != 0)
@@ -44,6 +49,7 @@ Result<> check(const std::string& path, int file) {
     if (status.st_uid != ::geteuid())
         return refused("belongs to user " + std::to_string(status.st_uid) + ", not to us (user " +
                        std::to_string(::geteuid()) + ")");
+    // As ssh does with keys: a secret that the group or others can read is not secret.
     if (status.st_mode & 077)
         return refused("can be read or changed by others (mode " + octal(status.st_mode) +
                        "); chmod 600 " + path);
@@ -53,12 +59,13 @@ Result<> check(const std::string& path, int file) {
     return {};
 }
 
-// On the disk and closed before anybody can find it: no crash leaves it empty, and on a network file
-// system all can read it.
+// The content is on disk and the file is closed before it gets its final name. So a crash leaves no
+// empty file under that name, and on a network file system every node reads the whole content.
 Result<> write_all(const std::string& name, int number, const std::string& text) {
     const bool written =
         ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
         ::fsync(number) == 0;
+    // close() must run in every case, so it comes first. On NFS it may report a write error.
     if ((::close(number) == 0) & written) return {};
     return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
 }
@@ -66,7 +73,8 @@ Result<> write_all(const std::string& name, int number, const std::string& text)
 }  // namespace
 
 Result<std::string> read_private_file(const std::string& path, Links links) {
-    // Without waiting: a name may stand for a pipe.
+    // O_NONBLOCK: the name may belong to a FIFO, and open() would wait for a writer. O_NOFOLLOW
+    // makes open() of a symbolic link fail with ELOOP.
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::refuse ? O_NOFOLLOW : 0);
     const File file(::open(path.c_str(), flags));
     if (file.number() < 0)
@@ -85,9 +93,12 @@ Result<std::string> read_private_file(const std::string& path, Links links) {
 
 Result<> create_private_file(const std::string& path, const std::string& text) {
     std::string name = path + ".XXXXXX";
-    const int number = ::mkostemp(name.data(), O_CLOEXEC);  // mode 0600
+    // mkostemp() creates the file with mode 0600.
+    const int number = ::mkostemp(name.data(), O_CLOEXEC);
     if (number < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
     const auto written = write_all(name, number, text + "\n");
+    // link() fails when the name exists, while rename() would replace another node's secret. The
+    // first writer wins, and the file appears with its whole content.
     const int failed = written && ::link(name.c_str(), path.c_str()) != 0 ? errno : 0;
     ::unlink(name.c_str());
     if (!written || failed == 0) return written;

@@ -1,5 +1,6 @@
-// Files with a secret in them: ours, and readable by nobody else. Blocking calls, for the file
-// thread or before the loop runs.
+// Reads and writes files that hold a secret: only their owner may read them.
+//
+// Blocking calls. Use them on the file thread, or before the loop runs.
 #pragma once
 
 #include <string>
@@ -8,15 +9,16 @@
 
 namespace ddprun {
 
-enum class Links { follow, refuse };  // symbolic ones, in the last part of the path
+// Whether the last part of the path may be a symbolic link.
+enum class Links { follow, refuse };
 
-// Its text without the line's end. Errors: not_found; refused (others can read or change it, it is
-// another user's, no regular file, more than 1024 bytes); unavailable (it cannot be read). The
-// sentence begins with the path.
+// Returns the file's text without line ends at its end. Possible errors: not_found; refused
+// (readable or writable by others, owned by another user, not a regular file, or larger than 1024
+// bytes); unavailable (it cannot be read). The sentence starts with the path.
 Result<std::string> read_private_file(const std::string& path, Links links);
 
-// Makes the file with a line of `text`, whole or not at all, whatever crashes. Errors: exists;
-// unavailable.
+// Creates the file with one line, `text`. After a crash the file is complete or does not exist.
+// Possible errors: exists; unavailable.
 Result<> create_private_file(const std::string& path, const std::string& text);
 
 }  // namespace ddprun

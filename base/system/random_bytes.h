@@ -1,4 +1,4 @@
-// Random bytes of the kernel, for nonces and secrets; a random number, for incarnations and seeds.
+// Random numbers from the kernel: bytes for nonces and secrets, numbers for incarnations and seeds.
 #pragma once
 
 #include <sys/random.h>
@@ -11,6 +11,8 @@
 
 namespace ddprun {
 
+// At most 256 bytes: up to this size getrandom() always returns all of them and is not interrupted
+// (getrandom(2)).
 inline std::string random_bytes(std::size_t size) {
     std::string bytes(size, '\0');
     DDPRUN_CHECK(size <= 256 && ::getrandom(bytes.data(), size, 0) == static_cast<ssize_t>(size),
@@ -25,7 +27,7 @@ inline std::uint64_t random_number() {
     return number;
 }
 
-// By which a ledger is known: never 0.
+// A mark identifies one ledger. It is never 0, because 0 means "no mark" in messages.
 inline std::uint64_t random_mark() { return random_number() | 1; }
 
 }  // namespace ddprun

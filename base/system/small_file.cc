@@ -1,3 +1,4 @@
+// Reads small files of /proc, /sys and the like.
 #include "base/system/small_file.h"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 namespace ddprun {
 
+// Files of /proc have no size that stat() could tell, so this reads until the end.
 std::string read_bounded(int file, std::size_t most) {
     std::string text;
     char buffer[4096];
@@ -23,6 +25,7 @@ std::string read_bounded(int file, std::size_t most) {
 }
 
 std::string read_small_file(const std::string& path) {
+    // O_NONBLOCK: a FIFO in the place of the file would make open() wait for a writer.
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     return file ? read_bounded(file.get()) : std::string();
 }

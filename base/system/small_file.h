@@ -1,5 +1,6 @@
-// The small files in which the kernel tells of processes and of the machine. Shell; any thread;
-// never waits, since a worker may have put a FIFO in a file's place.
+// Reads the small files in which the kernel describes processes and the machine.
+//
+// Thread: any. The functions never wait, even if a worker has put a FIFO in the file's place.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +9,10 @@
 
 namespace ddprun {
 
-// From where the descriptor stands, so many bytes at most.
+// Reads from the descriptor's current position, at most `most` bytes. Stops at the first error.
 std::string read_bounded(int file, std::size_t most = SIZE_MAX);
 
-// Empty where it cannot be read.
+// Returns the whole text; empty when the file cannot be read.
 std::string read_small_file(const std::string& path);
 
 }  // namespace ddprun

@@ -1,5 +1,5 @@
-// Owner of one file descriptor: closes it when it goes. -1 is none. Movable; any thread, like an
-// int.
+// Owns one file descriptor and closes it in the destructor. -1 means none. Movable, not copyable.
+// Thread: any, one at a time, like an int.
 #pragma once
 
 #include <unistd.h>

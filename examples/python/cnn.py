@@ -1,4 +1,4 @@
-"""A convolutional network of MNIST's size on generated digits: each class is a pattern of its own with noise over it.
+"""A convolutional network of MNIST's size, trained on generated images: each class is a fixed pattern with noise.
 
     ddprun --standalone --nproc-per-node=2 cnn.py"""
 import torch
@@ -28,7 +28,7 @@ def digits(count, seed):
 
 
 def right_answers(model, data):
-    """Over all ranks, as a tensor."""
+    """The number of right answers over all ranks, as a tensor."""
     images, labels = data.tensors
     rank, world = dist.get_rank(), dist.get_world_size()
     with torch.no_grad():
@@ -52,13 +52,14 @@ def main():
             loss.backward()
             optimizer.step()
     test = digits(512, seed=2)
-    # Kept until the group is gone: at its end PyTorch 1.13 waits, holding Python's lock, for the thread that reduced it, and where
-    # that is the last to let go of a tensor of Python's it needs the lock.
+    # This variable keeps the tensor alive until the group is destroyed. Otherwise PyTorch 1.13 can deadlock there: it holds
+    # Python's global interpreter lock while it waits for the thread that reduced the tensor. If that thread drops the last
+    # reference to the tensor, it needs this lock too.
     right = right_answers(model, test)
     accuracy = right.item() / len(test)
     total = sum(p.double().sum() for p in model.parameters()).item()
     print(f"RESULT rank={dist.get_rank()} accuracy={accuracy:.4f} weights={total:.6f}", flush=True)
-    dist.barrier()  # nobody takes the group down while another still uses it
+    dist.barrier()  # no rank destroys the group while another still uses it
     dist.destroy_process_group()
 
 

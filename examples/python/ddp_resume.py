@@ -1,9 +1,9 @@
-"""Distributed data parallel with a snapshot: trains a small regression, writes a snapshot every few steps, and begins at the
-newest one when it is started again.
+"""DistributedDataParallel with snapshots: trains a small regression, writes a snapshot every ten steps, and continues from it
+when it is started again.
 
     ddprun --standalone --nproc-per-node=2 --max-restarts=3 ddp_resume.py --snapshot /tmp/snapshot.pt
 
-The result does not depend on how often it was interrupted: what a step uses is made from the number of the step."""
+The result does not depend on interruptions, because the data of a step depend only on its number and on the rank."""
 import argparse
 import os
 
@@ -28,7 +28,7 @@ def load(path, model, optimizer):
 
 
 def save(path, model, optimizer, step):
-    """Whole or not at all: a reader never meets half a file."""
+    """Writes another file and renames it, so that a reader never finds an incomplete snapshot."""
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, path + ".part")
     os.replace(path + ".part", path)
 
@@ -56,10 +56,10 @@ def main():
         optimizer.step()
         if rank == 0 and (step + 1) % 10 == 0:
             save(args.snapshot, model, optimizer, step + 1)
-        dist.barrier()  # nobody is ahead of the snapshot
+        dist.barrier()  # no rank runs ahead of the snapshot
     total = sum(p.double().sum() for p in model.parameters()).item()
     print(f"RESULT rank={rank} weights={total:.12f} loss={loss.item():.6f}", flush=True)
-    dist.barrier()  # nobody takes the group down while another still uses it
+    dist.barrier()  # no rank destroys the group while another still uses it
     dist.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""An error that is told: with @record the exception is written to the file that the launcher named, and stands in its report.
+"""An exception in the launcher's report: @record writes it to the file that the launcher has named, and the launcher reads it.
 
     ddprun --standalone --nproc-per-node=2 recorded.py"""
 import os

@@ -1,8 +1,8 @@
-"""Processes inside a worker: each worker starts two with mp.spawn, which make a group of their own beside the job's.
+"""Processes inside a worker: each worker starts two processes with mp.spawn. They form a process group of their own.
 
     ddprun --standalone --nproc-per-node=2 spawns.py
 
-A worker that does so must not leave the launcher's own store to its children: they meet at a file."""
+The child processes must not use the launcher's store, which belongs to the workers. So they meet at a file."""
 import os
 import tempfile
 
@@ -34,7 +34,7 @@ def main():
     value = torch.tensor([inner])
     dist.all_reduce(value)
     print(f"RESULT rank={rank} inner={inner:g} all={value.item():g}", flush=True)
-    dist.barrier()  # nobody takes the group down while another still uses it
+    dist.barrier()  # no rank destroys the group while another still uses it
     dist.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""Groups within the world: even and odd ranks add up by themselves, neighbours exchange, and a group for one rank each.
+"""Groups of ranks: even and odd ranks add up separately, each rank has a group of its own, and neighbours exchange values.
 
     ddprun --standalone --nproc-per-node=4 subgroups.py"""
 import torch
@@ -8,7 +8,7 @@ import torch.distributed as dist
 def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
-    # Every rank makes every group, in the same order.
+    # PyTorch requires that every rank creates every group, in one order.
     groups = [dist.new_group(range(first, world, 2)) for first in (0, 1)]
     alone = [dist.new_group([one]) for one in range(world)]
     own = torch.tensor([float(rank)])
@@ -23,7 +23,7 @@ def main():
     sending.wait()
     print(f"RESULT rank={rank} group={own.item():g} alone={single.item():g} from={received.item():g} "
           f"all={[g['group'] for g in gathered]}", flush=True)
-    dist.barrier()  # nobody takes the group down while another still uses it
+    dist.barrier()  # no rank destroys the group while another still uses it
     dist.destroy_process_group()
 
 

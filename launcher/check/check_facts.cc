@@ -1,3 +1,4 @@
+// The JSON form of one node's findings: written by to_json, read by facts_from_json.
 #include "launcher/check/check_facts.h"
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@ std::optional<T> optional_of(const Json& value) {
     return value.is_null() ? std::nullopt : std::optional(value.get<T>());
 }
 
+// Two numbers in an array: the difference and its uncertainty.
 Json clock_of(const std::optional<NodeFacts::Clock>& clock) {
     return clock ? Json{clock->ahead, clock->within} : Json();
 }
@@ -43,9 +45,12 @@ std::string to_json(const NodeFacts& facts) {
                       {"locked_memory", or_null(facts.locked_memory)},
                       {"rdma", facts.rdma},
                       {"open_files", or_null(facts.open_files)}};
+    // `replace`: a path on this node need not be valid UTF-8, and dump() would throw.
     return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Every field is required. Both sides are the same binary of the same job, so there are no
+// versions.
 Result<NodeFacts> facts_from_json(std::string_view text) {
     try {
         const Json all = Json::parse(text);

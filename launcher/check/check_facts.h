@@ -1,5 +1,6 @@
-// What one node has found out in a check (--check), and the text in which it goes to the node that
-// makes the report: JSON, over the workers' store. Pure. Errors of reading: malformed.
+// What one node finds out in a check (`ddprun --check`), and its JSON form. The nodes put the JSON
+// into the workers' store, where the node that makes the report reads it. Pure. Possible error when
+// reading: malformed.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +13,42 @@
 
 namespace ddprun::launcher {
 
+// The findings of one node. An empty fault text means that nothing is wrong.
 struct NodeFacts {
     std::string name;
-    int slots = 1;  // workers that a start would have here
+    int slots = 1;  // workers that a real start would run here
 
-    // Other nodes, by rank, that this one could not reach, and why.
+    // The nodes that this one could not reach, by rank, with the reason.
     struct Unreached {
         int rank = 0;
         std::string why;
         bool operator==(const Unreached&) const = default;
     };
     std::vector<Unreached> unreached;
-    int reached = 0;
+    int reached = 0;  // number of nodes that it did reach
 
-    // How far the first node's clock is ahead of this one's, and how exactly that is known;
-    // seconds. Nothing: not measured.
+    // How far the clock of the node with rank 0 is ahead of this node's, and the uncertainty of
+    // that number; both in seconds. Empty: not measured.
     struct Clock {
         double ahead = 0, within = 0;
         bool operator==(const Clock&) const = default;
     };
     std::optional<Clock> clock;
 
-    std::uint64_t ledger_mark = 0;  // that stands in the ledger, as this node sees it
-    std::string ledger_fault;       // why there is none
+    std::uint64_t ledger_mark = 0;  // the mark found in the ledger (ledger_claim.h); 0: none
+    std::string ledger_fault;       // why this node cannot see the ledger
 
-    std::optional<int> gpus_given;        // by Slurm
+    std::optional<int> gpus_given;        // by Slurm: SLURM_GPUS_ON_NODE
     int gpus_shown = 0;                   // by NVIDIA's driver
-    std::vector<std::string> gpu_faults;  // devices that cannot be opened: "/dev/nvidia3: …"
+    std::vector<std::string> gpu_faults;  // devices that cannot be opened, with the reason
 
     std::string program_fault;  // why the user's program cannot be started here
     std::string temporary;      // the folder for temporary files
     std::optional<std::int64_t> temporary_free, shared_memory_free;  // bytes
-    std::optional<std::int64_t> locked_memory;  // bytes that RDMA may lock; empty: no limit
-    bool rdma = false;                          // there is a device for it
-    std::optional<std::int64_t> open_files;     // the hard limit; empty: none
+    // Bytes, soft limit of RLIMIT_MEMLOCK; empty: no limit.
+    std::optional<std::int64_t> locked_memory;
+    bool rdma = false;                       // this host has an RDMA device
+    std::optional<std::int64_t> open_files;  // hard limit of RLIMIT_NOFILE; empty: no limit
 
     bool operator==(const NodeFacts&) const = default;
 };
@@ -53,8 +56,8 @@ struct NodeFacts {
 std::string to_json(const NodeFacts& facts);
 Result<NodeFacts> facts_from_json(std::string_view text);
 
-// The nodes that one of so many calls, in this order: each begins with another, so that none is
-// called by all at once.
+// The ranks that this node calls, in this order: (rank + 1), (rank + 2), … modulo `nodes`. Every
+// node starts with another peer, so that no node is called by all others at the same moment.
 std::vector<int> peers_of(int rank, int nodes);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// Looks at this host for a check: files, limits, devices, ledger.
 #include "launcher/check/check_look.h"
 
 #include <fcntl.h>
@@ -22,9 +23,12 @@
 namespace ddprun::launcher {
 namespace {
 
+// How long a file system may take to answer before that counts as a finding.
 constexpr auto kFileLimit = std::chrono::seconds{10};
 
-// The answer of something that may hang on a file system, or nothing. What hangs is left to itself.
+// Asks on a thread of its own, because a system call on a dead network file system cannot be
+// interrupted. Without an answer in time it returns nothing and leaves the thread to itself. That
+// is safe: the thread owns all that it touches.
 template <class T>
 std::optional<T> in_time(std::function<T()> look) {
     auto answer = std::make_shared<std::promise<T>>();
@@ -36,6 +40,7 @@ std::optional<T> in_time(std::function<T()> look) {
 
 std::optional<std::int64_t> free_bytes(const std::string& folder) {
     const auto answer = in_time<std::optional<std::int64_t>>([folder] {
+        // f_bavail, not f_bfree: what an ordinary user may still write.
         struct statvfs status {};
         if (::statvfs(folder.c_str(), &status) != 0) return std::optional<std::int64_t>();
         return std::optional(static_cast<std::int64_t>(status.f_bavail) *
@@ -51,12 +56,15 @@ std::optional<std::int64_t> limit_of(int resource, bool hard) {
     return value == RLIM_INFINITY ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
 }
 
+// Only a ledger that several nodes share is looked at: every node must see the one that the leader
+// began.
 void look_at_ledger(NodeFacts& facts, const Plan& plan) {
     using Kind = rendezvous::LedgerPlace::Kind;
     using Claim = Result<rendezvous::LedgerClaim>;
     const rendezvous::LedgerPlace& place = plan.ledger.place;
+    // A ledger in memory is the leader's alone; the other nodes never see it.
     if (plan.max_nodes == 1 || place.kind == Kind::memory) return;
-    // etcd has deadlines of its own.
+    // Calls to etcd have deadlines of their own, so they need no thread.
     const auto claim = place.kind == Kind::etcd
                            ? std::optional<Claim>(rendezvous::read_claim(place))
                            : in_time<Claim>([folder = rendezvous::folder_of(place)] {
@@ -70,7 +78,8 @@ void look_at_ledger(NodeFacts& facts, const Plan& plan) {
         facts.ledger_mark = (*claim)->mark;
 }
 
-// /dev/nvidia3: the number that the driver has given to the GPU at this place of the bus.
+// The device file of a GPU, "/dev/nvidia3". The number is the driver's minor number, which need not
+// follow the order on the PCI bus. Empty: the driver does not say.
 std::string device_of(const agent::Gpu& gpu) {
     std::ifstream file("/proc/driver/nvidia/gpus/" + gpu.address + "/information");
     for (std::string line; std::getline(file, line);) {
@@ -82,14 +91,15 @@ std::string device_of(const agent::Gpu& gpu) {
     return "";
 }
 
-// Those that Slurm has given to other jobs cannot be opened, and need not be.
+// Opens the device files. A GPU that Slurm has given to another job cannot be opened (its device
+// cgroup forbids it), and that is right. So only the number of GPUs that can be opened is compared.
 void look_at_devices(NodeFacts& facts, const std::vector<agent::Gpu>& gpus) {
     const int wanted = std::min(facts.gpus_given.value_or(0), static_cast<int>(gpus.size()));
     int opened = 0;
     std::string why;
     for (const agent::Gpu& gpu : gpus) {
         const std::string device = device_of(gpu);
-        if (device.empty()) return;  // a driver that does not say
+        if (device.empty()) return;  // the driver does not tell, so nothing can be concluded
         const UniqueFd file(::open(device.c_str(), O_RDWR | O_CLOEXEC));
         if (file)
             ++opened;
@@ -107,7 +117,8 @@ void look_at_gpus(NodeFacts& facts, const JobInput& input) {
         given != input.environment.end() && !given->second.empty())
         facts.gpus_given = std::atoi(given->second.c_str());
     facts.gpus_shown = agent::count_devices(input.host.gpus, std::nullopt);
-    // AMD's driver: how many there are, it says in other words.
+    // AMD's GPUs are not counted. Slurm's number is taken for theirs, so that no finding follows
+    // from it.
     if (facts.gpus_shown == 0 && ::access("/dev/kfd", F_OK) == 0)
         facts.gpus_shown = facts.gpus_given.value_or(0);
     look_at_devices(facts, input.host.gpus);
@@ -121,6 +132,7 @@ NodeFacts look_at_node(const JobInput& input) {
     facts.slots = input.plan.slots;
     look_at_ledger(facts, input.plan);
     look_at_gpus(facts, input);
+    // A check may be called without a program; the command then ends in an empty word.
     if (!input.plan.command.argv.back().empty()) {
         const auto path = input.environment.find("PATH");
         const auto good =
@@ -131,6 +143,8 @@ NodeFacts look_at_node(const JobInput& input) {
     facts.temporary_free = free_bytes(facts.temporary);
     facts.shared_memory_free = free_bytes("/dev/shm");
     facts.rdma = ::access("/sys/class/infiniband", F_OK) == 0;
+    // RDMA runs into the soft limit of locked memory. Of open files the hard limit counts, because
+    // ddprun raises its own soft limit to it.
     facts.locked_memory = limit_of(RLIMIT_MEMLOCK, false);
     facts.open_files = limit_of(RLIMIT_NOFILE, true);
     return facts;

@@ -1,6 +1,8 @@
-// What a node sees of itself in a check: ledger, GPUs, program, space, limits. Nothing is changed;
-// a file system that does not answer within 10 s is said so, and an etcd that does not within 2 s
-// for each endpoint. Shell; blocks.
+// What a node sees of itself in a check: ledger, GPUs, program, disk space, limits. It changes
+// nothing.
+//
+// Shell. Blocks: a file system that does not answer costs 10 s a question, an etcd that does not
+// answer its own deadline. Both become findings.
 #pragma once
 
 #include "launcher/check/check_facts.h"
@@ -8,7 +10,7 @@
 
 namespace ddprun::launcher {
 
-// All but what other nodes are needed for.
+// Fills everything in NodeFacts that needs no other node.
 NodeFacts look_at_node(const JobInput& input);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// One worker of a check: exchanges addresses, calls its peers, stores its findings; rank 0 reports.
 #include "launcher/check/check_node.h"
 
 #include <chrono>
@@ -16,8 +17,11 @@ namespace {
 
 using store::StoreClient;
 using Steady = std::chrono::steady_clock;
+// For one exchange of addresses, and for all findings together. The second is longer, because a
+// node may first wait for file systems and peers that do not answer.
 constexpr auto kPlaceLimit = std::chrono::seconds{20}, kFactsLimit = std::chrono::seconds{60};
 
+// The time of day. Comparing this clock between nodes is one purpose of the check.
 double wall_clock() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
         .count();
@@ -32,6 +36,7 @@ class Check {
           store_(std::move(store)),
           reach_(std::move(reach)) {}
 
+    // Looks at this host first, then at the others: a host's own findings need nobody.
     Result<> look() {
         NodeFacts facts = look_at_node(input_);
         if (nodes_ > 1) {
@@ -45,7 +50,9 @@ class Check {
         return store_.set("check/facts/" + std::to_string(rank_), to_json(facts), kFactsLimit);
     }
 
-    // Of rank 0 alone. Who does not answer is a finding, and is waited for once.
+    // Rank 0 alone collects the findings. One deadline covers all nodes, so that several silent
+    // nodes cost no more than one. A node that does not answer becomes an empty entry, which the
+    // report turns into a finding.
     CheckReport report() {
         const auto until = Steady::now() + kFactsLimit;
         CheckedJob job{.run_id = input_.plan.run_id,
@@ -57,6 +64,8 @@ class Check {
                        .seconds = 0};
         for (int rank = 0; rank < nodes_; ++rank) {
             const auto left = std::chrono::duration_cast<StoreClient::Timeout>(
+                // After the deadline each remaining node still gets 10 ms: its findings may be in
+                // the store already.
                 std::max(until - Steady::now(), Steady::duration{std::chrono::milliseconds{10}}));
             const auto text = store_.get("check/facts/" + std::to_string(rank), left);
             const auto facts = text ? facts_from_json(*text) : text.error();
@@ -66,25 +75,29 @@ class Check {
         return make_check_report(std::move(job));
     }
 
-    void end() { (void)store_.set("check/end", "1", kPlaceLimit); }  // who waits gives up alone
+    // If this fails, the others stop waiting by themselves.
+    void end() { (void)store_.set("check/end", "1", kPlaceLimit); }
     void await_end() { (void)store_.get("check/end", 2 * kFactsLimit); }
     bool tells() const { return rank_ == 0; }
 
   private:
+    // RANK and WORLD_SIZE, as ddprun sets them for every worker.
     int number(const char* name) const {
         const auto found = input_.environment.find(name);
         return found == input_.environment.end() ? 0 : std::atoi(found->second.c_str());
     }
     const std::string& master() const { return input_.environment.at("MASTER_ADDR"); }
 
-    // The store's node is called as its workers will; the others by the address that leads there,
-    // which is the one that they offer.
+    // The host name or address under which the others reach this node. Rank 0 uses the name under
+    // which its workers are called in a job. Any other node uses the address of the interface that
+    // leads to rank 0: in a job it offers that one.
     std::string own_host() const {
         if (input_.plan.local_addr) return *input_.plan.local_addr;
         return rank_ == 0 ? master() : address_towards(master()).value_or(input_.plan.node_name);
     }
 
-    // All places in one value: each node reads one key rather than as many as there are nodes.
+    // Exchanges the addresses of all listeners. Rank 0 collects them into one value, so that each
+    // node reads one key. With one key a node, n nodes would make n² requests to the store.
     Result<std::vector<Reach::Peer>> find_peers() {
         const auto key = [](int rank) { return "check/place/" + std::to_string(rank); };
         const std::string own =
@@ -99,6 +112,7 @@ class Check {
             for (const std::string& place : *found) all += place + "\n";
             if (auto set = store_.set("check/places", all, kPlaceLimit); !set) return set.error();
         }
+        // Twice the limit: rank 0 may itself wait for up to one limit before it writes this key.
         const auto places = store_.get("check/places", 2 * kPlaceLimit);
         if (!places) return places.error();
         std::vector<Reach::Peer> by_rank;
@@ -118,6 +132,7 @@ class Check {
     Steady::time_point begun_ = Steady::now();
 };
 
+// 70 is EX_SOFTWARE of sysexits.h: the check itself failed, so nothing is known about the nodes.
 int fail(const Error& error) {
     std::fprintf(stderr, "ddprun --check: %s\n", error.sentence().c_str());
     return 70;
@@ -137,6 +152,7 @@ int check_node(const JobInput& input, CheckFormat format) {
     if (!reach) return fail(reach.error());
     Check check(input, std::move(*store), std::move(*reach));
     if (auto looked = check.look(); !looked) return fail(looked.error());
+    // Slower nodes may still call this node's listener, so it must stay until all findings are in.
     if (!check.tells()) {
         check.await_end();
         return 0;

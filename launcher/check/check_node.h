@@ -1,13 +1,15 @@
-// The worker of a check: one on each node, in a job that has met, proved its identity and opened
-// its ledger as any other. The nodes leave in the workers' store where they are to be called, call
-// each other, and leave there what they have found; rank 0 prints the report.
+// The worker of a check. `ddprun --check` starts one on each node, in a job that meets, proves its
+// identity and opens its ledger like any other. The workers put the addresses of their listeners
+// into the workers' store, call each other, and store what they found. Rank 0 prints the report.
 //
-//   check/place/RANK   host, port and word of its Reach
-//   check/places       all of them, one a line, by rank
-//   check/facts/RANK   check_facts.h
-//   check/end          the report is printed
+// Keys in the workers' store:
 //
-// Shell; blocks, for 90 s at most.
+//   check/place/RANK   host, port and word of that node's listener (check_reach.h)
+//   check/places       all of these, one a line, by rank
+//   check/facts/RANK   what the node found, as JSON (check_facts.h)
+//   check/end          set when the report is printed
+//
+// Shell; blocks. Every single wait has a limit.
 #pragma once
 
 #include "launcher/options/options.h"
@@ -15,8 +17,9 @@
 
 namespace ddprun::launcher {
 
-// The exit code: 0, kCheckWrong, or 70 when the store cannot be used. `input` is what a start on
-// this node would have.
+// Returns the exit code: 0 if nothing is wrong, kCheckWrong if something is, 70 if the store cannot
+// be used or this process is not a worker. `input` is the plan that a real start on this node would
+// have.
 int check_node(const JobInput& input, CheckFormat format);
 
 }  // namespace ddprun::launcher

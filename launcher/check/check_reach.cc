@@ -1,3 +1,4 @@
+// The listener and the callers of a check, as coroutines on one loop with a thread of its own.
 #include "launcher/check/check_reach.h"
 
 #include <algorithm>
@@ -31,7 +32,9 @@ using boost::system::error_code;
 
 namespace {
 
+// kBulk does not fit into one packet of any usual MTU. kAtOnce bounds the open sockets of one node.
 constexpr std::size_t kWord = 16, kBulk = 64 * 1024, kAtOnce = 64;
+// Limits for a connect and for a send or receive. After kCallLimit no further peer is called.
 constexpr auto kConnectLimit = std::chrono::seconds{5}, kAnswerLimit = std::chrono::seconds{10};
 constexpr auto kCallLimit = std::chrono::seconds{20};
 constexpr auto kWithError = asio::as_tuple(asio::use_awaitable);
@@ -42,7 +45,7 @@ const std::string& bulk() {
     return bytes;
 }
 
-// Hexadecimal, so that it can stand in a line.
+// A random word in hexadecimal, so that it can stand in a line of text with the address.
 std::string new_word() { return boost::algorithm::hex_lower(random_bytes(kWord / 2)); }
 
 Error late(Steady::duration limit) {
@@ -50,7 +53,7 @@ Error late(Steady::duration limit) {
     return Error(ErrorCode::timed_out, "no answer within " + std::to_string(seconds) + " s");
 }
 
-// What ends first: the operation, or the time.
+// Runs a socket operation with a time limit. Of the two, the one that loses is cancelled by `||`.
 template <class Operation>
 asio::awaitable<Result<>> in_time(Steady::duration limit, Operation operation) {
     asio::steady_timer timer(co_await asio::this_coro::executor, limit);
@@ -71,6 +74,8 @@ asio::awaitable<Result<>> receive(tcp::socket& socket, std::string& bytes) {
                                asio::async_read(socket, asio::buffer(bytes), kWithError));
 }
 
+// Tries all addresses of a name in turn, each on a fresh socket: a name may have an IPv6 address
+// that leads nowhere and an IPv4 address that works.
 asio::awaitable<Result<>> connect(tcp::socket& socket, const std::string& host,
                                   std::uint16_t port) {
     const auto addresses = co_await ddprun::resolve(host, kConnectLimit);
@@ -102,7 +107,7 @@ struct Reach::State {
     std::optional<tcp::acceptor> listener;
     std::uint16_t port = 0;
     std::thread thread;
-    // Of call(), on the loop.
+    // Only for call(); touched only on the loop's thread.
     std::vector<Peer> peers;
     std::size_t next = 0, callers = 0;
     Steady::time_point until;
@@ -110,6 +115,7 @@ struct Reach::State {
     std::promise<void> done;
 };
 
+// An error of a single accept (the caller gave up) is ignored. Only closing the listener ends this.
 asio::awaitable<void> Reach::State::accept() {
     for (;;) {
         auto [code, socket] = co_await listener->async_accept(kWithError);
@@ -118,6 +124,8 @@ asio::awaitable<void> Reach::State::accept() {
     }
 }
 
+// Answers one caller: its word, our word and time, then the bulk back and forth. A wrong word ends
+// it without an answer, so a stranger learns nothing.
 asio::awaitable<void> Reach::State::answer(tcp::socket socket) {
     std::string asked(kWord, '\0'), bytes(kBulk, '\0');
     const Result<> heard = co_await receive(socket, asked);
@@ -128,6 +136,8 @@ asio::awaitable<void> Reach::State::answer(tcp::socket socket) {
     co_await send(socket, bytes);
 }
 
+// Calls one peer. The first exchange tells whether it is reached at all, the second whether large
+// packets pass. An MTU problem shows as a first exchange that works and a second one that does not.
 asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
     tcp::socket socket(loop);
     if (const auto up = co_await connect(socket, peer.host, peer.port); !up) co_return up;
@@ -137,6 +147,8 @@ asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
     if (const auto got = co_await receive(socket, answer); !got) co_return got;
     if (!answer.starts_with(peer.word))
         co_return Error(ErrorCode::malformed, "another program answers at its address");
+    // As NTP does it: the answer is assumed to be halfway between question and answer. Half of the
+    // round trip is the largest possible mistake.
     if (peer.rank == 0) {
         double shown = 0;
         std::memcpy(&shown, answer.data() + kWord, sizeof shown);
@@ -153,10 +165,13 @@ asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
     co_return Result<>();
 }
 
+// Each of the callers takes the next peer until none is left, so one slow peer holds up one caller
+// only.
 asio::awaitable<void> Reach::State::call_next() {
     while (next < peers.size()) {
         const Peer& peer = peers[next++];
-        // No co_await within ?: (GCC 12 destroys its temporaries twice).
+        // No co_await inside ?: because GCC 12 destroys the temporaries of such an expression
+        // twice.
         Result<> reached = Error(ErrorCode::timed_out, "not tried, others took too long");
         if (Steady::now() < until) reached = co_await call(peer);
         if (reached)
@@ -167,6 +182,7 @@ asio::awaitable<void> Reach::State::call_next() {
     if (--callers == 0) done.set_value();
 }
 
+// The loop's thread starts last, when everything that it uses exists.
 Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
     auto state = std::make_unique<State>(std::move(clock));
     auto listener = listen_on(state->loop, 0, false);
@@ -180,6 +196,7 @@ Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
 
 Reach::Reach(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
+// stop() abandons what is under way. The thread must end before the state that it uses does.
 Reach::~Reach() {
     state_->loop.stop();
     state_->thread.join();
@@ -191,6 +208,7 @@ const std::string& Reach::word() const { return state_->word; }
 Reach::Outcome Reach::call(std::vector<Peer> peers) {
     State& state = *state_;
     if (peers.empty()) return {};
+    // The caller waits for a promise, because everything else happens on the loop's thread.
     auto finished = state.done.get_future();
     asio::post(state.loop, [&state, peers = std::move(peers)]() mutable {
         state.peers = std::move(peers);
@@ -210,7 +228,8 @@ std::optional<std::string> address_towards(const std::string& host) {
     ddprun::resolve(loop, host, kConnectLimit, [&](const Result<Addresses>& found) {
         if (!found) return;
         for (const auto& other : *found) {
-            // Sends nothing: the kernel only chooses the way.
+            // connect() on a UDP socket sends no packet. It only makes the kernel choose a route,
+            // and with it the local address. Port 9 (discard) stands for any port.
             asio::ip::udp::socket socket(loop);
             error_code error;
             socket.connect({other, 9}, error);

@@ -1,3 +1,4 @@
+// Decides what is wrong in a check: one function a row, each from the findings of all nodes.
 #include "launcher/check/check_report.h"
 
 #include <algorithm>
@@ -14,10 +15,12 @@ namespace {
 using State = CheckRow::State;
 
 constexpr std::int64_t kMiB = 1 << 20;
+// The least free space and descriptors that a job should find. Below these a job can start, but
+// often fails later with an error that does not name the cause.
 constexpr std::int64_t kLeastTemporary = 100 * kMiB;
 constexpr std::int64_t kLeastShared = 128 * kMiB;  // a container's default is 64 MiB
 constexpr std::int64_t kLeastFiles = 1024;
-constexpr std::size_t kNamed = 3;
+constexpr std::size_t kNamed = 3;  // names in one finding
 
 std::string counted(std::size_t count, const std::string& what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -32,12 +35,13 @@ std::string some_of(const std::vector<std::string>& names) {
     return text;
 }
 
+// A row is wrong if and only if it has findings.
 CheckRow row_of(std::string name, std::string sentence, std::vector<std::string> findings) {
     const State state = findings.empty() ? State::good : State::wrong;
     return {std::move(name), state, std::move(sentence), std::move(findings)};
 }
 
-// Nodes of which the same is wrong stand in one finding: "n2, n3: WHAT".
+// Collects findings. Nodes with the same problem share one finding: "n2, n3: WHAT".
 class Findings {
   public:
     void add(const std::string& what, const std::string& node) { nodes_[what].push_back(node); }
@@ -51,6 +55,7 @@ class Findings {
     std::map<std::string, std::vector<std::string>> nodes_;
 };
 
+// A node that did not answer has told no name, so it is named by its rank.
 std::string name_of(const CheckedJob& job, int rank) {
     const auto& facts = job.nodes.at(static_cast<std::size_t>(rank));
     return facts ? facts->name : "the node of rank " + std::to_string(rank);
@@ -62,6 +67,9 @@ void each(const CheckedJob& job, Look look) {
         if (facts) look(*facts);
 }
 
+// Nodes that did not come, and nodes that came and then fell silent. Which names are missing can be
+// told only if all that came gave their name. If one is silent, its name may be among those that
+// seem missing.
 CheckRow nodes_row(const CheckedJob& job) {
     const auto came = job.nodes.size(), wanted = static_cast<std::size_t>(job.nodes_wanted);
     std::vector<std::string> findings, missing, silent;
@@ -87,29 +95,34 @@ CheckRow nodes_row(const CheckedJob& job) {
                   std::move(findings));
 }
 
-// One that all others miss is one finding, and so are the two ends of one cut.
+// Connections that failed. A node that nobody reaches is one finding, not one for each other node.
+// When two nodes cannot reach each other, both directions are one finding.
 CheckRow network_row(const CheckedJob& job) {
     const std::size_t nodes = job.nodes.size();
     if (nodes < 2) return {"network", State::skipped, "one node: nobody to reach", {}};
-    std::map<std::pair<int, int>, std::string> cut;  // from, to: why
+    std::map<std::pair<int, int>, std::string> cut;  // (from, to) and why
     std::vector<std::size_t> missed(nodes);
-    std::vector<std::string> reasons(nodes);  // of the first that missed it
+    std::vector<std::string> reasons(nodes);  // as the first of these told it
     std::size_t reached = 0;
     for (std::size_t from = 0; from < nodes; ++from) {
         if (!job.nodes[from]) continue;
         reached += static_cast<std::size_t>(job.nodes[from]->reached);
         for (const auto& [to, why] : job.nodes[from]->unreached) {
+            // Ranks come from another node's text, so they are checked before they are used as an
+            // index.
             if (to < 0 || static_cast<std::size_t>(to) >= nodes) continue;
             cut[{static_cast<int>(from), to}] = why;
             if (missed[static_cast<std::size_t>(to)]++ == 0)
                 reasons[static_cast<std::size_t>(to)] = why;
         }
     }
+    // The most frequent reasons on a cluster; which one it is, only the site can tell.
     static const std::string mend =
         "; let the nodes of a job connect to each other on all ports (firewall, routes, "
         "--local-addr)";
     std::vector<std::string> findings;
     for (std::size_t to = 0; to < nodes; ++to)
+        // Of two nodes one cannot say which is at fault, so this finding needs at least three.
         if (nodes > 2 && missed[to] == nodes - 1)
             findings.push_back("no node reaches " + name_of(job, static_cast<int>(to)) + ": " +
                                reasons[to] + mend);
@@ -128,6 +141,9 @@ CheckRow network_row(const CheckedJob& job) {
                   std::move(findings));
 }
 
+// Every node must read the ledger that the leader has begun. Two different marks under one name
+// mean two different folders or servers: a local disk at the same path, or a name with two
+// meanings.
 CheckRow ledger_row(const CheckedJob& job) {
     using Kind = rendezvous::LedgerPlace::Kind;
     if (job.ledger.kind == Kind::memory)
@@ -147,15 +163,19 @@ CheckRow ledger_row(const CheckedJob& job) {
     const std::uint64_t mark = job.nodes.front() ? job.nodes.front()->ledger_mark : 0;
     each(job, [&](const NodeFacts& node) {
         if (!node.ledger_fault.empty())
-            found.add(node.ledger_fault + (etcd ? "" : mend), node.name);  // etcd's has its own
+            // etcd's text has its own fix.
+            found.add(node.ledger_fault + (etcd ? "" : mend), node.name);
         else if (node.ledger_mark != mark)
             found.add(what + " is seen than by the first node" + mend, node.name);
     });
     return row_of("ledger", rendezvous::to_text(job.ledger), found.lines());
 }
 
+// Fewer GPUs than Slurm promises: usually a GPU that fell off the bus. More is no fault, because
+// Slurm may give a job only some of a node's GPUs.
 CheckRow gpus_row(const CheckedJob& job) {
     Findings found;
+    // How many nodes have how many GPUs. Slurm's number counts, where there is one.
     std::map<int, int> counts;
     bool any = false;
     each(job, [&](const NodeFacts& node) {
@@ -187,9 +207,11 @@ CheckRow clocks_row(const CheckedJob& job) {
     double most = 0;
     bool any = false;
     each(job, [&](const NodeFacts& node) {
+        // The node with rank 0 has none: the others are compared with it.
         if (!node.clock) return;
         any = true;
-        // What the way of the message may have cost is no fault of the clock.
+        // The measured difference contains the message's travel time. Only the part that this
+        // cannot explain counts.
         const double apart = std::max(0.0, std::abs(node.clock->ahead) - node.clock->within);
         most = std::max(most, apart);
         if (apart > kClocksApart)
@@ -206,6 +228,8 @@ CheckRow clocks_row(const CheckedJob& job) {
                   found.lines());
 }
 
+// The row is named `workers`. It has the faults of the user's program and the number of workers a
+// node.
 CheckRow program_row(const CheckedJob& job) {
     Findings found;
     int least = 0, most = 0;
@@ -222,6 +246,7 @@ CheckRow program_row(const CheckedJob& job) {
 
 std::string mib(std::int64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
 
+// A full /tmp or a small /dev/shm (in containers) makes workers fail in ways that hide the cause.
 CheckRow space_row(const CheckedJob& job) {
     Findings found;
     each(job, [&](const NodeFacts& node) {
@@ -238,6 +263,8 @@ CheckRow space_row(const CheckedJob& job) {
     return row_of("space", "temporary files and shared memory", found.lines());
 }
 
+// Any limit on locked memory is a finding where there is RDMA: registering a buffer fails beyond
+// it.
 CheckRow limits_row(const CheckedJob& job) {
     Findings found;
     each(job, [&](const NodeFacts& node) {

@@ -1,8 +1,8 @@
-// The verdict of a check: what all nodes have found out, and who is missing, to rows with what is
-// wrong in each and what mends it. Pure.
+// The report of a check: rows with what is wrong in each and how to fix it. Made from the findings
+// of all nodes and from which nodes are missing. Pure.
 //
-// A row is wrong only where a job would fail or be slow for it. Nodes are named, three at most and
-// their number, so that a rack that is off is one line.
+// A row is `wrong` only where a job would fail or be slow for it. A finding names three nodes at
+// most and counts the rest, so that a whole rack that is down is one line.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,21 @@
 
 namespace ddprun::launcher {
 
-// By rank; nothing of a node that has met the others and then did not answer.
+// What rank 0 knows at the end of a check. `nodes` is by rank; an empty entry is a node that met
+// the others and then did not answer.
 struct CheckedJob {
     std::string run_id;
     std::vector<std::string> expected;  // nodes of the step; empty: not known
     int nodes_wanted = 1;               // how many a job would have
-    std::string meeting_place;          // where the nodes have met
+    std::string meeting_place;          // host where the nodes have met
     rendezvous::LedgerPlace ledger;
     std::vector<std::optional<NodeFacts>> nodes;
-    double seconds = 0;  // that it took
+    double seconds = 0;  // how long the check took
 };
 
+// One line of the report and its findings.
 struct CheckRow {
-    std::string name;  // nodes, network, ledger, gpus, clocks, program, space, limits
+    std::string name;  // nodes, network, ledger, gpus, clocks, workers, space or limits
     enum class State {
         good,
         wrong,
@@ -34,7 +36,7 @@ struct CheckRow {
     };
     State state = State::good;
     std::string sentence;               // what was looked at
-    std::vector<std::string> findings;  // what is wrong, each with the mend; not empty: wrong
+    std::vector<std::string> findings;  // what is wrong, each with its fix; empty unless `wrong`
     bool operator==(const CheckRow&) const = default;
 };
 
@@ -42,18 +44,20 @@ struct CheckReport {
     CheckedJob job;
     std::vector<CheckRow> rows;
 
-    bool good() const;
+    bool good() const;  // no row is wrong
 };
 
-// Clocks further apart than this are told: files of one node then look as if from another day.
+// Clocks that differ by more seconds than this are a finding: times in logs and of files on
+// different nodes could then not be compared.
 constexpr double kClocksApart = 1.0;
 
 CheckReport make_check_report(CheckedJob job);
 
-// A table for people, or for programs (launcher/README.md says what each field means).
+// As a table for people, or as JSON for programs (launcher/README.md describes the fields).
 std::string check_text(const CheckReport& report);
 std::string check_json(const CheckReport& report);
 
-inline constexpr int kCheckJsonVersion = 1;  // grows when a field changes its meaning or goes
+// Increased when a field changes its meaning or is removed.
+inline constexpr int kCheckJsonVersion = 1;
 
 }  // namespace ddprun::launcher

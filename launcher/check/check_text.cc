@@ -1,3 +1,4 @@
+// The report of a check as text and as JSON.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -7,7 +8,7 @@
 namespace ddprun::launcher {
 namespace {
 
-constexpr std::size_t kMostLines = 20;  // findings of a row in the text; the JSON has all
+constexpr std::size_t kMostLines = 20;  // findings of one row in the text; the JSON has all of them
 
 const char* to_string(CheckRow::State state) {
     switch (state) {
@@ -21,6 +22,8 @@ const char* to_string(CheckRow::State state) {
     return "skipped";
 }
 
+// The text marks what is wrong in capitals, so that it is found in a long table. Programs get plain
+// words.
 const char* mark_of(CheckRow::State state) {
     switch (state) {
         case CheckRow::State::good:
@@ -43,6 +46,7 @@ std::vector<std::string> names_of(const CheckedJob& job) {
 }  // namespace
 
 std::string check_text(const CheckReport& report) {
+    // Large enough: names of rows and marks are constants.
     char line[64];
     std::snprintf(line, sizeof line, "%.1f s", report.job.seconds);
     std::size_t wrong = 0;

@@ -1,3 +1,5 @@
+// Makes the value of a dry run: plays the first generation with the nodes that the plan expects,
+// and marks what a real start might find otherwise.
 #include "launcher/dry_run/dry_run.h"
 
 #include <algorithm>
@@ -17,12 +19,13 @@ using rendezvous::NodeId;
 
 constexpr const char* kMeeting = "found when the nodes meet";
 
-// What the first generation rests upon that nobody knows before it.
+// Assumptions about the first generation that may turn out wrong. An empty text: nothing is in
+// doubt.
 struct Doubts {
-    bool place = false;       // which nodes take part, or which of them this one is
-    std::string workers;      // nobody has counted them yet
-    std::string if_all_come;  // there may be fewer nodes
-    std::string if_equal;     // the others' numbers of workers
+    bool place = false;       // which nodes take part, or which of them is this one
+    std::string workers;      // why the number of workers is not known yet
+    std::string if_all_come;  // the condition, if fewer nodes may come
+    std::string if_equal;     // the condition, if other nodes may have other numbers of workers
 };
 
 std::string both(const std::string& a, const std::string& b) {
@@ -33,10 +36,12 @@ Doubts doubts_of(const Plan& plan, const StepToCome* step) {
     Doubts doubts;
     if (step && !step->workers_known) doubts.workers = "depends on the workers of each node";
     if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return doubts;
-    // Of more nodes than may take part the first that come do.
+    // The place of this node is open if nobody numbers the nodes, if more nodes may come than take
+    // part (then the first ones do), or if Slurm's order of tasks is not known.
     doubts.place = !plan.node_rank ||
                    plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes) ||
                    (plan.task && !plan.task->order_known);
+    // A range such as 1:1000000 is shown for the largest number of nodes that Slurm allows.
     const int shown = std::min(plan.max_nodes, kMostNodesShown);
     if (shown < plan.max_nodes)
         doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
@@ -48,16 +53,21 @@ Doubts doubts_of(const Plan& plan, const StepToCome* step) {
     return doubts;
 }
 
+// The value with the condition on which it holds, or no value if there is a reason why it is
+// unknown.
 template <class T>
 Known<T> with_doubt(T value, const std::string& unknown, const std::string& condition) {
     if (!unknown.empty()) return {std::nullopt, unknown};
     return {std::move(value), condition};
 }
 
-// All nodes as they would come, this one with what it offers and the others in its image.
+// The nodes as they would join. This node offers what it really has; the others are taken to be
+// like it.
 std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) {
     const Plan& plan = input.plan;
     const auto& names = plan.expected_nodes;
+    // With tasks as nodes, node_rank (SLURM_PROCID) need not be the index in this list, so a task
+    // is found by its name.
     const auto mine =
         plan.task
             ? static_cast<std::size_t>(std::ranges::find(names, plan.node_name) - names.begin())
@@ -76,6 +86,7 @@ std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) 
     return candidates;
 }
 
+// The ranks come from assign_ranks(), which the leader of a real job calls.
 Assignment first_generation(const JobInput& input, const NodeId& self) {
     Assignment assignment;
     assignment.generation = Generation{0};
@@ -86,9 +97,11 @@ Assignment first_generation(const JobInput& input, const NodeId& self) {
     return assignment;
 }
 
+// `is_host=0` makes Lead::no: then even a job of one node meets at a rendezvous outside.
 bool meets_nobody(const Plan& plan) { return plan.max_nodes == 1 && plan.lead != Lead::no; }
 
-// What is unknown of a rank or size stays so; the first node's place does not depend on others.
+// Ranks and sizes with their doubts. Rank 0 does not depend on how many workers the other nodes
+// have, so the first node's ranks are certain.
 struct Places {
     const Assignment& assignment;
     const Doubts& doubts;
@@ -103,6 +116,8 @@ struct Places {
     std::string of_world() const { return both(doubts.if_all_come, doubts.if_equal); }
 };
 
+// A step to come has no step id yet, and outside a job no job id: the names contain STEP and JOB
+// instead.
 std::string with_numbers(const std::string& name, const StepToCome& step) {
     return name + (step.nodes_known ? ", where STEP is the step's number"
                                     : ", where JOB and STEP are the numbers of job and step");
@@ -110,11 +125,14 @@ std::string with_numbers(const std::string& name, const StepToCome& step) {
 
 Known<std::string> run_id_of(const JobInput& input, const StepToCome* step) {
     const std::string& id = input.plan.run_id;
+    // Nobody has named the run, so a real start would make a name.
     if (id == input.host.random_id) return {std::nullopt, "made at the start; --rdzv-id names one"};
     if (step) return {std::nullopt, with_numbers(id, *step)};
     return {id, ""};
 }
 
+// With Lead::if_address_matches the leader is found by a look-up of the name, which a dry run does
+// not do.
 Known<std::string> leader_of(const Plan& plan) {
     if (plan.lead == Lead::yes) return {plan.node_name, ""};
     if (plan.lead == Lead::no) return {plan.endpoint.host, ""};
@@ -122,12 +140,15 @@ Known<std::string> leader_of(const Plan& plan) {
                               ", which is looked up at the start"};
 }
 
+// Ports of a step are derived from the job's and step's numbers (plan_meeting.h), unknown before
+// the step.
 Known<std::vector<int>> ports_of(const Plan& plan, const StepToCome* step) {
     if (meets_nobody(plan)) return {std::vector<int>{}, ""};
     if (step) return {std::nullopt, "made from the numbers of job and step, unless --ports says"};
     return {plan.endpoint.ports, ""};
 }
 
+// A ledger in memory has no name, so nothing of it depends on the step.
 Known<std::string> ledger_of(const Plan& plan, const StepToCome* step) {
     std::string place = to_text(plan.ledger.place);
     if (step && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory)
@@ -135,6 +156,7 @@ Known<std::string> ledger_of(const Plan& plan, const StepToCome* step) {
     return {std::move(place), ""};
 }
 
+// In words, because the user may need to know why a node has its rank.
 std::string order_of(const Plan& plan) {
     if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return "there is one";
     if (plan.task) return "that of the tasks, SLURM_PROCID";
@@ -142,7 +164,8 @@ std::string order_of(const Plan& plan) {
     return plan.node_rank ? "--node-rank" : "the names of the nodes that come";
 }
 
-// Where the files of the first generation would be; none are kept without a log folder.
+// The folder of the first generation's files. Without a log folder it is a temporary one, which is
+// removed at the end of the job.
 std::string attempt_of(const JobInput& input) {
     const Plan& plan = input.plan;
     std::string base = plan.output.log_dir;
@@ -157,6 +180,8 @@ std::string attempt_of(const JobInput& input) {
 std::vector<DryRun::Worker> workers_of(const JobInput& input, const agent::WorkerPlan& workers,
                                        const Places& places, const rendezvous::Member& self) {
     std::vector<DryRun::Worker> all;
+    // What this process sees, in CUDA's own order; --virtual-local-rank gives each worker one of
+    // these.
     const auto visible = agent::visible_devices(input.host.gpus, input.host.cuda_visible_devices);
     const int first = input.plan.task ? input.plan.task->local_id : 0;
     for (int i = 0; i < input.plan.slots; ++i) {
@@ -169,6 +194,8 @@ std::vector<DryRun::Worker> workers_of(const JobInput& input, const agent::Worke
                 worker.devices = {own->second};
         worker.argv = agent::worker_arguments(workers.argv, workers.first_argument, first + i,
                                               workers.collapse_dollars);
+        // Stream 0 is stdout, 1 is stderr; bit n of to_files() says whether stream n goes to a
+        // file.
         for (const int stream : {0, 1})
             if (workers.output.to_files(i) & (1 << stream))
                 worker.files.push_back(agent::worker_folder(attempt_of(input), first + i) + "/" +
@@ -178,7 +205,8 @@ std::vector<DryRun::Worker> workers_of(const JobInput& input, const agent::Worke
     return all;
 }
 
-// Each variable that depends on what is not known yet, and how.
+// Decides for one variable whether its value is certain, conditional or unknown. The value itself
+// comes from the same function as in a real start.
 Known<std::string> judge(const std::string& name, const std::string& value, const DryRun& dry,
                          const Places& places, const Assignment& assignment) {
     const Plan& plan = dry.plan;
@@ -187,6 +215,8 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
         return with_doubt(value, unknown, condition);
     };
     if (name == "MASTER_PORT") return with("a free one, anew in each generation", "");
+    // These lie in the folder of the attempt, whose name has random characters: the text shows the
+    // form only.
     if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE") return with(value, "");
     if (name == "TORCHELASTIC_RUN_ID") return dry.run_id;
     if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
@@ -199,25 +229,29 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
         const auto rank = places.rank(*assignment.find({plan.node_name, {}}), 0);
         return rank.value ? Known<std::string>{value, rank.note} : with(rank.note, "");
     }
+    // In a step to come not even the names of the nodes need be known.
     if (name == "MASTER_ADDR" && dry.start == DryRun::Start::step_to_come && !dry.leader.value)
         return with("the name of the first node", "");
     if (name == "MASTER_ADDR" && (value.empty() || places.doubts.place || !first))
         return with("an address of the node with rank 0" + std::string(first ? " (this one)" : ""),
                     "");
-    // A job that went on under another ddprun has its generations in the ledger.
+    // The number of the first generation is 0 for a new job only. A ledger outside this process may
+    // already have generations, from before a requeue or from another leader.
     if (name == "TORCHELASTIC_RESTART_COUNT" &&
         (plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory || plan.lead != Lead::yes))
         return with("", "unless the job has had generations before");
     return {value, ""};
 }
 
-// A FIFO among the files of local rank 0, unless the user has named one.
+// The FIFO of torchrun's file timers: where the user has named one, else among the files of local
+// rank 0.
 Known<std::string> timer_of(const JobInput& input) {
     if (const std::string named = timer_file(input); !named.empty()) return {named, ""};
     return {std::nullopt, agent::worker_folder(attempt_of(input), 0) + "/" + agent::kTimerFile};
 }
 
-// Those that ddprun sets over whatever its own environment has.
+// The variables that ddprun itself sets, whether or not its own environment has them. To find
+// these, the environment of a worker is made twice: once from nothing, once from the real one.
 std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::WorkerPlan& workers,
                                            const DryRun& dry, const Places& places,
                                            const Assignment& assignment, const StepToCome* step) {
@@ -227,6 +261,7 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     place.stop_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kStopFile;
     std::vector<DryRun::Variable> variables;
     const auto name_of = [](const std::string& line) { return line.substr(0, line.find('=')); };
+    // From an empty environment: what is in it comes from ddprun alone.
     const auto ours = agent::worker_environment({}, place);
     for (const std::string& line : agent::worker_environment(workers.environment, place)) {
         const std::string name = name_of(line);
@@ -234,6 +269,7 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
             variables.push_back(
                 {name, judge(name, line.substr(name.size() + 1), dry, places, assignment)});
     }
+    // The value depends on the CPUs of a node, which this host cannot know.
     if (step && !workers.environment.contains("OMP_NUM_THREADS"))
         variables.push_back(
             {"OMP_NUM_THREADS", {std::nullopt, "the node's CPUs, shared among its workers"}});
@@ -242,6 +278,8 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     return variables;
 }
 
+// Names only the nodes whose place is certain; "this node" makes sense only if this host is one of
+// them.
 void tell_nodes(DryRun& dry, const Places& places, const StepToCome* step) {
     const Doubts& doubts = places.doubts;
     for (const rendezvous::Member& member : places.assignment.members) {
@@ -255,6 +293,7 @@ void tell_nodes(DryRun& dry, const Places& places, const StepToCome* step) {
     }
 }
 
+// All warnings; that srun is missing comes first.
 void tell_sentences(DryRun& dry, const StepToCome* step) {
     const Plan& plan = dry.plan;
     if (step) dry.warnings.push_back(step->warning);
@@ -268,10 +307,13 @@ void tell_sentences(DryRun& dry, const StepToCome* step) {
 DryRun make_dry_run(const JobInput& input, const StepToCome* step) {
     DryRun dry;
     const Plan& plan = dry.plan = input.plan;
+    // An incarnation belongs to a process that joins. A dry run has none, and the name identifies
+    // this node.
     const NodeId self{plan.node_name, {}};
     const Assignment assignment = first_generation(input, self);
     const Doubts doubts = doubts_of(plan, step);
     const Places places{assignment, doubts};
+    // A list of expected nodes comes from Slurm only, so it tells a step from an endpoint.
     dry.start = step                           ? DryRun::Start::step_to_come
                 : meets_nobody(plan)           ? DryRun::Start::one_node
                 : !plan.expected_nodes.empty() ? DryRun::Start::step
@@ -281,11 +323,14 @@ DryRun make_dry_run(const JobInput& input, const StepToCome* step) {
     dry.workers_per_node = with_doubt(plan.slots, step ? step->workers_note : "", "");
     dry.world_size = with_doubt(assignment.world_size, doubts.workers, places.of_world());
     dry.leader = leader_of(plan);
+    // The plan has an invented name for the first node here (step_to_come.h); it must not be shown.
     if (step && !step->nodes_known) dry.leader = {std::nullopt, "the first node of the step"};
     dry.ports = ports_of(plan, step);
     dry.ledger = ledger_of(plan, step);
     dry.restarts = assignment.max_restarts;
     tell_nodes(dry, places, step);
+    // This node may be a spare, if more nodes come than may take part. It then has no workers to
+    // show.
     const agent::WorkerPlan workers = worker_plan(input, self);
     if (const auto* member = assignment.find(self)) {
         if (!step) dry.workers = workers_of(input, workers, places, *member);

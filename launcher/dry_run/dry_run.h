@@ -1,8 +1,9 @@
-// What a start would do, as a value: the plan, and what follows from it by the same functions that
-// the start itself calls (assign_ranks, offer_of, worker_plan, place_of, worker_environment).
+// What a start would do, as a value: the plan and what follows from it. A dry run calls the same
+// functions as a real start (assign_ranks, offer_of, worker_plan, place_of, worker_environment), so
+// the two cannot disagree.
 //
-// Much is found only when the nodes meet. What is not known has no value, and a note says when or
-// where it will be found; a value with a note holds if what the note says does. Pure.
+// Much becomes known only when the nodes meet. Known<T> says what is known, and when or where the
+// rest is found. Pure.
 #pragma once
 
 #include <optional>
@@ -14,26 +15,33 @@
 
 namespace ddprun::launcher {
 
-// As the random part of names that are made at the start is shown, in HostFacts::random_id.
+// What HostFacts::random_id is in a dry run: the random part of names that only a real start makes.
 inline constexpr const char* kNotMadeYet = "XXXXXXXXXXXXXXXX";
 
+// A value that may be unknown or conditional:
+//
+//   value, no note     it is so
+//   value and note     it is so if the note holds: "if all 4 nodes come"
+//   no value           unknown; the note says when or where it is found
 template <class T>
 struct Known {
     std::optional<T> value;
-    std::string note;  // empty: it is so
+    std::string note;  // empty: the value is certain
     bool operator==(const Known&) const = default;
 };
 
 struct DryRun {
+    // Where the nodes of this job meet.
     enum class Start {
-        one_node,      // without a rendezvous
-        endpoint,      // the nodes meet where the options say
-        step,          // of Slurm
-        step_to_come,  // of Slurm, not started yet: this host is not one of its nodes
+        one_node,  // one node alone, without a rendezvous
+        endpoint,  // at the endpoint that the options name
+        step,      // in the Slurm step that this process is part of
+        // In a Slurm step that srun has yet to start; this host is not one of its nodes.
+        step_to_come,  // in a Slurm step that srun has yet to start; not on this host
     };
     struct Node {
         std::string name;   // empty: not known
-        bool here = false;  // this node
+        bool here = false;  // it is this node
         Known<int> workers;
         Known<int> first_rank;
     };
@@ -41,7 +49,7 @@ struct DryRun {
         int local_rank = 0;
         Known<int> rank;
         std::vector<std::string> devices;  // GPUs that it sees
-        std::vector<int> cpus;             // that it is bound to; empty: all of ddprun's
+        std::vector<int> cpus;             // CPUs that it is bound to; empty: all of ddprun's
         std::vector<std::string> argv;
         std::vector<std::string> files;  // of its output
     };
@@ -55,21 +63,21 @@ struct DryRun {
     Plan plan;
     Known<std::string> run_id;
     std::vector<Node> nodes;      // in the order of ranks
-    std::string order;            // what gives that order
+    std::string order;            // what that order follows: "--node-rank"
     Known<int> workers_per_node;  // of this node
     Known<int> world_size;
     Known<std::string> leader;  // the node that leads at first
     Known<std::vector<int>>
-        ports;                    // to try for the rendezvous, in this order; none: none is opened
-    Known<std::string> ledger;    // as --ledger takes it
-    int restarts = 0;             // the budget in numbers
-    std::vector<Worker> workers;  // of this node; of a step to come none
-    std::vector<Variable> variables;  // that ddprun sets for the first worker of this node
-    std::vector<std::string> files;   // of the generation, beside those of the workers
+        ports;  // tried for the rendezvous in this order; empty list: none is opened
+    Known<std::string> ledger;        // in the form that --ledger takes
+    int restarts = 0;                 // the restart budget as a number
+    std::vector<Worker> workers;      // of this node; empty for a step to come
+    std::vector<Variable> variables;  // set for the first worker of this node
+    std::vector<std::string> files;   // of the generation, besides those of the workers
     std::vector<std::string> warnings, notes;
 };
 
-// `step`: null, unless the plan is that of a step to come.
+// `step` is null unless the plan is that of a step to come.
 DryRun make_dry_run(const JobInput& input, const StepToCome* step);
 
 const char* to_string(DryRun::Start start);

@@ -1,3 +1,4 @@
+// Writes a dry run as JSON, one function for each object in it.
 #include "launcher/dry_run/dry_run_json.h"
 
 #include <nlohmann/json.hpp>
@@ -7,10 +8,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// An empty text means "none" or "not known" throughout, and becomes null.
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
 
+// Always {"value", "note"}, also when the value is certain, so that a reader needs one rule only.
 template <class T>
 Json json_of(const Known<T>& known) {
     return {{"value", known.value ? Json(*known.value) : Json()},
@@ -42,6 +45,7 @@ const char* identity_of(rendezvous::IdentityMode mode) {
     return "auto";
 }
 
+// In a step to come this host is not one of the nodes, so it never leads.
 Json meeting_of(const DryRun& dry) {
     const Plan& plan = dry.plan;
     return {{"needed", dry.start != DryRun::Start::one_node},
@@ -65,6 +69,8 @@ Json workers_of(const DryRun& dry) {
                         {"argv", worker.argv},
                         {"files", worker.files}});
     return {{"per_node", json_of(dry.workers_per_node)},
+            // The reason belongs to the number; without a number it would explain something that is
+            // not there.
             {"reason", text_or_null(dry.workers_per_node.value ? dry.plan.slots_reason : "")},
             {"world_size", json_of(dry.world_size)},
             {"list", std::move(list)}};
@@ -94,6 +100,7 @@ Json times_of(const Times& times) {
 
 Json stop_of(const Plan& plan) {
     const agent::StopOptions& stop = plan.stop;
+    // In the order of agent::RequeueMode.
     constexpr const char* kModes[] = {"auto", "never", "always"};
     const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
     return {{"before_seconds",
@@ -125,6 +132,7 @@ Json output_of(const DryRun& dry) {
 }  // namespace
 
 std::string dry_run_json(const DryRun& dry) {
+    // `replace`: words of the command line need not be valid UTF-8, and dump() would throw.
     const Json json = {
         {"format", "ddprun dry run"},
         {"version", kDryRunJsonVersion},

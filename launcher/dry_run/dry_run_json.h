@@ -1,4 +1,4 @@
-// A dry run for programs. README.md of this folder says what each field means. Pure.
+// A dry run as JSON, for programs. launcher/README.md says what each field means. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,11 @@
 
 namespace ddprun::launcher {
 
-inline constexpr int kDryRunJsonVersion = 1;  // grows when a field changes its meaning or goes
+// Increased when a field changes its meaning or is removed.
+inline constexpr int kDryRunJsonVersion = 1;
 
-// Indented, in UTF-8 (what is none on a command line is replaced), with a newline at its end.
+// Indented UTF-8 with a newline at the end. Bytes of a command line that are not UTF-8 are
+// replaced.
 std::string dry_run_json(const DryRun& dry);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// Writes a dry run as text: a line at the top, then one block for each group of options.
 #include "launcher/dry_run/dry_run_text.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 using Kind = rendezvous::LedgerPlace::Kind;
 
-// "4 (if all come)", "not known yet: found when the nodes meet".
+// A value with its note: "4  (if all 4 nodes come)", "not known yet: found when the nodes meet".
 std::string text_of(const Known<std::string>& known) {
     if (!known.value) return "not known yet: " + known.note;
     return *known.value + (known.note.empty() ? "" : "  (" + known.note + ")");
@@ -24,6 +25,7 @@ std::string text_of(const Known<int>& known) {
         known.value ? std::optional(std::to_string(*known.value)) : std::nullopt, known.note});
 }
 
+// "10 s", "2.5 s": at most three decimals, no trailing zeros.
 std::string seconds(std::chrono::milliseconds time) {
     const auto whole = time.count() / 1000, rest = time.count() % 1000;
     if (rest == 0) return std::to_string(whole) + " s";
@@ -42,7 +44,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
     return text;
 }
 
-// 0-3,8
+// Runs of numbers as ranges: "0-3,8". A node with 128 CPUs then fits on a line.
 std::string folded(const std::vector<int>& numbers) {
     std::string text;
     for (std::size_t i = 0; i < numbers.size();) {
@@ -55,7 +57,8 @@ std::string folded(const std::vector<int>& numbers) {
     return text;
 }
 
-// As a shell takes it.
+// The command in a form that can be pasted into a shell. Only words with other than these plain
+// characters are quoted, since most need no quotes and are easier to read without.
 std::string command_line(const std::vector<std::string>& argv) {
     std::string text;
     for (const std::string& word : argv) {
@@ -70,6 +73,7 @@ std::string command_line(const std::vector<std::string>& argv) {
     return text;
 }
 
+// Collects the text. Each private function below writes one block.
 class Writer {
   public:
     explicit Writer(const DryRun& dry) : dry_(dry), plan_(dry.plan) {}
@@ -88,6 +92,7 @@ class Writer {
     }
 
   private:
+    // With --task-per-worker several entries of `nodes` are tasks of one host; people count hosts.
     int hosts() const {
         if (!plan_.task) return static_cast<int>(dry_.nodes.size());
         std::set<std::string> names;
@@ -98,6 +103,7 @@ class Writer {
 
     void title(std::string_view text) { text_ += "\n" + std::string(text) + ":\n"; }
     void row(std::string name, const std::string& value) {
+        // At least 20 columns for the name, and at least one space behind a longer one.
         name.resize(std::max<std::size_t>(name.size() + 1, 20), ' ');
         text_ += "  " + name + value + "\n";
     }
@@ -113,7 +119,8 @@ class Writer {
             "; nothing has been started.\n";
     }
 
-    // Nodes whose names are known and workers alike are one line.
+    // The nodes as one folded host list, then the ranks of each: of the first 32, since a job of
+    // thousands of nodes would fill the screen.
     void nodes() {
         title(launcher::title(OptionGroup::nodes));
         std::vector<std::string> names;
@@ -132,12 +139,14 @@ class Writer {
                 ? std::to_string(*dry_.workers_per_node.value) + ": " + plan_.slots_reason
                 : text_of(dry_.workers_per_node));
         row("world size", text_of(dry_.world_size));
+        // Without a world size no rank can be told, so there is nothing to list.
         if (!dry_.world_size.value) return;
         constexpr std::size_t kMost = 32;
         for (std::size_t i = 0; i < std::min(kMost, dry_.nodes.size()); ++i) ranks(i);
         if (dry_.nodes.size() > kMost) row("ranks", "and so on; --dry-run=json has all nodes");
     }
 
+    // One line of ranks: "0-7", or why they are not known.
     void ranks(std::size_t index) {
         const DryRun::Node& node = dry_.nodes[index];
         std::string ranks = "not known yet: " + node.first_rank.note;
@@ -149,6 +158,7 @@ class Writer {
             ranks + (node.here ? " (this node)" : ""));
     }
 
+    // One node alone needs no rendezvous. All of its settings would only confuse.
     void meeting() {
         title(launcher::title(OptionGroup::meeting));
         row("run id", text_of(dry_.run_id));
@@ -177,6 +187,7 @@ class Writer {
         return text;
     }
 
+    // In the order in which a job tries them (rendezvous/secret/secret.h).
     std::string identity() const {
         using rendezvous::IdentityMode;
         if (plan_.identity.mode == IdentityMode::none) return "nobody has to prove anything";
@@ -189,6 +200,7 @@ class Writer {
                                                              : "none, with a warning");
     }
 
+    // Numbers that follow from an "auto" setting are shown with what it means for them.
     void failure() {
         title(launcher::title(OptionGroup::failure));
         row("restarts", plan_.max_restarts.automatic
@@ -210,6 +222,7 @@ class Writer {
         if (plan_.stop.in_slurm) slurm_stop();
     }
 
+    // Only under Slurm, where the job has a time limit and can be requeued.
     void slurm_stop() {
         const agent::StopOptions& stop = plan_.stop;
         row("told before end",
@@ -240,10 +253,12 @@ class Writer {
         for (std::size_t i = 0; i < plan_.output.ranks.size(); ++i)
             if (plan_.output.ranks[i].shown) shown.push_back(static_cast<int>(i));
         const bool all = shown.size() == plan_.output.ranks.size();
+        // Which lines get a label, in words: all of them, or those of --tee.
         const char* label = plan_.output.label == agent::Label::all ? ", each line with its rank"
                             : plan_.output.label == agent::Label::teed
                                 ? ", lines of --tee with their rank"
                                 : "";
+        // Whether lines are labelled depends on the number of workers, so it is open when that is.
         if (!dry_.workers_per_node.value) label = "";
         row("on the console", all             ? std::string("what all workers print") + label
                               : shown.empty() ? "nothing of this node's workers"
@@ -263,12 +278,15 @@ class Writer {
         if (plan_.command.python) row("interpreter", plan_.command.argv.front());
         row("role", plan_.role);
         for (const DryRun::Worker& one : dry_.workers) {
+            // With --virtual-local-rank each worker sees its own GPU only.
             const bool alone = !plan_.worker_variables.empty() && one.devices.size() == 1;
             std::string text = one.devices.empty() ? "no GPU known"
                                : alone             ? "GPU " + one.devices.front() + " alone"
                                        : "GPUs " + joined(one.devices, ",") + " visible";
             text += one.cpus.empty() ? "; all CPUs" : "; CPUs " + folded(one.cpus);
             row("local rank " + std::to_string(one.local_rank), text);
+            // Commands differ only where ${local_rank} occurs in them; printing the common one
+            // again says nothing.
             if (one.argv != dry_.workers.front().argv) row("", command_line(one.argv));
         }
         if (dry_.workers.empty()) row("devices, CPUs", "not known yet: those of each node");
@@ -276,6 +294,8 @@ class Writer {
 
     void variables() {
         if (dry_.variables.empty()) return;
+        // The variables are those of one worker. Its rank is the clearest name for it, where it is
+        // known.
         const auto rank = std::ranges::find(dry_.variables, "RANK", &DryRun::Variable::name);
         title(rank != dry_.variables.end() && rank->value.value
                   ? "Variables of rank " + *rank->value.value

@@ -1,4 +1,4 @@
-// A dry run for people, in the groups of --help. Pure.
+// A dry run as text for people, in the same groups as --help. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace ddprun::launcher {
 
+// All of it, several lines with a newline at the end.
 std::string dry_run_text(const DryRun& dry);
 
-// Of a node that leaves the telling to the step's first one: what is its own, in a line.
+// One line about this node's workers, for the nodes of a step that are not the first. No newline.
 std::string dry_run_line(const DryRun& dry);
 
 }  // namespace ddprun::launcher

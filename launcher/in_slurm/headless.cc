@@ -1,3 +1,4 @@
+// Decides by srun's host and by Slurm's own answers whether the job is headless, and cancels it.
 #include "launcher/in_slurm/headless.h"
 
 #include <boost/asio/as_tuple.hpp>
@@ -22,12 +23,13 @@ asio::awaitable<void> wait(std::chrono::milliseconds time) {
     co_await timer.async_wait(kWithError);
 }
 
-// A refusal is an answer.
+// Whether srun's host is alive: it accepts a connection, or refuses or resets one. A refusal needs
+// a living kernel. Only silence counts as a loss.
 asio::awaitable<bool> answers(const HeadlessConfig& config) {
     using namespace asio::experimental::awaitable_operators;
     boost::system::error_code wrong;
     const auto address = asio::ip::make_address(config.srun_address, wrong);
-    if (wrong) co_return true;  // nobody knows
+    if (wrong) co_return true;  // without an address nothing can be proved: leave the job alone
     tcp::socket socket(co_await asio::this_coro::executor);
     const auto connected =
         co_await (socket.async_connect(tcp::endpoint(address, config.port), kWithError) ||
@@ -45,17 +47,21 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + config.patience;
     const std::string job = "job " + config.job_id;
+    // srun's host is asked again in each turn: it may only have been slow.
     for (bool first = true;; first = false) {
         if (co_await answers(config)) co_return;
         const auto shown = co_await slurm.show_job();
         const auto script =
-            shown ? slurm::batch_script(*shown) : slurm::BatchScript::there;  // ask again
+            // No answer of Slurm: ask again later.
+            shown ? slurm::batch_script(*shown) : slurm::BatchScript::there;
         if (script == slurm::BatchScript::none) co_return;
         if (script == slurm::BatchScript::lost) break;
         if (first)
             say(Note::Level::info, "srun's host does not answer; " + job +
                                        " is ended as soon as Slurm has noticed (--headless=keep "
                                        "leaves it)");
+        // Slurm may never notice, e.g. with a very large SlurmdTimeout. The user then gets the
+        // command to do it.
         if (Clock::now() > deadline) {
             say(Note::Level::warn, job +
                                        " is left as it is: srun's host does not answer, but "
@@ -65,6 +71,8 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
         }
         co_await wait(config.between);
     }
+    // The user may run other steps in the same allocation (a second training, a monitor).
+    // Cancelling the allocation would end these too, so it is left to them.
     const auto steps = co_await slurm.steps();
     if (!steps || !slurm::is_only_step(*steps, config.job_id + "." + config.step_id)) {
         say(Note::Level::info, job + " has lost its batch host and is left to its other steps");

@@ -1,12 +1,14 @@
-// The end of a job that nobody has in hand any more: the host of its batch script is lost, and srun
-// with it; the nodes that are left would stay allocated until the time limit. Who leads at the end
-// then ends the allocation, once, when no worker lives and the end stands in the ledger.
+// Ends the allocation of a job whose batch host is lost.
 //
-// The sign is Slurm's own word: it has taken the batch host out of the job (slurm/batch_script.h).
-// It says so minutes after the loss, so that is waited for, but only while srun's host does not
-// answer either; a host that answers has its script, or Slurm ends it. Nothing else tells: a step
-// outlives its srun, slurmstepd keeps the tasks' pipes open, and srun's port says the same as any
-// other of its host.
+// If the host of the batch script fails, srun is lost with it. Slurm then does not end the job: the
+// remaining nodes stay allocated until the time limit. So the node that leads at the end cancels
+// the allocation, once, when no worker lives and the end stands in the ledger.
+//
+// The proof is that Slurm itself has taken the batch host out of the job (slurm/batch_script.h).
+// Slurm notices this minutes after the loss. ddprun waits for it only while srun's host does not
+// answer: a host that answers still has its batch script, or Slurm ends it. Other signs do not
+// work: a step outlives its srun, slurmstepd keeps the tasks' pipes open, and srun's port answers
+// like any other port of its host.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -21,18 +23,19 @@
 
 namespace ddprun::launcher {
 
+// What to look at and how long. The times are defaults, shorter in tests.
 struct HeadlessConfig {
     std::string job_id, step_id;
     std::string srun_address;
-    std::uint16_t port = 0;  // of that host, where the nodes meet: not closed to us, if it lives
-    std::chrono::milliseconds between{15'000};  // questions to Slurm
+    std::uint16_t port = 0;  // where the nodes meet: not blocked by a firewall, if the host lives
+    std::chrono::milliseconds between{15'000};  // between two questions to Slurm
     std::chrono::milliseconds patience{
-        900'000};  // of waiting for Slurm; SlurmdTimeout is 300 by default
-    std::chrono::milliseconds connecting{5'000};
+        900'000};  // how long to wait for Slurm; its SlurmdTimeout is 300 s by default
+    std::chrono::milliseconds connecting{5'000};  // how long a connection to srun's host may take
 };
 
-// Thread: the loop's. Returns when the allocation has been ended, or is not to be; each wait in it
-// has a deadline.
+// Runs on the loop's thread. Returns when the allocation has been ended or is not to be ended.
+// Every wait in it has a deadline. `slurm` must live until it returns.
 boost::asio::awaitable<void> end_if_headless(
     HeadlessConfig config, const SlurmCalls& slurm,
     std::function<void(Note::Level, const std::string&)> say);

@@ -1,3 +1,4 @@
+// Starts Slurm's commands as child programs and reads what they print.
 #include "launcher/in_slurm/slurm_calls.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -13,13 +14,16 @@ namespace asio = boost::asio;
 
 namespace {
 
+// Slurm's controller may be slow to answer, or down. Nothing that a job needs depends on it.
 constexpr auto kAnswerLimit = std::chrono::seconds{10};
 
-// What Slurm's commands need, as far as it is set.
+// The variables that Slurm's commands need, as far as they are set.
 constexpr const char* kKept[] = {"PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF"};
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// The commands write their errors to stderr, which ask() has sent to stdout. The first line is the
+// reason.
 asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words) {
     const auto result = co_await run_program(std::move(words), {}, kAnswerLimit);
     if (!result) co_return Error(ErrorCode::unavailable, result.error().sentence());
@@ -36,6 +40,7 @@ asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {
 
 }  // namespace
 
+// LC_ALL=C: the output is parsed, so it must not be translated.
 SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
                        const std::map<std::string, std::string>& environment)
     : loop_(loop), job_id_(std::move(job_id)), environment_{"env", "-i", "LC_ALL=C"} {
@@ -44,7 +49,9 @@ SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
             environment_.push_back(found->first + "=" + found->second);
 }
 
-// The signals that a requeue sends to all processes of a step come to scontrol, too.
+// `scontrol requeue` makes Slurm signal all processes of the step, scontrol itself among them. The
+// shell ignores these signals first, and exec keeps that, so that scontrol lives to report its
+// result. The argument is passed as $1 and never parsed by the shell.
 asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
                                                      const std::string& argument) const {
     const std::string script =
@@ -54,6 +61,7 @@ asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
     return answer_of(std::move(words));
 }
 
+// The coroutine owns copies of all it needs, so it may outlive this object.
 void SlurmCalls::call(const std::string& command, const std::string& argument,
                       std::function<void(Result<std::string>)> done) const {
     asio::co_spawn(loop_, ask(command, argument),
@@ -83,6 +91,7 @@ void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const
 void SlurmCalls::out_of_service(
     const std::vector<std::string>& hosts,
     std::function<void(std::map<std::string, std::string>)> said) const {
+    // One call for all hosts: a folded list keeps the command line short for thousands of nodes.
     call("sinfo -h -N -o '%N %T' -n", slurm::fold_hostlist(hosts),
          [said = std::move(said)](const Result<std::string>& answer) {
              if (answer) said(slurm::nodes_out_of_service(*answer));

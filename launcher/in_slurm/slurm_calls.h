@@ -1,9 +1,11 @@
-// What is asked of Slurm's own commands: how long the job may still run, which of its nodes are out
-// of service, who has the job in hand, to put it back into the queue, and to end it. All are
-// optional and have a deadline; the commands see nothing of our environment but what they need to
-// start (an option in SQUEUE_FORMAT, a conda's LD_LIBRARY_PATH would change them).
+// Runs Slurm's own commands: how long the job may still run, which nodes are out of service,
+// requeue the job, cancel it.
 //
-// Thread: the loop's. What is under way outlives the object.
+// All answers are optional and every call has a deadline. The commands get an almost empty
+// environment: an option in SQUEUE_FORMAT or a conda environment's LD_LIBRARY_PATH would change
+// what they print.
+//
+// Thread: the loop's. A call that is under way may outlive this object.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,18 +25,20 @@ class SlurmCalls {
     SlurmCalls(boost::asio::io_context& loop, std::string job_id,
                const std::map<std::string, std::string>& environment);
 
-    // slurm::kNoLimit where the job has none. Without an answer `done` is not called: what was
-    // known before holds.
+    // The time until the job's limit; slurm::kNoLimit if it has none. Without an answer `done` is
+    // not called, and the caller goes on with what it knew.
     void time_left(std::function<void(std::chrono::seconds)> done) const;
-    // Of these hosts, with their states. Without an answer `said` is not called.
+    // Which of these hosts are out of service, with Slurm's word for their state ("drained").
+    // Without an answer `said` is not called.
     void out_of_service(const std::vector<std::string>& hosts,
                         std::function<void(std::map<std::string, std::string>)> said) const;
-    // Possible errors: unavailable, with what scontrol says.
+    // Puts the job back into the queue. Possible errors: unavailable, with scontrol's first line.
     void requeue(std::function<void(Result<>)> done) const;
 
-    // Possible errors of these: unavailable, with what the command says.
-    boost::asio::awaitable<Result<std::string>> show_job() const;  // as scontrol does
-    boost::asio::awaitable<Result<std::string>> steps() const;     // "8812.0", a line each
+    // Possible errors of the following: unavailable, with the command's first line.
+    // The text of `scontrol show job`.
+    boost::asio::awaitable<Result<std::string>> show_job() const;
+    boost::asio::awaitable<Result<std::string>> steps() const;  // "8812.0", one a line
     boost::asio::awaitable<Result<>> cancel() const;
 
   private:
@@ -46,7 +50,8 @@ class SlurmCalls {
 
     boost::asio::io_context& loop_;
     std::string job_id_;
-    std::vector<std::string> environment_;  // env's words
+    // The words of env(1) that set the command's environment.
+    std::vector<std::string> environment_;
 };
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// Looks through /proc for the srun of this step.
 #include "launcher/in_slurm/srun_here.h"
 
 #include <filesystem>
@@ -11,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As the kernel shows words: each with a NUL behind it.
+// The words in a file such as /proc/PID/cmdline: each ends with a NUL byte.
 std::vector<std::string> words_in(const fs::path& file) {
     const std::string text = read_small_file(file);
     std::vector<std::string> words;
@@ -30,9 +31,11 @@ std::optional<std::string> variable(const std::vector<std::string>& environment,
     return std::nullopt;
 }
 
-// None: it is no srun of this job that starts `command`.
+// What this process answers; nothing if it is not an srun of this job that starts `command`. Other
+// users' processes are skipped as well: their environ cannot be read.
 std::optional<bool> survives_loss(const fs::path& process, const std::string& job_id,
                                   const std::vector<std::string>& command) {
+    // The cheapest question first: nearly all processes are not srun.
     if (read_small_file(process / "comm") != "srun\n") return std::nullopt;
     const std::vector<std::string> environment = words_in(process / "environ");
     if (variable(environment, "SLURM_JOB_ID") != job_id) return std::nullopt;
@@ -46,8 +49,10 @@ std::optional<bool> survives_loss(const fs::path& process, const std::string& jo
 
 std::optional<bool> srun_survives_loss(const std::string& job_id, const std::string& processes) {
     const std::vector<std::string> command = words_in(fs::path(processes) / "self/cmdline");
-    std::set<bool> answers;  // srun is two processes with the same words
+    std::set<bool> answers;  // a set, because srun runs as two processes with the same words
     std::error_code ended;
+    // Processes end while /proc is read. An error of the iteration ends the search, not the
+    // program.
     for (fs::directory_iterator each(processes, ended), last; !ended && each != last;
          each.increment(ended))
         if (const auto answer = survives_loss(each->path(), job_id, command))

@@ -1,7 +1,7 @@
-// What the srun that has started this process was called with, where it runs on this host: the one
-// place in which `--no-kill` can be seen (slurm/no_kill.h).
+// Finds the options with which srun started this process. Only srun's own command line shows
+// whether `--no-kill` was given (slurm/no_kill.h), and only if srun runs on this host.
 //
-// Thread: any; reads /proc, some milliseconds.
+// Thread: any. Reads /proc; takes some milliseconds.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace ddprun::launcher {
 
-// Whether that srun goes on when a node is lost. None: it runs elsewhere, starts ddprun by a shell's
-// script, or several of this job start the same in different ways.
+// Whether that srun lets the step go on when a node is lost. Nothing: srun runs on another host, it
+// starts ddprun through a shell script, or several sruns of this job start the same command with
+// different options.
 std::optional<bool> srun_survives_loss(const std::string& job_id,
                                        const std::string& processes = "/proc");
 

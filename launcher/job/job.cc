@@ -1,3 +1,4 @@
+// Puts the parts of a job together, runs the loop until the job ends, and reports a failure.
 #include "launcher/job/job.h"
 
 #include <fcntl.h>
@@ -29,10 +30,12 @@ namespace {
 
 using rendezvous::Ending;
 
-// How long to wait, at the end, for a reader or a file system that takes nothing.
+// At the end: how long to wait for a reader of our output, or a file system, that takes nothing.
 constexpr auto kFlushLimit = std::chrono::seconds{5};
-constexpr auto kLookLimit = std::chrono::seconds{10};  // for the leader's ledger, before joining
+// For reading the leader's ledger, before this node joins.
+constexpr auto kLookLimit = std::chrono::seconds{10};
 
+// An ending for a job that never came to run on this node. `at` stays 0: no leader has said this.
 Ending failed(const Error& error) {
     const bool ours = error.code() == ErrorCode::internal;
     return {.verdict = ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
@@ -43,41 +46,57 @@ Ending failed(const Error& error) {
             .consequences = 0};
 }
 
+// The lowest level that is printed. By default one node, the leader, tells the story of the job and
+// the others print only warnings; otherwise n nodes would print each line n times.
 Note::Level least_level(const Plan& plan, bool leads) {
     if (plan.output.verbosity > 0) return Note::Level::debug;
-    if (plan.check) return Note::Level::error;  // the report is all there is to say
+    if (plan.check) return Note::Level::error;  // the check's report says everything
     if (plan.output.verbosity < -1) return Note::Level::error;
     return leads && plan.output.verbosity == 0
                ? Note::Level::info
                : Note::Level::warn;  // one node tells the story of the job
 }
 
+// Whether our caller has this signal ignored, as nohup does with SIGHUP.
 bool is_ignored(int signal) {
     struct sigaction now {};
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+// One job on this node. The members at the end stand in the order in which they are made; the
+// destructor runs in reverse, so that each may use those above it.
 class Job {
   public:
     Job(JobInput input, agent::Keeper keeper)
         : input_(std::move(input)),
           plan_(input_.plan),
           keeper_(std::move(keeper)),
+          // A random incarnation: a restarted ddprun is another node.
           node_{plan_.node_name, Incarnation{random_number()}} {
         if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_, voice_);
     }
 
+    // The order matters: the port is bound before anything else is opened, so that a second ddprun
+    // on this host fails or becomes a client at once; the identity must be known before the service
+    // takes connections.
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
         if (!point) return finish(failed(point.error()));
+        // In a job of several nodes each line begins with the node's name, since srun mixes the
+        // output of all.
         voice_.open(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
                     least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
         if (slurm_) config.find_job_end = std::bind_front(&JobInSlurm::find_job_end, &*slurm_);
         if (point->listener) {
+            // The node's own name may mean nothing on other hosts (meeting_point.h). Then it offers
+            // an address.
             if (point->address && !plan_.local_addr) config.machine.offer.address = *point->address;
             config.machine.offer.service_port = point->listener->local_endpoint().port();
+            // The keeper gets a copy of the listening socket. It keeps the port taken until the
+            // last worker is gone, even if this process is killed. 3 or more: 0 to 2 are the
+            // standard streams.
             config.gone_listener.reset(
                 ::fcntl(point->listener->native_handle(), F_DUPFD_CLOEXEC, 3));
         }
@@ -87,9 +106,9 @@ class Job {
     }
 
   private:
-    // Nobody else can come to a job of one node that leads itself. In others the secret is looked
-    // for while the rest starts; only where the job depends on it, it is waited for, and asked for
-    // by all.
+    // A job of one node that leads itself needs no identity: nobody else can join. Otherwise the
+    // search for a secret runs while the rest starts. Only with --identity=require it is waited
+    // for, on every node, because then the job depends on it.
     Result<> start_identity(const MeetingPoint& point) {
         if (plan_.max_nodes == 1 && point.leads) return {};
         secrets_.emplace(loop_, files_,
@@ -108,6 +127,8 @@ class Job {
         return {};
     }
 
+    // With --identity=auto a job without a secret still runs. This warning is all that the user
+    // gets.
     void say_identity(const Result<std::string>& found) {
         if (!found)
             say(Note::Level::warn,
@@ -118,7 +139,8 @@ class Job {
             say(Note::Level::debug, "nodes prove by " + *found + " that they are of this user");
     }
 
-    // Every node has the service; who leads opens the ledger, the others follow it.
+    // Every node runs the service, since any of them may lead later. The leader opens the ledger
+    // first; the other nodes open it when they know the leader.
     Result<> start_service(MeetingPoint& point) {
         if (point.leads)
             if (auto opened = open_own_ledger(); !opened) return opened;
@@ -134,7 +156,8 @@ class Job {
         return {};
     }
 
-    // `mark`: of the leader's ledger; 0: to begin one, or to go on with it.
+    // Opens the ledger. `mark` names the ledger of the leader to follow; 0 means to begin a ledger,
+    // or to go on with the one of an earlier run of this job.
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
         rendezvous::open_ledger({loop_, files_, voice_.log()}, plan_.ledger.place,
                                 {command_digest(plan_), plan_.slurm_restart_count, mark},
@@ -147,17 +170,23 @@ class Job {
                     [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
                         opened = std::move(result);
                     });
+        // Nothing else is on the loop yet, so running it here delays nobody.
         while (!opened) run_one();
         if (!*opened) {
+            // A file system that hangs would otherwise keep the loop, and so this process, from
+            // ending.
             files_.abandon();
             return opened->error();
         }
         ledger_.adopt(std::move(**opened));
+        // The ledger may lie in another folder than planned (if the planned one is taken). The
+        // secret lies there.
         if (secrets_) secrets_->ledger_lies_in(ledger_.folder());
         return {};
     }
 
-    // Who is in the job, if it runs and its endpoint's host is gone.
+    // The members of the running job, from its ledger. Asked for when the endpoint does not answer:
+    // the host that the user named may be lost while the job goes on under another leader.
     void find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
         rendezvous::find_members({loop_, files_, [](const Note&) {}}, plan_.ledger.place,
                                  {command_digest(plan_), plan_.slurm_restart_count, 0},
@@ -165,7 +194,8 @@ class Job {
                                  std::move(done));
     }
 
-    // Whether this node reads the ledger that its leader has named, and so may lead with it later.
+    // Tells whether this node can read the ledger that its leader has named. Only then it may lead
+    // later.
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
         ledger_.find(leader.ledger_mark,
                      [this, name = leader.ledger, done = std::move(done)](const Result<>& found) {
@@ -177,6 +207,7 @@ class Job {
                      });
     }
 
+    // An io_context that has run out of work stops, and must be restarted before it runs again.
     void run_one() {
         if (loop_.stopped()) loop_.restart();
         loop_.run_one();
@@ -185,6 +216,7 @@ class Job {
     rendezvous::Secrets* secrets() { return secrets_ ? &*secrets_ : nullptr; }
 
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
+        // The runner makes its link itself, because the link needs the runner's event handler.
         const auto make_link = [&](agent::Link::OnEvent on_event) {
             return agent::make_link(loop_,
                                     {.candidates = std::move(candidates),
@@ -201,7 +233,8 @@ class Job {
                                  leader_ = std::move(leader);
                                  stop_when_done();
                              });
-        // What the caller has us ignore stays ignored: nohup.
+        // A signal that the caller has set to be ignored stays ignored: under nohup a hang-up must
+        // not end the job.
         for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
             for (const int number : *numbers)
                 if (!is_ignored(number)) signals_.add(number);
@@ -211,7 +244,8 @@ class Job {
         if (loop_.stopped()) loop_.restart();
         loop_.run();
         signals_.clear();
-        // A requeue signals who has heard of the end and is about to leave.
+        // From here on stop signals are ignored. `scontrol requeue` signals all processes of the
+        // step, also those that have heard of the end and only have their report left to write.
         for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
             for (const int number : *numbers) std::signal(number, SIG_IGN);
         log_folder_ = runner.log_folder();
@@ -219,6 +253,7 @@ class Job {
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
     }
 
+    // A signal_set reports one signal for each wait, so the wait is renewed.
     void await_signal(agent::Runner& runner) {
         signals_.async_wait([this, &runner](const boost::system::error_code& error, int number) {
             if (error) return;
@@ -227,7 +262,8 @@ class Job {
         });
     }
 
-    // The leader stays until every node has heard the verdict (the service bounds that itself).
+    // Ends the loop when the job has ended. The leader must stay until every node has heard the
+    // verdict. The service bounds that itself; the timer is a second bound in case it does not.
     void stop_when_done() {
         if (!ending_) return;
         if (service_closed_ || !service_->leads()) return loop_.stop();
@@ -237,22 +273,28 @@ class Job {
         });
     }
 
+    // The end, in an order that loses nothing: workers dead, their output written, then the report,
+    // then the user's program, and only then this process leaves.
     Ending finish(Ending ending) {
+        // An error before the start: the node's role in the job is not known yet.
         if (!voice_.is_open()) voice_.open("ddprun", Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
         const JobVoice::Unread unread = voice_.flush(kFlushLimit);
         tell(ending, unread);
-        // Who leads knows that no worker lives anywhere.
+        // Only the leader knows that no worker lives on any node; before that the allocation must
+        // not be ended.
         if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
         remove_ledger_of_check();
+        // A stderr that took nothing before is not waited for a second time.
         if (unread.err == 0) voice_.err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
         return ending;
     }
 
-    // In a step of Slurm the output of all nodes comes together, so that one says all. Who ends
-    // without a word of a leader has nobody else to call the user's program.
+    // Reports a failure. In a Slurm step the output of all nodes comes together, so the leader
+    // prints the full report and each other node one line. A node that ends without having heard a
+    // leader cannot rely on one: it calls the user's program itself.
     void tell(const Ending& ending, const JobVoice::Unread& unread) {
         const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
                                                          .program = plan_.command.display,
@@ -262,13 +304,19 @@ class Job {
                                                          .unread_stdout = unread.out,
                                                          .unread_stderr = unread.err});
         if (!report) return;
-        if (plan_.check && report->first && ending.code == kCheckWrong) return;  // rank 0 said it
+        // Rank 0 has printed the findings.
+        if (plan_.check && report->first && ending.code == kCheckWrong) return;
         const bool leads = plan_.max_nodes == 1 || (service_ && service_->leads());
+        // No leader has said when the job ended, so this node ends by itself.
         const bool alone = ending.at == Duration{};
+        // A stop that somebody asked for is no failure. It gets no TORCHELASTIC_ERROR_FILE and no
+        // --on-failure.
         const bool failure = ending.verdict != rendezvous::Verdict::user_signal &&
                              ending.verdict != rendezvous::Verdict::work_left;
         FailureOutlets outlets;
         outlets.in_a_line = first_on_host(plan_) || alone;
+        // Outside Slurm each node may have a terminal or a log of its own, so each one prints the
+        // full report.
         outlets.in_full = (leads || plan_.expected_nodes.empty()) &&
                           (report->first.has_value() || report->lost.has_value());
         outlets.json_file = log_folder_.empty() ? "" : log_folder_ + "/failure.json";
@@ -277,6 +325,8 @@ class Job {
             outlets.scheduler_file = found->second;
         if (failure && (leads || alone)) outlets.program = plan_.on_failure;
         const auto print = [&](const std::string& line) {
+            // Lines of the full report have no prefix, so that tools which look for torchrun's
+            // lines find them.
             outlets.in_full ? voice_.err().write(line + "\n") : voice_.raw(line);
         };
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
@@ -284,23 +334,27 @@ class Job {
         }).tell(*report, outlets);
     }
 
-    // Nobody goes on with it. A file system that does not answer keeps it.
+    // Removes the ledger of a check, since no later run goes on with it. If the file system does
+    // not answer in time, the folder stays.
     void remove_ledger_of_check() {
         if (!plan_.check || !service_ || !service_->leads() || ledger_.folder().empty()) return;
         files_.post(
             [folder = std::filesystem::path(ledger_.folder()), made = !plan_.ledger.chosen] {
                 std::error_code ignored;
                 std::filesystem::remove_all(folder, ignored);
-                if (made) std::filesystem::remove(folder.parent_path(), ignored);  // if it is empty
+                // Only if it is empty.
+                if (made) std::filesystem::remove(folder.parent_path(), ignored);
             });
         files_.drain(kFlushLimit);
     }
 
+    // Warnings about this host are printed by this host; those about the whole job by one node, the
+    // leader. Where nobody knows in advance who leads, every node prints them.
     void say_what_was_planned(bool leads) {
         if (first_on_host(plan_))
             for (const std::string& sentence : plan_.host_warnings)
                 say(Note::Level::warn, sentence);
-        if (!leads && plan_.lead == Lead::no) return;  // the leader says it
+        if (!leads && plan_.lead == Lead::no) return;  // the leader prints the rest
         for (const std::string& sentence : plan_.warnings) say(Note::Level::warn, sentence);
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
     }
@@ -316,7 +370,7 @@ class Job {
     JobVoice voice_{loop_, plan_.output.overflow};
     boost::asio::signal_set signals_{loop_};
     std::optional<JobInSlurm> slurm_;
-    std::optional<rendezvous::Secrets> secrets_;  // none in a job of one node
+    std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
     rendezvous::LedgerFollowed ledger_{loop_,
                                        [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
                                            open_ledger(mark, kLookLimit, std::move(opened));
@@ -324,8 +378,9 @@ class Job {
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;
-    UniqueFd leader_;         // of whom we have the ending; ends when it leaves
-    std::string log_folder_;  // of --log-dir, with the workers' files; empty: none
+    // Connection to the leader that told us the ending; it closes when the leader leaves.
+    UniqueFd leader_;
+    std::string log_folder_;  // where --log-dir has the workers' files; empty: nowhere
     bool service_closed_ = false;
 };
 

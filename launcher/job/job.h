@@ -1,5 +1,6 @@
-// One node's part of a job, put together and run: rendezvous service (on the leader), agent,
-// consoles, signals. The composition root behind main(): who is made, in which order, and unmade.
+// Runs one node's part of a job: rendezvous service, agent, consoles, signals. This is the
+// composition root behind main(): it makes the objects, starts them, waits, and destroys them in
+// reverse order.
 //
 // Thread: the caller's, which becomes the loop's. Blocks until the job has ended on this node.
 #pragma once
@@ -10,7 +11,8 @@
 
 namespace ddprun::launcher {
 
-// The ending's code is what every node exits with. The keeper is shut down before this returns.
+// Returns how the job ended; Ending::code is the exit code of every node. The keeper is shut down
+// before this returns.
 rendezvous::Ending run_job(JobInput input, agent::Keeper keeper);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// Copies the fields of a plan to where the rendezvous machine and the agent expect them.
 #include "launcher/job/job_config.h"
 
 #include <unistd.h>
@@ -15,7 +16,8 @@ bool shares_ledger(const Plan& plan) {
     return plan.max_nodes > 1 && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory;
 }
 
-// FNV-1a.
+// FNV-1a, 64 bit: small, and the same on every platform. A NUL after each word keeps {"ab"} and
+// {"a", "b"} apart.
 std::string command_digest(const Plan& plan) {
     std::uint64_t hash = 14695981039346656037u;
     const auto add = [&hash](char c) {
@@ -30,7 +32,8 @@ std::string command_digest(const Plan& plan) {
 
 namespace {
 
-// Slurm says the end in time of day.
+// Slurm gives the end of the job as time of day. The machines use the boot clock, which nobody can
+// set, so the time left is taken now.
 agent::StopOptions stop_options(const Plan& plan) {
     agent::StopOptions stop = plan.stop;
     if (!plan.job_end) return stop;
@@ -53,6 +56,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.version = DDPRUN_VERSION;
     config.seed = random_number();
     config.limits = limits_of(plan);
+    // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();
     return config;
 }
@@ -76,9 +80,12 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.may_lead = shares_ledger(plan);
     config.machine.passed_on = plan.passed_on;
     config.machine.stop = stop_options(plan);
+    // At a terminal a second Ctrl-C kills at once; in a batch job repeated signals mean nothing.
     config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
+    // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
+    // Nobody outside this host uses the workers' store then, so it listens on loopback only.
     config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = serves_timers(input);
     config.timer_file = timer_file(input);

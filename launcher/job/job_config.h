@@ -1,5 +1,5 @@
-// What the parts of a job are told, out of its plan: the rendezvous machine's and the agent's
-// configuration. A translation, nothing is decided here.
+// Translates a plan into the configuration of the rendezvous machine and of the agent. Decides
+// nothing.
 //
 // Thread: any.
 #pragma once
@@ -12,17 +12,19 @@
 
 namespace ddprun::launcher {
 
-// Whether nodes share a ledger, so that another may lead after the first.
+// Whether the nodes share a ledger. Only then another node can lead when the first leader is lost.
 bool shares_ledger(const Plan& plan);
 
-// Tells one command from another in a ledger; guards nothing. Of the workers' command only: our own
-// options may differ from node to node, and from one submission to the next.
+// A digest of the workers' command. It tells the ledgers of two different commands apart; it
+// protects nothing. ddprun's own options are left out, because they may differ from node to node
+// and from one submission to the next.
 std::string command_digest(const Plan& plan);
 
-// Of this node's service, which may have a random seed of its own.
+// For this node's rendezvous service. The random seed may differ from node to node.
 rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous::NodeId& node);
 
-// `leads`: at first. The listening socket that the keeper holds is the caller's to add.
+// For this node's agent. `leads`: this node leads at the start. The caller adds the listening
+// socket that the keeper holds.
 agent::Runner::Config runner_config(const JobInput& input, const rendezvous::NodeId& node,
                                     bool leads);
 

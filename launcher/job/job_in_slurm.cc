@@ -1,3 +1,4 @@
+// The job's requests to Slurm: time limit, node states, requeue, cancel.
 #include "launcher/job/job_in_slurm.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -25,10 +26,13 @@ void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) con
 
 void JobInSlurm::serve(rendezvous::Service& service) {
     service.on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
+    // A node that Slurm has drained or lost need not be waited for.
     service.on_ask_node_states(
         [this](const auto& hosts, auto said) { calls_.out_of_service(hosts, std::move(said)); });
 }
 
+// Only the leader is asked to requeue, once. Its result is remembered: a job that is in the queue
+// again must not be cancelled afterwards.
 void JobInSlurm::requeue(std::function<void()> done) {
     calls_.requeue([this, done = std::move(done)](const Result<>& requeued) {
         requeued_ = requeued.has_value();
@@ -43,9 +47,12 @@ void JobInSlurm::requeue(std::function<void()> done) {
 
 void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
     const Plan& plan = input_.plan;
+    // The job needs all its nodes anyway, so a lost one ends it in any case.
     if (plan.min_nodes >= static_cast<int>(plan.expected_nodes.size())) return;
+    // One lease later, so that the look through /proc does not delay the start.
     first_look_.expires_after(plan.times.lease);
     first_look_.async_wait([this, &service](const boost::system::error_code& error) {
+        // Only the leader's host is searched for srun. Unknown (no value) is not a reason to warn.
         if (error || !service.leads() || srun_survives_loss(input_.slurm_job_id) != false) return;
         voice_.say(Note::Level::warn,
                    "srun was called without --no-kill: when Slurm notices that a node is lost it "
@@ -57,6 +64,7 @@ void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
 void JobInSlurm::end_if_headless() {
     const Plan& plan = input_.plan;
     if (!plan.end_headless || plan.check || requeued_) return;
+    // The loop has ended by now, so it is run here until the answer has come.
     bool done = false;
     boost::asio::co_spawn(
         loop_,

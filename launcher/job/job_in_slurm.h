@@ -1,7 +1,7 @@
-// What a job asks of Slurm while it runs, and does there at its end; slurm_calls.h knows how.
-// Nothing here is on the way of a start or a restart.
+// What a job asks of Slurm while it runs, and what it does there at its end. slurm_calls.h runs the
+// commands. A start or a restart never waits for any of this.
 //
-// Thread: the loop's. `input` and `voice` must outlive it.
+// Thread: the loop's. `input` and `voice` must outlive the object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,15 +21,17 @@ class JobInSlurm {
   public:
     JobInSlurm(boost::asio::io_context& loop, const JobInput& input, JobVoice& voice);
 
-    // When the job's time is over, if Slurm answers; none: it has no end.
+    // Asks when the job's time limit ends it. Empty: it has no limit. Without an answer `done` is
+    // not called.
     void find_job_end(std::function<void(std::optional<Time>)> done) const;
-    // The service asks for nodes out of service, and to requeue.
+    // Lets the service ask which nodes are out of service, and ask for a requeue.
     void serve(rendezvous::Service& service);
-    // Says, a lease after the start, if the loss of a node would end the step in spite of --nnodes.
+    // Warns, one lease after the start, if the loss of a node would end the step although --nnodes
+    // lets the job go on with fewer nodes.
     void watch_for_loss(const rendezvous::Service& service);
 
-    // For the very end, by the node that leads: nobody may have the job in hand any more
-    // (headless.h). Waits.
+    // Cancels the allocation if its batch host is lost (headless.h). Called at the very end by the
+    // node that leads. Blocks.
     void end_if_headless();
 
   private:

@@ -1,3 +1,4 @@
+// The consoles of a job and the log that writes to them.
 #include "launcher/job/job_voice.h"
 
 #include <unistd.h>
@@ -16,7 +17,8 @@ JobVoice::JobVoice(boost::asio::io_context& loop, agent::Overflow overflow)
             agent::Console::Options{.overflow = overflow});
 }
 
-// Between the lines of the workers, and as they without waiting for a reader.
+// Log lines go through the console's queue: they stand between whole lines of the workers, and the
+// loop never waits for a reader.
 void JobVoice::open(const std::string& name, Note::Level least) {
     log_.emplace(name, least, [this](const std::string& line) { err().write(line); });
 }
@@ -29,6 +31,7 @@ Log JobVoice::log() {
     return [this](const Note& note) { (*log_)(note); };
 }
 
+// Files first, then stdout, then stderr: a loss of each can still be reported on the next.
 JobVoice::Unread JobVoice::flush(Duration patience) {
     if (!log_files_.drain(patience))
         say(Note::Level::warn,
@@ -42,6 +45,7 @@ JobVoice::Unread JobVoice::flush(Duration patience) {
     return unread;
 }
 
+// A console may fail before the log is open; there is nowhere to report it then.
 void JobVoice::broken(const Error& stream) {
     if (log_) say(Note::Level::warn, stream.sentence());
 }

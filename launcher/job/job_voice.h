@@ -1,7 +1,8 @@
-// What a job prints: its own lines, and the consoles that they share with those of its workers.
+// Prints what a job has to say: its log lines, and the consoles that these share with the workers'
+// output.
 //
-// Thread: the loop's. Files and consoles have threads of their own (FileThread), so that none waits
-// for what hangs another.
+// Thread: the loop's. The workers' files and the consoles each have a thread of their own
+// (FileThread), so that a hung file system holds up one of them only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,25 +19,29 @@ class JobVoice {
   public:
     JobVoice(boost::asio::io_context& loop, agent::Overflow overflow);
 
-    // Nothing may be said before.
+    // Starts the log: lines begin with `name`, notes below `least` are dropped. Call it before
+    // say() and log().
     void open(const std::string& name, Note::Level least);
     bool is_open() const { return log_.has_value(); }
 
     void say(Note::Level level, const std::string& sentence);
-    void raw(const std::string& line) { log_->raw(line); }  // of a report, as it is
+    void raw(const std::string& line) { log_->raw(line); }  // a line without level, as it is
     Log log();
 
     agent::Console& out() { return out_; }
-    // Where stdout and stderr are one pipe, its lines are torn unless one queue has them all.
+    // If stdout and stderr are the same pipe or file, both are this one queue. Two queues would
+    // tear each other's lines.
     agent::Console& err() { return own_err_ ? *own_err_ : out_; }
-    FileThread& files() { return log_files_; }  // of the workers' output
+    FileThread& files() { return log_files_; }  // for the files with the workers' output
 
-    // What is lost of stderr cannot be said there: the report's JSON says it.
+    // Bytes that could not be written. A loss on stderr cannot be reported there, so it goes into
+    // the report's JSON.
     struct Unread {
         std::size_t out = 0, err = 0;
     };
-    // When no worker lives, and the runner has left to the file thread what their files lack: waits
-    // up to `patience` for each reader or file system that takes nothing.
+    // Writes out everything that is still queued. Call it when no worker lives and the runner has
+    // handed its last output to the file thread. Waits up to `patience` for each reader or file
+    // system that takes nothing.
     Unread flush(Duration patience);
 
   private:

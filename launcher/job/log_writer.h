@@ -1,8 +1,8 @@
-// Where log lines go: one line an event, "ddprun: sentence" or "ddprun n3: sentence" in a job of
-// several nodes. Thread: the loop's. Owner: main.
+// Formats log lines, one a note: "ddprun: sentence", or "ddprun n3: sentence" in a job of several
+// nodes.
 //
-// The writer must not block: a log line that waits for a reader of standard error would stop the
-// loop, and with it signals and beats.
+// Thread: the loop's. `write` must not block: waiting for a reader of standard error would stop the
+// loop, and with it signals and heartbeats.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace ddprun::launcher {
 
 class LogWriter {
   public:
-    using Write = std::function<void(const std::string& line)>;  // with its end of line
+    using Write = std::function<void(const std::string& line)>;  // gets the line with its newline
 
     // Notes below `least` are not shown.
     LogWriter(const std::string& name, Note::Level least, Write write)
@@ -23,7 +23,7 @@ class LogWriter {
     void operator()(const Note& note) {
         if (note.level >= least_) raw(note.sentence);
     }
-    void raw(const std::string& text) { write_(prefix_ + text + "\n"); }  // of a report, as it is
+    void raw(const std::string& text) { write_(prefix_ + text + "\n"); }  // whatever the level
 
   private:
     std::string prefix_;

@@ -1,3 +1,4 @@
+// Binds the port where the nodes meet, or finds out that another node has it.
 #include "launcher/job/meeting_point.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 namespace ip = boost::asio::ip;
 
-// The keeper of a ddprun that was killed here holds the port until its last worker is gone.
+// A job may start again right after its ddprun was killed. The keeper of that ddprun still holds
+// the port until its last worker is gone, so the port is tried for 2 s.
 constexpr int kPortTries = 100;
 constexpr auto kPortPause = std::chrono::milliseconds{20};
 constexpr auto kResolveLimit = std::chrono::seconds{10};
@@ -23,7 +25,9 @@ Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpo
     tcp::acceptor acceptor(loop);
     error_code error;
     acceptor.open(endpoint.protocol(), error);
+    // One IPv6 socket that takes IPv4 connections, too, serves both kinds of clients.
     if (!error && endpoint.protocol() == tcp::v6()) acceptor.set_option(ip::v6_only(false), error);
+    // Without this, connections in TIME_WAIT from an earlier run would block the port for a minute.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
@@ -33,6 +37,7 @@ Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpo
     return acceptor;
 }
 
+// An unknown name is not an error here: it only means that the name proves nothing.
 Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
     std::optional<Result<Addresses>> found;
     ddprun::resolve(loop, host, kResolveLimit,
@@ -50,8 +55,9 @@ bool is_ours(const ip::address& address, const HostFacts& host) {
            std::find(own.begin(), own.end(), address.to_string()) != own.end();
 }
 
-// Its own service may lead one day. Under Slurm, with one ddprun on a host, it tries the ports of
-// the endpoint; elsewhere those are left to the leader, for both may be on one machine.
+// A node that does not lead at first still listens, because its own service may lead later. Under
+// Slurm, with one ddprun on a host, it tries the ports of the endpoint. Elsewhere those are left to
+// the leader: leader and client may be on one machine.
 Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) {
     MeetingPoint point;
     std::vector<int> ports = plan.service_ports;
@@ -62,6 +68,7 @@ Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) 
             point.listener = std::move(*listener);
             break;
         }
+        // Port 0, any free one, comes last. If even that fails, no port can be bound at all.
         if (port == 0) return listener.error();
     }
     for (const int port : plan.endpoint.ports)
@@ -74,19 +81,24 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                const Addresses& addresses, const HostFacts& host) {
     MeetingPoint point;
     point.leads = true;
+    // All addresses of the name are loopback, or it has none.
     const bool says_nothing = std::all_of(addresses.begin(), addresses.end(),
                                           [](const ip::address& a) { return a.is_loopback(); });
     // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
-    // the name at all: that says nothing about the other hosts of a step.
+    // the name at all. So a loopback address proves nothing about whether the other nodes of a step
+    // are on this host.
     const bool several_hosts = std::ranges::any_of(plan.expected_nodes, [&](const auto& node) {
         return rendezvous::host_of(node) != rendezvous::host_of(plan.expected_nodes.front());
     });
+    // The user gave a loopback endpoint and all nodes are here: no port is opened to the network.
     const bool loopback = !several_hosts && says_nothing && !addresses.empty();
     if (several_hosts && says_nothing &&
         std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)
         point.address = plan.endpoint.if_unknown;
     Error last;
     boost::asio::steady_timer pause(loop);
+    // Where the address decides who leads, a port that is taken means that another ddprun of this
+    // host leads, so it is tried once.
     for (int tries = plan.lead == Lead::yes ? kPortTries : 1; tries > 0; --tries) {
         for (const int port : plan.endpoint.ports) {
             auto listener = listen_on(loop, port, loopback);
@@ -97,7 +109,7 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
             last = listener.error();
         }
         pause.expires_after(kPortPause);
-        pause.wait();  // nothing else runs on this loop yet
+        pause.wait();  // blocking is harmless: nothing else runs on this loop yet
     }
     return Error(ErrorCode::unavailable,
                  "rendezvous on " + plan.node_name + ", " + last.sentence() +
@@ -109,11 +121,12 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
 Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool loopback_only) {
     const auto number = static_cast<std::uint16_t>(port);
     if (loopback_only) return try_listen(loop, {ip::address_v4::loopback(), number});
-    auto both = try_listen(loop, {tcp::v6(), number});  // takes IPv4 as well
+    auto both = try_listen(loop, {tcp::v6(), number});  // IPv4 as well
     return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
 }
 
 std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation) {
+    // The batch script runs on the first node of the job.
     if (allocation.job_nodes.empty() ||
         std::ranges::count(allocation.nodes, allocation.job_nodes.front()) > 0)
         return {};
@@ -126,14 +139,15 @@ std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocat
 
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host) {
-    // One node needs nobody; is_host=0 says that it is to meet at a rendezvous outside all the
-    // same.
+    // A job of one node needs no rendezvous. `is_host=0` (Lead::no) is the exception: the user
+    // wants this node to meet at a rendezvous outside.
     if (plan.max_nodes == 1 && plan.lead != Lead::no) {
         MeetingPoint alone;
         alone.leads = true;
         return alone;
     }
     if (plan.lead == Lead::no) return as_client(loop, plan);
+    // Lead::yes needs the addresses, too: they tell whether loopback is enough.
     const Addresses addresses = addresses_of(loop, plan.endpoint.host);
     if (plan.lead == Lead::yes) return as_leader(loop, plan, addresses, host);
     const bool ours = std::any_of(addresses.begin(), addresses.end(),
@@ -141,7 +155,7 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
     if (!ours) return as_client(loop, plan);
     auto point = as_leader(loop, plan, addresses, host);
     return point ? std::move(point)
-                 : as_client(loop, plan);  // a second ddprun on that host is a client
+                 : as_client(loop, plan);  // a second ddprun on a host joins as a client
 }
 
 }  // namespace ddprun::launcher

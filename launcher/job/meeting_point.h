@@ -1,5 +1,6 @@
-// Where the nodes meet, made real: decides with a look at this host's addresses and ports whether
-// this node leads, binds the port if it does, and names the candidates if it does not. Shell.
+// Decides whether this node leads at the start, by this host's addresses and ports. If it leads, it
+// binds the port where the nodes meet. If not, it lists where the leader may be. Shell.
+//
 // Thread: the loop's, before anything else runs on it.
 #pragma once
 
@@ -14,26 +15,29 @@
 
 namespace ddprun::launcher {
 
+// What open_meeting_point() found out and opened.
 struct MeetingPoint {
     bool leads = false;
-    // The leader's, where its name says nothing to others; else they know it by its name.
+    // The leader's address, if the other hosts cannot resolve its name. Empty: they know it by its
+    // name.
     std::optional<std::string> address;
     std::optional<boost::asio::ip::tcp::acceptor>
-        listener;  // of this node's own service, in a job of several nodes
-    std::vector<rendezvous::CallTarget> candidates;  // where the leader may be, for the others
+        listener;  // of this node's own service; empty in a job of one node
+    // Where to look for the leader, if this node does not lead.
+    std::vector<rendezvous::CallTarget> candidates;
 };
 
-// Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use, nobody
-// has the address).
+// Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use).
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host);
 
-// The addresses of the job's first node, which runs the batch script, if the step is not on it:
-// what `hostname --ip-address` printed there. Empty where it is, which is nearly always.
+// The addresses of the node that runs the batch script, if the step does not run on that node; else
+// empty, which is the usual case. A script may have passed such an address (`hostname
+// --ip-address`) as endpoint, where nobody of the step would listen.
 std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation);
 
-// A socket that is bound and listening: on loopback only, or on all addresses. Port 0: any free
-// one. Possible errors: unavailable, with the port and why.
+// A listening socket: on loopback only, or on all addresses. Port 0 takes any free port. Possible
+// errors: unavailable, with the port and the reason.
 Result<boost::asio::ip::tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,
                                                  bool loopback_only);
 

@@ -1,3 +1,4 @@
+// Looks for the program in PATH and checks that the file can be executed or read.
 #include "launcher/job/program_check.h"
 
 #include <sys/stat.h>
@@ -17,6 +18,7 @@ bool is_file(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+// Each sentence ends in what to write instead, as far as that can be guessed from the name.
 Result<> check_executable(const std::string& program, const std::string& path) {
     if (program.find('/') == std::string::npos) {
         if (!find_in_path(program, path).empty()) return {};
@@ -40,6 +42,7 @@ Result<> check_executable(const std::string& program, const std::string& path) {
 std::string find_in_path(const std::string& program, const std::string& path) {
     std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');) {
+        // An empty entry of PATH means the working directory.
         std::string file = (folder.empty() ? "." : folder) + "/" + program;
         if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
     }
@@ -48,8 +51,8 @@ std::string find_in_path(const std::string& program, const std::string& path) {
 
 Result<> check_program(const WorkerCommand& command, const std::string& path) {
     if (auto good = check_executable(command.argv.front(), path); !good) return good;
-    // Of a script started by an interpreter the file itself must be readable; a module is found by
-    // Python.
+    // A script needs only to be readable, since the interpreter is what is executed. A module (-m)
+    // is found by Python itself, so nothing is checked.
     if (!command.python || !command.display.ends_with(".py")) return {};
     if (::access(command.display.c_str(), R_OK) != 0)
         return usage("script " + command.display + ": " + std::strerror(errno));

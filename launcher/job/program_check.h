@@ -1,6 +1,5 @@
-// Whether the worker's program can be started, looked at before anything else is: a missing or
-// unreadable program is the user's to mend, and nobody should wait at a rendezvous for it. Shell:
-// looks at files.
+// Checks that the worker's program can be started, before anything else happens: a wrong path is
+// the user's to correct, and no node should wait at a rendezvous for it. Shell: looks at files.
 #pragma once
 
 #include <string>
@@ -9,10 +8,11 @@
 
 namespace ddprun::launcher {
 
-// The file that a name without a slash stands for; empty: none.
+// The executable file that execvp() would find for a name without a slash; empty: none.
 std::string find_in_path(const std::string& program, const std::string& path);
 
-// Possible errors: usage, naming the path and the mend. `path` is the PATH that workers will see.
+// Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
+// have.
 Result<> check_program(const WorkerCommand& command, const std::string& path);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// The splitter behind command_words.h: long options, letters, abbreviations, and helpful refusals.
 #include "launcher/options/command_words.h"
 
 #include <algorithm>
@@ -11,18 +12,20 @@ namespace {
 
 Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
-// What starts with a dash is an option but for the dash alone, negative numbers and what has a
-// blank in it.
+// argparse's rule for a word that could be an option or a value. A lone dash, a negative number,
+// and a word with a blank in it are values.
 bool looks_like_option(std::string_view word) {
     if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string_view::npos) return false;
     return word.substr(1).find_first_not_of("0123456789.") != std::string_view::npos;
 }
 
+// A frequent mistake is an option of the program in front of the program's name.
 constexpr const char* kNoSuchOption =
     ": no such option; see --help (options of the program stand behind it)";
 
 bool takes_value(const OptionRow& row) { return !row.placeholder.empty(); }
 
+// Walks over the words once. `at_` is the next word to read.
 class Splitter {
   public:
     explicit Splitter(const std::vector<std::string>& words) : words_(words) {}
@@ -34,6 +37,8 @@ class Splitter {
                 ++at_;
                 break;
             }
+            // The first word that is no option is the program. Everything behind it belongs to the
+            // program.
             if (word.size() < 2 || word[0] != '-') break;
             ++at_;
             auto error = word[1] == '-' ? read_long(word) : read_letters(word);
@@ -55,10 +60,12 @@ class Splitter {
         return take(**row, spelling, std::move(value));
     }
 
-    // Exact before abbreviated, torchrun's before ours: what works with torchrun means the same
-    // here.
+    // Finds the option for a long name. An exact name wins over an abbreviation. Among
+    // abbreviations torchrun's options win over ddprun's own, so that every command line that
+    // torchrun accepts keeps its meaning.
     Result<const OptionRow*> find_long(const std::string& spelling) {
         std::string name = spelling.substr(2);
+        // torchrun accepts both spellings of each name.
         for (char& c : name) c = c == '_' ? '-' : c;
         std::vector<const OptionRow*> theirs, all;
         for (const OptionRow& row : option_table()) {
@@ -68,6 +75,8 @@ class Splitter {
             if (row.torchrun) theirs.push_back(&row);
         }
         if (all.empty()) return find_other(spelling, name);
+        // An abbreviation that only one of torchrun's options fits is no error, even if several of
+        // ours fit as well.
         if (theirs.size() == 1) return theirs[0];
         if (all.size() == 1) return all[0];
         std::string names;
@@ -79,7 +88,9 @@ class Splitter {
         return usage(spelling + ": ambiguous; write " + names);
     }
 
-    // A name of other times or of other launchers, or a slip of the finger.
+    // Handles a name that is no option of ours. It may be an old name (accepted with a warning),
+    // the name of another launcher (refused, with our name for it), or a typing error (refused,
+    // with the nearest name).
     Result<const OptionRow*> find_other(const std::string& spelling, const std::string& name) {
         std::vector<std::string_view> names;
         for (const OptionRow& row : option_table()) names.push_back(row.name);
@@ -96,13 +107,15 @@ class Splitter {
         return usage(spelling + ": no such option; did you mean --" + std::string(meant) + "?");
     }
 
-    // -r3, -r 3, -r=3, -m, -mr3
+    // One dash: -r3, -r 3, -r=3, -m, or several letters as in -mr3.
     std::optional<Error> read_letters(const std::string& word) {
         for (std::size_t i = 1; i < word.size(); ++i) {
             std::string spelling = std::string("-") + word[i];
             const OptionRow* row = find_letter(word[i]);
             if (!row) return unknown_letters(word);
             std::optional<std::string> value;
+            // The rest of the word is the value if the option takes one. "-m=x" is glued as well,
+            // so that take() can refuse it with a clear sentence.
             bool glued = i + 1 < word.size() && (takes_value(*row) || word[i + 1] == '=');
             if (glued) value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
             if (auto error = take(*row, spelling, std::move(value))) return error;
@@ -111,7 +124,8 @@ class Splitter {
         return std::nullopt;
     }
 
-    // -np 4, -nnodes=2: a long name behind one dash, as other launchers have it.
+    // Other launchers write long names with one dash: -np 4, -nnodes=2. The refusal names our
+    // spelling.
     static Error unknown_letters(const std::string& word) {
         std::string name = word.substr(1, word.find('=') - 1);
         for (char& c : name) c = c == '_' ? '-' : c;
@@ -124,19 +138,25 @@ class Splitter {
         return usage(word + ": no such option; did you mean --" + std::string(meant) + "?");
     }
 
+    // Linear searches do: a command line is read once.
     static const OptionRow* find_letter(char letter) {
         for (const OptionRow& row : option_table())
             if (row.letter != 0 && row.letter == letter) return &row;
         return nullptr;
     }
 
+    // Records one option. Its value is glued to it, or implied, or the next word. A next word that
+    // looks like an option is not taken for the value: the user has most likely forgotten the
+    // value.
     std::optional<Error> take(const OptionRow& row, const std::string& spelling,
                               std::optional<std::string> value) {
+        // `--flag=value` is refused: argparse does so, too.
         if (!takes_value(row)) {
             if (value)
                 return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
                              " alone");
             value = "1";
+            // --dry-run and --check: the next word is never their value, it may be the program.
         } else if (!value && !row.implied.empty()) {
             value = row.implied;
         } else if (!value) {

@@ -1,5 +1,5 @@
-// How a command line falls apart into options and a program, without knowing what any option means:
-// argparse's rules. Pure; used by options.cc alone.
+// Splits a command line into options and the program behind them, by the rules of Python's
+// argparse. It knows the names of the options, not what they mean. Pure; used by options.cc only.
 #pragma once
 
 #include <string>
@@ -10,25 +10,27 @@
 
 namespace ddprun::launcher {
 
-// An option as it was given; a flag has the value "1".
+// An option as the user gave it. A flag has the value "1".
 struct GivenOption {
     const OptionRow* row = nullptr;
     std::string spelling;  // as the user wrote it, for messages: "--nproc_per_node"
     std::string value;
 };
 
+// The command line in its parts.
 struct SplitWords {
-    std::vector<GivenOption> options;   // in order
+    std::vector<GivenOption> options;   // in the order of the command line
     std::vector<std::string> the_rest;  // the program and its arguments
-    std::vector<std::string> warnings;  // old names that were taken, and the new ones
+    std::vector<std::string> warnings;  // one for each old name that was accepted
 };
 
-// Reading ends behind an option that prints and leaves (--help), as argparse does. Possible errors:
-// usage: an unknown option (with the name that was meant, if one is near), an ambiguous prefix, a
-// value missing or too many.
-// Whether it prints and leaves: --help, --version, --print-man, --print-completion.
+// Whether the option only prints something and exits: --help, --version, --print-man,
+// --print-completion.
 bool only_prints(const OptionRow& row);
 
+// Splits the words behind ddprun's own name. As in argparse, reading stops after an option that
+// only prints. Possible errors: usage: an unknown option (with the nearest name, if there is one),
+// an ambiguous abbreviation, a missing value, or a value for a flag.
 Result<SplitWords> split_words(const std::vector<std::string>& words);
 
 }  // namespace ddprun::launcher

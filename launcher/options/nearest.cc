@@ -1,3 +1,4 @@
+// Edit distance between names, and the search for the closest one.
 #include "launcher/options/nearest.h"
 
 #include <algorithm>
@@ -6,7 +7,9 @@
 namespace ddprun::launcher {
 namespace {
 
-// Optimal string alignment: each letter is edited at most once.
+// The optimal string alignment distance: insert, delete, replace, or swap two neighbours, and no
+// letter is edited twice. d[i][j] is the distance of the first i letters of `a` from the first j
+// letters of `b`.
 std::size_t slips(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -24,7 +27,7 @@ std::size_t slips(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view given, std::span<const std::string_view> names) {
-    constexpr std::size_t kLongest = 64;  // what is longer is no slip
+    constexpr std::size_t kLongest = 64;  // a longer text is no typing error; also bounds the table
     if (given.size() > kLongest) return {};
     std::string_view best;
     std::size_t least = std::max<std::size_t>(1, given.size() / 3) + 1;

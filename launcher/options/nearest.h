@@ -1,4 +1,4 @@
-// Which of some names was meant by one that is none of them. Pure.
+// Finds the name that was probably meant by one that does not exist. Pure.
 #pragma once
 
 #include <span>
@@ -6,9 +6,10 @@
 
 namespace ddprun::launcher {
 
-// The name that is fewest slips away (a letter too many, missing, wrong, or two swapped); of equals
-// the longest, for a letter is left out more often than mistaken, and the first of these; empty if
-// none is nearer than a third of the letters.
+// Returns the name with the smallest edit distance (a letter too many, missing, wrong, or two
+// swapped), or an empty text if none is within a third of the letters (or one letter). Of several
+// equally close names the longest wins, because people leave a letter out more often than they type
+// a wrong one; then the first.
 std::string_view nearest(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace ddprun::launcher

@@ -1,3 +1,4 @@
+// The table of setters, and the smallest values that make sense.
 #include "launcher/options/option_setters.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ using MaybeError = std::optional<Error>;
 
 Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
+// Stores a value that could be read, or passes its error on. `target` is unchanged on an error.
 template <class Target, class Value>
 MaybeError store(Target& target, Result<Value> value) {
     if (!value) return value.error();
@@ -23,7 +25,7 @@ MaybeError store(Target& target, Result<Value> value) {
     return std::nullopt;
 }
 
-// A time below its least value would break what is built on it.
+// Like store(), for a time that must not be below a minimum.
 MaybeError store_time(std::optional<milliseconds>& target, std::string_view text,
                       int least_seconds) {
     if (auto error = store(target, read_seconds(text))) return error;
@@ -33,8 +35,8 @@ MaybeError store_time(std::optional<milliseconds>& target, std::string_view text
     return std::nullopt;
 }
 
-// Half a lease is the stall that harms nobody, and less than a second of that is refused
-// (design 4.4).
+// The lease must be at least 2 s. A node may stall for half a lease without effect, and half of
+// less than 2 s is too short for the ordinary stalls of a busy host.
 constexpr int kLeastLeaseSeconds = 2;
 
 struct SetterRow {
@@ -42,7 +44,8 @@ struct SetterRow {
     OptionSetter set;
 };
 
-// One of the table's words for this option.
+// Checks the value against the words that the option table lists. The error names the closest word,
+// else all of them.
 MaybeError check_choice(std::string_view name, std::string_view value) {
     std::string_view choices = option_row(name).choices;
     std::vector<std::string_view> words;
@@ -60,7 +63,8 @@ MaybeError check_choice(std::string_view name, std::string_view value) {
                                : "not known; did you mean " + std::string(meant) + "?");
 }
 
-// One line an option of the kind `value`, and one for what is checked before it is ignored.
+// One setter for each option with a value, and for each ignored option whose value is checked
+// first.
 constexpr SetterRow kSetters[] = {
     {"nnodes",
      [](Options& o, const std::string& v) { return store(o.nnodes, read_node_range(v)); }},
@@ -74,6 +78,8 @@ constexpr SetterRow kSetters[] = {
      }},
     {"rdzv-backend",
      [](Options& o, const std::string& v) -> MaybeError {
+         // torchrun also has etcd as rendezvous. Here etcd can hold the ledger, which is most
+         // likely what is wanted.
          if (v.starts_with("etcd"))
              return usage(
                  "etcd can hold the ledger, but is no rendezvous here; leave the option out, and "
@@ -93,6 +99,7 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) -> MaybeError {
          auto address = read_host_port(v);
          if (!address) return address.error();
+         // torchrun's --master-addr is a host without a port.
          if (address->port) return usage("a port does not belong here; give it as --master-port");
          o.master_addr = address->host;
          return std::nullopt;
@@ -136,6 +143,7 @@ constexpr SetterRow kSetters[] = {
     {"hang-timeout",
      [](Options& o, const std::string& v) -> MaybeError {
          if (auto error = store(o.hang_timeout, read_seconds(v))) return error;
+         // 0 turns it off. Below a second, ordinary pauses would be taken for a hang.
          if (*o.hang_timeout > milliseconds(0) && *o.hang_timeout < milliseconds(1000))
              return usage("too short; give 1 second or more, or 0 for off");
          return std::nullopt;
@@ -152,6 +160,7 @@ constexpr SetterRow kSetters[] = {
      [](Options& o, const std::string& v) { return store(o.on_failure, Result<std::string>(v)); }},
     {"signals-to-handle",
      [](Options& o, const std::string& v) {
+         // The text itself is kept, too: workers are told it as the user wrote it.
          o.signal_names = v;
          return store(o.signals, read_signals(v));
      }},
@@ -162,6 +171,7 @@ constexpr SetterRow kSetters[] = {
      }},
     {"dry-run",
      [](Options& o, const std::string& v) {
+         // Stored before the check: if the value is wrong, the options are thrown away anyway.
          o.dry_run = v == "json" ? DryRunFormat::json : DryRunFormat::text;
          return check_choice("dry-run", v);
      }},
@@ -175,12 +185,15 @@ constexpr SetterRow kSetters[] = {
          o.print_completion = v;
          return check_choice("print-completion", v);
      }},
+    // Options without effect here. Only their values are checked, so that a typing error is still
+    // found.
     {"start-method",
      [](Options&, const std::string& v) { return check_choice("start-method", v); }},
     {"event-log-handler",
      [](Options&, const std::string& v) { return check_choice("event-log-handler", v); }},
     {"logs-specs",
      [](Options&, const std::string& v) -> MaybeError {
+         // torchrun loads the class by this name from a Python package.
          if (v == "default") return std::nullopt;
          return usage("names a class in Python, of which ddprun has none; leave the option out");
      }},
@@ -188,6 +201,7 @@ constexpr SetterRow kSetters[] = {
      [](Options&, const std::string& v) -> MaybeError {
          auto time = read_seconds(v);
          if (!time) return time.error();
+         // torchrun refuses 0 here, so ddprun does as well.
          return *time > milliseconds(0) ? MaybeError() : usage("must be above 0");
      }},
     {"exit-barrier-timeout",
@@ -280,6 +294,7 @@ OptionSetter option_setter(std::string_view name) {
     return row == std::end(kSetters) ? nullptr : row->set;
 }
 
+// --label and --no-label, --verbose and --quiet are pairs; the last one on the command line wins.
 void set_flag(Options& options, std::string_view name) {
     if (name == "standalone") options.standalone = true;
     if (name == "module") options.module = true;

@@ -1,3 +1,4 @@
+// The table of all options. A new option is one row here and one setter in option_setters.cc.
 #include "launcher/options/option_table.h"
 
 #include <algorithm>
@@ -11,7 +12,9 @@ namespace {
 using enum OptionKind;
 using Group = OptionGroup;
 
-// In the order of --help.
+// In the order of --help. Columns as in OptionRow: name, letter, placeholder, kind, group, torchrun
+// has it, default, help, torchrun's different default, choices, PET_ variable counts, implied
+// value.
 constexpr OptionRow kTable[] = {
     {"nnodes", 0, "N|MIN:MAX", value, Group::nodes, true, "1; under srun the nodes of the step",
      "How many nodes take part; with a range the job goes on with MIN of them",
@@ -157,6 +160,8 @@ constexpr OptionRow kTable[] = {
     {"role", 0, "NAME", value, Group::worker, true, "default", "Label of these workers"},
     {"virtual-local-rank", 0, "", flag, Group::worker, true, "",
      "Each worker sees one GPU, and LOCAL_RANK=0"},
+    // The `false` at the end of a row: the option has no PET_ variable (this one has none in
+    // torchrun, either).
     {"numa-binding", 0, "node|socket|exclusive|core-complex", value, Group::worker, true, "",
      "Bind each worker to CPUs near its GPU: its NUMA node's, its socket's, a share of the node's "
      "cores, or the cores of one cache. Without GPUs the nodes are dealt out evenly",
@@ -204,6 +209,8 @@ constexpr OptionRow kTable[] = {
     {"store-max-memory", 0, "BYTES", value, Group::store, false, "8G",
      "All that the store holds; who wants to add more loses its connection"},
 
+    // For ignored options the help text is the reason why they have no effect; the warning prints
+    // it.
     {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
      "the end of a worker is seen at once"},
     {"start-method", 0, "spawn|fork|forkserver", ignored, Group::other, true, "",
@@ -233,10 +240,11 @@ constexpr OptionRow kTable[] = {
     {"help", 'h', "", flag, Group::other, true, "", "Print this and leave", "", "", false},
 };
 
+// Names that people bring along from elsewhere.
 constexpr OtherName kOtherNames[] = {
-    // torch.distributed.launch before 1.9
+    // An option of torch.distributed.launch before torch 1.9.
     {"logdir", "log-dir", true},
-    // accelerate, mpirun, srun, DeepSpeed
+    // Options of accelerate, mpirun, srun and DeepSpeed.
     {"num-processes", "nproc-per-node", false},
     {"num-gpus", "nproc-per-node", false},
     {"gpus-per-node", "nproc-per-node", false},
@@ -256,6 +264,7 @@ constexpr OtherName kOtherNames[] = {
 std::span<const OptionRow> option_table() { return kTable; }
 std::span<const OtherName> other_names() { return kOtherNames; }
 
+// Names that are asked for here stand in our own code, so a missing one is a programmer's mistake.
 const OptionRow& option_row(std::string_view name) {
     auto row = std::ranges::find(kTable, name, &OptionRow::name);
     DDPRUN_CHECK(row != std::end(kTable), "an option that is not in the table");
@@ -286,6 +295,7 @@ std::string_view title(OptionGroup group) {
 
 std::string pet_variable(const OptionRow& row) {
     std::string name = "PET_";
+    // Names have lower-case letters, dashes and no digits, which makes this conversion enough.
     for (char c : row.name) name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
     return name;
 }

@@ -1,3 +1,4 @@
+// Writes --help, the manual page and the completion scripts from the option table.
 #include "launcher/options/option_text.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 namespace ddprun::launcher {
 namespace {
 
+// The two paragraphs at the top of --help and of the manual page.
 constexpr const char* kWhat =
     "Starts one worker a GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
     "MASTER_PORT, and starts all of them again when one fails. PROGRAM is run by Python when its "
@@ -19,6 +21,8 @@ constexpr const char* kSpelling =
     "the name torchrun (a link), ddprun has torchrun's defaults for --nproc-per-node, "
     "--max-restarts and OMP_NUM_THREADS, and runs every program by Python but for --no-python.";
 
+// Appends words, broken into lines of at most `columns` with `indent` blanks in front. It always
+// begins with a new line.
 void append_wrapped(std::string& text, std::string_view words, std::size_t indent,
                     std::size_t columns) {
     std::size_t column = columns;
@@ -37,6 +41,7 @@ void append_wrapped(std::string& text, std::string_view words, std::size_t inden
     }
 }
 
+// "-r, --redirects=DIGIT", or "--check[=text|json]" where the value may be left out.
 std::string spelling(const OptionRow& row) {
     std::string text;
     if (row.letter != 0) text += std::string("-") + row.letter + ", ";
@@ -54,7 +59,7 @@ std::string description(const OptionRow& row) {
     return text;
 }
 
-// A new group gets its title; `f(group)` writes it.
+// Calls write_title(text) at the start of each group, and write_row(row) for each option.
 template <class Title, class Row>
 void for_each_option(const Title& write_title, const Row& write_row) {
     const OptionRow* previous = nullptr;
@@ -65,13 +70,16 @@ void for_each_option(const Title& write_title, const Row& write_row) {
     }
 }
 
-// roff: a minus sign rather than a hyphen, and no line that begins as a request.
+// Escapes text for roff: "\-" prints a minus sign that can be copied (a plain "-" is a hyphen), and
+// "\&" keeps a line that begins with a dot or quote from being read as a request.
 std::string roff(std::string_view text) {
     std::string result;
     for (char c : text) result += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
     return (result.starts_with('.') || result.starts_with('\'') ? "\\&" : "") + result;
 }
 
+// Escapes text for a string in single quotes: a quote itself is replaced by `quote`, since shells
+// differ in how they write it, and each character of `escaped` gets a backslash.
 std::string quoted(std::string_view text, std::string_view escaped, std::string_view quote) {
     std::string result;
     for (char c : text) {
@@ -85,6 +93,7 @@ std::string quoted(std::string_view text, std::string_view escaped, std::string_
 
 bool is_path(const OptionRow& row) { return row.placeholder == "PATH"; }
 
+// The names of some options as a pattern of bash's `case`: "--tee|-t|--redirects|-r".
 std::string options_with(bool (*belongs)(const OptionRow&)) {
     std::string names;
     for (const OptionRow& row : option_table()) {
@@ -95,7 +104,8 @@ std::string options_with(bool (*belongs)(const OptionRow&)) {
     return names;
 }
 
-// Behind these comes no value, but behind their = sign.
+// Options with an implied value take a value only behind "=". The word after them may be the
+// program.
 std::string bash_implied() {
     std::string text;
     for (const OptionRow& row : option_table())
@@ -103,7 +113,9 @@ std::string bash_implied() {
     return text;
 }
 
-// `--opt=va` is three words for bash: --opt, = and va.
+// A bash function. bash splits `--opt=va` into three words: "--opt", "=" and "va". So the script
+// looks back one or two words to find the option whose value is being typed. Parts in this order:
+// choices of an option, paths, other values (nothing to offer), then option names or files.
 std::string bash_completion(const std::string& name) {
     std::string text = "_" + name + R"(() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option=
@@ -115,6 +127,7 @@ std::string bash_completion(const std::string& name) {
     case ${option//_/-} in
 )";
     for (const OptionRow& row : option_table()) {
+        // Options with a fixed set of values get one `case` branch each.
         if (row.choices.empty()) continue;
         text += "        --" + std::string(row.name);
         if (row.letter != 0) text += std::string("|-") + row.letter;
@@ -135,9 +148,12 @@ std::string bash_completion(const std::string& name) {
            "complete -o filenames -F _" + name + " " + name + "\n";
 }
 
+// Arguments of zsh's _arguments: '--name=[help]:placeholder:(choices)'. "=-" means that the value
+// must follow the "=", and "::" that it may be missing. -S ends options at "--".
 std::string zsh_completion(const std::string& name) {
     std::string text = "#compdef " + name + "\n_arguments -S";
     for (const OptionRow& row : option_table()) {
+        // Brackets, colons and backslashes have a meaning in the argument of _arguments.
         const std::string help = "[" + quoted(row.help, "[]:\\", "'\\''") + "]";
         const std::string value = quoted(row.placeholder, ":\\", "'\\''");
         const bool implied = !row.implied.empty();
@@ -158,6 +174,7 @@ std::string zsh_completion(const std::string& name) {
     return text + " \\\n    '(-)1:program:_files' '*::arguments:_files'\n";
 }
 
+// One `complete` command for each option: -x needs a value that is no file, -r -F needs a file.
 std::string fish_completion(const std::string& name) {
     std::string text = "complete -c " + name + " -e\n";
     for (const OptionRow& row : option_table()) {
@@ -171,6 +188,7 @@ std::string fish_completion(const std::string& name) {
     return text;
 }
 
+// tcsh patterns: 'n/--opt/(list)/' is for the next word, 'c/--/(list)/' completes an option's name.
 std::string tcsh_completion(const std::string& name) {
     std::string text = "complete " + name;
     std::string names;
@@ -218,6 +236,7 @@ std::string man_page(std::string_view version) {
                             ".TP\n.B " + roff(spelling(row)) + "\n" + roff(description(row)) + "\n";
                     });
     text += ".SH ENVIRONMENT\n";
+    // Variables that are not made from the option table.
     const char* const kVariables[][2] = {
         {"PET_NAME",
          "in place of the option --name; the command line wins; 0 or 1 for an option "

@@ -1,5 +1,4 @@
-// What is made from the table of options for people and shells: --help, the man page, completion.
-// Pure.
+// The texts made from the option table: --help, the manual page, shell completion. Pure.
 #pragma once
 
 #include <string>
@@ -7,15 +6,15 @@
 
 namespace ddprun::launcher {
 
-// Grouped; names the defaults, those that differ from torchrun's, and why.
+// The text of --help, in groups. It names each default, torchrun's different default, and why they
+// differ.
 std::string help_text();
 
-// The same as a manual page, in roff's man macros, with what the help has no room for: variables,
-// exit codes.
+// The same as a manual page in roff's man macros, with environment variables and exit codes added.
 std::string man_page(std::string_view version);
 
-// A script for bash, zsh, fish or tcsh that completes the command `name` (ddprun, or torchrun where
-// it is called so). Another shell is a programmer's mistake.
+// A completion script for bash, zsh, fish or tcsh. `name` is the command to complete: ddprun, or
+// torchrun if it is called so. The caller has checked `shell`.
 std::string completion(std::string_view shell, std::string_view name);
 
 }  // namespace ddprun::launcher

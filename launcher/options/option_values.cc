@@ -1,3 +1,4 @@
+// Reads the values of options. Each sentence says what is wrong and what to give instead.
 #include "launcher/options/option_values.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ using std::chrono::milliseconds;
 
 Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
+// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4.
 std::optional<int> whole(std::string_view text) {
     int value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -21,6 +23,7 @@ std::optional<int> whole(std::string_view text) {
     return value;
 }
 
+// Empty parts are kept: a caller can then refuse them.
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     for (;;) {
@@ -37,8 +40,10 @@ std::string_view trim(std::string_view text) {
     return text;
 }
 
+// Far above what exists. They catch typing errors such as one digit too many.
 constexpr int kMostNodes = 1'000'000, kMostWorkers = 4096, kMostPort = 65535;
 
+// Bit 0 is stdout, bit 1 is stderr.
 Result<Streams> read_digit(std::string_view text) {
     if (text.size() != 1 || text[0] < '0' || text[0] > '3')
         return wrong("not 0, 1, 2 or 3 (none, stdout, stderr, both)");
@@ -73,8 +78,9 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     if (text == "auto") return WorkersPerNode{Kind::automatic, 0};
     if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
     if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
+    // torchrun counts these through PyTorch, which ddprun does not load.
     if (text == "xpu") return wrong("these GPUs cannot be counted here; give their count");
-    // SLURM_GPUS_PER_NODE reads `a100:4` when the user asked with a type.
+    // Users pass $SLURM_GPUS_PER_NODE, which is "a100:4" if they asked for a type.
     std::size_t colon = text.rfind(':');
     auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
     if (!count) return wrong("not a number; give a count, auto, gpu or cpu");
@@ -84,6 +90,8 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     return WorkersPerNode{Kind::count, *count};
 }
 
+// Common mistakes in scripts have sentences of their own: two addresses, a URL, IPv6 without
+// brackets.
 Result<HostPort> read_host_port(std::string_view text) {
     text = trim(text);
     if (text.find_first_of(" \t\n,") != std::string_view::npos)
@@ -114,6 +122,8 @@ Result<HostPort> read_host_port(std::string_view text) {
     if (result.host.empty()) result.host = "localhost";
     for (char c : result.host)
         if (!std::isalnum(static_cast<unsigned char>(c)) &&
+            // A colon only stands within brackets; "%" introduces the zone of a link-local IPv6
+            // address.
             std::string_view(".-_:%").find(c) == std::string_view::npos)
             return wrong(std::string("a host's name has no '") + c + "'; give HOST:PORT");
     if (!has_port) return result;
@@ -152,6 +162,7 @@ Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
     return wrong("not known; give restart, wait or spare");
 }
 
+// A colon anywhere makes it a list; ranks that are not in it have nothing.
 Result<StreamsPerRank> read_streams(std::string_view text) {
     StreamsPerRank result;
     if (text.find(':') == std::string_view::npos) {
@@ -183,6 +194,8 @@ Result<std::vector<int>> read_rank_list(std::string_view text) {
 }
 
 std::vector<std::string> read_filters(std::string_view text) {
+    // There is always one filter, if only an empty one: an option that was given is never "no
+    // filter".
     std::vector<std::string> filters(1);
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] != ',') {
@@ -224,6 +237,7 @@ Result<std::uint64_t> read_size(std::string_view text) {
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || failure != std::errc() || end != text.data() + text.size())
         return wrong("not a size; give a number, with K, M, G or T for powers of 1024");
+    // Compared before the shift, which could overflow.
     constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
     if (value < 1 || value > kMost >> shift) return wrong("not within 1 to 1024T");
     return value << shift;
@@ -235,11 +249,13 @@ Result<milliseconds> read_seconds(std::string_view text) {
     bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
     if (!all || !std::isfinite(value))
         return wrong("not a number of seconds; give one like 30 or 0.5");
+    // A year: long enough for every use, and far from any overflow when times are added.
     constexpr double kMost = 366.0 * 24 * 3600;
     if (value < 0 || value > kMost) return wrong("not within 0 seconds and a year");
     return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
 }
 
+// The setters check the words first (check_choice); these sentences are for other callers.
 Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
     if (text == "node") return agent::CpuBinding::node;
     if (text == "socket") return agent::CpuBinding::socket;
@@ -262,6 +278,7 @@ Result<agent::RequeueMode> read_requeue(std::string_view text) {
     return wrong("not known; give auto, never or always");
 }
 
+// The names and synonyms of Python's logging module.
 std::optional<int> verbosity_of(std::string_view level) {
     if (level == "DEBUG" || level == "NOTSET") return 1;
     if (level == "INFO") return 0;

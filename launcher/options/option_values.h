@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "agent/host/cpu_share.h"
-#include "agent/parts/stop_policy.h"
 #include "agent/output/output_plan.h"
+#include "agent/parts/stop_policy.h"
 #include "base/error.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"

@@ -1,3 +1,4 @@
+// Parses the command line and the PET_ variables, and checks what only makes sense together.
 #include "launcher/options/options.h"
 
 #include <algorithm>
@@ -14,19 +15,23 @@ using MaybeError = std::optional<Error>;
 
 Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
-// `given` is how the user named it: "--nnodes", "PET_NNODES".
+// Applies one option. `given` is what the user wrote, for messages: "--nnodes" or "PET_NNODES".
 MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
                  const std::string& value) {
+    // A flag from a PET_ variable comes here only if its number is not 0.
     if (row.kind == OptionKind::flag) {
         set_flag(options, row.name);
         return std::nullopt;
     }
     if (value.empty()) {
         if (may_be_empty(row.name)) return std::nullopt;
+        // In scripts an empty value nearly always comes from a variable that is not set.
         return usage(given + "=: nothing behind it; is a variable of the script not set?");
     }
     const bool ignored = row.kind == OptionKind::ignored;
     const OptionSetter set = option_setter(row.name);
+    // The option table and the setters are two lists; this finds an option that is only in one of
+    // them.
     DDPRUN_CHECK(ignored || set, "an option of the table has no setter");
     if (set)
         if (auto error = set(options, value))
@@ -36,10 +41,11 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
     return std::nullopt;
 }
 
-// Those of torchrun's variables that mean nothing here; as with its options, never silently.
+// Variables of torchrun that have no effect here. As with options without effect, the user is
+// always told.
 struct IdleVariable {
     const char* name;
-    const char* only;  // the value that counts; null: any
+    const char* only;  // the value that would matter; null: any value
     const char* why;
 };
 constexpr IdleVariable kIdleVariables[] = {
@@ -61,7 +67,7 @@ void note_idle_variables(Options& options, const Environment& environment) {
     }
 }
 
-// Other programs read the variable too, so that a word that is no level ends nothing.
+// Other programs use LOGLEVEL as well, so a word that is no level is a warning, never an error.
 void apply_log_level(Options& options, const Environment& environment) {
     const auto level = environment.find("LOGLEVEL");
     if (level == environment.end() || level->second.empty()) return;
@@ -73,13 +79,15 @@ void apply_log_level(Options& options, const Environment& environment) {
             " has no effect: not a level; set it to DEBUG, INFO, WARNING, ERROR or CRITICAL");
 }
 
-// Variables first, so that the command line wins; an empty one counts as unset.
+// Applies the variables. It runs before the options of the command line are applied, so that these
+// win. An empty variable counts as not set.
 MaybeError apply_environment(Options& options, const SplitWords& words,
                              const Environment& environment) {
     note_idle_variables(options, environment);
     apply_log_level(options, environment);
     for (const OptionRow& row : option_table()) {
         if (!row.pet) continue;
+        // Options on the command line hide their variable completely, even one with a wrong value.
         bool on_command_line =
             std::ranges::any_of(words.options, [&](const auto& o) { return o.row == &row; });
         std::string name = pet_variable(row);
@@ -93,6 +101,7 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
         }
         if (auto error = apply(options, row, name, value)) return error;
     }
+    // Two variables of torchrun that are not called PET_… stand in for an option as well.
     auto patience = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
     if (patience != environment.end() && !patience->second.empty())
         if (auto error = option_setter("shutdown-timeout")(options, patience->second))
@@ -104,17 +113,20 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
     return std::nullopt;
 }
 
-// An address where the program should be: `hostname --ip-address` printed two, and nobody quoted
-// them.
+// Recognizes an IPv4 address where the program should be. It comes from a script that does not
+// quote `hostname --ip-address`, which may print two addresses.
 bool is_second_address(const std::string& program) {
     return std::ranges::count(program, '.') == 3 &&
            program.find_first_not_of("0123456789.:") == std::string::npos;
 }
 
+// Combinations that contradict each other are errors; those that only have no effect are warnings.
 MaybeError check_together(Options& options) {
     if (options.check && options.dry_run) return usage("--check and --dry-run: give one of them");
     if (options.program.empty() && !options.check)
         return usage("no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
+    // Otherwise the second address would be started as the program, with an error that does not
+    // show the cause.
     if (options.rdzv_endpoint && is_second_address(options.program))
         return usage(
             "--rdzv-endpoint has two addresses, the second of them (" + options.program +
@@ -128,6 +140,7 @@ MaybeError check_together(Options& options) {
         options.warnings.push_back(
             "--standalone: the endpoint that is given too is not used; leave one of them out");
     const bool is_static = options.rdzv_backend.value_or("static") == "static";
+    // torchrun's back end is "static" unless another one is named.
     if (options.rdzv_conf.static_timeout && !is_static)
         options.warnings.push_back(
             "--rdzv-conf: the key timeout has an effect with the static rendezvous only; "
@@ -145,6 +158,7 @@ Result<Options> parse_options(const std::vector<std::string>& words,
     auto split = split_words(words);
     if (!split) return split.error();
     options.warnings = split->warnings;
+    // Then neither the other options' values nor the variables are looked at, as in argparse.
     if (!split->options.empty() && only_prints(*split->options.back().row)) {
         const GivenOption& last = split->options.back();
         if (auto error = apply(options, *last.row, last.spelling, last.value)) return *error;
@@ -153,6 +167,7 @@ Result<Options> parse_options(const std::vector<std::string>& words,
     if (auto error = apply_environment(options, *split, environment)) return *error;
     for (const GivenOption& given : split->options)
         if (auto error = apply(options, *given.row, given.spelling, given.value)) return *error;
+    // An empty rest is no error here: check_together() decides, since --check needs no program.
     if (!split->the_rest.empty()) {
         options.program = split->the_rest.front();
         options.arguments.assign(split->the_rest.begin() + 1, split->the_rest.end());

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/parts/stop_policy.h"
 #include "agent/output/output_plan.h"
+#include "agent/parts/stop_policy.h"
 #include "base/error.h"
 #include "launcher/options/option_values.h"
 #include "launcher/options/rdzv_conf.h"

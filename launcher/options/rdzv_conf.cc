@@ -1,3 +1,4 @@
+// The table of torchrun's keys and the reader for --rdzv-conf.
 #include "launcher/options/rdzv_conf.h"
 
 #include <algorithm>
@@ -20,9 +21,10 @@ std::string_view trim(std::string_view text) {
     return text;
 }
 
+// How the value of a key is checked.
 enum class Form { time, positive_time, count, yes_or_no, text };
 
-// torchrun's keys, the first six with a meaning here.
+// All keys of torchrun's back ends. Only the first six have an effect here.
 struct Key {
     std::string_view name;
     Form form;
@@ -51,6 +53,7 @@ constexpr Key kKeys[] = {
     {"cacert", Form::text, false},
 };
 
+// The words that torchrun accepts.
 Result<bool> read_bool(std::string_view text) {
     std::string lower(text);
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -68,6 +71,7 @@ Result<milliseconds> read_time(std::string_view text, Form form) {
     return time;
 }
 
+// Three cases: a key of torchrun, a key that is close to one, or a key that nobody knows.
 std::string without_effect(const std::string& key) {
     std::array<std::string_view, std::size(kKeys)> names;
     std::ranges::transform(kKeys, names.begin(), &Key::name);
@@ -78,6 +82,7 @@ std::string without_effect(const std::string& key) {
                             : "; did you mean " + std::string(meant) + "?");
 }
 
+// Collects the keys. The lease is a product of two keys, so it is made at the end.
 class Reader {
   public:
     std::optional<Error> take(const std::string& name, std::string_view value) {
@@ -88,11 +93,14 @@ class Reader {
         }
         if (auto error = read(*key, value))
             return wrong(name + "=" + std::string(value) + " is " + error->sentence());
+        // After read(): a wrong value is an error even where the key has no effect, as with
+        // torchrun.
         if (!key->used) conf_.warnings.push_back(without_effect(name));
         return std::nullopt;
     }
 
-    // torchrun's defaults for the factor that is not given: 5 s, 3 times.
+    // The lease is keep_alive_interval times keep_alive_max_attempt. If one of them is missing,
+    // torchrun's default stands in for it: 5 s, 3 attempts.
     RdzvConf finish() {
         if (interval_ || attempts_)
             conf_.lease = interval_.value_or(milliseconds(5000)) * attempts_.value_or(3);
@@ -117,6 +125,7 @@ class Reader {
         return std::nullopt;
     }
 
+    // Null: the time is checked and not used.
     std::optional<milliseconds>* target_of(std::string_view name) {
         if (name == "join_timeout") return &conf_.join_timeout;
         if (name == "last_call_timeout") return &conf_.last_call;
@@ -133,7 +142,7 @@ class Reader {
 }  // namespace
 
 Result<RdzvConf> read_rdzv_conf(std::string_view text) {
-    // A script's quotes within quotes arrive here.
+    // Some scripts put quotes within quotes, so that one pair arrives here.
     if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
         text.back() == text.front())
         text = text.substr(1, text.size() - 2);
@@ -145,6 +154,7 @@ Result<RdzvConf> read_rdzv_conf(std::string_view text) {
         const std::string key(trim(part.substr(0, equals)));
         const std::string_view value =
             equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
+        // An empty value usually comes from a variable that is not set.
         if (key.empty() || value.empty()) return wrong("not KEY=VALUE,KEY=VALUE,…");
         if (auto error = reader.take(key, value)) return *error;
         if (comma == std::string_view::npos) return reader.finish();

@@ -1,8 +1,9 @@
-// --rdzv-conf=KEY=VALUE,…: torchrun's keys for its rendezvous, as far as they mean something here.
+// Reads --rdzv-conf=KEY=VALUE,…: torchrun's keys for its rendezvous, as far as they mean something
+// here.
 //
-// Keys of torchrun without a meaning here are checked all the same (a value that torchrun would
-// refuse is refused) and warned of; a key that torchrun does not know either it takes in silence,
-// and we name the one that was probably meant. Pure.
+// Keys of torchrun that have no meaning here are still checked (what torchrun refuses, ddprun
+// refuses) and cause a warning. torchrun silently accepts keys that it does not know; here a
+// warning names the key that was probably meant. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,13 +16,14 @@
 
 namespace ddprun::launcher {
 
+// The keys that were given and have an effect.
 struct RdzvConf {
     std::optional<std::chrono::milliseconds> join_timeout, last_call, lease;
-    // The static rendezvous' patience, where join_timeout is not given; torchrun's others ignore
-    // it.
+    // The key `timeout`, which only torchrun's static rendezvous uses. It counts where join_timeout
+    // is missing.
     std::optional<std::chrono::milliseconds> static_timeout;
     std::optional<bool> is_host;
-    std::vector<std::string> warnings;  // a sentence for each key without effect
+    std::vector<std::string> warnings;  // one sentence for each key without effect
     bool operator==(const RdzvConf&) const = default;
 };
 

@@ -1,3 +1,4 @@
+// The table of signals, and how a list of their names is read.
 #include "launcher/options/signal_names.h"
 
 #include <algorithm>
@@ -15,8 +16,10 @@ Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sen
 struct Row {
     std::string_view name;
     int number;
-    bool possible;  // can come from outside and be waited for, and is not ours to use
+    bool possible;  // a signal that a job can be stopped with; see below
 };
+// Not possible are SIGKILL and SIGSTOP (no process can catch them), those that ddprun uses itself
+// (SIGCHLD, SIGPIPE), and those that report a programming error.
 constexpr Row kRows[] = {
     {"SIGTERM", SIGTERM, true},  {"SIGINT", SIGINT, true},       {"SIGHUP", SIGHUP, true},
     {"SIGQUIT", SIGQUIT, true},  {"SIGUSR1", SIGUSR1, true},     {"SIGUSR2", SIGUSR2, true},
@@ -38,6 +41,7 @@ Result<int> read_name(std::string_view name) {
     if (name.empty()) return wrong("a name is missing; give names like SIGTERM,SIGUSR1");
     std::array<std::string_view, std::size(kRows)> names;
     std::ranges::transform(kRows, names.begin(), &Row::name);
+    // Names must be spelled exactly. The refusal of "term" still finds SIGTERM.
     std::string whole = name.starts_with("SIG") ? "" : "SIG";
     for (char c : name) whole += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     const std::string_view meant = nearest(whole, names);

@@ -1,9 +1,10 @@
+// The table from verdicts to exit codes.
 #include "launcher/report/exit_code.h"
 
 namespace ddprun::launcher {
 namespace {
 
-// 128+n as shells have it; what is no signal's number is still a failure.
+// 128 + n, as shells report a signal. A number that is no signal still counts as a failure: 1.
 int of_signal(int signal) { return signal >= 1 && signal <= 127 ? 128 + signal : 1; }
 
 }  // namespace
@@ -13,8 +14,11 @@ int exit_code(Verdict verdict, int worker_code_or_signal) {
         case Verdict::succeeded:
             return 0;
         case Verdict::worker_failed:
+            // Negative: minus the signal's number, as in torchrun's reports.
             if (worker_code_or_signal < 0)
                 return worker_code_or_signal >= -127 ? 128 - worker_code_or_signal : 1;
+            // The kernel keeps 8 bits of an exit code. 256 would become 0, a success; so everything
+            // else becomes 1.
             return worker_code_or_signal >= 1 && worker_code_or_signal <= 255
                        ? worker_code_or_signal
                        : 1;
@@ -38,6 +42,7 @@ Verdict verdict_of(const Error& error) {
             return Verdict::usage;
         case ErrorCode::internal:
             return Verdict::internal;
+        // Every other error means that the nodes could not meet or go on.
         default:
             return Verdict::unavailable;
     }

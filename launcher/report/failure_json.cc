@@ -1,3 +1,4 @@
+// Writes the failure report as JSON, in ddprun's form and in torchrun's.
 #include "launcher/report/failure_json.h"
 
 #include <nlohmann/json.hpp>
@@ -7,8 +8,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// An unknown field is null, never an empty text.
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
+// `replace`: a worker may have printed bytes that are not UTF-8, and dump() would throw.
 std::string dump(const Json& json, int indent) {
     return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -19,6 +22,7 @@ Json json_of(const FailureReport::Worker& worker) {
             {"rank", worker.rank},
             {"local_rank", worker.local_rank},
             {"pid", worker.pid},
+            // A worker that hung has not exited.
             {"exit_code", worker.hung ? Json() : Json(worker.exit_code)},
             {"signal", text_or_null(worker.signal_name)},
             {"sentence", worker.sentence},
@@ -29,6 +33,7 @@ Json json_of(const FailureReport::Worker& worker) {
             {"notes", worker.notes}};
 }
 
+// The first failure has two fields more than its consequences: output and stacks explain the cause.
 Json first_of(const FailureReport& report) {
     if (!report.first) return {};
     Json json = json_of(*report.first);
@@ -77,10 +82,14 @@ std::string failure_json(const FailureReport& report) {
 }
 
 std::string torchrun_error_json(const FailureReport& report, Duration now) {
+    // The most specific text that is known: the worker's exception, else what ended it, else the
+    // lost node.
     std::string message = report.reason;
     if (report.lost) message = report.lost->sentence;
     if (report.first)
         message = report.first->error.empty() ? report.first->sentence : report.first->error;
+    // Names and nesting below are torchrun's; its timestamp is a text as well. A hung worker has no
+    // exit code.
     const bool exited = report.first && !report.first->hung;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     return dump(

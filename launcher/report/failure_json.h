@@ -1,5 +1,5 @@
-// The failure report for programs: what lies beside the logs and what --on-failure gets on its
-// standard input. README.md of this folder says what each field means. Pure.
+// The failure report as JSON: the file beside the logs, and the standard input of --on-failure.
+// launcher/README.md says what each field means. Pure.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace ddprun::launcher {
 
-inline constexpr int kFailureJsonVersion = 1;  // grows when a field changes its meaning or goes
+// Increased when a field changes its meaning or is removed.
+inline constexpr int kFailureJsonVersion = 1;
 
-// Indented, in UTF-8 (what a worker printed that is none is replaced), with a newline at its end.
+// Indented UTF-8 with a newline at the end. Bytes from workers that are not UTF-8 are replaced.
 std::string failure_json(const FailureReport& report);
 
-// The root cause as torchrun copies it to where its own TORCHELASTIC_ERROR_FILE says: a scheduler
-// above us looks there.
+// The root cause in the form that torchrun writes to the file named by its own
+// TORCHELASTIC_ERROR_FILE. A scheduler above ddprun may read that file. `now` is the time of day.
 std::string torchrun_error_json(const FailureReport& report, Duration now);
 
 }  // namespace ddprun::launcher

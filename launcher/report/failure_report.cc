@@ -1,3 +1,4 @@
+// Makes the failure report from a job's ending and prints it as text.
 #include "launcher/report/failure_report.h"
 
 #include <chrono>
@@ -10,6 +11,7 @@ namespace {
 
 using rendezvous::Verdict;
 
+// The same names as to_string(Verdict) in exit_code.h; that enumeration has `usage` besides.
 const char* verdict_text(Verdict verdict) {
     switch (verdict) {
         case Verdict::succeeded:
@@ -28,11 +30,13 @@ const char* verdict_text(Verdict verdict) {
     return "internal";
 }
 
+// With leading zeros, to `width` digits.
 std::string padded(long number, std::size_t width) {
     std::string text = std::to_string(number);
     return std::string(width - std::min(width, text.size()), '0') + text;
 }
 
+// `at` is the time of the first failure, `after` how much later this worker failed.
 FailureReport::Worker worker_of(const std::string& node, const rendezvous::WorkerOutcome& outcome,
                                 Duration at, Duration after) {
     FailureReport::Worker worker;
@@ -56,6 +60,7 @@ FailureReport::Worker worker_of(const std::string& node, const rendezvous::Worke
     return worker;
 }
 
+// Builds the text line by line. The caller owns the lines.
 class Text {
   public:
     explicit Text(std::vector<std::string>& lines) : lines_(lines) {}
@@ -71,6 +76,7 @@ class Text {
     std::vector<std::string>& lines_;
 };
 
+// torchrun prints "<N/A>" for what it does not know.
 std::string or_none(const std::string& text) { return text.empty() ? "<N/A>" : text; }
 
 std::string exit_text(const FailureReport::Worker& worker) {
@@ -80,6 +86,8 @@ std::string exit_text(const FailureReport::Worker& worker) {
     return text;
 }
 
+// The first block has torchrun's labels in torchrun's order; "meaning" and what follows are
+// ddprun's own.
 void say_worker(Text& text, const FailureReport::Worker& worker) {
     text.line("[0]:");
     text.field("time", worker.time);
@@ -104,6 +112,8 @@ std::string later(double seconds) {
     return std::to_string(ms / 1000) + "." + padded(ms % 1000, 3) + " s later";
 }
 
+// torchrun prints these before the root cause. Here they follow it, one line each: they failed only
+// because of it.
 void say_consequences(Text& text, const FailureReport& report) {
     text.line("Failures:");
     if (report.consequence_count == 0) return text.line("  <NO_OTHER_FAILURES>");
@@ -142,6 +152,8 @@ std::optional<FailureReport> make_failure_report(const rendezvous::Ending& endin
     report.verdict = verdict_text(ending.verdict);
     report.code = ending.code;
     report.reason = ending.sentence;
+    // Without a leader's word the ending has no time; then the time of the report is the best there
+    // is.
     const Duration at = ending.at == Duration{} ? context.now : ending.at;
     report.time = utc_text(at);
     report.context = context;
@@ -158,6 +170,7 @@ std::optional<FailureReport> make_failure_report(const rendezvous::Ending& endin
 }
 
 std::vector<std::string> report_lines(const FailureReport& report, const std::string& json_file) {
+    // Without a first cause (a stop, a time-out) the reason in one line is all there is to say.
     if (!report.first && !report.lost) return {report.reason};
     std::vector<std::string> lines;
     Text text(lines);
@@ -174,6 +187,7 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
     }
     text.rule('-');
     say_consequences(text, report);
+    // The loss came after the first failure, so it stands with the consequences.
     if (report.first && report.lost) text.line("  and " + report.lost->sentence);
     text.rule('-');
     text.line("Job:");
@@ -186,7 +200,9 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
     return lines;
 }
 
+// The cause first, since a terminal may cut the line.
 std::string report_line(const FailureReport& report) {
+    // The sentence of a worker already names rank and node.
     if (report.first) return "first failure: " + report.first->sentence + "; " + report.reason;
     if (report.lost) return report.lost->sentence + "; " + report.reason;
     return report.reason;

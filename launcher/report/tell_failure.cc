@@ -1,3 +1,4 @@
+// Writes the report's files and runs the user's --on-failure program.
 #include "launcher/report/tell_failure.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -15,11 +16,13 @@
 namespace ddprun::launcher {
 namespace {
 
+// For one file, and for the user's program. launcher/README.md promises the second.
 constexpr auto kWriteLimit = std::chrono::seconds{5};
 constexpr auto kProgramLimit = std::chrono::seconds{30};
 
-// The reason, or nothing. A reader never sees half a report: the name comes last. Until then it has
-// one of its own, for other nodes may write the same file.
+// Writes the file under another name, then renames it, so that no reader sees half a report. The
+// other name is random, because several nodes may write the same file. Returns the reason of a
+// failure, else nothing.
 std::optional<std::string> write_file(const std::string& path, const std::string& text) {
     const std::string unfinished = path + ".part-" + std::to_string(random_number());
     std::ofstream file(unfinished, std::ios::trunc);
@@ -36,9 +39,12 @@ std::optional<std::string> write_file(const std::string& path, const std::string
 TellFailure::TellFailure(boost::asio::io_context& loop, FileThread& files, Say print, Say warn)
     : loop_(loop), files_(files), print_(std::move(print)), warn_(std::move(warn)) {}
 
+// The JSON file comes first, because the text names it only if it could be written. The user's
+// program comes last: by then all else is in place, and it may take long.
 void TellFailure::tell(const FailureReport& report, const FailureOutlets& outlets) {
     const std::string json = failure_json(report);
     const bool kept = !outlets.json_file.empty() && keep(outlets.json_file, json);
+    // A file that could not be written is not named in the text.
     if (outlets.in_full)
         for (const std::string& line : report_lines(report, kept ? outlets.json_file : ""))
             print_(line);
@@ -54,7 +60,9 @@ bool TellFailure::keep(const std::string& path, const std::string& text) {
         bool done = false;
         std::optional<std::string> failure;
     };
-    const auto writing = std::make_shared<Writing>();  // the write may outlive us, hanging
+    // Shared, because a write that hangs may outlive this call.
+    const auto writing = std::make_shared<Writing>();
+    // By the file thread: the log folder may lie on a file system that hangs.
     files_.post([writing, path, text] { writing->failure = write_file(path, text); },
                 [writing] { writing->done = true; });
     run_until(writing->done, kWriteLimit);
@@ -78,9 +86,11 @@ void TellFailure::call(const std::string& program, const std::string& json) {
     };
     boost::asio::co_spawn(loop_, run_program({program}, json, kProgramLimit, StandardError::ours),
                           called);
+    // run_program() ends the program after kProgramLimit. The rest is for killing and reaping it.
     run_until(done, kProgramLimit + kWriteLimit);
 }
 
+// Runs the loop until `done` or the limit. The loop may have stopped for lack of work.
 void TellFailure::run_until(const bool& done, Duration limit) {
     boost::asio::steady_timer timer(loop_, limit);
     bool late = false;
@@ -91,7 +101,8 @@ void TellFailure::run_until(const bool& done, Duration limit) {
     }
     timer.cancel();
     loop_.restart();
-    while (loop_.poll_one() != 0) continue;  // the timer's handler refers to this frame
+    // Runs the cancelled timer's handler, which refers to this frame.
+    while (loop_.poll_one() != 0) continue;
 }
 
 }  // namespace ddprun::launcher

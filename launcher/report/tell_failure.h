@@ -1,8 +1,8 @@
-// Where the report of a failed job goes: the console, a file beside the logs, the file that a
-// scheduler above us reads, and the user's own program. Each is bounded in time, and what goes
-// wrong with one is a warning and keeps nothing from the others.
+// Brings the report of a failed job to where it is read: console, JSON file beside the logs, the
+// file of a scheduler above us, the user's program. Each has a time limit. A failure of one becomes
+// a warning and does not keep the others from the report.
 //
-// Thread: the loop's, which must not be running; the functions run it until they are done.
+// Thread: the loop's. The loop must not be running; the functions run it until they are done.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,11 +14,12 @@
 
 namespace ddprun::launcher {
 
+// Where the report goes on this node.
 struct FailureOutlets {
-    bool in_full = true;         // on the console
-    bool in_a_line = true;       // else; or not at all
-    std::string json_file;       // empty: not kept
-    std::string scheduler_file;  // TORCHELASTIC_ERROR_FILE of our own environment; empty: none
+    bool in_full = true;         // on the console, all lines
+    bool in_a_line = true;       // on the console in one line, if not in full
+    std::string json_file;       // empty: not written
+    std::string scheduler_file;  // TORCHELASTIC_ERROR_FILE of ddprun's own environment; empty: none
     std::string program;         // --on-failure; empty: none, or another node calls it
 };
 
@@ -26,7 +27,8 @@ class TellFailure {
   public:
     using Say = std::function<void(const std::string&)>;
 
-    // `print` takes a line as it is, `warn` a sentence for the log. All must outlive this.
+    // `print` gets each line as it is, `warn` gets sentences for the log. All four must outlive the
+    // object.
     TellFailure(boost::asio::io_context& loop, FileThread& files, Say print, Say warn);
 
     void tell(const FailureReport& report, const FailureOutlets& outlets);

@@ -1,3 +1,4 @@
+// Reads the command line of ddprun-rendezvous, and has its help text.
 #include "rendezvous/daemon/daemon_options.h"
 
 #include <arpa/inet.h>
@@ -55,17 +56,19 @@ Error wrong(std::string_view option, std::string_view value, const char* expecte
                  std::string(option) + "=" + std::string(value) + ": expected " + expected);
 }
 
+// Only addresses, because a name may have several, and would need a look-up.
 bool is_address(const std::string& text) {
     unsigned char bytes[16];
     return ::inet_pton(AF_INET, text.c_str(), bytes) == 1 ||
            ::inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
-// "29400", ":29400", "10.0.0.1:29400", "[::1]:29400".
+// Accepts "29400", ":29400", "10.0.0.1:29400" and "[::1]:29400".
 Result<> read_listen(std::string_view text, DaemonOptions& options) {
     const Error bad = wrong("--listen", text,
                             "ADDRESS:PORT or PORT, the address in figures ([::1]:29400 for IPv6)");
     const std::size_t colon = text.rfind(':');
+    // The last colon separates the port, since IPv6 addresses contain colons.
     const bool with_host = colon != std::string_view::npos && colon > 0;
     const std::string_view port = colon == std::string_view::npos ? text : text.substr(colon + 1);
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), options.port);
@@ -76,7 +79,7 @@ Result<> read_listen(std::string_view text, DaemonOptions& options) {
     if (bracketed) host = host.substr(1, host.size() - 2);
     options.host = host == "localhost" ? "127.0.0.1" : std::string(host);
     if (!is_address(options.host)) return bad;
-    // Without brackets nobody knows where the port of ::1:29400 begins.
+    // Without brackets it is unclear where the port of ::1:29400 begins.
     if (options.host.find(':') != std::string::npos && !bracketed) return bad;
     return {};
 }
@@ -103,6 +106,7 @@ Result<> read_secret_path(std::string_view text, DaemonOptions& options) {
     return {};
 }
 
+// An option with a value, and the function that reads it; null: there is no such option.
 using Reader = Result<> (*)(std::string_view value, DaemonOptions& options);
 Reader reader_of(std::string_view name) {
     if (name == "--listen") return read_listen;
@@ -112,6 +116,7 @@ Reader reader_of(std::string_view name) {
     return nullptr;
 }
 
+// An option without a value, and the field that it sets; null: there is no such option.
 bool* flag(std::string_view name, DaemonOptions& options) {
     if (name == "--serve-c10d") return &options.serve_c10d;
     if (name == "--help" || name == "-h") return &options.help;

@@ -1,3 +1,4 @@
+// Silent callers, the look at their first bytes, and what becomes of them.
 #include "rendezvous/daemon/endpoint.h"
 
 #include <poll.h>
@@ -20,10 +21,11 @@ using boost::system::error_code;
 
 namespace {
 
+// The kernel reports a socket as readable only when this many bytes have come.
 using WakeAt = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
-constexpr std::size_t kFirstLook = 1024;  // a whole Hello, as a rule
-// Addresses remembered as named; a scan from more of them begins anew.
+constexpr std::size_t kFirstLook = 1024;  // usually the whole first message
+// How many logged addresses are remembered. A port scan from more addresses starts the list anew.
 constexpr std::size_t kNamed = 1024;
 
 std::string to_text(const tcp::endpoint& endpoint) {
@@ -32,7 +34,7 @@ std::string to_text(const tcp::endpoint& endpoint) {
     return text.str();
 }
 
-// Peeking at bytes does not show the end of the stream behind them.
+// Peeking shows the bytes, but not whether the stream ends behind them.
 bool peer_has_ended(int socket) {
     pollfd look{socket, POLLRDHUP, 0};
     return ::poll(&look, 1, 0) > 0;
@@ -60,7 +62,7 @@ struct Endpoint::State : std::enable_shared_from_this<Endpoint::State> {
         Socket socket;
         asio::steady_timer timer;
         tcp::endpoint peer;
-        std::size_t expected = 1;  // bytes that a look needs
+        std::size_t expected = 1;  // bytes needed for the next look
     };
     using Number = std::uint64_t;
 
@@ -78,18 +80,17 @@ struct Endpoint::State : std::enable_shared_from_this<Endpoint::State> {
     Services services;
     Log log;
     Patience patience;
-    std::map<Number, Caller> silent;  // who came first stands first
+    std::map<Number, Caller> silent;  // ordered by arrival
     Number last = 0;
     std::set<asio::ip::address> named;
     AcceptLoop accept_loop;
 };
 
-// ---- those who say nothing yet
-
+// A new caller: it gets a time limit for its whole first message.
 void Endpoint::State::admit(Socket socket, const tcp::endpoint& peer) {
     error_code error;
     socket.non_blocking(true, error);
-    if (error) return;  // it has gone already
+    if (error) return;  // the caller has gone already
     make_room();
     const Number number = ++last;
     Caller& caller =
@@ -103,14 +104,14 @@ void Endpoint::State::admit(Socket socket, const tcp::endpoint& peer) {
     look(number, false);
 }
 
+// The one that has been silent longest goes: a real client speaks at once.
 void Endpoint::State::make_room() {
     if (silent.size() < patience.most_silent) return;
     turn_away(silent.begin()->first, "says nothing, like " + std::to_string(patience.most_silent) +
                                          " others (the limit), and has done so longest");
 }
 
-// ---- looking
-
+// Waits for more bytes of a caller that may be closed meanwhile, so it is looked up by number.
 void Endpoint::State::wait(Number number) {
     silent.at(number).socket.async_wait(Socket::wait_read,
                                         [weak = weak_from_this(), number](error_code error) {
@@ -123,13 +124,15 @@ void Endpoint::State::wait(Number number) {
                                         });
 }
 
+// Looks at the first bytes. They stay in the socket, because the service that gets it reads them
+// again.
 void Endpoint::State::look(Number number, bool woken) {
     Caller& caller = silent.at(number);
     std::string bytes(std::max(caller.expected, kFirstLook), '\0');
     error_code error;
     bytes.resize(caller.socket.receive(asio::buffer(bytes), Socket::message_peek, error));
     if (error == asio::error::would_block) return wait(number);
-    if (error) {  // probes of a port come and go without a word
+    if (error) {  // port scans come and go without a word
         silent.erase(number);
         return;
     }
@@ -140,6 +143,7 @@ void Endpoint::State::look(Number number, bool woken) {
     else if (auto* link = std::get_if<AgentLink>(&opening))
         services.agent_link(std::move(link->hello), take(number));
     else if (const auto* stranger = std::get_if<Stranger>(&opening))
+        // The sentence tells what the stranger sent, which usually names the program.
         turn_away(number, stranger->sentence);
     else if (services.c10d)
         services.c10d(take(number));
@@ -147,10 +151,11 @@ void Endpoint::State::look(Number number, bool woken) {
         turn_away(number, "speaks c10d, as torchrun does, which is served with --serve-c10d only");
 }
 
-// The kernel wakes us only when all of it is there, or the peer has ended: peeking would find the
-// same bytes again and again.
+// Waits until the whole first message has come, or the caller has ended. Without SO_RCVLOWAT the
+// socket would stay readable, and each look would find the same bytes.
 void Endpoint::State::needs(Number number, std::size_t bytes, bool woken) {
     Caller& caller = silent.at(number);
+    // Woken although the bytes have not come: the caller must have ended.
     const bool again = woken && caller.expected == bytes;
     if (again && peer_has_ended(caller.socket.native_handle()))
         return turn_away(number, "has ended in the middle of its first message");
@@ -164,9 +169,11 @@ void Endpoint::State::needs(Number number, std::size_t bytes, bool woken) {
 void Endpoint::State::out_of_patience(Number number) {
     const auto found = silent.find(number);
     if (found == silent.end()) return;
+    // More than one byte is expected only after a first look.
     const bool spoke = found->second.expected > 1;
     if (!spoke && services.c10d && services.has_c10d_from(found->second.peer.address())) {
         error_code error;
+        // The pending wait must end before another owner uses the socket.
         found->second.socket.cancel(error);
         return services.c10d(take(number));
     }
@@ -177,8 +184,9 @@ void Endpoint::State::out_of_patience(Number number) {
 Endpoint::Socket Endpoint::State::take(Number number) {
     const auto found = silent.find(number);
     Socket socket = std::move(found->second.socket);
+    // Back to the default, or the next reader would wait for that many bytes as well.
     if (found->second.expected > 1) {
-        error_code error;  // of a peer that has gone: whoever reads will see
+        error_code error;  // if the peer has gone, the next reader sees it
         socket.set_option(WakeAt(1), error);
     }
     silent.erase(found);
@@ -188,6 +196,7 @@ Endpoint::Socket Endpoint::State::take(Number number) {
 void Endpoint::State::turn_away(Number number, const std::string& sentence) {
     const tcp::endpoint peer = silent.at(number).peer;
     silent.erase(number);
+    // The list is bounded, because addresses come from outside.
     if (named.size() >= kNamed) named.clear();
     if (!named.insert(peer.address()).second) return;
     log({Note::Level::info, "closed the connection of " + to_text(peer) + ", which " + sentence +
@@ -199,8 +208,7 @@ void Endpoint::State::close_all() {
     silent.clear();
 }
 
-// ---- the face
-
+// The public class only holds the state; handlers hold it weakly.
 Endpoint::Endpoint(asio::io_context& loop, Acceptor acceptor, Services services, Log log,
                    Patience patience)
     : state_(std::make_shared<State>(loop, std::move(acceptor), std::move(services), std::move(log),

@@ -1,3 +1,4 @@
+// Begins a job with its first node, opens its ledger, and forgets it at its end.
 #include "rendezvous/daemon/jobs.h"
 
 #include <unistd.h>
@@ -14,17 +15,20 @@ namespace ddprun::rendezvous {
 
 namespace asio = boost::asio;
 
+// One run id that is being served.
 struct Jobs::Job {
-    std::uint64_t number = 0;  // tells it from an earlier one with the same run id
+    std::uint64_t number = 0;  // tells it from an earlier job with the same run id
     Hello first;
     std::unique_ptr<Ledger> ledger;
     std::unique_ptr<Service> service;  // null while the ledger is being opened
-    std::vector<Socket> waiting;       // for that
+    std::vector<Socket> waiting;       // connections that came meanwhile
 
-    // It never began, and nobody is there who could begin it.
+    // It has no generation, and nobody is connected who could begin one.
     bool is_deserted() const {
         if (!service || service->connections() != 0) return false;
         const Snapshot now = service->snapshot();
+        // A job with a generation is never deserted: its members may be running without a
+        // connection for a moment.
         return now.newest == kNoGeneration &&
                (now.phase == Phase::reading || now.phase == Phase::gathering);
     }
@@ -32,8 +36,10 @@ struct Jobs::Job {
 
 namespace {
 
-constexpr const char* kDigest = "rendezvous";  // no command is known here: all of a run's are one
+// The command is not known here, so all commands of a run are one.
+constexpr const char* kDigest = "rendezvous";
 
+// The leader's name in log lines of the nodes.
 std::string host_name() {
     char name[256] = {};
     return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "rendezvous";
@@ -60,12 +66,15 @@ Jobs::~Jobs() = default;
 
 void Jobs::adopt(const Hello& hello, Socket socket) {
     auto found = jobs_.find(hello.run_id);
+    // A new node begins the job anew, with its own limits.
     if (found != jobs_.end() && found->second->is_deserted()) {
         jobs_.erase(found);
         found = jobs_.end();
     }
     Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
     if (!job) return;
+    // The nodes of one job should have one command line. It is a warning only, because the first
+    // node's limits count.
     if (hello.limits != job->first.limits)
         log_of(hello.run_id)({Note::Level::warn, "the command line of node " + hello.node.name +
                                                      " (--nnodes=" + range(hello.limits) +
@@ -78,7 +87,8 @@ void Jobs::adopt(const Hello& hello, Socket socket) {
         job->waiting.push_back(std::move(socket));
 }
 
-// Null when it cannot be: the node calls again, until its join timeout.
+// Begins a job. Null if that is not possible; the node's connection is closed, and it calls again
+// until its join timeout.
 Jobs::Job* Jobs::begin(const Hello& hello) {
     const std::string& id = hello.run_id;
     make_room();
@@ -97,11 +107,14 @@ Jobs::Job* Jobs::begin(const Hello& hello) {
     Job& job = *jobs_.emplace(id, std::make_unique<Job>()).first->second;
     job.number = ++last_;
     job.first = hello;
+    // The job may have ended, and another one of this id may have begun, before the ledger is open.
+    // The number tells.
     const auto done = [this, alive = std::weak_ptr(alive_), id,
                        number = job.number](Result<std::unique_ptr<Ledger>> ledger) {
         if (!alive.expired()) opened(id, number, std::move(ledger));
     };
     const Times& times = hello.limits.times;
+    // The time limits are those of the job's own command line.
     open_ledger({loop_, files_, log_of(id)}, *place, {kDigest, hello.requeue, 0},
                 {.call = times.lease, .opening = times.join_timeout}, done);
     return &job;
@@ -113,6 +126,8 @@ void Jobs::opened(const std::string& run_id, std::uint64_t number,
     if (found == jobs_.end() || found->second->number != number) return;
     if (!ledger) {
         log_of(run_id)({Note::Level::error, ledger.error().sentence()});
+        // This closes the waiting connections. Their nodes call again, and the ledger is tried
+        // anew.
         jobs_.erase(found);
         return;
     }
@@ -125,18 +140,20 @@ void Jobs::opened(const std::string& run_id, std::uint64_t number,
     for (Socket& socket : std::exchange(job.waiting, {})) job.service->adopt(std::move(socket));
 }
 
+// The run id is free from now on.
 void Jobs::ended(const std::string& run_id, const Ending& ending) {
     log_of(run_id)({Note::Level::info,
                     "has ended with code " + std::to_string(ending.code) + ": " + ending.sentence});
     jobs_.erase(run_id);
 }
 
-// A stranger's Hello begins a job, too: such a one must not stand in the way of others for ever.
+// A stranger's Hello begins a job as well. Such jobs must not keep others out for ever.
 void Jobs::make_room() {
     if (jobs_.size() < kMostJobs) return;
     std::erase_if(jobs_, [](const auto& one) { return one.second->is_deserted(); });
 }
 
+// The limits come from the first node; everything else is this program's own.
 MachineConfig Jobs::machine_config(const Hello& hello) const {
     MachineConfig config;
     config.run_id = hello.run_id;
@@ -148,7 +165,7 @@ MachineConfig Jobs::machine_config(const Hello& hello) const {
     config.seed = random_number();
     config.outside = true;
     config.to_day = day_now() - boot_now().time_since_epoch();
-    // No ledger_mark: no node ever leads this job, so none has to read the ledger.
+    // No ledger mark: no node ever leads this job, so none has to read the ledger.
     return config;
 }
 

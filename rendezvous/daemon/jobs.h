@@ -1,14 +1,15 @@
-// The jobs that meet at a rendezvous outside of them: one Service with a ledger of its own for each
-// run id, from the first node that calls with it until the job has ended and all have been told.
+// The jobs that meet at a rendezvous outside of them. Each run id has one Service with a ledger of
+// its own, from the first node that calls with this id until the job has ended and all nodes know
+// it.
 //
 //   Hello of an unknown run ─▶ opening its ledger ─▶ serving ─▶ ended: logged, forgotten; the id is
 //        more nodes wait ───────────▲                           free again
 //
-// A job's limits are those of its first Hello. Nodes whose command lines differ are named in the
-// log. At most kMostJobs at a time; those nobody is connected to, and that never began, make room,
-// and begin anew with the next node of their run id.
+// A job's limits are those of its first Hello; nodes with other limits are logged. There are at
+// most kMostJobs jobs. Jobs that never began, and to which nobody is connected, make room for
+// others and begin anew with the next node of their run id.
 //
-// Thread: the loop's. `files` must outlive this.
+// Thread: the loop's. `files` must outlive this object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -31,15 +32,15 @@ class Jobs {
     using Socket = boost::asio::ip::tcp::socket;
     static constexpr std::size_t kMostJobs = 1024;
 
-    // `ledger`: without a run yet; each has its own part of it (of_job() in ledger_place.h).
-    // `secrets` outlives this; nodes prove that they have it, the same for all jobs.
+    // `ledger` is the place for all runs; each run has its own part of it (of_job() in
+    // ledger_place.h). `secrets` must outlive this object; it is the same for all jobs.
     Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
          std::string version, Log log);
     ~Jobs();  // cuts all connections
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
 
-    // A node, with nothing read from its connection yet.
+    // A node; nothing may have been read from its connection.
     void adopt(const Hello& hello, Socket socket);
 
     std::vector<std::string> run_ids() const;
@@ -63,8 +64,9 @@ class Jobs {
     std::string version_;
     Log log_;
     std::map<std::string, std::unique_ptr<Job>> jobs_;  // by run id
-    std::uint64_t last_ = 0;
-    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // expired: touch nothing
+    std::uint64_t last_ = 0;                            // the number of the newest job
+    // Expires with this object; callbacks then do nothing.
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace ddprun::rendezvous

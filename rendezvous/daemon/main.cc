@@ -1,11 +1,11 @@
-// The rendezvous outside the jobs: ddprun-rendezvous serves any number of jobs for weeks, and with
-// --serve-c10d PyTorch's own torchrun. See daemon_options.cc for its options, and what --help says.
+// ddprun-rendezvous: a rendezvous outside of jobs. It serves any number of jobs for weeks, and with
+// --serve-c10d also PyTorch's own torchrun. daemon_options.cc has its options and help.
 //
 //   Endpoint ──agent link──▶ Jobs ─▶ one Service and one Ledger for each run id
 //      └──────c10d──────────▶ store::Server, one for all, whose keys live as long as the program
 //
-// One thread, one loop, and the file thread where ledgers are folders (gRPC's where they are in
-// etcd).
+// One thread with one loop; besides it the file thread if ledgers are folders, or gRPC's threads if
+// they are in etcd.
 #include <signal.h>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -32,6 +32,7 @@ using boost::system::error_code;
 constexpr int kUsage = 2;
 constexpr int kUnavailable = 69;
 
+// Writes a log line with the local time: the program runs for weeks.
 void say(const Note& note) {
     if (note.level == Note::Level::debug) return;
     const char* level = note.level == Note::Level::info   ? ""
@@ -52,6 +53,8 @@ std::string place(const tcp::endpoint& endpoint) {
            std::to_string(endpoint.port());
 }
 
+// reuse_address: a restart must get its port back at once, although old connections are in
+// TIME_WAIT.
 Result<tcp::acceptor> listen(asio::io_context& loop, const DaemonOptions& options) {
     tcp::acceptor acceptor(loop);
     const tcp::endpoint endpoint(asio::ip::make_address(options.host), options.port);
@@ -69,6 +72,7 @@ Result<tcp::acceptor> listen(asio::io_context& loop, const DaemonOptions& option
     return acceptor;
 }
 
+// Connects the endpoint to what is served. Without a store there is no c10d service.
 Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
     Endpoint::Services services;
     services.agent_link = [&jobs](const Hello& hello, tcp::socket socket) {
@@ -82,7 +86,7 @@ Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
     return services;
 }
 
-// What ends with us, and the exit code.
+// Logs what ends with this program, and returns the exit code: 0 if nobody is affected.
 int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
     const std::vector<std::string> runs = jobs.run_ids();
     const std::string stopped = "stopped by signal " + std::to_string(signal);
@@ -102,6 +106,7 @@ int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
 Result<IdentityConfig> identity_of(const DaemonOptions& options) {
     IdentityConfig identity;
     identity.mode = options.identity;
+    // No node reads this rendezvous' ledger, so a file in its folder cannot hold the secret.
     identity.outside = true;
     if (options.secret_file.empty()) return identity;
     auto secret = read_secret_file(options.secret_file);
@@ -111,9 +116,10 @@ Result<IdentityConfig> identity_of(const DaemonOptions& options) {
 }
 
 int run(const DaemonOptions& options) {
-    ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more must not end the jobs
+    ::signal(SIGPIPE, SIG_IGN);  // a log whose reader has gone must not end the jobs
     make_room_for_descriptors();
     asio::io_context loop(1);
+    // The port first: a second instance must fail before it touches anything.
     auto acceptor = listen(loop, options);
     if (!acceptor) {
         say({Note::Level::error, acceptor.error().sentence()});
@@ -127,9 +133,11 @@ int run(const DaemonOptions& options) {
         return kUsage;
     }
     Secrets secrets(loop, files, std::move(*identity));
+    // Set by the callbacks below, all of which run on the loop.
     int code = 0;
     secrets.look([&](const Result<std::string>& found) {
         if (found) return;
+        // The look-up ends after start(), so the refusal comes from within the loop.
         if (options.identity == IdentityMode::require) {
             say({Note::Level::error, found.error().sentence()});
             code = kUnavailable;
@@ -138,11 +146,13 @@ int run(const DaemonOptions& options) {
         say({Note::Level::warn, "anybody who reaches the port may join, read or stop a job: " +
                                     found.error().sentence()});
     });
+    // The objects are declared in the order in which they are needed, and destroyed in reverse.
     Jobs jobs(loop, files, secrets, options.ledger, DDPRUN_VERSION, say);
     std::optional<store::Server> store;
     if (options.serve_c10d) {
         store::ServerOptions store_options;
         store_options.log = info;
+        // A closed acceptor: the endpoint accepts, and passes connections on.
         store.emplace(tcp::acceptor(loop), std::move(store_options));
     }
     std::optional<Endpoint> endpoint;
@@ -157,6 +167,7 @@ int run(const DaemonOptions& options) {
     info("listens on " + here + " for ddprun" +
          (store ? " and, without any identity, for torchrun (c10d)" : ""));
     loop.run();
+    // A file system that hangs must not keep the process from ending.
     files.abandon();
     return code;
 }

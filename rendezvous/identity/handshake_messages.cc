@@ -1,3 +1,4 @@
+// Encodes and decodes Opening, Challenge and Proof.
 #include "rendezvous/identity/handshake_messages.h"
 
 #include <algorithm>
@@ -9,10 +10,12 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// MUNGE's credentials are below 400 bytes for a secret of our size.
 constexpr std::size_t kMaxCredential = 4096;
 constexpr int kMaxScheme = 1000;
 
-// What is opened in the ledger's folder must not lead out of it.
+// A file name without slashes and without a dot in front. Otherwise a Challenge could make a node
+// open a file outside of the ledger's folder.
 bool is_plain_name(std::string_view name) {
     return (name.empty() || name.front() != '.') &&
            std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -29,6 +32,7 @@ Challenge read(const Place& place, const link::Challenge& from) {
     challenge.credential = place.text("credential", from.credential(), 0, kMaxCredential);
     challenge.file = place.text("file", from.file(), 0, kMaxName);
     if (!is_plain_name(challenge.file)) place.complain("file", "is not a plain file name");
+    // Two sources would leave open which one counts.
     if (!challenge.file.empty() && !challenge.credential.empty())
         place.complain("file", "comes with a credential; one secret is enough");
     return challenge;
@@ -47,7 +51,8 @@ bool parse(Message& message, std::string_view bytes, std::size_t limit) {
 }  // namespace
 
 std::string encode_opening(const ToLeader& opening, const std::string& nonce) {
-    // As fields behind those of the Hello: in protobuf the same as one message with both.
+    // Nonce and scheme are appended as a second message of the same type. In protobuf, two messages
+    // one after the other are the same as one message with the fields of both.
     link::ToLeader more;
     link::Hello& hello = std::holds_alternative<Inquire>(opening)
                              ? *more.mutable_inquire()->mutable_as()
@@ -80,6 +85,8 @@ std::string encode_leader_proof(const Proof& proof) {
     return to.SerializeAsString();
 }
 
+// The bytes are parsed twice: by wire.h, which checks the message itself, and here for nonce and
+// scheme.
 Result<Opening> decode_opening(std::string_view bytes) {
     auto message = decode_to_leader(bytes);
     if (!message) return message.error();
@@ -107,7 +114,8 @@ Result<Proof> decode_node_proof(std::string_view bytes) {
 
 Result<LeaderWord> decode_leader_word(std::string_view bytes) {
     link::ToNode from;
-    if (!parse(from, bytes, kLeaderFrameLimit)) return LeaderWord();  // wire.h says what it is
+    // wire.h will say what is wrong with it.
+    if (!parse(from, bytes, kLeaderFrameLimit)) return LeaderWord();
     Fault fault;
     LeaderWord word;
     if (from.has_challenge()) word = read(Place(fault, "Challenge"), from.challenge());

@@ -1,5 +1,5 @@
-// The messages of the handshake ↔ bytes, and what may come at each of its steps. Beneath the
-// messages of wire.h: the machines never see these. Checked like those, pure too.
+// The messages of the handshake ↔ bytes, and which may come at each step. They lie beneath the
+// messages of wire.h: the machines never see them. They are checked in the same way. Pure.
 #pragma once
 
 #include <optional>
@@ -11,39 +11,42 @@
 
 namespace ddprun::rendezvous {
 
-// A node's first message: a Hello or an Inquire. A Gone may be one too, and has neither nonce nor
-// scheme.
+// A caller's first message: a Hello or an Inquire with nonce and scheme. A Gone may come first as
+// well; it has neither.
 struct Opening {
     ToLeader message;
     std::string nonce;
     int scheme = 0;
 };
 
+// The leader's demand for a proof, and where the secret can be found (secret.h).
 struct Challenge {
     int scheme = 0;
     NodeId leader;
     std::string nonce;
     std::string credential;
-    std::string file;  // letters, digits, "-", "_" and "." inside only: never a path
+    std::string file;  // a plain file name of letters, digits, "-", "_" and "."; never a path
     bool operator==(const Challenge&) const = default;
 };
 
+// That its sender has the secret.
 struct Proof {
-    std::string mac;
+    std::string mac;  // kProofSize bytes
     bool operator==(const Proof&) const = default;
 };
 
 // `opening` is a Hello or an Inquire.
 std::string encode_opening(const ToLeader& opening, const std::string& nonce);
+// These cannot fail: what is encoded is our own.
 std::string encode(const Challenge& challenge);
 std::string encode_node_proof(const Proof& proof);
 std::string encode_leader_proof(const Proof& proof);
 
-// Errors: malformed, with the field.
+// Possible errors: malformed, with the name of the field.
 Result<Opening> decode_opening(std::string_view bytes);
 Result<Proof> decode_node_proof(std::string_view bytes);
 
-// What a leader says in a handshake; nothing for every other message, which is wire.h's.
+// What a leader may say in a handshake; monostate for any other message, which wire.h decodes.
 using LeaderWord = std::variant<std::monostate, Challenge, Proof>;
 Result<LeaderWord> decode_leader_word(std::string_view bytes);
 

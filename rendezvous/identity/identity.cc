@@ -1,3 +1,4 @@
+// HMAC-SHA-256 from OpenSSL, and what goes into each proof and seal.
 #include "rendezvous/identity/identity.h"
 
 #include <openssl/core_names.h>
@@ -14,8 +15,10 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// The frame number of the last word; no count reaches it.
 constexpr std::uint64_t kLastWord = std::numeric_limits<std::uint64_t>::max();
 
+// Big endian, eight bytes: the same bytes on every host.
 std::string number(std::uint64_t value) {
     std::string bytes;
     for (int shift = 56; shift >= 0; shift -= 8)
@@ -23,7 +26,7 @@ std::string number(std::uint64_t value) {
     return bytes;
 }
 
-// With its length before it, so that no two transcripts are the same bytes.
+// A text with its length in front, so that two different transcripts never give the same bytes.
 std::string field(std::string_view text) { return number(text.size()).append(text); }
 
 struct FreeContext {
@@ -31,6 +34,7 @@ struct FreeContext {
 };
 using Context = std::unique_ptr<EVP_MAC_CTX, FreeContext>;
 
+// OpenSSL's own errors here mean a broken build, so they end the process.
 Context hmac_sha256() {
     EVP_MAC* hmac = EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr);
     Context context(hmac ? EVP_MAC_CTX_new(hmac) : nullptr);
@@ -50,10 +54,10 @@ std::string_view text(const Digest& digest) {
     return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-// Of `head` and `rest` one after the other.
+// The MAC of `head` and `rest`, one after the other, without copying a large frame.
 Digest hmac(std::string_view key, std::string_view head, std::string_view rest = {}) {
-    // Kept, for to make one takes three times as long as what it does; and a leader seals and opens
-    // ten thousand frames a second.
+    // Kept, because making a context takes three times as long as using it, and a leader seals and
+    // opens ten thousand frames a second. Each thread has its own.
     thread_local const Context kept = hmac_sha256();
     EVP_MAC_CTX* const context = kept.get();
     const auto bytes = [](std::string_view of) {
@@ -69,8 +73,9 @@ Digest hmac(std::string_view key, std::string_view head, std::string_view rest =
     return digest;
 }
 
-// `what` tells the uses of one secret from each other.
+// `what` separates the uses of one secret: a proof can never serve as the key of a seal.
 std::string mac(std::string_view secret, std::string_view what, Side side, const Transcript& t) {
+    // With an empty key anybody could compute the MAC.
     DDPRUN_CHECK(!secret.empty(), "a proof needs a secret");
     const Digest made =
         hmac(secret, field("ddprun agent link") + number(kIdentityScheme) + field(what) +
@@ -82,6 +87,8 @@ std::string mac(std::string_view secret, std::string_view what, Side side, const
     return std::string(text(made));
 }
 
+// Compares in constant time; a usual comparison would tell by its duration how many bytes are
+// right.
 bool same(std::string_view a, std::string_view b) {
     return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -94,6 +101,7 @@ std::string prove(std::string_view secret, Side side, const Transcript& transcri
 
 bool is_proof(std::string_view proof, std::string_view secret, Side side,
               const Transcript& transcript) {
+    // A short nonce from the other side could make the transcript predictable.
     return transcript.node_nonce.size() == kNonceSize &&
            transcript.leader_nonce.size() == kNonceSize &&
            same(proof, prove(secret, side, transcript));
@@ -114,8 +122,10 @@ bool Seal::open(std::string_view& sealed) {
     if (sealed.size() < kSealSize) return false;
     const std::string_view body = sealed.substr(0, sealed.size() - kSealSize);
     const std::string_view seal = sealed.substr(body.size());
+    // The expected number, or the last word. Anything else was altered, repeated or reordered.
     const bool in_turn = same(seal, at(number_, body));
     if (!in_turn && !same(seal, last_word(body))) return false;
+    // The last word has no number in the sequence.
     if (in_turn) ++number_;
     sealed = body;
     return true;

@@ -1,9 +1,9 @@
-// How a gRPC call becomes something to co_await on the loop. gRPC calls back on a thread of its
-// own, which does nothing but post to the loop: the second of the program's posting points (the
-// first is the FileThread).
+// Makes a gRPC call something that a coroutine on the loop can co_await. gRPC calls back on a
+// thread of its own; that callback only posts to the loop. Besides FileThread this is the only
+// place where another thread posts to the loop.
 //
-// Thread: RpcCalls is made, used and destroyed on the loop's; only answered() and finished() come
-// from gRPC's threads.
+// Thread: RpcCalls is made, used and destroyed on the loop's thread. Only answered() and finished()
+// are called by gRPC's threads.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -24,23 +24,27 @@
 
 namespace ddprun {
 
-// The calls that gRPC has not answered yet. Who goes away cancels them and waits until gRPC has let
-// go of the loop: that is a matter of its own threads, not of any network.
+// The calls that gRPC has not answered yet. Before the loop's objects go away, cancel_all() cancels
+// them and waits until gRPC holds nothing of the loop any more. That depends on gRPC's own threads
+// only, never on the network.
 class RpcCalls {
   public:
     using Number = std::int64_t;
 
+    // Registers a call, so that it can be cancelled.
     Number started(grpc::ClientContext& call) {
         const std::lock_guard held(lock_);
         ++outstanding_;
         calls_.emplace(++newest_, &call);
         return newest_;
     }
-    // Its context may go from now on, but gRPC still holds something of the loop's.
+    // The answer has come. The caller may destroy the context from now on, but gRPC still holds
+    // something of the loop.
     void answered(Number number) {
         const std::lock_guard held(lock_);
         calls_.erase(number);
     }
+    // gRPC's callback is nearly over and touches nothing of the loop any more.
     void finished() {
         const std::lock_guard held(lock_);
         --outstanding_;
@@ -55,14 +59,15 @@ class RpcCalls {
   private:
     std::mutex lock_;
     std::condition_variable changed_;
-    std::map<Number, grpc::ClientContext*> calls_;  // that can be cancelled
+    std::map<Number, grpc::ClientContext*> calls_;  // calls that can still be cancelled
     Number newest_ = 0;
+    // Calls between started() and finished().
     int outstanding_ = 0;
 };
 
-// Begins a call by `start(callback)` and comes back on the coroutine's executor with its status.
-// The call keeps io_context::run() from returning. What `start` refers to must live in the
-// coroutine's frame. Status codes: those of the rpc, deadline_exceeded, cancelled after
+// Begins a call with `start(callback)`, and resumes the coroutine on its executor with the call's
+// status. While the call runs, io_context::run() does not return. What `start` refers to must live
+// in the coroutine's frame. Status codes: those of the rpc, DEADLINE_EXCEEDED, and CANCELLED after
 // cancel_all().
 template <class Start>
 boost::asio::awaitable<grpc::Status> async_rpc(std::shared_ptr<RpcCalls> calls,
@@ -70,7 +75,8 @@ boost::asio::awaitable<grpc::Status> async_rpc(std::shared_ptr<RpcCalls> calls,
     namespace asio = boost::asio;
     const auto initiate = [&](auto handler) {
         using Handler = decltype(handler);
-        auto kept = std::make_shared<Handler>(std::move(handler));  // std::function wants copies
+        // Std::function must be copyable, a handler is not.
+        auto kept = std::make_shared<Handler>(std::move(handler));
         auto guard = asio::make_work_guard(asio::get_associated_executor(*kept));
         const auto number = calls->started(context);
         start([calls, number, kept = std::move(kept),

@@ -1,3 +1,4 @@
+// The requests to etcd: which endpoint is asked, for how long, and what a failure means.
 #include "rendezvous/ledger/etcd_client.h"
 
 #include <grpc/grpc.h>
@@ -19,10 +20,10 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kLongestPauseMs = 500;  // of a channel between two tries to connect
+constexpr int kLongestPauseMs = 500;  // between two attempts of a gRPC channel to connect
 
-// gRPC runs while one of these lives. It reads this variable once, at its start: without it, it
-// would set up a resolver that it is never asked to use.
+// gRPC's library runs while one of these exists. It reads the variable once, when it starts.
+// Without the variable it would set up a resolver that is never used.
 struct Library {
     Library() {
         ::setenv("GRPC_DNS_RESOLVER", "native", 0);
@@ -34,24 +35,27 @@ struct Library {
 std::shared_ptr<grpc::Channel> open_channel(const asio::ip::address& address, std::uint16_t port) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new channel is a new connection
-    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // trying again is done here
+    // A new channel opens a new connection.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // ask() tries again by itself
     arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPauseMs);
-    arguments.SetMaxReceiveMessageSize(-1);  // a ledger of a large job is read whole
+    // A whole ledger may be larger than gRPC's default of 4 MiB.
+    arguments.SetMaxReceiveMessageSize(-1);
     const std::string target = address.is_v6()
                                    ? "ipv6:[" + address.to_string() + "]:" + std::to_string(port)
                                    : "ipv4:" + address.to_string() + ":" + std::to_string(port);
     return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 
-// gRPC wraps the reason in what it was doing at the time; the reason stands last.
+// gRPC's message tells what it was doing and ends with the reason; only the reason is of interest.
 std::string last_part(const std::string& message) {
     constexpr std::string_view kBefore = "remote host: ";
     const auto at = message.rfind(kBefore);
     return at == std::string::npos ? message : message.substr(at + kBefore.size());
 }
 
+// The reason of a failure in words, with a hint where the fix is known.
 std::string reason(const grpc::Status& status, Duration limit) {
     switch (status.error_code()) {
         case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -93,17 +97,17 @@ struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
                                                                 std::string& why);
     Error closed() const { return Error(ErrorCode::closed, "etcd: no longer asked"); }
 
-    const Library library;  // first, so that it goes last
+    const Library library;  // declared first, so that it is destroyed last
     asio::io_context& loop;
     const std::vector<EtcdEndpoint> endpoints;
     const Duration limit;
-    std::size_t first = 0;                   // the endpoint that answered last
-    std::shared_ptr<grpc::Channel> channel;  // to it; null: to be opened
+    std::size_t first = 0;                   // index of the endpoint that answered last
+    std::shared_ptr<grpc::Channel> channel;  // to that endpoint; null: to be opened
     const std::shared_ptr<RpcCalls> calls = std::make_shared<RpcCalls>();
-    bool over = false;
+    bool over = false;  // the EtcdClient is destroyed
 };
 
-// One call on the open channel; the channel is dropped when that fails.
+// One call on the open channel. If it fails, the channel is dropped and `why` has the reason.
 template <class Request, class Response>
 asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(std::shared_ptr<State> self,
                                                                         const Request& request,
@@ -114,6 +118,7 @@ asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(std::sha
     Response response;
     grpc::ClientContext context;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(self->limit).count();
+    // A monotonic deadline: a step of the time of day must not end a call.
     context.set_deadline(
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)));
     const grpc::Status status = co_await async_rpc(self->calls, context, [&](auto done) {
@@ -121,12 +126,13 @@ asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(std::sha
     });
     if (status.ok()) co_return response;
     why = reason(status, self->limit);
+    // Another call may have opened a new one meanwhile.
     if (self->channel == channel) self->channel.reset();
     co_return std::nullopt;
 }
 
-// Each endpoint once, each of its addresses once; the one that answered last comes first, on the
-// connection it has.
+// Asks each endpoint once, at each of its addresses once. The endpoint that answered last comes
+// first, on its open connection.
 template <class Request, class Response>
 EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self, Request request,
                                                     Rpc<Request, Response> rpc) {
@@ -135,6 +141,7 @@ EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self,
     for (std::size_t i = 0; i < self->endpoints.size(); ++i) {
         const std::size_t index = (begin + i) % self->endpoints.size();
         const EtcdEndpoint& endpoint = self->endpoints[index];
+        // The open channel leads to another endpoint.
         if (index != self->first) self->channel.reset();
         self->first = index;
         bool asked = false;
@@ -144,8 +151,8 @@ EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self,
         }
         const auto addresses = co_await resolve(endpoint.host, self->limit);
         if (!addresses && !asked) why = addresses.error().sentence();
-        // A connection that has just died says nothing about the server: it may have been
-        // restarted.
+        // A connection that has just failed says nothing about the server, which may have been
+        // restarted. So the same endpoint is tried again on a new connection.
         for (std::size_t a = 0; addresses && a < addresses->size() && !self->over; ++a) {
             self->channel = open_channel((*addresses)[a], endpoint.port);
             if (auto got = co_await try_channel(self, request, rpc, why)) co_return *got;
@@ -163,6 +170,7 @@ EtcdClient::EtcdClient(asio::io_context& loop, std::vector<EtcdEndpoint> endpoin
     : state_(std::make_shared<State>(loop, std::move(endpoints), limit)) {}
 
 EtcdClient::~EtcdClient() {
+    // Coroutines may still run; they hold the state and see that it is over.
     state_->over = true;
     state_->calls->cancel_all();
 }
@@ -185,6 +193,8 @@ EtcdClient::Answer<std::vector<EtcdClient::KeyValue>> EtcdClient::range(std::str
 EtcdClient::Answer<std::string> EtcdClient::create(std::string key, std::string value) {
     using namespace etcdserverpb;
     TxnRequest request;
+    // If the key has no version, it does not exist: then put it, else read it. etcd does both in
+    // one step.
     Compare& absent = *request.add_compare();
     absent.set_result(Compare::EQUAL);
     absent.set_target(Compare::VERSION);

@@ -1,17 +1,17 @@
-// How etcd is asked: two requests over gRPC, several endpoints in turn, a deadline for each try,
-// and one sentence that names every endpoint that failed and why. What the keys mean is
-// ledger_etcd's business.
+// Asks etcd: two kinds of requests over gRPC, several endpoints in turn, a deadline for each
+// attempt, and on failure one sentence that names every endpoint with its reason. ledger_etcd.h
+// gives the keys their meaning.
 //
-// An endpoint that answered is asked first the next time; of one that failed the connection is
-// dropped, so that a server that was restarted is met anew at once, without gRPC's growing pauses.
-// Names are looked up by resolve.h, and gRPC sees numbers only: its own look-up would need NSS,
-// which a static binary has not. Proxies of the environment are not used: they are for the web.
+// The endpoint that answered last is asked first. After a failure its connection is dropped, so
+// that a restarted server is found at once, without gRPC's growing pauses. Names are looked up by
+// resolve.h and gRPC only sees addresses: its own look-up needs NSS, which a static binary does not
+// have. Proxies in the environment are ignored, because they are meant for the web.
 //
-// gRPC's library starts with the first EtcdClient and ends with the last one. No TLS, no user: who
-// reaches the port may read and write, as with any etcd without them.
+// gRPC's library starts with the first EtcdClient and stops with the last one. No TLS and no user
+// name: anybody who reaches the port can read and write, as with any etcd without them.
 //
-// Thread: the loop's. An EtcdClient may be destroyed at any time: what it was asked then comes back
-// as closed.
+// Thread: the loop's. An EtcdClient may be destroyed at any time; pending requests then end with
+// `closed`.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -34,21 +34,21 @@ class EtcdClient {
     template <class T>
     using Answer = boost::asio::awaitable<Result<T>>;
 
-    // `limit` is that of one try at one endpoint.
+    // `limit` bounds one attempt at one endpoint.
     EtcdClient(boost::asio::io_context& loop, std::vector<EtcdEndpoint> endpoints,
                Duration limit = std::chrono::seconds{2});
     ~EtcdClient();
     EtcdClient(const EtcdClient&) = delete;
     EtcdClient& operator=(const EtcdClient&) = delete;
 
-    // The keys from `from` to below `to` in their order, with all that anyone has written before.
-    // Errors: unavailable (no endpoint answered, or etcd refused: the sentence has each endpoint's
-    // reason and what to do).
+    // The keys from `from` (included) to `to` (excluded), in order. The read is linearizable: it
+    // shows everything that anybody has written before. Possible errors: unavailable (no endpoint
+    // answered, or etcd refused; the sentence has each endpoint's reason and what to do).
     Answer<std::vector<KeyValue>> range(std::string from, std::string to);
 
-    // Writes the key unless it exists, and says what stands there. A try whose answer was lost is
-    // repeated at the next endpoint and finds what it has written. Errors: as above; then nobody
-    // knows whether it was written.
+    // Creates the key unless it exists, and returns the value that it has now. If an answer is
+    // lost, the next attempt finds what the first one has written. Possible errors: as above, and
+    // then nobody knows whether it was written; malformed (the answer is no transaction's).
     Answer<std::string> create(std::string key, std::string value);
 
     // "etcd:a:2379,b:2379"

@@ -1,3 +1,4 @@
+// Finds or begins the folder of a job's ledger, and passes reads and creates to the file thread.
 #include "rendezvous/ledger/ledger_directory.h"
 
 #include <memory>
@@ -9,17 +10,18 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr int kOpenTries = 20;  // others may move the folder at the same time
+constexpr int kOpenTries = 20;  // other processes may move the folder at the same time
 
+// What the file thread found out. The notes are logged later, on the loop.
 struct Opened {
-    Result<LedgerClaim> claim;  // of the folder
+    Result<LedgerClaim> claim;  // of that folder, or why it cannot be used
     std::string folder;
     std::vector<Note> notes;
 
     void say(std::string sentence) {
         notes.push_back({Note::Level::info, "ledger folder " + folder + " " + std::move(sentence)});
     }
-    // Whether the opening may go on.
+    // Moves the folder aside. Returns whether the opening may go on.
     bool set_aside(const char* why, const std::string& reason) {
         const auto aside = move_aside(folder, why, claim->mark);
         if (!aside) claim = aside.error();
@@ -32,15 +34,17 @@ std::string folder_of_command(const std::string& path, const LedgerOwner& owner)
     return path + "-" + owner.command_digest;
 }
 
+// The error with what the user can do about it.
 Error with_mend(const Error& fault) {
     return Error(fault.code(), fault.sentence() +
                                    "; move its folder away if no job needs it, or "
                                    "choose another with --ledger=directory:PATH");
 }
 
-// Whether the folder, ours to use, stands open now; the claim says why not, else another look is
-// due.
+// One attempt to open the folder in `opened`. True: it is ours and open. False with an error in the
+// claim: give up. False without: the folder has changed, look again.
 bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
+    // The order matters. The claim says whose the folder is before any entry in it counts.
     if (const auto made = make_folder(opened.folder); !made) {
         opened.claim = made.error();
         return false;
@@ -48,7 +52,8 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     opened.claim = claim_folder(opened.folder, owner.command_digest);
     if (!opened.claim) return false;
     const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
-    if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;  // moved away
+    // Moved away just now.
+    if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;
     const std::string fault = entries.fault ? entries.fault->sentence() : "";
     switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
         case LedgerUse::ours:
@@ -67,6 +72,8 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             break;
     }
     const std::string own = folder_of_command(path, owner);
+    // Even the folder for this very command belongs to another one: two digests are equal, or
+    // somebody copied it.
     if (opened.folder == own) {
         opened.claim = Error(ErrorCode::unavailable, "ledger folder " + own +
                                                          " is that of another command; choose "
@@ -78,7 +85,8 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     return false;
 }
 
-// A job begins, or goes on after a requeue.
+// Opens the ledger of a job that begins, or that goes on after a requeue. All nodes of the job, or
+// two jobs, may do this at once; then each looks again until the folder stays the same.
 Opened begin_folder(const std::string& path, const LedgerOwner& owner) {
     Opened opened{LedgerClaim{}, path, {}};
     for (int tries = 0; tries < kOpenTries; ++tries) {
@@ -87,17 +95,20 @@ Opened begin_folder(const std::string& path, const LedgerOwner& owner) {
         const auto writable = taken ? try_writing(opened.folder) : Result<>();
         if (!writable) opened.claim = writable.error();
         if (taken && writable) return opened;
+        // not_found means that another process moved the folder between two steps. Any other error
+        // is final.
         if (!opened.claim && opened.claim.error().code() != ErrorCode::not_found) return opened;
     }
-    // Nothing is there, or it goes away each time.
+    // All attempts failed: the folder cannot be made, or it is moved away each time.
     opened.claim = Error(ErrorCode::unavailable, opened.claim ? "ledger folder " + opened.folder +
                                                                     " is moved away again and again"
                                                               : opened.claim.error().sentence());
     return opened;
 }
 
-// The folder of a running job, or not_found. It lies at PATH-DIGEST where PATH is another job's;
-// the digest is that of the leader's command, which need not be ours where we know the mark.
+// Finds the folder of a running job; else not_found. It lies at PATH-DIGEST if PATH belongs to
+// another job. DIGEST is that of the leader's command, which may differ from ours; so with a known
+// mark all folders beside PATH are looked at.
 Opened find_folder(const std::string& path, const LedgerOwner& owner) {
     Opened opened{Error(), path, {}};
     std::vector<std::string> folders{folder_of_command(path, owner)};
@@ -115,7 +126,7 @@ Opened find_folder(const std::string& path, const LedgerOwner& owner) {
     return opened;
 }
 
-// Work on the file thread whose result goes to the loop.
+// Runs `work` on the file thread and hands its result to `done` on the loop.
 template <class T>
 void ask(FileThread& files, std::function<T()> work, std::function<void(T&)> done) {
     const auto result = std::make_shared<std::optional<T>>();
@@ -152,6 +163,7 @@ void LedgerDirectory::create(LedgerEntry entry, CreateDone done) {
 
 void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& files, Log log,
                            LedgerOpened opened) {
+    // A slash at the end would put "PATH/-DIGEST" into the folder instead of beside it.
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     ask<Opened>(
         files,

@@ -1,13 +1,18 @@
-// A ledger as a folder on a shared file system (ledger_folder.h), one for each job.
+// A ledger in a folder on a shared file system (ledger_folder.h), one folder for each job.
 //
-// Which folder is whose (design 4.3): a ledger whose newest entry is the end of a job is moved
-// aside to `PATH-finished-MARK` by the job that begins, and a fresh one is begun at PATH; one of
-// another command is left alone, for its job may be running, and this job's lies at `PATH-DIGEST`;
-// one that cannot be read is refused, unless Slurm has ended the allocation that wrote it: then it
-// is moved to `PATH-damaged-MARK`. A line of the log says each of these.
+// Which folder belongs to which job (rendezvous/PROTOCOL.md, rule 25):
 //
-// Thread: the loop's; all that touches the file system runs on the FileThread, which must outlive
-// the ledger.
+// - If the ledger at PATH ends with the end of a job, the new job moves it to `PATH-finished-MARK`
+//   and begins a new one at PATH.
+// - If it belongs to another command, that job may be running. It is left alone, and this job's
+//   ledger lies at `PATH-DIGEST`.
+// - If it cannot be read, it is refused, unless Slurm has ended the allocation that wrote it. Then
+//   it is moved to `PATH-damaged-MARK`.
+//
+// A log line reports each of these.
+//
+// Thread: the loop's. Everything that touches the file system runs on the FileThread, which must
+// outlive the ledger.
 #pragma once
 
 #include <functional>
@@ -23,8 +28,8 @@ namespace ddprun::rendezvous {
 
 class LedgerDirectory final : public Ledger {
   public:
-    // The folder must exist and bear this mark (0: not looked at); open_ledger_directory() sees to
-    // it.
+    // The folder must exist and contain this mark (0: not checked); open_ledger_directory() sees to
+    // that.
     LedgerDirectory(std::string path, std::uint64_t mark, FileThread& files)
         : path_(std::move(path)), mark_(mark), files_(files) {}
 
@@ -38,13 +43,14 @@ class LedgerDirectory final : public Ledger {
     std::string path_;
     std::uint64_t mark_;
     FileThread& files_;
-    std::shared_ptr<bool> alive_ =
-        std::make_shared<bool>(true);  // answers are dropped with the ledger
+    // Expires with the ledger; answers that come later are dropped.
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// `opened` is called on the loop. Errors: unavailable ("ledger folder PATH: Permission denied;
-// choose another with --ledger=directory:PATH"), malformed (an entry is cut or garbled: the
-// sentence names the file), not_found (owner.mark is given, and no folder of this name bears it).
+// `opened` is called on the loop. Possible errors: unavailable ("ledger folder PATH: Permission
+// denied; choose another with --ledger=directory:PATH"), malformed (an entry is cut or garbled; the
+// sentence names the file), not_found (owner.mark is given, and no folder of this name contains
+// it).
 void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& files, Log log,
                            LedgerOpened opened);
 

@@ -1,3 +1,5 @@
+// Finds or begins a series of keys in etcd, and reads and creates entries in it, one call after the
+// other.
 #include "rendezvous/ledger/ledger_etcd.h"
 
 #include <algorithm>
@@ -20,8 +22,10 @@ namespace {
 
 constexpr const char* kClaim = "ledger";
 constexpr const char* kEntries = "entry-";
-constexpr const char* kBehindEntries = "entry.";  // '.' follows '-'
+// The first key after all entries: '.' follows '-'.
+constexpr const char* kBehindEntries = "entry.";
 
+// Leading zeros, so that etcd's order of keys is the order of numbers.
 std::string entry_key(const std::string& series, EntryNumber number) {
     char digits[24];
     std::snprintf(digits, sizeof digits, "%06lld",
@@ -29,19 +33,20 @@ std::string entry_key(const std::string& series, EntryNumber number) {
     return series + kEntries + digits;
 }
 
+// Series are numbered from 1 on.
 std::string series_of(const LedgerPlace& place, int number) {
     return place.path + "/" + std::to_string(number) + "/";
 }
 
-// Whoever starts a coroutine here has no use for one that failed by an exception: it is out of
-// memory.
+// An exception in a coroutine here means that memory is exhausted. It ends the process.
 void rethrow(std::exception_ptr failed) {
     if (failed) std::rethrow_exception(failed);
 }
 
+// What could be read.
 struct Entries {
     std::vector<LedgerEntry> whole;  // up to the first that is missing or cannot be read
-    std::optional<Error> fault;      // malformed: of the one that cannot; else why nothing was read
+    std::optional<Error> fault;  // malformed: the first bad entry; any other: why nothing was read
 };
 
 Result<LedgerEntry> parse_entry(const std::string& key, std::string_view text) {
@@ -60,6 +65,7 @@ asio::awaitable<Entries> read_entries(EtcdClient& client, const std::string& ser
     if (!found) co_return entries;
     EntryNumber next{std::max<std::int64_t>(from.value, 0)};
     for (const auto& [key, value] : *found) {
+        // A gap ends the ledger: nothing behind it counts.
         if (key != entry_key(series, next)) break;
         auto entry = parse_entry(key, value);
         if (entry && entry->number != next)
@@ -77,6 +83,7 @@ LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
 
+// etcd returns what stands under the key, ours or another's; created() tells which.
 asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const std::string& series,
                                             const LedgerEntry& entry) {
     const std::string key = entry_key(series, entry.number);
@@ -100,15 +107,16 @@ struct Series {
     std::uint64_t mark = 0;
 };
 
-// g++ 12 may destroy twice what is made within a co_await (aggregates, both arms of a ?:): such
-// things are made by functions here, or have a name.
+// g++ 12 may destroy temporaries within a co_await expression twice (aggregates, both arms of ?:).
+// So such values get a name here, or are made by a function.
 Result<Series> made(const std::string& prefix, std::uint64_t mark) { return Series{prefix, mark}; }
 
-// A job begins: the first series that is neither finished nor another's. The claim is created or
-// read in one request.
+// Opens the ledger of a job that begins: the first series that is neither finished nor another
+// command's. One request creates the claim of a series or reads the one that exists, so two jobs
+// cannot both begin it.
 asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPlace& place,
                                              const LedgerOwner& owner, const Log& log) {
-    std::string passed;  // why the series before was not taken
+    std::string passed;  // why the previous series was not taken
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
         const std::string ours = to_json(LedgerClaim{owner.command_digest, random_mark()});
@@ -118,6 +126,7 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
         const auto claim = parse_claim(series, *text);
         if (!claim) co_return claim.error();
         const Entries entries = co_await read_entries(client, series, EntryNumber{0});
+        // etcd did not answer: this says nothing about the series.
         if (entries.fault && entries.fault->code() != ErrorCode::malformed)
             co_return *entries.fault;
         const auto say = [&](const std::string& sentence) {
@@ -128,6 +137,7 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
                 if (!entries.whole.empty())
                     say(goes_on(entries.whole.back()));
                 else if (!passed.empty())
+                    // Said only here, when it is known that this series is the job's.
                     say("begins: the one before " + passed);
                 co_return made(series, claim->mark);
             case LedgerUse::finished:
@@ -153,7 +163,7 @@ Error not_found(const LedgerPlace& place) {
                                            "the same etcd?");
 }
 
-// Nothing where there is no such series.
+// The claim of a series; nothing if the series does not exist.
 asio::awaitable<Result<std::optional<std::string>>> claim_text(EtcdClient& client,
                                                                const std::string& series) {
     const std::string key = series + kClaim, behind = key + '\0';
@@ -164,6 +174,7 @@ asio::awaitable<Result<std::optional<std::string>>> claim_text(EtcdClient& clien
     co_return text;
 }
 
+// The series with the mark that is sought; for kAnyMark the newest one of this command.
 asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
                                             const LedgerOwner& owner) {
     Result<Series> newest = not_found(place);
@@ -171,6 +182,7 @@ asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlac
         const std::string series = series_of(place, number);
         const auto text = co_await claim_text(client, series);
         if (!text) co_return text.error();
+        // Series are begun in order, so a missing one is the end.
         if (!*text) break;
         const auto claim = parse_claim(series, **text);
         if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);
@@ -181,13 +193,13 @@ asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlac
 
 }  // namespace
 
-// Calls are worked off one after another, so that they are answered in the order in which they were
-// made.
+// The calls of one ledger. They are carried out one after the other, so that answers come in the
+// order of the calls.
 struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
     struct Call {
-        EntryNumber from;                  // of a read
-        ReadDone read_done;                // null: a create
-        std::optional<LedgerEntry> entry;  // of a create
+        EntryNumber from;                  // for a read
+        ReadDone read_done;                // null for a create
+        std::optional<LedgerEntry> entry;  // for a create
         CreateDone create_done;
     };
 
@@ -199,7 +211,7 @@ struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
     static asio::awaitable<void> answer(std::shared_ptr<State> self, Call call);
 
     asio::io_context& loop;
-    std::unique_ptr<EtcdClient> client;  // null: the ledger is gone, nobody is called any more
+    std::unique_ptr<EtcdClient> client;  // null: the ledger is destroyed, nobody is called any more
     const std::string series;
     const std::uint64_t mark;
     std::deque<Call> waiting;
@@ -220,6 +232,7 @@ asio::awaitable<void> LedgerEtcd::State::work(std::shared_ptr<State> self) {
     self->working = false;
 }
 
+// The ledger may be destroyed during a co_await, so `client` is looked at after each.
 asio::awaitable<void> LedgerEtcd::State::answer(std::shared_ptr<State> self, Call call) {
     if (call.entry) {
         auto created = co_await create_entry(*self->client, self->series, *call.entry);
@@ -256,6 +269,7 @@ std::uint64_t LedgerEtcd::mark() const { return state_->mark; }
 
 namespace {
 
+// The parameters are shared pointers and copies: the coroutine outlives its caller.
 asio::awaitable<void> open_here(asio::io_context& loop, std::shared_ptr<const LedgerPlace> place,
                                 std::shared_ptr<const LedgerOwner> owner, Log log,
                                 LedgerOpened opened) {
@@ -287,6 +301,7 @@ void open_ledger_etcd(asio::io_context& loop, LedgerPlace place, LedgerOwner own
 
 namespace {
 
+// Walks through the series until one is missing; `newest` is that of the last one.
 asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace& place,
                                       Result<LedgerClaim>& newest) {
     EtcdClient client(loop, place.endpoints);

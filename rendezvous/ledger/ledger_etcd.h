@@ -1,13 +1,14 @@
-// A ledger as keys in etcd: `PATH/SERIES/ledger` (ledger_claim.h) and one
-// `PATH/SERIES/entry-000001` an entry, the same JSON as in a folder, compact. A key is written by a
-// transaction that creates it if it is absent; nothing is ever overwritten or moved, so a name has
-// series: the first that is neither finished nor another command's is the job's, and a job that
-// ends leaves its series behind for good (`etcdctl del --prefix ddprun/NAME/` forgets them).
+// A ledger as keys in etcd: `PATH/SERIES/ledger` (ledger_claim.h), and `PATH/SERIES/entry-000001`
+// for each entry, with the same JSON as in a folder, in compact form.
+//
+// A transaction creates a key if it is absent. Nothing is ever overwritten or moved, so a name has
+// numbered series: the job uses the first one that is neither finished nor another command's. A
+// finished job leaves its series behind (`etcdctl del --prefix ddprun/NAME/` removes them).
 //
 // An entry must fit into one request of etcd (--max-request-bytes, 1.5 MiB by default).
 //
-// Thread: the loop's. Nothing here blocks; an etcd that is silent or gone is answered as `failed`
-// or unavailable, after 2 s for each endpoint, and is asked again by whoever asks again.
+// Thread: the loop's. Nothing here blocks, but for read_claim(). An etcd that is silent or gone
+// causes `failed` or unavailable after 2 s for each endpoint; the caller asks again.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,7 +27,7 @@ class EtcdClient;
 
 class LedgerEtcd final : public Ledger {
   public:
-    // `series`: what the keys begin with, "ddprun/8812.0/1/"; open_ledger_etcd() finds it.
+    // `series` is the prefix of the keys, "ddprun/8812.0/1/"; open_ledger_etcd() finds it.
     LedgerEtcd(boost::asio::io_context& loop, std::unique_ptr<EtcdClient> client,
                std::string series, std::uint64_t mark);
     ~LedgerEtcd() override;
@@ -41,15 +42,15 @@ class LedgerEtcd final : public Ledger {
     std::shared_ptr<State> state_;
 };
 
-// Finds or begins the job's series; `opened` is called on the loop. Errors: unavailable (no
-// endpoint answers; the sentence has each one's reason), malformed (an entry is no JSON of ours:
-// the sentence names its key), not_found (owner.mark is given, and no series bears it).
+// Finds or begins the job's series. `opened` is called on the loop. Possible errors: unavailable
+// (no endpoint answers; the sentence has each one's reason), malformed (an entry is not our JSON;
+// the sentence names its key), not_found (owner.mark is given, and no series contains it).
 void open_ledger_etcd(boost::asio::io_context& loop, LedgerPlace place, LedgerOwner owner, Log log,
                       LedgerOpened opened);
 
-// The claim of the newest series, whoever has begun it: for one who only looks whether etcd is
-// reached from here. Blocks, with a loop of its own. Errors: unavailable and malformed, as above;
-// not_found (there is no series).
+// The claim of the newest series, whoever began it: to find out whether this host reaches etcd.
+// Blocks, with a loop of its own. Possible errors: unavailable and malformed, as above; not_found
+// (there is no series).
 Result<LedgerClaim> read_claim(const LedgerPlace& place);
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// The system calls behind a ledger folder: reading, and writing so that a file is whole or absent.
 #include "rendezvous/ledger/ledger_folder.h"
 
 #include <fcntl.h>
@@ -21,12 +22,13 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// A file above this size is no ledger entry. It is not read into memory.
 constexpr std::size_t kMaxEntrySize = std::size_t{64} << 20;
-constexpr std::chrono::minutes kAbandoned{10};  // a file that is written so long is nobody's
+constexpr std::chrono::minutes kAbandoned{10};  // no write takes this long
 constexpr const char* kTemporary = ".writing-";
 constexpr const char* kClaim = "ledger.json";
 
-// A file descriptor that is closed by whoever lets go of it.
+// A descriptor that closes itself; close() also reports the error.
 class File {
   public:
     explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -36,7 +38,7 @@ class File {
         if (descriptor_ >= 0) ::close(descriptor_);
     }
     int get() const { return descriptor_; }
-    // Network file systems say "disk full" only here.
+    // Checked, because a network file system may report "disk full" only at close().
     bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
 
   private:
@@ -50,7 +52,7 @@ std::string entry_name(EntryNumber number) {
 }
 
 Error folder_error(const std::string& folder, const char* advice, int code) {
-    // Not found: another process has moved the folder or removed a temporary just now.
+    // ENOENT means that another process has just moved the folder or removed a temporary file.
     return Error(code == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
                  "ledger folder " + folder + ": " + std::strerror(code) + advice);
 }
@@ -59,24 +61,24 @@ Error cannot_use(const std::string& folder, int code) {
     return folder_error(folder, "; choose another with --ledger=directory:PATH", code);
 }
 
-// Opened once: what is read and written by it lies in this one, also when it is moved away meanwhile
-// and another job's takes its name.
+// An open folder. Files are opened relative to it, so all of them lie in this very folder, even if
+// it is moved and another job's folder takes its name.
 struct OpenFolder {
-    std::string path;  // where it lay then
+    std::string path;  // where it was when it was opened; for sentences
     File file;
 };
 
 Result<OpenFolder> open_folder(const std::string& path) {
+    // O_PATH: the descriptor is only a base for openat(), so no permission to read is needed.
     File file(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (file.get() < 0) return cannot_use(path, errno);
     return OpenFolder{path, std::move(file)};
 }
 
-// ---- reading
-
 Result<std::string> read_file(const OpenFolder& folder, const std::string& name) {
     const std::string path = folder.path + "/" + name;
     const File file(::openat(folder.file.get(), name.c_str(), O_RDONLY | O_CLOEXEC));
+    // errno is read before anything else can change it.
     const auto failed = [&path] {
         const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
         return Error(code, "ledger entry " + path + ": " + std::strerror(errno));
@@ -101,6 +103,7 @@ Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number) {
     auto entry = from_json(*text);
     if (!entry)
         return Error(entry.error().code(), "ledger entry " + path + " " + entry.error().sentence());
+    // The number inside must be that of the name: somebody may have renamed or copied the file.
     if (entry->number != number)
         return Error(ErrorCode::malformed, "ledger entry " + path + " has the number " +
                                                std::to_string(entry->number.value));
@@ -117,7 +120,7 @@ Result<LedgerClaim> read_claim(const OpenFolder& folder) {
     return claim;
 }
 
-// The one with this mark, or not_found.
+// Opens the folder if it contains this mark, else not_found.
 Result<OpenFolder> open_folder(const std::string& path, std::uint64_t mark) {
     auto folder = open_folder(path);
     if (mark == 0) return folder;
@@ -130,8 +133,6 @@ Result<OpenFolder> open_folder(const std::string& path, std::uint64_t mark) {
                                            "replaced");
 }
 
-// ---- writing
-
 bool write_all(int descriptor, const std::string& text) {
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t size = ::write(descriptor, text.data() + done, text.size() - done);
@@ -142,7 +143,7 @@ bool write_all(int descriptor, const std::string& text) {
     return true;
 }
 
-// The whole text under a name of its own, on the disk; or an error and no file.
+// Writes the text to a new temporary file and flushes it to the disk. On an error no file is left.
 Result<std::string> write_temporary(const OpenFolder& folder, const std::string& text) {
     std::random_device random;
     const std::string name = kTemporary + std::to_string(::getpid()) + "-" +
@@ -150,20 +151,22 @@ Result<std::string> write_temporary(const OpenFolder& folder, const std::string&
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     File file(::openat(folder.file.get(), name.c_str(), flags, 0644));
     if (file.get() < 0) return cannot_use(folder.path, errno);
+    // fsync() before the link: otherwise a crash could leave a final name with an empty file.
     if (write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close()) return name;
     const int code = errno;
     ::unlinkat(folder.file.get(), name.c_str(), 0);
     return cannot_use(folder.path, code);
 }
 
-// 0, or why the file has no second name now.
+// Gives the file a second name. Returns 0 or the errno. link() is atomic also on NFS, and never
+// replaces a file.
 int add_name(const OpenFolder& folder, const std::string& name, const std::string& second) {
     const int at = folder.file.get();
     return ::linkat(at, name.c_str(), at, second.c_str(), 0) == 0 ? 0 : errno;
 }
 
-// Makes the new name last. The entry stands already: a file system that cannot do this is not
-// mended by failing here.
+// Flushes the folder, so that the new name survives a crash. The entry stands already; if a file
+// system cannot flush folders, an error here would help nobody.
 void flush_folder(const OpenFolder& folder) {
     const File file(::openat(folder.file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (file.get() >= 0 && ::fsync(file.get()) != 0) return;
@@ -173,7 +176,8 @@ LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
 
-// 0, or why the text does not stand under that name now. EEXIST: another text does.
+// Creates a file with this text under its final name. Returns 0 or the errno; EEXIST means that
+// another text stands there.
 Result<int> create_file(const OpenFolder& folder, const std::string& name,
                         const std::string& text) {
     const auto temporary = write_temporary(folder, text);
@@ -217,10 +221,12 @@ LedgerCreated create_entry(const std::string& path, std::uint64_t mark, const Le
     if (!folder) return failed(entry, folder.error().sentence());
     const auto code = create_file(*folder, entry_name(entry.number), to_json(entry));
     if (!code) return failed(entry, code.error().sentence());
-    // Whatever link() said, what stands there decides: a network file system may repeat a request
-    // that was done, and then say "exists" of our own entry or "failed" of one that was written.
+    // The result of link() is not trusted. A network file system may repeat a request that was
+    // carried out, and then report "exists" for our own entry or "failed" for one that was written.
+    // What stands there decides.
     auto stands = read_entry(*folder, entry.number);
     if (!stands) {
+        // Without a file, the error of link() says more than "not found".
         const bool blame_link = *code != 0 && stands.error().code() == ErrorCode::not_found;
         return failed(entry, blame_link
                                  ? folder_error(path, " (making a hard link)", *code).sentence()
@@ -236,6 +242,8 @@ Result<LedgerClaim> claim_folder(const std::string& path, const std::string& dig
         return claim;
     const auto created = create_file(*folder, kClaim, to_json(LedgerClaim{digest, random_mark()}));
     if (!created) return created.error();
+    // EEXIST: another process was faster. ENOENT: the folder was moved. In both cases what stands
+    // there now counts.
     if (*created != 0 && *created != EEXIST && *created != ENOENT)
         return cannot_link(*folder, *created);
     return read_claim(*folder);
@@ -253,6 +261,7 @@ Result<> try_writing(const std::string& path) {
     if (!folder) return folder.error();
     const auto first = write_temporary(*folder, "");
     if (!first) return first.error();
+    // Some file systems (and some containers) do not support hard links.
     const std::string second = *first + "-link";
     const int code = add_name(*folder, *first, second);
     for (const std::string& name : {*first, second})
@@ -266,13 +275,14 @@ void remove_temporaries(const std::string& folder) {
     for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
          file.increment(error))
         if (file->path().filename().string().starts_with(kTemporary)) {
-            std::error_code ignored;  // somebody else has removed it
+            std::error_code ignored;  // another process may have removed it
             const auto written = file->last_write_time(ignored);
             if (std::filesystem::file_time_type::clock::now() - written > kAbandoned)
                 std::filesystem::remove(file->path(), ignored);
         }
 }
 
+// Names of folders of other commands end in their digest, which is not known here.
 std::vector<std::string> folders_beside(const std::string& folder) {
     const auto parent = std::filesystem::path(folder).parent_path();
     std::vector<std::string> found;

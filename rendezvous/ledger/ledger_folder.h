@@ -1,16 +1,18 @@
-// The files of one ledger folder: `ledger.json` (ledger_claim.h) and one `entry-000001.json` an
-// entry, readable by people, with a format line and a checksum. A file is whole or absent: written
-// under a temporary name, flushed, then link()ed to its final name, which fails if that exists.
-// Nothing is ever overwritten. Each call opens the folder once and stays in it, for it may be moved
-// away at any moment, and another job's may take its name.
+// The files of one ledger folder: `ledger.json` (ledger_claim.h), and `entry-000001.json` for each
+// entry. They are readable text, with a format line and a checksum.
 //
-// On a network file system a look-up may be stale and a request may be repeated by the client: so
-// "exists" is the word that counts, and after it the file is read; who finds its own random number
-// there has won.
+// A file is whole or absent. It is written under a temporary name, flushed, and then link()ed to
+// its final name, which fails if that name exists. Nothing is ever overwritten. Each call opens the
+// folder once and uses this descriptor, because the folder may be moved away at any moment, and the
+// folder of another job may take its name.
 //
-// Thread: whoever calls blocks for as long as the file system does: the FileThread's only. Errors:
-// unavailable (the sentence names the folder and what to do), not_found, malformed (the sentence
-// names the file).
+// On a network file system a look-up may be old, and the client may repeat a request. So only
+// "exists" is certain. After it the file is read: whoever finds its own random number in it has
+// won.
+//
+// Thread: each call blocks as long as the file system does, so only the FileThread may call.
+// Possible errors: unavailable (the sentence names the folder and what to do), not_found, malformed
+// (the sentence names the file).
 #pragma once
 
 #include <optional>
@@ -22,35 +24,37 @@
 
 namespace ddprun::rendezvous {
 
+// What could be read.
 struct FolderEntries {
-    std::vector<LedgerEntry> whole;  // up to the first that is missing or cannot be read
-    std::optional<Error> fault;      // of the one that cannot; not_found: of the folder
+    std::vector<LedgerEntry> whole;  // up to the first that is missing or bad
+    std::optional<Error> fault;      // of the bad one; not_found: of the folder
 };
 
+// The claim that is in the folder now.
 Result<LedgerClaim> read_claim(const std::string& folder);
 
-// `mark`: that of the folder when it was opened. One that was moved away or deleted since is neither
-// read nor written, for another job's may lie there now. 0: not looked at.
+// `mark` is the folder's mark when the ledger was opened; 0: not checked. A folder that was moved
+// away or deleted since is neither read nor written, because the folder of another job may be there
+// now.
 FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from);
 LedgerCreated create_entry(const std::string& folder, std::uint64_t mark, const LedgerEntry& entry);
 
-// Makes the folder, and those above it, where they are missing.
+// Makes the folder and its parents where they are missing.
 Result<> make_folder(const std::string& folder);
-// Whose the folder is: the first word that stands there, ours if there was none.
+// Claims the folder: returns the claim that stands there, or writes ours if there is none.
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& command_digest);
-// That a file can be written and linked here, tried before anyone relies on it.
+// Tries whether a file can be written and linked here, before anybody relies on it.
 Result<> try_writing(const std::string& folder);
-// Temporaries of writers that died: those above 10 minutes old. Should its writer live after all,
-// it loses only a try.
+// Removes temporary files above 10 minutes old, which writers that died have left. If such a writer
+// is alive after all, it loses one attempt.
 void remove_temporaries(const std::string& folder);
 
-// Those whose name is this folder's and more, PATH-DIGEST and others; nothing where that cannot be
-// known.
+// The folders whose name begins with this folder's name and "-", such as PATH-DIGEST. Empty if the
+// parent cannot be read.
 std::vector<std::string> folders_beside(const std::string& folder);
-// Renames the folder to FOLDER-why-MARK and says where it lies now. Nothing if another process has
-// set that one aside already, and what lies there now is its: with the mark in the name, of any
-// number that do this at once rename() lets the first one only, for the name is taken by a folder
-// with files in it.
+// Renames the folder to FOLDER-why-MARK and returns its new place. Returns nothing if another
+// process has done so already. The mark in the name makes this safe: of several processes that
+// rename at once only the first one succeeds, because a folder with files in it has that name then.
 Result<std::optional<std::string>> move_aside(const std::string& folder, const char* why,
                                               std::uint64_t mark);
 

@@ -1,3 +1,4 @@
+// Forwards every call to the ledger that was found, or answers that there is none.
 #include "rendezvous/ledger/ledger_followed.h"
 
 #include <boost/asio/post.hpp>
@@ -10,6 +11,7 @@ constexpr const char* kNotFound = "the leader's ledger has not been found on thi
 
 }  // namespace
 
+// A ledger's callbacks never come from within the call, so the answers made here are posted.
 void LedgerFollowed::later(std::function<void()> call) {
     boost::asio::post(loop_, [alive = std::weak_ptr(alive_), call = std::move(call)] {
         if (!alive.expired()) call();
@@ -22,6 +24,7 @@ void LedgerFollowed::adopt(std::unique_ptr<Ledger> ledger) {
 }
 
 void LedgerFollowed::find(std::uint64_t mark, std::function<void(const Result<>&)> done) {
+    // It is in use already.
     if (this->mark() == mark) return later([done = std::move(done)] { done(Result<>()); });
     open_(mark, [this, alive = std::weak_ptr(alive_),
                  done = std::move(done)](Result<std::unique_ptr<Ledger>> opened) {

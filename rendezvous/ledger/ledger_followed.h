@@ -1,6 +1,6 @@
-// The ledger of a node that follows a leader, so that it can lead with the same one later. Which it
-// is, the leader's word says (the mark in its Welcome); until it is found, what is asked of it
-// fails with a sentence. Once found it stays, unless another leader names another.
+// The ledger of a node that follows a leader, so that the node can lead with the same ledger later.
+// The leader's Welcome says which one it is, by its mark. Until it is found, every call fails with
+// a sentence. Once found it stays, until another leader names another one.
 //
 // Thread: the loop's.
 #pragma once
@@ -17,17 +17,17 @@ namespace ddprun::rendezvous {
 
 class LedgerFollowed final : public Ledger {
   public:
-    // Opens the one with this mark, and begins none (LedgerOwner::mark).
+    // Opens the ledger with this mark, and never begins a new one (LedgerOwner::mark).
     using Open = std::function<void(std::uint64_t mark, LedgerOpened opened)>;
 
     LedgerFollowed(boost::asio::io_context& loop, Open open)
         : loop_(loop), open_(std::move(open)) {}
 
-    // Who leads at the start has opened it already.
+    // For the node that leads at the start: it has opened its ledger already.
     void adopt(std::unique_ptr<Ledger> ledger);
 
-    // Whether the ledger with this mark can be read here: then it is this one from now on. Errors:
-    // those of Open. `done` is called like those of a ledger.
+    // Looks for the ledger with this mark. If it can be read here, it is used from now on. Possible
+    // errors: those of Open. `done` is called later, on the loop.
     void find(std::uint64_t mark, std::function<void(const Result<>&)> done);
 
     void read(EntryNumber from, ReadDone done) override;
@@ -41,8 +41,9 @@ class LedgerFollowed final : public Ledger {
 
     boost::asio::io_context& loop_;
     Open open_;
-    std::vector<std::unique_ptr<Ledger>> opened_;  // older ones still owe answers
-    Ledger* found_ = nullptr;                      // the newest of them
+    // Earlier ones stay, because they may still owe answers.
+    std::vector<std::unique_ptr<Ledger>> opened_;
+    Ledger* found_ = nullptr;  // the one in use; null: none yet
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,5 +1,5 @@
-// Where a running job's members are, by its ledger: for a node that comes late, when nobody is at
-// the endpoint any more. Each of them knows the leader, or is it.
+// Finds the members of a running job in its ledger. A node that comes late needs them if nobody
+// answers at the endpoint any more: each member knows the leader, or is the leader.
 //
 // Thread: the loop's. What `shell` refers to must outlive the call.
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace ddprun::rendezvous {
 
-// `done` is called once, later, on the loop: with the leader of the newest generation and those of
-// its members who can be called, at most as many as a leader names to others; with none where no
-// ledger of this command is found, or its job has no generation yet or has ended.
+// Calls `done` once, later, on the loop. It gets the leader of the newest generation and those
+// members that can be called, at most as many as a leader names to others. It gets none if there is
+// no ledger of this command, or if its job has no generation yet or has ended.
 void find_members(const LedgerShell& shell, const LedgerPlace& place, LedgerOwner owner,
                   LedgerLimits limits, std::function<void(std::vector<Peer>)> done);
 

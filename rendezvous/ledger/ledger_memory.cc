@@ -1,3 +1,4 @@
+// Entries in a map. The answers are posted, because a ledger never answers from within a call.
 #include "rendezvous/ledger/ledger_memory.h"
 
 #include <boost/asio/post.hpp>

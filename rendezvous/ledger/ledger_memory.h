@@ -1,6 +1,7 @@
 // A ledger in the memory of one process: for a job of one node, for tests, and for several nodes
-// without a shared folder, where the loss of the leader's node then ends the job. Thread: the
-// loop's.
+// without a shared ledger. In the last case the loss of the leader's node ends the job.
+//
+// Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,8 +23,8 @@ class LedgerMemory final : public Ledger {
   private:
     boost::asio::io_context& loop_;
     std::map<EntryNumber, LedgerEntry> entries_;
-    std::shared_ptr<bool> alive_ =
-        std::make_shared<bool>(true);  // answers are dropped with the ledger
+    // Expires with the ledger; answers that come later are dropped.
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// Chooses the kind of ledger, and puts a time limit on folders.
 #include "rendezvous/ledger/ledger_open.h"
 
 #include <boost/asio/post.hpp>
@@ -17,7 +18,7 @@ using Kind = LedgerPlace::Kind;
 
 namespace {
 
-// One answer, by whoever is first: the ledger or the clock.
+// One answer, from the ledger or from the timer, whichever comes first.
 class Opening {
   public:
     Opening(asio::io_context& loop, LedgerOpened done) : timer_(loop), done_(std::move(done)) {}
@@ -25,6 +26,7 @@ class Opening {
         timer_.cancel();
         if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
     }
+    // Calls `then` after this time unless the answer has come.
     template <class Then>
     static void after(const std::shared_ptr<Opening>& self, Duration time, Then then) {
         self->timer_.expires_after(time);
@@ -42,6 +44,7 @@ void open_directory(const LedgerShell& shell, const LedgerPlace& place, LedgerOw
                     LedgerLimits limits, LedgerOpened opened) {
     const auto opening = std::make_shared<Opening>(shell.loop, std::move(opened));
     const auto silent = "ledger folder " + place.path + " has not answered for ";
+    // Two timers in a row: first the warning, then the end.
     Opening::after(opening, limits.mention, [=, log = shell.log] {
         log({Note::Level::warn,
              silent + ddprun::to_text(limits.mention) + "; still waiting for its file system"});
@@ -54,6 +57,7 @@ void open_directory(const LedgerShell& shell, const LedgerPlace& place, LedgerOw
     open_ledger_directory(
         place.path, std::move(owner), shell.files, shell.log,
         [opening, &loop = shell.loop, limits](Result<std::unique_ptr<Ledger>> ledger) {
+            // A folder that opened in time may still hang later, so a LedgerWatch goes around it.
             if (!ledger) return opening->answer(ledger.error());
             opening->answer(std::unique_ptr<Ledger>(
                 std::make_unique<LedgerWatch>(loop, std::move(*ledger), limits.call)));
@@ -70,6 +74,7 @@ void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, Ledger
         return open_ledger_etcd(shell.loop, std::move(place), std::move(owner),
                                 std::move(shell.log), std::move(opened));
     asio::post(shell.loop, [&loop = shell.loop, opened = std::move(opened), mark = owner.mark] {
+        // Nobody can follow a ledger in the memory of another process.
         if (mark) return opened(Error(ErrorCode::not_found, "this node has --ledger=memory"));
         opened(std::unique_ptr<Ledger>(std::make_unique<LedgerMemory>(loop)));
     });

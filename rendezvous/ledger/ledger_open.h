@@ -1,7 +1,8 @@
-// From --ledger's value to a ledger that answers: the one place that knows all kinds.
+// Opens the ledger that --ledger names: the only place that knows all kinds.
 //
-// Thread: the loop's. `loop` and `files` must outlive what is opened. Errors: those of the kind,
-// and timed_out when a folder has not answered within `limit` (etcd has deadlines of its own).
+// Thread: the loop's. `loop` and `files` must outlive what is opened. Possible errors: those of the
+// kind, and timed_out if a folder has not answered within LedgerLimits::opening (etcd has deadlines
+// of its own).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,23 +17,24 @@
 
 namespace ddprun::rendezvous {
 
+// What every kind of ledger needs from its surroundings.
 struct LedgerShell {
     boost::asio::io_context& loop;
     FileThread& files;
     Log log;
 };
 
-// How long a ledger may take. A folder that hangs at the start is mentioned after a while, waited
-// for, and given up.
+// How long a ledger may take. If a folder hangs at the start, a warning comes after `mention`, and
+// it is given up after `opening`.
 struct LedgerLimits {
-    Duration call = std::chrono::seconds{10};      // each read and create of a folder
-    Duration mention = std::chrono::seconds{5};    // of the opening, until it is said
-    Duration opening = std::chrono::seconds{600};  // of the opening, until it is given up
+    Duration call = std::chrono::seconds{10};      // for each read and create in a folder
+    Duration mention = std::chrono::seconds{5};    // of opening, until the warning
+    Duration opening = std::chrono::seconds{600};  // of opening, until it is given up
 };
 
-// `opened` is called once, on the loop, never from within the call. With owner.mark it is to be
-// called after the leader has named that, not before: a network file system remembers what was not
-// there.
+// `opened` is called once, on the loop, never from within the call. With owner.mark, call this only
+// after the leader has named the mark: a network file system may remember for seconds that a file
+// was missing.
 void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, LedgerLimits limits,
                  LedgerOpened opened);
 

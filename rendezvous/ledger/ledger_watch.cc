@@ -1,3 +1,4 @@
+// A queue in front of a ledger, with a timer for each call.
 #include "rendezvous/ledger/ledger_watch.h"
 
 #include <algorithm>
@@ -10,7 +11,8 @@ namespace ddprun::rendezvous {
 namespace asio = boost::asio;
 
 struct LedgerWatch::State : std::enable_shared_from_this<LedgerWatch::State> {
-    // One call, answered once: by the ledger or by the clock. `ask` hands it to the ledger below.
+    // One call. It is answered once, by the ledger or by its timer. `ask` passes it to the wrapped
+    // ledger.
     struct Call {
         std::function<void(Call&, std::function<void()> next)> ask;
         std::function<void(const std::string& sentence)> fail;  // null: it has been answered
@@ -28,7 +30,7 @@ struct LedgerWatch::State : std::enable_shared_from_this<LedgerWatch::State> {
     std::unique_ptr<Ledger> below;
     const Duration limit;
     std::deque<std::shared_ptr<Call>> waiting;
-    std::shared_ptr<Call> asked;  // is in the ledger below
+    std::shared_ptr<Call> asked;  // the call that is in the wrapped ledger
 };
 
 void LedgerWatch::State::post(decltype(Call::ask) ask, decltype(Call::fail) fail) {
@@ -38,6 +40,8 @@ void LedgerWatch::State::post(decltype(Call::ask) ask, decltype(Call::fail) fail
         [weak = weak_from_this(), call](const boost::system::error_code& aborted) {
             const auto self = weak.lock();
             if (!self || aborted || !call->fail) return;
+            // A call that is still queued is never asked. One that was asked stays in `asked` until
+            // the ledger returns.
             std::erase(self->waiting, call);
             std::exchange(call->fail, nullptr)(self->late());
         });
@@ -45,6 +49,7 @@ void LedgerWatch::State::post(decltype(Call::ask) ask, decltype(Call::fail) fail
     next();
 }
 
+// The queue goes on only when the wrapped ledger has returned: a second call would hang as well.
 void LedgerWatch::State::next() {
     if (asked || waiting.empty()) return;
     const auto call = asked = waiting.front();
@@ -69,6 +74,7 @@ LedgerWatch::~LedgerWatch() {
 void LedgerWatch::read(EntryNumber from, ReadDone done) {
     const auto ask = [this, from, done](State::Call& call, std::function<void()> next) {
         state_->below->read(from, [&call, done, next = std::move(next)](auto entries) {
+            // False: the timer has answered this call already.
             const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
             next();
             if (awaited) done(std::move(entries));

@@ -1,10 +1,10 @@
-// A ledger that may hang, made into one that answers in time: what has not been answered after
-// `limit` is answered as failed ("directory:PATH has not answered for 10 s"), so that whoever asks
-// can say so, try again, and give up some day.
+// Wraps a ledger that may hang, so that every call is answered in time: after `limit` it fails
+// ("directory:PATH has not answered for 10 s"). The caller can then report it, try again, and give
+// up one day.
 //
-// What hangs goes on hanging: at most one call is in the ledger below, and those that wait for it
-// to come back do so here, each with its own deadline. Such a create may still be done much later;
-// its writer meets it then as any entry that stands.
+// A call that hangs goes on hanging. At most one call is in the wrapped ledger; the others wait
+// here, each with its own deadline. A create that hangs may still be carried out much later; its
+// writer then finds it like any other entry.
 //
 // Thread: the loop's.
 #pragma once

@@ -1,3 +1,4 @@
+// The search for a rendezvous, as a coroutine, and the connection that comes of it.
 #include "rendezvous/link/client.h"
 
 #include <fcntl.h>
@@ -27,11 +28,14 @@ using boost::system::error_code;
 
 namespace {
 
+// Limits for one candidate: for its answer to the opening, for connecting, for looking up its name.
 constexpr Duration kAnswerWithin = std::chrono::seconds{5};
 constexpr Duration kConnectWithin = std::chrono::seconds{3};
 constexpr Duration kResolveWithin = std::chrono::seconds{5};
+// Between two rounds through all candidates.
 constexpr Duration kFirstPause = std::chrono::milliseconds{1};
 constexpr Duration kLongestPause = std::chrono::milliseconds{50};
+// How long refusals are passed over while there are other candidates.
 constexpr Duration kRefusedPatience = std::chrono::seconds{30};
 
 std::string to_text(const CallTarget& candidate) {
@@ -40,8 +44,8 @@ std::string to_text(const CallTarget& candidate) {
 
 }  // namespace
 
-// One call of connect(): its coroutine, and the connection that comes of it. Replaced as a whole by
-// the next connect() and by close(), so that nothing of an old one can be taken for the new one's.
+// One connect(): its coroutine and its connection. The next connect() and close() replace the whole
+// object, so nothing of an old connection can be taken for the new one's.
 struct ClientCall : std::enable_shared_from_this<ClientCall> {
     using tcp = asio::ip::tcp;
     enum class Phase { calling, up, over };
@@ -76,7 +80,7 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     void stop();
     bool passes_over(const ToNode& first);
 
-    // What is left until the deadline, at most `limit`.
+    // The time until the deadline, at most `limit`.
     Duration left(Duration limit) const {
         return deadline == kNever ? limit : std::clamp(deadline - boot_now(), Duration{0}, limit);
     }
@@ -91,16 +95,17 @@ struct ClientCall : std::enable_shared_from_this<ClientCall> {
     const Time deadline;
     const bool once;
     Secrets* const secrets;
-    const std::shared_ptr<bool> has_met;  // a rendezvous, with any call of this client
+    // Shared by all calls of one client: whether a rendezvous has ever accepted this node.
+    const std::shared_ptr<bool> has_met;
     Phase phase = Phase::calling;
     asio::steady_timer pause;
-    asio::steady_timer answered;  // cancelled when the link asked has answered or ended
+    asio::steady_timer answered;  // cancelled when the link has answered or ended
     std::shared_ptr<Link> link;
     std::optional<NodeHandshake> handshake;  // on that link
     std::shared_ptr<tcp::socket> connecting;
     std::optional<ToNode> first;        // the answer to the opening
-    std::optional<Time> refused_since;  // by a candidate among others
-    std::string last_try;               // what it met, for the sentence at the deadline
+    std::optional<Time> refused_since;  // by one of several candidates
+    std::string last_try;  // what the last attempt met, for the sentence at the deadline
 };
 
 void ClientCall::start() {
@@ -109,10 +114,11 @@ void ClientCall::start() {
         loop, [](std::shared_ptr<ClientCall> call) { return call->find(); }(self),
         [self](std::exception_ptr failed) {
             if (failed)
-                std::rethrow_exception(failed);  // no memory, no socket service: ends the process
+                std::rethrow_exception(failed);  // no memory or no sockets: ends the process
         });
 }
 
+// Rounds through all candidates, with a growing pause between them.
 asio::awaitable<void> ClientCall::find() {
     const auto self = shared_from_this();
     Duration wait = kFirstPause;
@@ -127,6 +133,7 @@ asio::awaitable<void> ClientCall::find() {
         wait = std::min(2 * wait, kLongestPause);
     }
     if (phase != Phase::calling) co_return;
+    // The one round failed before the deadline.
     if (once && boot_now() < deadline) {
         lose(Error(ErrorCode::unavailable, last_try));
         co_return;
@@ -138,6 +145,8 @@ asio::awaitable<void> ClientCall::find() {
                    "last: " + (last_try.empty() ? "no candidate to call" : last_try) + ")"));
 }
 
+// A name may have several addresses. All are tried, because only one of them may be reachable from
+// here.
 asio::awaitable<void> ClientCall::try_candidate(CallTarget candidate) {
     auto addresses = co_await resolve(candidate.host, left(kResolveWithin));
     if (!addresses && !candidate.if_unknown.empty())
@@ -154,14 +163,15 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
     const tcp::endpoint to(address, candidate.port);
     const error_code error = co_await connect(*socket, to);
     connecting.reset();
+    // stop() may have been called during the wait.
     if (phase != Phase::calling) co_return;
     if (error) {
         note(to_text(candidate) + ": " +
              (error == asio::error::operation_aborted ? "no answer" : error.message()));
         co_return;
     }
-    // Loopback, a port of the ephemeral range and nobody listening: TCP may connect a socket to
-    // itself.
+    // TCP can connect a socket to itself: on loopback, if nobody listens on a port of the ephemeral
+    // range and the kernel chooses just this port as ours.
     error_code ignored;
     if (socket->local_endpoint(ignored) == socket->remote_endpoint(ignored)) {
         note(to_text(candidate) + ": nobody listens");
@@ -171,21 +181,24 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
 }
 
 asio::awaitable<error_code> ClientCall::connect(tcp::socket& socket, tcp::endpoint to) {
-    // The timer's handler may come after this call has returned: it looks the socket up.
+    // The timer's handler may run after this function has returned, so it looks the socket up
+    // through a weak pointer.
     asio::steady_timer timer(loop, left(kConnectWithin));
     timer.async_wait([weak = std::weak_ptr(connecting)](error_code aborted) {
         const auto late = weak.lock();
         if (!aborted && late) late->close(aborted);
     });
     error_code error;
+    // The kernel itself would try for minutes if packets are dropped.
     co_await socket.async_connect(to, asio::redirect_error(asio::use_awaitable, error));
     if (!error && !socket.is_open()) error = asio::error::operation_aborted;
     co_return error;
 }
 
-// Sends the opening and waits for an answer, an end, or long enough. Comes up, or leaves everything
-// as before.
+// Sends the opening and waits for an answer, the end of the connection, or the time limit. Then
+// either the link is up, or everything is as before.
 asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
+    // The handlers hold this call weakly, since the link may outlive it.
     Link::Handlers handlers;
     const auto weak = weak_from_this();
     handlers.on_frame = [weak](std::string_view body) {
@@ -202,7 +215,7 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
     error_code cancelled;
     co_await answered.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     if (phase != Phase::calling || !link) co_return;
-    // A try that the deadline has cut short says less than the one before it.
+    // An attempt that the deadline has cut short tells less than the one before it.
     if (goes_on() || last_try.empty()) note(link->peer() + " does not answer");
     link->drop();
     link.reset();
@@ -210,24 +223,27 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
 
 void ClientCall::begin() {
     if (!secrets) return link->send(encode(opening));
+    // The handshake has failed: to this client it is like a connection that ended.
     const auto failed = [this](const Error& why) {
         link->drop();
         link_ended(why);
     };
     handshake.emplace(
+        // `believe_refusals` as long as no rendezvous has accepted us.
         *secrets, link, opening, !*has_met,
         NodeHandshake::Handlers{[this](std::string_view body) { message_came(body); }, failed});
     handshake->start();
 }
 
-// On the loop, from the link.
+// Called by the link. The handshake, if there is one, gets all frames and passes on what may be
+// obeyed.
 void ClientCall::frame_came(std::string_view body) {
     const auto self = shared_from_this();
     if (handshake) return handshake->take(body);
     message_came(body);
 }
 
-// The first answer decides; all that follows is the agent's.
+// The first message decides whether the link comes up. All further ones are for the agent.
 void ClientCall::message_came(std::string_view body) {
     auto message = decode_to_node(body);
     if (!message) {
@@ -246,6 +262,8 @@ void ClientCall::message_came(std::string_view body) {
     come_up();
 }
 
+// A refusal may come from a rendezvous of another job on one of our candidate ports. Among several
+// candidates the right one may still come up, so it is passed over for a while.
 bool ClientCall::passes_over(const ToNode& answer) {
     if (!std::holds_alternative<Refused>(answer) || candidates.size() < 2) return false;
     if (!refused_since) refused_since = boot_now();
@@ -255,9 +273,11 @@ bool ClientCall::passes_over(const ToNode& answer) {
 void ClientCall::come_up() {
     const auto self = shared_from_this();
     phase = Phase::up;
+    // A refusal does not count as having met the rendezvous.
     *has_met = *has_met || !std::holds_alternative<Refused>(*first);
     answered.cancel();
     callbacks.on_up(link->local_address());
+    // on_up may have closed the link.
     if (phase == Phase::up) callbacks.on_message(*first);
 }
 
@@ -275,13 +295,15 @@ void ClientCall::lose(Error why) {
     callbacks.on_lost(why);
 }
 
-// Ends without a callback; what is queued on a link that is up still goes out.
+// Ends without a callback. What is queued on a link that is up is still sent.
 void ClientCall::stop() {
     if (phase == Phase::over) return;
+    // A link that is up may still owe its peer a message, such as Leave. One that is only being
+    // tried owes nothing.
     const bool was_up = std::exchange(phase, Phase::over) == Phase::up;
     pause.cancel();
     answered.cancel();
-    error_code ignored;  // of a socket that is not yet connected
+    error_code ignored;  // an error of a socket that was never connected does not matter
     if (connecting) connecting->close(ignored);
     if (!link) return;
     if (was_up)
@@ -311,7 +333,7 @@ void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time 
     state_->call = std::make_shared<ClientCall>(state_->loop, state_->log, state_->callbacks,
                                                 std::move(candidates), std::move(opening), deadline,
                                                 once, state_->secrets, state_->has_met);
-    // Posted: a deadline that has passed already must not call back from here.
+    // Posted, because a deadline that has passed already must not call back from within connect().
     asio::post(state_->loop, [call = state_->call] {
         if (call->phase == ClientCall::Phase::calling) call->start();
     });
@@ -329,6 +351,7 @@ int Client::part() {
     const int socket = native_handle();
     if (socket < 0) return -1;
     const int kept = ::fcntl(socket, F_DUPFD_CLOEXEC, 3);
+    // The duplicate keeps the connection open when our descriptor is closed.
     state_->call->link->drop();
     close();
     return kept;

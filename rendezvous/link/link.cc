@@ -1,3 +1,4 @@
+// Reading and writing frames on one connection, and all the ways in which it can end.
 #include "rendezvous/link/link.h"
 
 #include <array>
@@ -12,6 +13,7 @@ using boost::system::error_code;
 
 namespace {
 
+// A peer that leaves this much unread does not read any more. The queue must not fill the memory.
 constexpr std::size_t kQueueLimit = std::size_t{64} << 20;
 constexpr std::chrono::seconds kFinishTime{2};
 
@@ -28,7 +30,7 @@ Link::Link(Socket socket, std::size_t limit, Handlers handlers)
       timer_(socket_.get_executor()),
       reader_(limit),
       handlers_(std::make_shared<const Handlers>(std::move(handlers))) {
-    error_code error;  // of a peer that has gone already: the first read will say so
+    error_code error;  // a peer that has gone already shows at the first read
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
     socket_.non_blocking(true, error);
     peer_ = to_text(socket_.remote_endpoint(error));
@@ -58,7 +60,7 @@ void Link::promote(std::size_t limit, Handlers handlers) {
 }
 
 void Link::read() {
-    // Waits without a buffer, for there may be ten thousand silent links.
+    // Waits without a buffer, because there may be ten thousand idle links.
     socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code error) {
         if (self->phase_ == Phase::over) return;
         if (error) return self->end(Error(ErrorCode::closed, self->peer_ + ": " + error.message()));
@@ -70,15 +72,17 @@ void Link::readable() {
     std::array<char, 65536> piece;
     error_code error;
     const std::size_t size = socket_.read_some(asio::buffer(piece), error);
+    // The wait may end although there is nothing to read; then it is repeated.
     if (error == asio::error::would_block || error == asio::error::interrupted) return read();
     if (error) {
         std::string sentence = peer_ + (error == asio::error::eof ? " has ended the connection"
                                                                   : ": " + error.message());
+        // Tells a peer that was cut off from one that has left between two messages.
         if (phase_ == Phase::open && reader_.in_the_middle())
             sentence += " in the middle of a message";
         return end(Error(ErrorCode::closed, std::move(sentence)));
     }
-    if (phase_ == Phase::open) {  // while finishing, only the peer's end is of interest
+    if (phase_ == Phase::open) {  // while finishing, only the peer's end matters
         reader_.add({piece.data(), size});
         take();
     }
@@ -87,6 +91,8 @@ void Link::readable() {
 
 void Link::take() {
     while (phase_ == Phase::open) {
+        // One read may bring many frames. A handler may end the link, so the phase is checked
+        // before each.
         const auto next = reader_.next();
         if (!next) return end(Error(ErrorCode::malformed, peer_ + " " + next.error().sentence()));
         if (!*next) return;
@@ -95,7 +101,7 @@ void Link::take() {
         if (incoming_ && !incoming_->open(body))
             return end(
                 Error(ErrorCode::malformed, peer_ + " has sent a message with a wrong seal"));
-        const auto handlers = handlers_;  // promote() may put others in their place
+        const auto handlers = handlers_;  // promote() may replace them during the call
         handlers->on_frame(body);
     }
 }
@@ -103,12 +109,14 @@ void Link::take() {
 void Link::send(std::string_view body) {
     if (phase_ != Phase::open) return;
     if (queue_.size() + out_.size() + body.size() > kQueueLimit) {
+        // Posted, because on_end must not come from within send().
         asio::post(socket_.get_executor(), [self = shared_from_this()] {
             self->end(
                 Error(ErrorCode::closed, self->peer_ + " has not read 64 MiB that wait for it"));
         });
         return;
     }
+    // The preface goes out with the first frame, so a link that never sends stays silent.
     if (!greeted_) queue_ += kPreface;
     greeted_ = true;
     queue_ += outgoing_ ? frame(body, outgoing_->next(body)) : frame(body);
@@ -119,10 +127,11 @@ std::string Link::last_frame(std::string_view body) const {
     return outgoing_ ? frame(body, outgoing_->last_word(body)) : frame(body);
 }
 
+// One write at a time. Frames that are queued meanwhile go out together in the next one.
 void Link::write() {
     if (!out_.empty() || phase_ == Phase::over) return;
     if (queue_.empty()) {
-        error_code error;  // of a peer that has gone: the read says so
+        error_code error;  // if the peer has gone, the read reports it
         if (phase_ == Phase::finishing && !stays_) socket_.shutdown(Socket::shutdown_send, error);
         return;
     }
@@ -136,6 +145,9 @@ void Link::write() {
     asio::async_write(socket_, asio::buffer(out_), written);
 }
 
+// Waits for the peer's end, so that the peer has read everything before our socket is closed.
+// Closing a socket with unread bytes would send a reset, which could discard our last message at
+// the peer.
 void Link::finish() {
     if (phase_ != Phase::open) return;
     phase_ = Phase::finishing;
@@ -170,8 +182,10 @@ void Link::drop() {
 
 void Link::end(Error why) {
     if (phase_ == Phase::over) return;
+    // The handler may let go of the last other reference.
     const auto self = shared_from_this();
     const auto handlers = handlers_;
+    // After finish_with_us() the socket stays open until this object is destroyed.
     stays_ ? settle() : drop();
     handlers->on_end(why);
 }

@@ -1,21 +1,21 @@
-// One TCP connection that speaks the framing of the agent link, either side: whole frames in,
-// queued frames out, and one sentence when it is over. It knows frames, not messages.
+// One TCP connection with the framing of the agent link, for either side: whole frames in, queued
+// frames out, and one sentence when it is over. It knows frames, not messages.
 //
 //   open ──finish()──▶ finishing: what is queued goes out, then end of stream;
 //     │                    │      waits for the peer's end, 2 s at most
 //     └─ peer ends, error, ─┴──▶ over: on_end(sentence), once. drop(): over at once, without a call
 //        garbage, 64 MiB queued
 //
-// finish_with_us() is finish() without our end of stream: the peer hears that when this object goes
-// (with the process, that is), and so can leave when we do.
+// finish_with_us() is finish() without our end of stream. The peer sees that end only when this
+// object goes, which means with the process; so the peer can leave at the same time as we do.
 //
-// Who accepts a link does not know the peer at first: small frames and a time limit, until
-// promote(). seal() and unseal() put identity.h's seals on all frames from then on; one that is
-// wrong is garbage.
+// A link that was accepted does not know its peer at first: it has a small limit for frames and a
+// time limit, until promote(). seal() and unseal() put identity.h's seals on all frames from then
+// on. A frame with a wrong seal is garbage.
 //
-// Thread: the loop's. Made by make_shared; the socket's handlers keep it alive until it is over.
-// Handlers are called on the loop, never from within send(), finish() or drop(); they may destroy
-// whoever owns the link.
+// Thread: the loop's. Must be made by make_shared; the socket's handlers keep it alive until it is
+// over. Handlers are called on the loop, never from within send(), finish() or drop(). They may
+// destroy the link's owner.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -38,23 +38,26 @@ class Link : public std::enable_shared_from_this<Link> {
     using Socket = boost::asio::ip::tcp::socket;
     struct Handlers {
         std::function<void(std::string_view body)> on_frame;
-        std::function<void(const Error&)>
-            on_end;  // closed, malformed (garbage) or timed_out, with a sentence
+        // The link is over: closed, malformed (garbage) or timed_out, with a sentence.
+        std::function<void(const Error&)> on_end;
     };
 
+    // `limit` is the size of the largest frame that is accepted.
     Link(Socket socket, std::size_t limit, Handlers handlers);
 
-    // Begins to read. Without promote() after `promoted_within` (0: no limit) the link ends
-    // (timed_out).
+    // Starts reading. Unless promote() comes within `promoted_within` (0: no limit), the link ends
+    // with timed_out.
     void start(Duration promoted_within);
+    // The peer is known now: no time limit any more, another limit for frames, other handlers.
     void promote(std::size_t limit, Handlers handlers);
+    // Queues a frame; never blocks.
     void send(std::string_view body);
     void seal(Seal outgoing) { outgoing_.emplace(std::move(outgoing)); }
     void unseal(Seal incoming) { incoming_.emplace(std::move(incoming)); }
-    // A frame that the keeper may write after whatever we have sent.
+    // A frame that the keeper may write, valid after whatever we have sent.
     std::string last_frame(std::string_view body) const;
     void finish();
-    void finish_with_us();  // no limit: the caller drops it in time
+    void finish_with_us();  // no time limit: the caller drops it in time
     void drop();
 
     bool is_open() const { return phase_ == Phase::open; }
@@ -74,18 +77,19 @@ class Link : public std::enable_shared_from_this<Link> {
     void settle();
 
     Socket socket_;
-    boost::asio::steady_timer timer_;  // until promote(), later that of finishing
+    boost::asio::steady_timer timer_;  // until promote(); later the limit of finish()
     FrameReader reader_;
-    std::shared_ptr<const Handlers>
-        handlers_;  // shared with a call that is under way; null when over
+    // Shared with a call that is under way, since promote() may replace them meanwhile. Null when
+    // over.
+    std::shared_ptr<const Handlers> handlers_;
     Phase phase_ = Phase::open;
     std::string peer_;
     std::string local_address_;
     std::string queue_;     // framed bytes that wait
-    std::string out_;       // those that are being written
-    bool greeted_ = false;  // the preface was queued
+    std::string out_;       // framed bytes that are being written
+    bool greeted_ = false;  // the preface has been queued
     bool framed_ = false;   // a first frame has come
-    bool stays_ = false;    // our end comes with this object's
+    bool stays_ = false;    // after finish_with_us()
     std::optional<Seal> outgoing_, incoming_;
 };
 

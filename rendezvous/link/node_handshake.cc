@@ -1,3 +1,4 @@
+// The stages of the node's half of the handshake.
 #include "rendezvous/link/node_handshake.h"
 
 #include <utility>
@@ -11,10 +12,10 @@ namespace ddprun::rendezvous {
 
 struct NodeHandshake::State : std::enable_shared_from_this<State> {
     enum class Phase {
-        asked,     // the Hello is out
+        asked,     // the opening is sent
         deciding,  // whether to follow a leader that asks for no proof
-        looking,   // for the secret
-        proved,    // our Proof is out
+        looking,   // for the secret that the Challenge names
+        proved,    // our Proof is sent
         through,
         over
     };
@@ -45,7 +46,8 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
     Phase phase = Phase::asked;
     Transcript transcript;
     std::string secret;
-    std::vector<std::string> held_back;  // while deciding
+    // Messages that came while deciding; delivered in order if the leader is followed.
+    std::vector<std::string> held_back;
 };
 
 void NodeHandshake::State::take(std::string_view body) {
@@ -57,6 +59,7 @@ void NodeHandshake::State::take(std::string_view body) {
             held_back.emplace_back(body);
             return;
         case Phase::looking:
+            // A leader has nothing to say between its Challenge and our Proof.
             return fail("speaks before it is answered", ErrorCode::malformed);
         case Phase::through:
             return handlers.on_message(body);
@@ -65,7 +68,7 @@ void NodeHandshake::State::take(std::string_view body) {
     }
 }
 
-// What answers our Hello, or our Proof.
+// The first frame after our opening, or after our Proof.
 void NodeHandshake::State::first(std::string_view body) {
     const auto word = decode_leader_word(body);
     if (!word) return fail(word.error().sentence(), ErrorCode::malformed);
@@ -73,6 +76,7 @@ void NodeHandshake::State::first(std::string_view body) {
     const auto* proof = std::get_if<Proof>(&*word);
     if (challenge && phase == Phase::asked) return challenged(*challenge);
     if (proof && phase == Phase::proved) return leader_proves(*proof);
+    // The right word at the wrong time: this is no peer of ours.
     if (challenge || proof) return fail("mixes up the handshake", ErrorCode::malformed);
     unproven(body);
 }
@@ -89,17 +93,22 @@ void NodeHandshake::State::challenged(const Challenge& challenge) {
 }
 
 void NodeHandshake::State::answer(const Challenge& challenge, const Result<std::string>& found) {
+    // The look-up may take seconds (a program, a file system). The connection may be over by then.
     if (phase != Phase::looking || !link->is_open()) return;
     if (!found) return fail("is not followed: " + found.error().sentence());
     phase = Phase::proved;
     secret = *found;
     transcript.leader = challenge.leader;
     transcript.leader_nonce = challenge.nonce;
+    // The Proof itself travels without a seal: the leader can check seals only when it has checked
+    // the Proof.
     link->send(encode_node_proof({prove(secret, Side::node, transcript)}));
     link->seal(Seal(secret, Side::node, transcript));
 }
 
 void NodeHandshake::State::leader_proves(const Proof& proof) {
+    // The leader must have the secret, too. Otherwise anybody on the port could ask nodes for
+    // proofs.
     if (!is_proof(proof.mac, secret, Side::leader, transcript))
         return fail("does not have the secret that it asks for");
     link->unseal(Seal(secret, Side::leader, transcript));
@@ -113,6 +122,7 @@ void NodeHandshake::State::unproven(std::string_view body) {
         if (believe_refusals) return last_message(body);
         return fail("refuses, without a proof of its own: " + refused->sentence);
     }
+    // The leader asked for our proof, so it must give its own.
     if (phase == Phase::proved) return fail("has not proved itself", ErrorCode::malformed);
     phase = Phase::deciding;
     held_back.emplace_back(body);
@@ -124,13 +134,14 @@ void NodeHandshake::State::unproven(std::string_view body) {
 void NodeHandshake::State::decided(const Result<>& followed) {
     if (phase != Phase::deciding || !link->is_open()) return;
     if (!followed) return fail("is not followed: " + followed.error().sentence());
+    // A handler may destroy this object during the loop.
     const auto self = shared_from_this();
     phase = Phase::through;
     for (const std::string& body : std::exchange(held_back, {}))
         if (phase == Phase::through && link->is_open()) handlers.on_message(body);
 }
 
-// The last that is heard of it.
+// Delivers a refusal. Nothing more is heard from this peer.
 void NodeHandshake::State::last_message(std::string_view body) {
     phase = Phase::over;
     handlers.on_message(body);
@@ -153,6 +164,7 @@ NodeHandshake::~NodeHandshake() { state_->phase = State::Phase::over; }
 void NodeHandshake::start() {
     State& s = *state_;
     const Hello& hello = *caller_of(s.opening);
+    // The node's half of the transcript. The leader's half comes with its Challenge.
     s.transcript.run_id = hello.run_id;
     s.transcript.requeue = hello.requeue;
     s.transcript.node = hello.node;
@@ -161,7 +173,7 @@ void NodeHandshake::start() {
 }
 
 void NodeHandshake::take(std::string_view body) {
-    const auto state = state_;  // a handler may destroy us
+    const auto state = state_;  // a handler may destroy this object
     state->take(body);
 }
 

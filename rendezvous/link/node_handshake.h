@@ -1,12 +1,12 @@
-// The node's half of the handshake on one connection: answers the leader's Challenge, demands its
-// proof, and lets nothing through before. Where the leader asks for no proof, secret.h's rule says
-// whether it is followed.
+// The node's half of the handshake on one connection (identity.h). It answers the leader's
+// Challenge, demands the leader's proof, and lets nothing through before. If the leader asks for no
+// proof, the rule in secret.h decides whether the node follows it.
 //
 //   opening() ─▶ asked ─Challenge─▶ secret looked up ─▶ Proof sent ─leader's Proof─▶ through
 //                  └─ any other message, if such a leader is followed ─────────────▶ through
 //
-// Thread: the loop's. Handlers are called on the loop; in them everything may be called,
-// destruction included.
+// Thread: the loop's. Handlers are called on the loop. They may call everything, and may destroy
+// this object.
 #pragma once
 
 #include <functional>
@@ -25,16 +25,16 @@ class Secrets;
 class NodeHandshake {
   public:
     struct Handlers {
-        // A message of a leader that may be obeyed; all that come.
+        // Each message of a leader that may be obeyed.
         std::function<void(std::string_view body)> on_message;
-        // refused: it has not proved itself, or wants no part of us; malformed. Once; the sentence
-        // begins with the peer.
+        // Called once. refused: the leader has not proved itself, or refuses this node. malformed:
+        // what came is no handshake. The sentence begins with the peer.
         std::function<void(const Error&)> on_failed;
     };
 
-    // `believe_refusals`: a Refused by one who has not proved himself is let through. So a node
-    // that has never met its leader hears why; one that has is not to be sent away by strangers.
-    // `opening` is a Hello or an Inquire.
+    // `opening` is a Hello or an Inquire. `believe_refusals`: a Refused without proof is let
+    // through. A node that has never met its leader then learns the reason; a node that has met it
+    // cannot be sent away by strangers.
     NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening,
                   bool believe_refusals, Handlers handlers);
     ~NodeHandshake();
@@ -42,6 +42,7 @@ class NodeHandshake {
     NodeHandshake& operator=(const NodeHandshake&) = delete;
 
     void start();  // sends the opening
+    // A frame has come.
     void take(std::string_view body);
 
   private:

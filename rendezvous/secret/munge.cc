@@ -1,3 +1,4 @@
+// Runs munge and unmunge, and reads what they print.
 #include "rendezvous/secret/munge.h"
 
 #include <unistd.h>
@@ -14,9 +15,10 @@ namespace asio = boost::asio;
 
 namespace {
 
+// munged answers in milliseconds. A program that takes longer waits for a munged that hangs.
 constexpr Duration kLimit = std::chrono::seconds{5};
 
-// munge's own numbers (munge.h), which its programs exit with.
+// MUNGE's status codes (munge.h of its library). The programs exit with them.
 enum Status {
     ok = 0,
     socket = 6,
@@ -40,13 +42,15 @@ std::string meaning(int code) {
     }
 }
 
+// In a container with a user namespace our own id is another one than munged sees.
 uid_t our_uid() {
     std::ifstream file("/proc/self/uid_map");
     const std::string map((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     return outside_uid(map, ::geteuid());
 }
 
-// Not in the coroutines: g++ 12 knows no initializer lists there.
+// Functions, because g++ 12 cannot compile initializer lists in coroutines. --ttl=-1: as long as
+// munged allows.
 std::vector<std::string> munge_words() {
     return {"munge", "--restrict-uid=" + std::to_string(our_uid()), "--ttl=-1"};
 }
@@ -56,6 +60,7 @@ std::vector<std::string> unmunge_words() { return {"unmunge", "--numeric", "--ke
 
 uid_t outside_uid(std::string_view uid_map, uid_t uid) {
     std::istringstream lines{std::string(uid_map)};
+    // Each line of the map: first id inside, first id outside, how many.
     for (unsigned long long inside = 0, outside = 0, count = 0;
          lines >> inside >> outside >> count;)
         if (uid >= inside && uid - inside < count)
@@ -64,9 +69,11 @@ uid_t outside_uid(std::string_view uid_map, uid_t uid) {
 }
 
 Result<std::string> read_unmunged(std::string_view output, int exit_code, uid_t uid) {
+    // For these three MUNGE decodes the payload all the same.
     if (exit_code != ok && exit_code != expired && exit_code != rewound && exit_code != replayed)
         return Error(exit_code == socket ? ErrorCode::unavailable : ErrorCode::refused,
                      meaning(exit_code));
+    // First the asked-for fields, one a line, then an empty line, then the payload.
     const std::size_t gap = output.find("\n\n");
     if (gap == std::string_view::npos)
         return Error(ErrorCode::refused, "unmunge printed no payload");
@@ -82,6 +89,7 @@ asio::awaitable<Result<std::string>> munge(std::string secret) {
     const auto made = co_await run_program(munge_words(), std::move(secret), kLimit);
     if (!made) co_return made.error();
     std::string credential = made->output;
+    // munge prints a newline after the credential.
     while (!credential.empty() && credential.back() == '\n') credential.pop_back();
     if (made->code != ok || credential.empty())
         co_return Error(ErrorCode::unavailable,

@@ -1,5 +1,5 @@
-// MUNGE by its programs: a secret in a credential that only this user can decode, on any host that
-// shares munged's key. `munge` and `unmunge` are looked up in PATH.
+// MUNGE by its programs `munge` and `unmunge`, looked up in PATH. It wraps a secret into a
+// credential that only this user can decode, on any host whose munged has the same key.
 #pragma once
 
 #include <sys/types.h>
@@ -12,19 +12,22 @@
 
 namespace ddprun::rendezvous {
 
-// The credential with `secret` in it, restricted to us. Errors: unavailable, timed_out.
+// Returns a credential with `secret` in it, which only we can decode. Possible errors: unavailable,
+// timed_out.
 boost::asio::awaitable<Result<std::string>> munge(std::string secret);
 
-// What a credential holds, if it was made by us. One that is used again, or expired, still counts:
-// it is the secret that proves, not the age of its envelope. Errors: refused (another user's, for
-// another user, another key), unavailable, timed_out.
+// Returns the content of a credential if we made it. A credential that was decoded before, or has
+// expired, still counts: the secret in it is the proof, not the age of its envelope. Possible
+// errors: refused (made by another user, for another user, with another key), unavailable,
+// timed_out.
 boost::asio::awaitable<Result<std::string>> unmunge(std::string credential);
 
-// The payload in what `unmunge --numeric --keys=STATUS,UID` prints, if its maker is `uid`. Pure.
+// The payload in the output of `unmunge --numeric --keys=STATUS,UID`, if user `uid` made it. Pure.
+// Possible errors: as of unmunge().
 Result<std::string> read_unmunged(std::string_view output, int exit_code, uid_t uid);
 
-// Which user `uid` of this user namespace is outside of it, where munged runs; from the text of
-// /proc/self/uid_map. Pure.
+// The id outside of this user namespace of user `uid` inside of it; munged runs outside. `uid_map`
+// is the text of /proc/self/uid_map. Pure.
 uid_t outside_uid(std::string_view uid_map, uid_t uid);
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// The rules by which leader and nodes choose the secret of a job.
 #include "rendezvous/secret/secret.h"
 
 #include <openssl/crypto.h>
@@ -20,18 +21,21 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kLeastSecret = 16;
-constexpr std::string_view kFolderFile = "secret";  // and what the folder's name has more
+// Followed by what the folder's name has behind PATH.
+constexpr std::string_view kFolderFile = "secret";
+// What the user can do, inside a job and for a rendezvous outside of jobs.
 constexpr const char* kMend =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
     "--ledger=directory:PATH";
 constexpr const char* kMendOutside =
     "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
-// As text, for it goes through programs and files.
+// In hexadecimal, because it passes through programs and text files. 32 bytes: too many to guess.
 std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32)); }
 
 Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
 
+// A short secret could be guessed offline: a listener sees the proofs that were made with it.
 Result<std::string> long_enough(std::string secret, const std::string& where,
                                 const char* mend = "head -c 32 /dev/urandom | base64 makes one") {
     if (secret.size() >= kLeastSecret) return secret;
@@ -39,8 +43,9 @@ Result<std::string> long_enough(std::string secret, const std::string& where,
                    std::to_string(kLeastSecret) + "); " + mend);
 }
 
-// Reads the folder's secret, or makes it. Another node may do so at the same time: one name, made
-// once and never removed, so that whoever leads the job uses the same.
+// Reads the folder's secret, or creates it. Another node may do so at the same moment. The file is
+// created once and never removed, so every leader of the job uses the same secret. A link in its
+// place is refused: it could lead to a file that an attacker chose.
 Result<std::string> folder_secret(const std::string& path) {
     auto found = read_private_file(path, Links::refuse);
     if (!found && found.error().code() == ErrorCode::not_found) {
@@ -65,7 +70,7 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     State(asio::io_context& loop, FileThread& files, IdentityConfig config)
         : loop(loop), files(files), config(std::move(config)) {}
 
-    // Calls `done` from the loop, if we are still there then.
+    // Calls `done` from the loop, if this object still exists then.
     template <class T>
     void answer(const Done<T>& done, Result<T> result) {
         asio::post(loop, [weak = weak_from_this(), done, result = std::move(result)] {
@@ -74,7 +79,7 @@ struct Secrets::State : std::enable_shared_from_this<State> {
         });
     }
 
-    // Whether MUNGE comes into question at all.
+    // Whether MUNGE is needed at all.
     bool may_munge() const { return config.mode != IdentityMode::none && config.secret.empty(); }
     void with_credential(std::function<void()> next);
     void with_look(Done<std::string> next);
@@ -89,14 +94,16 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     FileThread& files;
     const IdentityConfig config;
     bool over = false;
-    std::string own_name{kFolderFile};  // as the leader, in the ledger's folder
+    std::string own_name{kFolderFile};  // for a leader: the file in the ledger's folder
     const std::string munged_secret = random_secret();
-    std::optional<Result<std::string>> credential;               // with that in it
-    std::vector<std::function<void()>> waiting;                  // for the credential
-    std::optional<std::pair<std::string, std::string>> decoded;  // the last leader's
+    // With munged_secret in it; empty: not asked yet.
+    std::optional<Result<std::string>> credential;
+    std::vector<std::function<void()>> waiting;  // for the credential
+    // The last leader's credential and its content.
+    std::optional<std::pair<std::string, std::string>> decoded;
 };
 
-// Asks munge, once for all.
+// Calls munge once; everybody who needs the credential waits for this call.
 void Secrets::State::with_credential(std::function<void()> next) {
     if (credential) return next();
     waiting.push_back(std::move(next));
@@ -111,7 +118,7 @@ void Secrets::State::with_credential(std::function<void()> next) {
         });
 }
 
-// What there is to ask for; the credential is known.
+// What this node can prove with. The credential has been asked for by now, if it is needed.
 Result<std::string> Secrets::State::looked() const {
     if (!config.secret.empty()) return std::string("--secret-file");
     if (config.mode == IdentityMode::none) return std::string();
@@ -129,6 +136,7 @@ void Secrets::State::with_look(Done<std::string> next) {
     with_credential([this, next = std::move(next)] { next(looked()); });
 }
 
+// Each source in the order of secret.h.
 void Secrets::State::own(const Done<OwnSecret>& done) {
     if (!config.secret.empty()) return answer<OwnSecret>(done, OwnSecret{config.secret, {}, {}});
     with_look([this, done](const Result<std::string>& found) {
@@ -141,7 +149,7 @@ void Secrets::State::own(const Done<OwnSecret>& done) {
     });
 }
 
-// "secret" lies in PATH, "secret-DIGEST" in PATH-DIGEST.
+// "secret" is in PATH, "secret-DIGEST" in PATH-DIGEST.
 std::string Secrets::State::path_of(const std::string& name) const {
     return config.folder + name.substr(kFolderFile.size()) + "/" + name;
 }
@@ -159,7 +167,8 @@ void Secrets::State::own_file(const Done<OwnSecret>& done) {
                });
 }
 
-// The same credential comes with every connection: its content is kept.
+// Decodes a credential. Every connection brings the same one, so the last result is kept: unmunge
+// is a process.
 void Secrets::State::decode(const std::string& text, const Done<std::string>& done) {
     if (decoded && decoded->first == text) return answer<std::string>(done, decoded->second);
     asio::co_spawn(
@@ -176,6 +185,8 @@ void Secrets::State::decode(const std::string& text, const Done<std::string>& do
 }
 
 void Secrets::State::read_in_folder(const std::string& name, const Done<std::string>& done) {
+    // The name comes from the network. With this prefix, and without slashes
+    // (handshake_messages.h), it cannot name another file of the user.
     if (!name.starts_with(kFolderFile))
         return answer<std::string>(done, refused("\"" + name + "\" is no file with a secret"));
     const auto result = std::make_shared<Result<std::string>>(Error());
@@ -194,7 +205,7 @@ void Secrets::State::read_in_folder(const std::string& name, const Done<std::str
 
 Secrets::Secrets(asio::io_context& loop, FileThread& files, IdentityConfig config)
     : state_(std::make_shared<State>(loop, files, std::move(config))) {
-    // A static binary has no use for the host's openssl.cnf, nor for the time it takes to read.
+    // The host's openssl.cnf does not concern a static binary, and reading it takes time.
     ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
 }
 
@@ -216,6 +227,7 @@ void Secrets::own(Done<OwnSecret> done) { state_->own(done); }
 
 void Secrets::of_leader(const Challenge& challenge, Done<std::string> done) {
     const IdentityConfig& config = state_->config;
+    // A Challenge that names neither a credential nor a file means --secret-file.
     const bool named = !challenge.credential.empty() || !challenge.file.empty();
     if (!config.secret.empty() && !named) return state_->answer<std::string>(done, config.secret);
     if (!config.secret.empty())
@@ -234,6 +246,8 @@ void Secrets::of_leader(const Challenge& challenge, Done<std::string> done) {
 
 void Secrets::of_open_leader(Done<void> done) {
     state_->with_look([state = state_.get(), done = std::move(done)](Result<std::string> found) {
+        // A node that could prove something must not be talked out of it; one without any secret
+        // follows, unless --identity=require.
         const bool follow = found ? found->empty() : state->config.mode != IdentityMode::require;
         if (follow) return state->answer<void>(done, {});
         state->answer<void>(

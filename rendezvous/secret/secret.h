@@ -1,22 +1,26 @@
-// Where the secret of the agent link comes from. The leader's is made once, from the first of these
-// that there is:
+// Where the secret of the agent link comes from. The leader takes the first of these that it has:
 //
-//   --secret-file   what stands in the file that all nodes were given
-//   MUNGE           a random one, in a credential that only this user can decode, anywhere in the
-//                   cluster: the program `munge` is asked once; each node asks its own `unmunge`
-//   ledger folder   a random one, in a file there that only this user can read; whoever leads the
-//                   job next finds and uses the same
-//   none            whoever reaches the port may join; --identity=require refuses that
+//   --secret-file   the content of the file that all nodes were given
+//   MUNGE           a random secret in a credential that only this user can decode, anywhere in the
+//                   cluster. The leader calls `munge` once; each node calls its own `unmunge`
+//   ledger folder   a random secret in a file there that only this user can read. The job's next
+//                   leader finds the same file
+//   none            anybody who reaches the port may join; --identity=require refuses to run then
 //
-// A node takes the secret from where the leader's Challenge says, if it may: given --secret-file,
-// only that; a credential only if this user has made it (anybody can make one for us); a file only
-// in the job's ledger folder, and ours. That may be PATH-DIGEST, where PATH is another job's: the
-// file's name ends with what stands behind PATH, so that the Challenge says which folder it is and
-// nodes with other commands find it too. And a leader that asks for no proof is followed only by a
-// node that would have none to ask for itself, so that nobody gets around a proof by not asking for
-// it.
+// A node takes the secret from where the leader's Challenge says, within these rules:
 //
-// Thread: the loop's; programs run as children, files are read on the file thread, none blocks.
+// - A node with --secret-file uses only that.
+// - A credential counts only if this user has made it, because anybody can make one for us.
+// - A file counts only in the job's ledger folder, and only if it belongs to us. The folder may be
+//   PATH-DIGEST, if PATH belongs to another job. The file's name ends with what follows PATH in the
+//   folder's name, so the Challenge also tells which folder it is, and nodes with other commands
+//   find it, too.
+//
+// A leader that asks for no proof is followed only by a node that could ask for none itself.
+// Otherwise an attacker could avoid the proof by not asking for it.
+//
+// Thread: the loop's. Programs run as children and files are read on the file thread, so nothing
+// blocks.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,23 +34,24 @@
 
 namespace ddprun::rendezvous {
 
+// What the user has said about identity.
 struct IdentityConfig {
     IdentityMode mode = IdentityMode::automatic;
-    std::string secret{};  // of --secret-file; empty: not given
-    std::string folder{};  // where the job's ledger is to lie; empty: not in a folder
-    bool outside = false;  // of a rendezvous outside the jobs, whose ledger no node has to read
+    std::string secret{};  // content of --secret-file; empty: not given
+    std::string folder{};  // where the job's ledger is to be; empty: not in a folder
+    bool outside = false;  // for a rendezvous outside the jobs, whose ledger no node needs to read
 };
 
-// What --secret-file names. Errors: usage, with what to do: not there, others can read it, less
-// than 16 or more than 1024 bytes. A line's end after it does not count. Blocks; before the loop
-// runs.
+// The content of --secret-file, without a newline at the end. Blocks; call it before the loop runs.
+// Possible errors: usage, with what to do: not there, readable by others, fewer than 16 or more
+// than 1024 bytes.
 Result<std::string> read_secret_file(const std::string& path);
 
-// The leader's secret and what its Challenge says of it.
+// The leader's secret, and what its Challenge says about it.
 struct OwnSecret {
     std::string secret;      // empty: no proof is asked for
-    std::string credential;  // of MUNGE, or
-    std::string file;        // in the ledger's folder, or neither: --secret-file
+    std::string credential;  // of MUNGE; or empty
+    std::string file;        // in the ledger's folder; or empty. Neither: --secret-file
 };
 
 class Secrets {
@@ -55,29 +60,31 @@ class Secrets {
     template <class T>
     using Done = std::function<void(Result<T>)>;
 
-    // `loop` and `files` must outlive it.
+    // `loop` and `files` must outlive this object.
     Secrets(boost::asio::io_context& loop, FileThread& files, IdentityConfig config);
     ~Secrets();
     Secrets(const Secrets&) = delete;
     Secrets& operator=(const Secrets&) = delete;
 
-    // Begins to ask munge, if it will be needed, and says what there is: "--secret-file", "MUNGE",
-    // "a file in the ledger's folder"; or nothing, when identity is off (--identity=none). Errors:
-    // unavailable, with what is missing and the options that mend it.
+    // Starts to ask munge if it is needed, and tells what there is: "--secret-file", "MUNGE", "a
+    // file in the ledger's folder"; an empty text if identity is off (--identity=none). Possible
+    // errors: unavailable, with what is missing and which options help.
     void look(Done<std::string> done);
 
-    // As the leader, once its ledger has been opened: the folder in which it lies, that of the
+    // For the leader, when its ledger is open: the folder in which it lies, which is that of the
     // config or one whose name begins so; empty: none.
     void ledger_lies_in(const std::string& folder);
 
-    // As the leader; after ledger_lies_in(). Asked again, the answer is the same. Errors:
-    // unavailable, with --identity=require, or when the file cannot be written or is not ours.
+    // For the leader, after ledger_lies_in(): its secret. Later calls give the same answer.
+    // Possible errors: unavailable, with --identity=require, or if the file cannot be written or is
+    // not ours.
     void own(Done<OwnSecret> done);
 
-    // As a node. Errors: refused, with a sentence about the leader or this node.
+    // For a node: the secret that a leader's Challenge names. Possible errors: refused, with a
+    // sentence about the leader or this node.
     void of_leader(const Challenge& challenge, Done<std::string> done);
 
-    // As a node whose leader asks for no proof: whether to follow it. Errors: refused.
+    // For a node whose leader asks for no proof: whether to follow it. Possible errors: refused.
     void of_open_leader(Done<void> done);
 
   private:

@@ -1,3 +1,4 @@
+// The stages of a caller at the gate, and what unknown callers may cost.
 #include "rendezvous/service/gate.h"
 
 #include <chrono>
@@ -22,13 +23,13 @@ constexpr int kLogLines = 10;
 }  // namespace
 
 struct Gate::State : std::enable_shared_from_this<State> {
-    using Id = std::int64_t;  // in the order of coming
+    using Id = std::int64_t;  // grows with each caller
 
     struct Caller {
         std::shared_ptr<Link> link;
-        std::optional<ToLeader> opening;  // once it has come
-        Transcript transcript;            // once it was asked
-        std::string secret;               // that it was asked for
+        std::optional<ToLeader> opening;  // when it has come
+        Transcript transcript;            // when it has been asked for a proof
+        std::string secret;               // the one it was asked for
     };
 
     State(Secrets* secrets, Config config, Log log, Admit admit)
@@ -57,8 +58,9 @@ struct Gate::State : std::enable_shared_from_this<State> {
     const Admit admit;
     Id newest = 0;
     std::map<Id, Caller> callers;
-    std::set<Id> silent;                      // of those
-    std::set<std::shared_ptr<Link>> leaving;  // refused, the sentence is under way
+    std::set<Id> silent;                      // those that have sent nothing
+    std::set<std::shared_ptr<Link>> leaving;  // refused; their sentence is on its way
+    // For the limit on log lines.
     Time lines_since = kLongAgo;
     int lines = 0, unsaid = 0;
 };
@@ -82,14 +84,17 @@ Link::Handlers Gate::State::handlers(Id id) {
             }};
 }
 
+// Closes one caller if the room is full. A silent one goes first: it has not shown that it is a
+// node.
 void Gate::State::make_room() {
-    if (leaving.size() >= config.room) {  // they had their time to read
+    if (leaving.size() >= config.room) {  // they have had time to read their sentence
         (*leaving.begin())->drop();
         leaving.erase(leaving.begin());
     }
     if (callers.size() < config.room) return;
     const Id id = silent.empty() ? callers.begin()->first : *silent.begin();
     const auto link = callers.at(id).link;
+    // drop() calls nobody, so the end is reported here.
     link->drop();
     link_ended(
         id, Error(ErrorCode::timed_out, link->peer() + " makes place for others, since " +
@@ -98,8 +103,9 @@ void Gate::State::make_room() {
 
 void Gate::State::frame_came(Id id, std::string_view body) {
     const auto found = callers.find(id);
-    if (found == callers.end()) return;  // on its way out
+    if (found == callers.end()) return;  // it has been closed already
     Caller& caller = found->second;
+    // The leader's nonce exists once the Challenge is sent, so this frame must be the Proof.
     if (!caller.transcript.leader_nonce.empty()) return proved(id, caller, body);
     if (caller.opening)
         return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
@@ -110,13 +116,15 @@ void Gate::State::opened(Id id, Caller& caller, std::string_view body) {
     auto opening = decode_opening(body);
     if (!opening) return garbage(id, opening.error());
     if (!secrets) return pass(id, std::move(opening->message));
-    caller.opening = opening->message;  // what it has to say is said
+    // Nothing is judged yet: without the secret the gate cannot even ask for a proof.
+    caller.opening = opening->message;  // its first message; the proof decides whether it counts
     silent.erase(id);
     secrets->own([weak = weak_from_this(), id, opening = *opening](const Result<OwnSecret>& own) {
         if (const auto self = weak.lock()) self->ask(id, opening, own);
     });
 }
 
+// The secret is known: sends the Challenge, or admits the caller if no proof is asked for.
 void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& own) {
     const auto found = callers.find(id);
     if (found == callers.end()) return;
@@ -124,13 +132,17 @@ void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& ow
     if (!own) return refuse(id, own.error().sentence());
     if (own->secret.empty()) return pass(id, opening.message);
     const Hello* hello = caller_of(opening.message);
+    // A Gone comes without nonce, so it cannot be proved on a connection of its own.
     if (!hello) return garbage(id, Error(ErrorCode::malformed, "does not begin with a Hello"));
+    // Refused with a sentence rather than closed: most likely this node runs another version.
     if (opening.scheme != kIdentityScheme || opening.nonce.size() != kNonceSize)
         return refuse(id, "node " + hello->node.name + " (ddprun " + hello->version +
                               ") proves its identity by scheme " + std::to_string(opening.scheme) +
                               ", this is scheme " + std::to_string(kIdentityScheme) +
                               "; use one version on all nodes");
     caller.secret = own->secret;
+    // Both nonces and both identities go into the proofs, so a proof is worth nothing on another
+    // connection.
     caller.transcript = {hello->run_id, hello->requeue, hello->node,
                          config.self,   opening.nonce,  random_bytes(kNonceSize)};
     caller.link->send(encode(Challenge{kIdentityScheme, config.self, caller.transcript.leader_nonce,
@@ -145,6 +157,7 @@ void Gate::State::proved(Id id, Caller& caller, std::string_view body) {
         return refuse(id, "node " + caller_of(*caller.opening)->node.name +
                               " does not have the secret of this job (--secret-file, MUNGE, the "
                               "ledger's folder)");
+    // The node seals from its Proof on. Our own Proof goes out before our first sealed frame.
     caller.link->unseal(Seal(caller.secret, Side::node, transcript));
     caller.link->send(encode_leader_proof({prove(caller.secret, Side::leader, transcript)}));
     caller.link->seal(Seal(caller.secret, Side::leader, transcript));
@@ -152,7 +165,7 @@ void Gate::State::proved(Id id, Caller& caller, std::string_view body) {
 }
 
 void Gate::State::pass(Id id, ToLeader first) {
-    const auto self = shared_from_this();  // admit may destroy the gate
+    const auto self = shared_from_this();  // admit() may destroy the gate
     const auto link = callers.at(id).link;
     callers.erase(id);
     silent.erase(id);
@@ -165,6 +178,7 @@ void Gate::State::refuse(Id id, const std::string& sentence) {
     silent.erase(id);
     say(Note::Level::warn, "refused " + link->peer() + ": " + sentence);
     link->send(encode(ToNode(Refused{sentence})));
+    // Kept until the caller has read the sentence, or its time is up.
     leaving.insert(link);
     link->finish();
 }
@@ -181,12 +195,12 @@ void Gate::State::link_ended(Id id, const Error& why) {
         std::erase_if(leaving, [](const auto& one) { return one->is_over(); });
         return;
     }
-    // Who just went away is worth no line; what is no agent link is, whoever it was.
+    // A caller that simply leaves is not worth a line. One that does not speak the agent link is.
     const bool stranger = why.code() != ErrorCode::closed;
     say(stranger ? Note::Level::info : Note::Level::debug, "connection closed: " + why.sentence());
 }
 
-// What strangers do must not fill the log.
+// Strangers must not be able to fill the log.
 void Gate::State::say(Note::Level level, const std::string& sentence) {
     if (level == Note::Level::debug) return log({level, sentence});
     const Time now = boot_now();

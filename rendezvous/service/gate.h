@@ -1,19 +1,19 @@
-// The leader's door: connections whose caller is not known yet. It takes their first message, has
-// them prove that they have the job's secret (identity.h), and hands on those who have; the machine
-// never hears of the others.
+// The leader's door: connections whose caller is not known yet. The gate takes their first message,
+// lets them prove that they have the job's secret (identity.h), and passes on those that have. The
+// machine never hears of the others.
 //
 //   take ─▶ silent ─Hello─▶ asked ─Proof─▶ admitted: Admit, and the link is the service's
 //             │               │              where no secret is asked for, the first message admits
 //             └───────────────┴──▶ refused (with a sentence), closed, or put out: 10 s have passed,
 //                                  garbage, or the room is full
 //
-// Callers who are not known may cost little: `room` of them at once, 4 KiB each, 10 s each. In a
-// full room the oldest makes place, one that has said nothing before one that has, so a flood puts
-// out itself: a real node is through in a round trip. The log has at most ten lines about them in
-// ten seconds, and then their number.
+// Unknown callers are capped: `room` of them at a time, 4 KiB and 10 s each. If the room is full,
+// the oldest is closed, silent ones first. A flood of connections therefore closes mostly itself,
+// because a real node is admitted within a round trip. At most ten log lines about them in ten
+// seconds; the rest is counted.
 //
-// Thread: the loop's. `admit` is called on the loop, never from within a call here; in it
-// everything may be called, destruction included.
+// Thread: the loop's. `admit` is called on the loop, never from within a call here. It may call
+// everything, and may destroy the gate.
 #pragma once
 
 #include <functional>
@@ -29,24 +29,26 @@ class Secrets;
 
 class Gate {
   public:
-    // The link is open and sealed, and waits for Link::promote.
+    // Gets an open link and the caller's first message. If a secret was asked for, the link is
+    // sealed. The receiver must call Link::promote.
     using Admit = std::function<void(std::shared_ptr<Link>, ToLeader first)>;
 
     struct Config {
         NodeId self;
-        std::size_t room = 256;
+        std::size_t room = 256;  // callers at a time
     };
 
-    // `secrets` may be null: no proof is asked for. Else it must outlive the gate.
+    // `secrets` may be null: then no proof is asked for. Otherwise it must outlive the gate.
     Gate(Secrets* secrets, Config config, Log log, Admit admit);
     ~Gate();
     Gate(const Gate&) = delete;
     Gate& operator=(const Gate&) = delete;
 
-    // Has the secret looked up, which would else wait for the first caller.
+    // Starts looking for the secret, so that the first caller does not wait for it.
     void prepare();
+    // A new connection.
     void take(Link::Socket socket);
-    void close();  // puts all out
+    void close();  // closes all connections
     std::size_t callers() const;
 
   private:

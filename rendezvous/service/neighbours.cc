@@ -1,3 +1,4 @@
+// Calls to other services, each with a client of its own.
 #include "rendezvous/service/neighbours.h"
 
 #include <utility>
@@ -19,6 +20,7 @@ void Neighbours::call(const Call& call) {
     const NodeId node = call.peer.node;
     Client::Callbacks callbacks;
     callbacks.on_up = [](const std::string&) {};
+    // Any other message than Standing (a refusal, for example) ends the call without an answer.
     callbacks.on_message = [this, number, node](const ToNode& message) {
         const auto* standing = std::get_if<Standing>(&message);
         end_call(number, standing ? std::optional(Called{node, *standing}) : std::nullopt);
@@ -30,8 +32,10 @@ void Neighbours::call(const Call& call) {
     calls_.emplace(number, std::move(client));
 }
 
-// By value: the client ends here, and with it the callback that says so.
+// `answer` is passed by value: erasing the client also destroys the callback that holds the
+// original.
 void Neighbours::end_call(std::int64_t number, std::optional<Called> answer) {
+    // The connection may end after the answer; only the first one counts.
     if (calls_.erase(number) > 0 && answer) on_called_(*answer);
 }
 
@@ -42,12 +46,14 @@ void Neighbours::stand_by(std::optional<Peer> next) {
     if (next_) connect_standby();
 }
 
-// It says Inquire, so that it is no silent stranger there, and then nothing more.
+// The standby says Inquire once, so that it is no silent stranger at the other gate, and then
+// nothing more.
 void Neighbours::connect_standby() {
     Client::Callbacks callbacks;
     callbacks.on_up = [this](const std::string&) { standby_changed(); };
     callbacks.on_message = [](const ToNode&) {};
     callbacks.on_lost = [this](const Error&) {
+        // The successor is still wanted, so its link is made again.
         if (next_) connect_standby();
         standby_changed();
     };

@@ -1,11 +1,14 @@
-// The other nodes' services, as a leading one needs them: it calls one to ask how it stands, and
-// keeps a silent link to the one that would lead next, for the keeper's last word.
+// What a leading service needs from the services of other nodes: it asks one how it stands
+// (Inquire), and it keeps a silent link to its successor, the standby, for the keeper's final
+// message (rendezvous/PROTOCOL.md, rules 11 and 12).
 //
-// A call is one connection: Inquire, then the answer, which is said as Called, or its end, of which
-// nothing is said. The standby link is made again as soon as it breaks, for as long as nobody else is named.
+// A call is one connection: Inquire, then the answer, reported as Called. If the connection ends
+// without an answer, nothing is reported. The standby is connected again as soon as it breaks,
+// until another successor is named.
 //
-// Thread: the loop's. Callbacks come on it, never from within a call here but on_standby's, and
-// none after close() or destruction; in them everything may be called, destruction included.
+// Thread: the loop's. Callbacks come on the loop and, except for on_standby's, never from within a
+// call here. None comes after close() or destruction. They may call everything, and may destroy
+// this object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,17 +32,18 @@ class Neighbours {
   public:
     using OnCalled = std::function<void(const Called&)>;
 
-    // `self` is who calls. `secrets`, if any, and `loop` outlive it.
+    // `self` is the calling node. `secrets`, if given, and `loop` must outlive this object.
     Neighbours(boost::asio::io_context& loop, Log log, Hello self, Secrets* secrets,
                OnCalled on_called);
 
+    // Asks one service. The answer, if any, comes through on_called.
     void call(const Call& call);
 
-    // Who would lead next, instead of the one before; none: keep no link.
+    // The node that leads next; it replaces the one before. Empty: keep no link.
     void stand_by(std::optional<Peer> next);
-    // The socket of that link; -1: it is not up. `changed` is called whenever it is another.
+    // The socket of the standby; -1: it is not up. `changed` is called whenever it changes.
     int standby_handle() const;
-    std::string standby_gone_frame(const NodeId& node) const;  // to write there
+    std::string standby_gone_frame(const NodeId& node) const;  // the frame to write there
     void on_standby(std::function<void()> changed) { standby_changed_ = std::move(changed); }
 
     void close();
@@ -56,7 +60,7 @@ class Neighbours {
     const Inquire inquire_;
     Secrets* const secrets_;
     const OnCalled on_called_;
-    std::map<std::int64_t, std::unique_ptr<Client>> calls_;  // on their way
+    std::map<std::int64_t, std::unique_ptr<Client>> calls_;  // calls that are under way
     std::int64_t newest_call_ = 0;
     std::optional<Peer> next_;
     std::unique_ptr<Client> standby_;

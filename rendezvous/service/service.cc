@@ -1,3 +1,5 @@
+// The shell around the rendezvous machine: connections, timer, ledger calls, and the end of the
+// job.
 #include "rendezvous/service/service.h"
 
 #include <algorithm>
@@ -22,12 +24,14 @@ using boost::system::error_code;
 
 namespace {
 
-// A node says that it has the end when its own output is out, which it gives 5 s.
+// A node reports that it has the end when its own output is written, for which it takes up to 5 s.
 constexpr std::chrono::seconds kFlushTime{6};
+// Pause before a failed read of the ledger is repeated.
 constexpr std::chrono::seconds kReadAgain{1};
-constexpr std::size_t kRoom = 256;  // at the gate, and for each node two, since all come at once
-constexpr Duration kLeastTick =
-    std::chrono::milliseconds{1};  // of a deadline that a Tick has not moved
+// At the gate, besides two for each node, since all come at once.
+constexpr std::size_t kRoom = 256;
+// The shortest wait for a deadline. It keeps a deadline that a Tick has not moved from spinning.
+constexpr Duration kLeastTick = std::chrono::milliseconds{1};
 
 }  // namespace
 
@@ -37,7 +41,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
     struct Local {
         Deliver deliver;
-        bool closed = false;  // by its owner: nothing that is still posted reaches it
+        bool closed = false;  // by its owner: messages that are still posted are dropped
     };
 
     void admit(std::shared_ptr<Link> link, ToLeader first);
@@ -74,16 +78,16 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Machine machine;
     Gate gate;
     Neighbours neighbours;
-    asio::steady_timer tick_timer;   // for next_deadline()
-    asio::steady_timer read_timer;   // before a ledger read is tried again
-    asio::steady_timer flush_timer;  // how long the last messages may take
+    asio::steady_timer tick_timer;   // for the machine's next_deadline()
+    asio::steady_timer read_timer;   // before a ledger read is repeated
+    asio::steady_timer flush_timer;  // limit for the last messages
     Time armed = kNever;             // what tick_timer waits for
     std::int64_t newest_session = 0;
     std::unordered_map<Session, std::shared_ptr<Link>> links;
     std::map<Session, std::shared_ptr<Local>> locals;
-    std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still flushing
-    std::vector<std::shared_ptr<Link>> told;  // ready to leave when we do
-    std::optional<Ending> ending;             // the machine has closed
+    std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still sending
+    std::vector<std::shared_ptr<Link>> told;  // nodes that are ready to leave when we do
+    std::optional<Ending> ending;             // set when the machine has closed the job
     std::function<void(std::function<void()>)> on_requeue;
     std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
 };
@@ -105,6 +109,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
                  secrets,
                  [this](const Called& called) {
+                     // The call may destroy the service.
                      const auto self = shared_from_this();
                      step(called);
                  }),
@@ -123,8 +128,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
         });
 }
 
-// ---- connections
-
+// The gate has admitted a node: from now on its frames go to the machine as events of one session.
 void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const Session session = new_session();
     const auto weak = weak_from_this();
@@ -136,10 +140,12 @@ void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
         if (const auto self = weak.lock()) self->link_ended(session, why);
     };
     link->promote(kNodeFrameLimit, std::move(handlers));
+    // Before the machine hears of the session, because it may answer at once.
     links.emplace(session, std::move(link));
     step(Came{session, std::move(first)});
 }
 
+// A frame that cannot be decoded closes this connection; the machine then sees a lost one.
 void Service::State::frame_came(Session session, std::string_view body) {
     auto message = decode_to_leader(body);
     if (message) return step(Came{session, std::move(*message)});
@@ -153,14 +159,16 @@ void Service::State::frame_came(Session session, std::string_view body) {
 
 void Service::State::link_ended(Session session, const Error& why) {
     const auto link = links.find(session);
-    if (link == links.end()) {  // the machine has closed it before: it flushed, or gave up
+    // The machine has closed it: its last messages are sent, or given up.
+    if (link == links.end()) {
         std::erase_if(leaving, [this](const auto& one) {
             if (one->is_over() && ending) told.push_back(one);
             return one->is_over();
         });
         return end_if_flushed();
     }
-    // An end is the machine's to judge; what is no agent link is worth a line, whoever it was.
+    // The machine judges what an ended connection means. Something that is no agent link is worth a
+    // log line, whoever sent it.
     const bool stranger = why.code() != ErrorCode::closed;
     log({stranger ? Note::Level::info : Note::Level::debug,
          "connection closed: " + why.sentence()});
@@ -168,21 +176,21 @@ void Service::State::link_ended(Session session, const Error& why) {
     step(ConnectionLost{session});
 }
 
-// ---- the machine
-
+// All events pass through here. After the end the machine hears nothing more.
 void Service::State::step(const Event& event) {
     if (ending) return;
     perform(machine.step(boot_now(), event));
 }
 
 void Service::State::perform(const Effects& effects) {
-    // A callback (log, on_closed) may destroy the service; this call's self keeps the state to the
-    // end.
+    // A callback (log, on_closed) may destroy the service; `self` keeps the state alive until this
+    // call is over.
     const auto self = shared_from_this();
     for (const Effect& effect : effects) std::visit(*this, effect);
     if (!ending) arm();
 }
 
+// One timer is enough, because the machine names its earliest deadline.
 void Service::State::arm() {
     const Time deadline = machine.next_deadline();
     if (deadline == armed) return;
@@ -196,8 +204,8 @@ void Service::State::arm() {
     });
 }
 
-// The two clocks may disagree a little: a Tick is only one when the machine's deadline has really
-// come.
+// The timer's clock and the boot clock may differ a little. A Tick is sent only when the machine's
+// deadline has really come.
 void Service::State::tick() {
     const Time was = std::exchange(armed, kNever);
     if (was <= boot_now()) return step(Tick{});
@@ -208,7 +216,8 @@ void Service::State::operator()(const Send& send) {
     if (const auto link = links.find(send.session); link != links.end())
         return link->second->send(encode(send.message));
     const auto local = locals.find(send.session);
-    if (local == locals.end()) return;  // lost meanwhile: the machine hears of it
+    if (local == locals.end()) return;  // the session is lost; the machine will hear of it
+    // Posted, because the own node may answer at once, and the machine must not be entered twice.
     asio::post(loop, [weak = weak_from_this(), to = local->second, message = send.message] {
         if (!weak.expired() && !to->closed) to->deliver(message);
     });
@@ -218,6 +227,7 @@ void Service::State::operator()(const Close& close) {
     locals.erase(close.session);
     const auto link = links.find(close.session);
     if (link == links.end()) return;
+    // Kept until what is queued has been sent.
     leaving.insert(link->second);
     link->second->finish();
     links.erase(link);
@@ -230,6 +240,8 @@ void Service::State::operator()(const ReadLedger& read) {
                 });
 }
 
+// A failed read is reported to the machine, which decides how long to wait for the ledger, and
+// repeated.
 void Service::State::read_done(const ReadLedger& asked,
                                const Result<std::vector<LedgerEntry>>& entries) {
     if (entries) return step(LedgerRead{*entries});
@@ -250,7 +262,8 @@ void Service::State::operator()(const CreateEntry& create) {
 
 void Service::State::operator()(const AskNodeStates& ask) {
     if (!on_ask) return;
-    asio::post(loop, [weak = weak_from_this(), hosts = ask.hosts] {  // not to be entered twice
+    // Posted, because the machine must not be entered twice.
+    asio::post(loop, [weak = weak_from_this(), hosts = ask.hosts] {
         const auto self = weak.lock();
         if (!self) return;
         self->on_ask(hosts, [weak](Service::NodeStates said) {
@@ -259,8 +272,7 @@ void Service::State::operator()(const AskNodeStates& ask) {
     });
 }
 
-// ---- the end
-
+// Requeues the job. Without Slurm there is nothing to do, and the machine goes on at once.
 void Service::State::operator()(const Requeue&) {
     const auto done = [weak = weak_from_this()] {
         if (const auto self = weak.lock(); self && !self->ending) self->step(Requeued{});
@@ -270,9 +282,11 @@ void Service::State::operator()(const Requeue&) {
         if (!self) return;
         self->on_requeue ? self->on_requeue(done) : done();
     };
-    asio::post(loop, requeue);  // the machine is not to be entered twice
+    asio::post(loop, requeue);  // posted: the machine must not be entered twice
 }
 
+// The job has ended. The connections stay open (finish_with_us), because a node takes their end for
+// the sign to leave.
 void Service::State::operator()(const Closed& closed) {
     if (ending) return;
     ending = closed.ending;
@@ -290,7 +304,8 @@ void Service::State::operator()(const Closed& closed) {
         for (const auto& link : std::exchange(self->leaving, {})) link->drop();
         self->end_if_flushed();
     });
-    // Posted behind what local sessions are still to be told.
+    // Posted, so that it comes after the messages that local sessions still get. A job without
+    // connections ends here.
     asio::post(loop, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->end_if_flushed();
     });
@@ -304,6 +319,7 @@ void Service::State::end_if_flushed() {
     told(last);
 }
 
+// For the destructor: cuts everything, calls nobody.
 void Service::State::close_all() {
     accept_loop.reset();
     gate.close();
@@ -318,15 +334,14 @@ void Service::State::close_all() {
     for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
 }
 
-// ---- the face
-
+// The public class only holds the state; handlers hold it weakly.
 Service::Service(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
                  Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets)
     : state_(std::make_shared<State>(loop, std::move(listener), std::move(config), ledger,
                                      std::move(log), std::move(on_closed), secrets)) {}
 
 Service::~Service() {
-    state_->ending.emplace();  // a step that is under way higher up the stack does nothing more
+    state_->ending.emplace();  // a step that is still on the call stack does nothing more
     state_->on_closed = nullptr;
     state_->close_all();
 }
@@ -347,6 +362,7 @@ void Service::listen() {
 }
 
 void Service::lead(const Peer& self) {
+    // The secret may take a while (munge, a file), so the search for it starts now.
     state_->gate.prepare();
     state_->step(Lead{self, state_->ledger.name(), state_->ledger.mark()});
 }
@@ -377,6 +393,7 @@ void Service::on_standby(std::function<void()> changed) {
 }
 
 Session Service::open_local(Deliver deliver) {
+    // A local session has a number like any other; only its messages take another way.
     const Session session = state_->new_session();
     state_->locals.emplace(session,
                            std::make_shared<State::Local>(State::Local{std::move(deliver)}));

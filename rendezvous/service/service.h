@@ -1,18 +1,17 @@
-// A node's service, leading or dormant: keeps the nodes' connections, feeds the machine, performs
-// its effects in order, holds the one timer. It decides nothing.
+// A node's rendezvous service, leading or dormant. It keeps the connections to the nodes, feeds the
+// machine, performs the machine's effects in order, and holds the only timer. It decides nothing.
 //
-//   listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
-//                                                                                log, on_closed
-//   the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
+//  listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
+//                                                                               log, on_closed
+//  the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
 //
-// What a peer does harms nobody else: who has not proved to be of this job's user stays at the gate
-// (gate.h); garbage closes that connection with one line of the log; one that does not read is
-// closed when 64 MiB wait for it; accept errors (no descriptor left) pause accepting and go on. A
-// ledger read that fails is said in the log and repeated each second: the machine's deadlines
-// decide how long.
+// A bad peer affects nobody else. A caller without proof stays at the gate (gate.h). Garbage closes
+// that connection, with one log line. A peer that does not read is closed when 64 MiB wait for it.
+// Accept errors (no descriptor left) pause accepting. A failed read of the ledger is logged and
+// repeated each second; the machine's deadlines decide for how long.
 //
 // Thread: the loop's, all of it. `loop` and `ledger` must outlive the service. It may be destroyed
-// at any time, within its own callbacks too: connections are cut then and no callback comes any
+// at any time, also within its own callbacks: the connections are cut, and no callback comes any
 // more.
 #pragma once
 
@@ -39,10 +38,10 @@ class Service {
     using Deliver = std::function<void(const ToNode&)>;
     using OnClosed = std::function<void(const Ending&)>;
 
-    // `listener` is bound and listening, or none (a job of one node). `on_closed` is called once,
+    // `listener` is bound and listening; empty for a job of one node. `on_closed` is called once,
     // on the loop, when the machine has closed the job and every node is ready to leave, 6 s later
-    // at the latest. Their connections end with the service, so that all leave when it goes.
-    // `secrets`, if any, outlive the service; without, nobody has to prove
+    // at the latest. The nodes' connections end with the service, so all nodes leave when it is
+    // destroyed. `secrets`, if given, must outlive the service; without them nobody has to prove
     // anything.
     Service(boost::asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
             Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets = nullptr);
@@ -50,40 +49,43 @@ class Service {
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    void start();   // listen, and lead at once
-    void listen();  // as a dormant service: it leads when it is told to
+    void start();   // listen and lead at once
+    void listen();  // as a dormant service, which leads when it is told to
+    // Leads from now on. `self` is where other nodes can call this service.
     void lead(const Peer& self);
-    bool leads() const;  // it does, or has led to the end
-    // The leader that the own node hears; callers are sent there.
+    bool leads() const;  // it leads, or has led to the end
+    // The own node has heard from this leader. A dormant service sends callers there.
     void heard(const Peer& leader);
 
-    // The socket of the link to who leads next, for the keeper's last word; -1: none. `changed` is
-    // called whenever it is another.
+    // The socket of the standby (neighbours.h), for the keeper's final message; -1: none. `changed`
+    // is called whenever it changes.
     int standby_handle() const;
-    std::string standby_gone_frame(const NodeId& node) const;  // to write there
+    std::string standby_gone_frame(const NodeId& node) const;  // the frame to write there
     void on_standby(std::function<void()> changed);
 
-    // Who puts the job back into Slurm's queue; it calls `done` when it has, or could not. Called on
-    // the loop, at most once. Without one nothing is done.
+    // Sets the function that puts the job back into Slurm's queue. It calls its `done` when it has
+    // done so, or has failed. It is called on the loop, at most once. Without such a function
+    // nothing is done.
     void on_requeue(std::function<void(std::function<void()> done)> requeue);
 
-    // Who asks Slurm which of these hosts are out of service, and hands on what it says, if it does.
-    // Called on the loop. Without one nothing is asked.
+    // Sets the function that asks Slurm which of these hosts are out of service. It passes on the
+    // answer, if there is one. It is called on the loop. Without such a function nothing is asked.
     using NodeStates = std::map<std::string, std::string>;
     void on_ask_node_states(
         std::function<void(std::vector<std::string> hosts, std::function<void(NodeStates)> said)>
             ask);
 
-    // A node that somebody else has accepted, with nothing read from its connection yet. Closed at
-    // once when the job has ended.
+    // Takes a connection that somebody else has accepted; nothing may have been read from it. It is
+    // closed at once if the job has ended.
     void adopt(boost::asio::ip::tcp::socket socket);
-    std::size_t connections() const;  // those at the gate, too
+    std::size_t connections() const;  // those at the gate included
 
     // The leader's own node joins without a socket. `deliver` is called on the loop, never from
-    // within a call here; after close_local() or a Close by the machine it is not called any more.
+    // within a call here. After close_local(), or a Close by the machine, it is not called any
+    // more.
     Session open_local(Deliver deliver);
-    void local_send(Session session, ToLeader message);  // posted; order is kept
-    void close_local(Session session);                   // posted; to the machine a lost connection
+    void local_send(Session session, ToLeader message);  // posted; the order is kept
+    void close_local(Session session);  // posted; for the machine this is a lost connection
 
     Snapshot snapshot() const;
 

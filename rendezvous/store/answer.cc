@@ -1,3 +1,4 @@
+// The decoder of a server's answers.
 #include "rendezvous/store/answer.h"
 
 #include <algorithm>
@@ -7,12 +8,14 @@
 namespace ddprun::store {
 namespace {
 
-// In the order of Operation; T stands for one text a key.
+// What the server sends for each operation, in the order of Operation. The letters are those of
+// fields_; "T" stands for one text a key (MULTI_GET has no count of its own).
 constexpr std::string_view kAnswers[] = {
     "", "", "t", "t", "i", "b", "b", "i", "i", "", "T", "", "b", "n", "", "P", "i", "L", "b", "b",
 };
 
-// Memory for a text is taken in steps of this, each when the one before has arrived.
+// Memory for a text is allocated in steps of this size. A step begins when the one before has
+// arrived.
 constexpr std::uint64_t kTrustedLength = 16 << 20;
 
 std::string_view answer_of(Operation operation) {
@@ -37,8 +40,10 @@ void AnswerReader::expect(const Request& request) {
     }
 }
 
+// A long text is received directly into its string, everything else into the buffer.
 std::span<char> AnswerReader::room() {
-    // Nothing is left in the buffer while a text is open: parse() has taken it.
+    // The buffer is empty while a text is incomplete, because parse() has moved its bytes into the
+    // text.
     direct_ = text_left_ >= buffer_.size();
     if (direct_) {
         std::string& text = answer_.texts.back();
@@ -46,6 +51,7 @@ std::span<char> AnswerReader::room() {
         text.resize(direct_at_ + std::min(text_left_, kTrustedLength));
         return {text.data() + direct_at_, text.size() - direct_at_};
     }
+    // What is not decoded yet moves to the front. It is less than one number, so this is cheap.
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
@@ -63,6 +69,7 @@ Result<> AnswerReader::received(std::size_t count) {
     return parse();
 }
 
+// Decodes what is in the buffer, as far as it is complete.
 Result<> AnswerReader::parse() {
     for (;;) {
         if (text_left_ > 0) {
@@ -75,6 +82,7 @@ Result<> AnswerReader::parse() {
         if (complete()) return {};
         const char field = fields_[fields_at_];
         const std::size_t size = bytes_of(field);
+        // A number may be cut anywhere. Its first bytes stay in the buffer until the rest comes.
         if (end_ - begin_ < size) return {};
         const auto* at = reinterpret_cast<const unsigned char*>(buffer_.data() + begin_);
         const std::uint64_t number = get_little_endian(at, size);
@@ -93,6 +101,8 @@ Result<> AnswerReader::parse() {
 }
 
 Result<> AnswerReader::begin_text(std::uint64_t length) {
+    // Checked before memory is allocated: the peer may be another program that happens to listen
+    // there.
     if (length > limits_.max_value) {
         return Error(ErrorCode::malformed, "a value of " + std::to_string(length) +
                                                " bytes, over the limit of " +
@@ -103,6 +113,7 @@ Result<> AnswerReader::begin_text(std::uint64_t length) {
     return {};
 }
 
+// Some numbers say what follows: the length of a queue if it had an element, the count of a list.
 void AnswerReader::count_is(char field, std::int64_t count) {
     answer_.numbers.push_back(count);
     if (field == 'P' && count > 0) fields_.insert(fields_at_, 1, 't');

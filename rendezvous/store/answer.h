@@ -1,11 +1,13 @@
-// The other direction of the wire format: bytes from a server, in whatever pieces they come, to the
-// answers of the requests that a client has sent.
+// Decodes what a store server sends: bytes, in whatever pieces they arrive, become the answers to
+// the requests that a client has sent.
 //
-// Pure. A reader belongs to one connection; expect() what was asked, then give room() to the socket
-// and say with received() how much it wrote there, until complete(). Large values are received
-// where they stay, without a copy, and memory for them is taken as they arrive: a wrong length
-// costs nothing. Errors: malformed, when a length passes the limits; the connection is of no more
-// use then.
+// Pure. A reader belongs to one connection. Tell it with expect() what was asked. Then let the
+// socket write into room() and report with received() how much came, until complete(). A large
+// value is received directly into its final place, without a copy. Memory for it is allocated as it
+// arrives, so a wrong length costs nothing.
+//
+// Possible errors: malformed, when a length passes the limits. The connection is of no more use
+// then.
 #pragma once
 
 #include <array>
@@ -18,8 +20,8 @@
 
 namespace ddprun::store {
 
-// What came back, in the order of the answer's fields: GET gives one text, CHECK one number (its
-// Status), QUEUE_POP a number and perhaps a text.
+// The fields of an answer, in their order. GET gives one text, CHECK one number (its Status),
+// QUEUE_POP one number and perhaps a text.
 struct Answer {
     std::vector<std::int64_t> numbers;
     std::vector<std::string> texts;
@@ -27,24 +29,26 @@ struct Answer {
     bool operator==(const Answer&) const = default;
 };
 
-// Whether the server answers at all; from 19 operations four and the greeting have no reply.
+// Whether the server answers this operation. SET, APPEND, MULTI_SET, QUEUE_PUSH and the greeting
+// have no answer.
 bool has_answer(Operation operation);
 
 class AnswerReader {
   public:
     explicit AnswerReader(Limits limits = {}) : limits_(limits) {}
 
-    // Adds the answer of a request to what is still to come.
+    // Adds the answer to `request` to what is still to come.
     void expect(const Request& request);
 
-    // Where the next bytes go, and how many of them came. There is always room.
+    // Where the next bytes go. There is always room. Then received() says how many bytes came.
     std::span<char> room();
     Result<> received(std::size_t count);
 
+    // All that was expected has come.
     bool complete() const { return fields_at_ == fields_.size() && text_left_ == 0; }
-    // Bytes that belong to nothing that was expected.
+    // Bytes have come that answer nothing.
     bool surplus() const { return complete() && begin_ != end_; }
-    // What has come since the last take().
+    // What has come since the last take(). Also forgets what is still expected.
     Answer take();
 
   private:
@@ -53,14 +57,15 @@ class AnswerReader {
     void count_is(char field, std::int64_t count);
 
     Limits limits_;
-    std::string fields_;  // b u8, n u32, i i64, t text, P number and text if > 0, L counted texts
-    std::size_t fields_at_ = 0;
+    // Still to come: b u8, n u32, i i64, t text, P number and text if > 0, L counted texts.
+    std::string fields_;
+    std::size_t fields_at_ = 0;  // the next one of them
     Answer answer_;
-    std::uint64_t text_left_ = 0;  // of the last text, not received yet
-    bool direct_ = false;          // room() was within that text
-    std::size_t direct_at_ = 0;
+    std::uint64_t text_left_ = 0;  // bytes of the last text that have not come yet
+    bool direct_ = false;          // the last room() lies within that text
+    std::size_t direct_at_ = 0;    // from this offset on
     std::array<char, 16 << 10> buffer_;
-    std::size_t begin_ = 0;  // of what is in buffer_ and not understood yet
+    std::size_t begin_ = 0;  // buffer_[begin_, end_) has come and is not decoded yet
     std::size_t end_ = 0;
 };
 

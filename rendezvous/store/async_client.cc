@@ -1,3 +1,5 @@
+// The asynchronous shell around Greeting and Call: sends, receives and waits as these machines ask
+// for.
 #include "rendezvous/store/async_client.h"
 
 #include <algorithm>
@@ -20,8 +22,10 @@ namespace {
 
 constexpr auto kWithError = asio::as_tuple(asio::use_awaitable);
 
+// The steady clock: a step of the time of day must not end a wait.
 Deadline now() { return Deadline::clock::now(); }
 
+// `closed` tells callers that the connection was lost; everything else means that there is none.
 Error from_code(const error_code& code) {
     if (code == asio::error::eof)
         return Error(ErrorCode::closed, "the connection was closed by the store");
@@ -31,7 +35,7 @@ Error from_code(const error_code& code) {
 
 Error late() { return Error(ErrorCode::timed_out, "no answer in time"); }
 
-// What ends first: the operation, or the time.
+// Runs an operation with a time limit. If the timer ends first, `||` cancels the operation.
 template <class T>
 asio::awaitable<Result<T>> in_time(asio::steady_timer& timer, Deadline deadline,
                                    asio::awaitable<std::tuple<error_code, T>> operation) {
@@ -43,7 +47,8 @@ asio::awaitable<Result<T>> in_time(asio::steady_timer& timer, Deadline deadline,
     co_return std::move(value);
 }
 
-// A call that is destroyed half-way leaves the connection at an unknown place.
+// Guards one call. If the coroutine is destroyed before done(), half a request may have been sent
+// or half an answer received. The connection is closed then.
 class InCall {
   public:
     InCall(bool& busy, asio::ip::tcp::socket& socket) : busy_(busy), socket_(socket) {
@@ -82,6 +87,7 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::connect(Timeout timeout) {
     for (Timeout pause = kFirstRetry;; pause = std::min(pause * 3 / 2, kLongestRetry)) {
         const Result<> connected = co_await connect_once(greeting, deadline);
         if (connected) co_return connected;
+        // Another program answers at this address. Trying again would not help.
         if (connected.error().code() == ErrorCode::malformed)
             co_return state_.said(connected.error());
         if (now() >= deadline)
@@ -91,6 +97,8 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::connect(Timeout timeout) {
     }
 }
 
+// One attempt. It may need several connections, because a server of another dialect closes the
+// connection instead of answering.
 AsyncStoreClient::Awaitable<> AsyncStoreClient::connect_once(Greeting& greeting,
                                                              Deadline deadline) {
     const int began_anew = greeting.began_anew();
@@ -110,6 +118,8 @@ AsyncStoreClient::Awaitable<Greeting::Verdict> AsyncStoreClient::greet(Greeting&
                                                                        Deadline deadline) {
     if (const Result<> opened = co_await open(deadline); !opened) co_return opened.error();
     for (;;) {
+        // A server of an old dialect may stay silent at a greeting that it does not know, so the
+        // wait for its answer is short. A current server is given the whole time.
         const Deadline answer_by =
             greeting.impatient() ? std::min(deadline, now() + kAnswerToGreeting) : deadline;
         Result<std::size_t> got = std::size_t{0};
@@ -141,7 +151,8 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::open(Deadline deadline) {
     const auto connected = co_await in_time<asio::ip::tcp::endpoint>(
         timer_, deadline, asio::async_connect(socket_, *found, kWithError));
     if (!connected) co_return connected.error();
-    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);  // each request is waited for
+    // Each request is small and waited for. Nagle's algorithm would delay it.
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
     co_return Result<>{};
 }
 
@@ -149,12 +160,15 @@ AsyncStoreClient::Awaitable<Answer> AsyncStoreClient::make_call(Task task, Timeo
     InCall in_call(busy_, socket_);
     const Deadline begun = now();
     const Deadline deadline = begun + timeout;
+    // The socket was closed by InCall: an earlier call was cancelled.
     if (state_.is_connected() && !socket_.is_open()) state_.abandoned();
     if (!state_.is_connected()) {
         if (!state_.may_connect(task)) co_return state_.refusal();
         if (const Result<> again = co_await reconnect(deadline); !again) co_return again.error();
     }
     const bool repeatable = is_repeatable(task);
+    // Kept for a repetition, because the first attempt consumes the task. Only calls that read are
+    // copied; their tasks are small.
     const Task again = repeatable ? task : Task{};
     Result<Answer> result = co_await call_once(std::move(task), timeout, begun);
     if (repeatable && state_.may_repeat(again) && now() < deadline &&
@@ -168,6 +182,7 @@ AsyncStoreClient::Awaitable<Answer> AsyncStoreClient::make_call(Task task, Timeo
 
 AsyncStoreClient::Awaitable<Answer> AsyncStoreClient::call_once(Task task, Timeout timeout,
                                                                 Deadline begun) {
+    // The task is moved away in the next line.
     const Operation operation = task.request.operation;
     Call call(std::move(task), state_.peer(), timeout, begun);
     co_await exchange(call);
@@ -195,6 +210,8 @@ asio::awaitable<void> AsyncStoreClient::exchange(Call& call) {
     }
 }
 
+// Tries once only: if the store is gone, waiting for keys in it makes no sense. The dialect is
+// known already.
 AsyncStoreClient::Awaitable<> AsyncStoreClient::reconnect(Deadline deadline) {
     Greeting greeting(state_.peer().dialect);
     const Result<> connected =

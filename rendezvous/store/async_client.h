@@ -1,14 +1,13 @@
-// The store client for coroutines: the same calls, answers and errors as client.h, on the caller's
+// The store client for coroutines: same calls, answers and errors as client.h, on the caller's
 // loop.
 //
 //   AsyncStoreClient client(io.get_executor(), "node1", 29500);
 //   Result<> there = co_await client.connect(60s);
 //   Result<std::string> value = co_await client.run(tasks::get("k"), 5s);
 //
-// Thread: the executor's. One call at a time: to wait for a key beside other calls, use a client of
-// its own. Who cancels a call (Asio's cancellation, or an `or` with something that was faster)
-// gives up the connection with it, as for a call that got no answer in time. Must outlive its
-// calls.
+// Thread: the executor's. One call at a time; to wait for a key beside other calls, use a second
+// client. A call that is cancelled (by Asio's cancellation, or by `||` with something faster) gives
+// up the connection, like a call without an answer in time. The client must outlive its calls.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -35,7 +34,7 @@ class AsyncStoreClient {
     AsyncStoreClient(boost::asio::any_io_executor executor, std::string host, std::uint16_t port,
                      Dialect dialect = Dialect::unknown);
 
-    // Tries until the store is there or the time is up. Once, before the first call.
+    // Retries until the store answers or the time is up. Call it once, before the first run().
     Awaitable<> connect(Timeout timeout);
 
     template <class T>
@@ -49,7 +48,7 @@ class AsyncStoreClient {
         }
     }
 
-    const std::string& address() const { return state_.address(); }
+    const std::string& address() const { return state_.address(); }  // host:port
     const Peer& peer() const { return state_.peer(); }
 
   private:
@@ -69,6 +68,7 @@ class AsyncStoreClient {
     ClientState state_;
     boost::asio::ip::tcp::socket socket_;
     boost::asio::steady_timer timer_;
+    // A call is under way.
     bool busy_ = false;
 };
 

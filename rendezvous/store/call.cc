@@ -1,3 +1,4 @@
+// The stages of one call of a store client.
 #include "rendezvous/store/call.h"
 
 #include <algorithm>
@@ -7,13 +8,13 @@
 namespace ddprun::store {
 namespace {
 
-// For the round trip around a wait: the answer is on its way, and giving up now would cost the
-// connection.
+// For an answer that does not depend on other clients. Giving up costs the connection, so this is
+// generous.
 constexpr Timeout kAnswerAfterWait{10'000};
 constexpr std::size_t kKeysToName = 3;
 constexpr std::size_t kKeyBytesToShow = 200;
 
-// A key as its user wrote it: without the "/" in front.
+// The key as its user wrote it, without the "/" in front, and shortened for a log line.
 std::string quoted(const std::string& key) { return '\'' + key.substr(1, kKeyBytesToShow) + '\''; }
 
 std::string names(const std::vector<std::string>& keys) {
@@ -26,12 +27,15 @@ std::string names(const std::vector<std::string>& keys) {
     return text;
 }
 
+// PyTorch's TCPStore puts "/" in front of every key of a user. So C++ and Python meet under one
+// name.
 Request with_keys_as_sent(Request request) {
     for (std::string& key : request.keys) key.insert(0, 1, '/');
     return request;
 }
 
-// Which servers know the newest operations.
+// Which servers lack this operation. They close the connection without a word, so this is the
+// likely reason.
 std::string age_of(Operation operation) {
     switch (operation) {
         case Operation::queue_pop:
@@ -73,6 +77,7 @@ bool is_repeatable(const Task& task) {
     }
 }
 
+// Chooses the first stage. QUEUE_POP of an empty queue is always answered, with a length of 0.
 Call::Call(Task task, const Peer& peer, Timeout timeout, Deadline now)
     : request_(with_keys_as_sent(std::move(task.request))),
       waits_(task.waits),
@@ -93,6 +98,7 @@ Call::Call(Task task, const Peer& peer, Timeout timeout, Deadline now)
     }
 }
 
+// Refused before anything is sent: the server would close the connection.
 void Call::refuse() {
     const bool oldest = peer_.dialect == Dialect::torch_1_13;
     fail(ErrorCode::refused, subject() + ": a store of PyTorch " +
@@ -107,9 +113,11 @@ bool Call::only_waits() const {
 void Call::ask(const Request& request) {
     output_ += encode(request, peer_.dialect);
     reader_.expect(request);
-    request_.values = {};  // they may be large, and nothing with values is asked twice
+    request_.values = {};  // may be large, and nothing with values is ever sent twice
 }
 
+// Both requests travel in one packet, so this is one round trip. QUEUE_POP tells by itself whether
+// there was an element.
 void Call::look(Deadline now) {
     answer_by_ = std::max(give_up_at_, now + kAnswerAfterWait);
     stage_ = Stage::looking;
@@ -122,6 +130,7 @@ void Call::wait() {
     ask(only_waits() ? request_ : Request{Operation::wait, request_.keys, {}, 0});
 }
 
+// An operation without an answer ends when it is sent.
 void Call::sent() {
     if (stage_ == Stage::answering && reader_.complete()) finish(reader_.take());
 }
@@ -129,10 +138,13 @@ void Call::sent() {
 void Call::received(std::size_t count, Deadline now) {
     if (const Result<> understood = reader_.received(count); !understood)
         return spoil(ErrorCode::malformed, understood.error().sentence());
+    // One read may bring several answers, e.g. those to CHECK and GET.
     while (!done() && output_.empty() && reader_.complete()) {
         advance(now);
-        (void)reader_.received(0);  // what was received along with it
+        (void)reader_.received(0);  // decodes what has been received with it
     }
+    // While a wait is taken back, its own answer may come unexpectedly. Anywhere else surplus bytes
+    // mean that the two sides disagree about the stream.
     if (!spoiled_ && reader_.surplus() && stage_ != Stage::taking_back)
         spoil(ErrorCode::malformed, "bytes that answer nothing");
 }
@@ -140,6 +152,7 @@ void Call::received(std::size_t count, Deadline now) {
 void Call::advance(Deadline now) {
     Answer answer = reader_.take();
     switch (stage_) {
+        // If the key has been deleted again in the meantime, the call waits again.
         case Stage::looking: {
             if (request_.operation == Operation::queue_pop)
                 return answer.numbers.front() > 0 ? finish(std::move(answer)) : wait();
@@ -159,6 +172,7 @@ void Call::advance(Deadline now) {
 }
 
 void Call::on_wait_over(std::int64_t status, Deadline now) {
+    // A wait has one possible answer.
     if (!is_status(status, Status::stop_waiting))
         return spoil(ErrorCode::malformed, "answer " + std::to_string(status) + " to a wait");
     if (only_waits()) return finish({});
@@ -168,8 +182,9 @@ void Call::on_wait_over(std::int64_t status, Deadline now) {
     ask(request_);
 }
 
-// The end of the wait may have crossed our cancellation: then both bytes come, and the keys are
-// there after all.
+// Our CANCEL_WAIT and the answer to the wait may cross on the wire. Then both answers come: first
+// "the keys are there", then "the wait is cancelled". The first one counts, since the keys do
+// exist.
 void Call::on_taken_back(std::int64_t status, Deadline now) {
     if (is_status(status, Status::stop_waiting) && !ended_while_taking_back_) {
         ended_while_taking_back_ = true;
@@ -184,20 +199,22 @@ void Call::on_taken_back(std::int64_t status, Deadline now) {
     fail(ErrorCode::timed_out, gave_up());
 }
 
+// Only a wait may end by time and leave the connection usable.
 void Call::timed_out(Deadline now) {
     if (stage_ != Stage::waiting) return spoil(ErrorCode::timed_out, "no answer in time");
     if (!peer_.cancels()) {
         dropped_ = true;
         return fail(ErrorCode::timed_out, gave_up());
     }
-    // What the wait still owes is the first of the two bytes that on_taken_back() may see.
+    // Forget the answer that the wait still owes: if it comes, it is the first of the two bytes in
+    // on_taken_back().
     stage_ = Stage::taking_back;
     reader_.take();
     answer_by_ = now + kAnswerAfterWait;
     ask({Operation::cancel_wait, {}, {}, 0});
 }
 
-// Servers close at operations that they do not know, without a word.
+// A server closes the connection at an operation that it does not know, without a word.
 void Call::lost(const Error& error) {
     const bool closed = error.code() == ErrorCode::closed;
     spoil(error.code(), error.sentence() + (closed ? age_of(request_.operation) : ""));
@@ -213,6 +230,8 @@ void Call::fail(ErrorCode code, std::string sentence) {
     result_ = Error(code, std::move(sentence));
 }
 
+// Ends the call and marks the connection as unusable. The sentence tells the time limit, because a
+// limit that is too short is a frequent reason.
 void Call::spoil(ErrorCode code, std::string sentence) {
     spoiled_ = true;
     std::string during = waits_ || only_waits() ? " (waiting up to " : " (within ";
@@ -221,11 +240,13 @@ void Call::spoil(ErrorCode code, std::string sentence) {
 
 Result<Answer> Call::result() { return std::exchange(result_, Answer{}); }
 
+// "GET of 'a', 'b', 'c', …": names at most three keys.
 std::string Call::subject() const {
     std::string text = to_string(request_.operation);
     return request_.keys.empty() ? text : text + " of " + names(request_.keys);
 }
 
+// A wait that ended by time, in the words of the operation that waited.
 std::string Call::gave_up() const {
     const std::vector<std::string>& keys = request_.keys;
     switch (request_.operation) {

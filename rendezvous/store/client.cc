@@ -1,3 +1,4 @@
+// The blocking shell around Greeting and Call: sends, receives and waits as these machines ask for.
 #include "rendezvous/store/client.h"
 
 #include <poll.h>
@@ -10,6 +11,7 @@ namespace {
 
 Deadline now() { return Deadline::clock::now(); }
 
+// Runs one call to its end. The machine decides; this loop only moves bytes.
 void exchange(ClientSocket& socket, Call& call) {
     while (!call.done()) {
         if (call.has_output()) {
@@ -40,18 +42,20 @@ Result<StoreClient> StoreClient::connect(const std::string& host, std::uint16_t 
     for (Timeout pause = kFirstRetry;; pause = std::min(pause * 3 / 2, kLongestRetry)) {
         const Result<> connected = client.connect_once(greeting, deadline);
         if (connected) return client;
+        // Another program answers at this address. Trying again would not help.
         if (connected.error().code() == ErrorCode::malformed)
             return client.state_.said(connected.error());
         const auto left = std::chrono::duration_cast<Timeout>(deadline - now());
         if (left <= Timeout{0})
             return client.state_.said(gave_up_connecting(connected.error(), timeout));
-        // Workers start before the store's node has; nothing tells them when it is there but
-        // trying.
+        // A worker may start before the node with the store does. Trying is the only way to find
+        // out when it is there. poll() without descriptors is a sleep.
         ::poll(nullptr, 0, static_cast<int>(std::min(pause, left).count()));
     }
 }
 
-// As many connections as the greeting needs for one answer.
+// One attempt. It may need several connections, because a server of another dialect closes the
+// connection instead of answering.
 Result<> StoreClient::connect_once(Greeting& greeting, Deadline deadline) {
     const int began_anew = greeting.began_anew();
     for (;;) {
@@ -70,6 +74,8 @@ Result<Greeting::Verdict> StoreClient::greet(Greeting& greeting, Deadline deadli
     Result<ClientSocket> socket = ClientSocket::connect(host_, port_, deadline);
     if (!socket) return socket.error();
     for (;;) {
+        // A server of an old dialect may stay silent at a greeting that it does not know, so the
+        // wait for its answer is short. A current server is given the whole time.
         const Deadline answer_by =
             greeting.impatient() ? std::min(deadline, now() + kAnswerToGreeting) : deadline;
         Result<std::size_t> got = std::size_t{0};
@@ -85,6 +91,7 @@ Result<Greeting::Verdict> StoreClient::greet(Greeting& greeting, Deadline deadli
         }
         const auto verdict = greeting.received({bytes.data(), *got});
         if (!verdict) return verdict.error();
+        // Only a connection whose greeting succeeded is kept.
         if (*verdict == Greeting::Verdict::ready) socket_ = std::move(*socket);
         if (*verdict != Greeting::Verdict::more) return *verdict;
     }
@@ -98,6 +105,8 @@ Result<Answer> StoreClient::make_call(Task task, Timeout timeout) {
         if (const Result<> again = reconnect(deadline); !again) return again.error();
     }
     const bool repeatable = is_repeatable(task);
+    // Kept for a repetition, because the first attempt consumes the task. Only calls that read are
+    // copied; their tasks are small.
     const Task again = repeatable ? task : Task{};
     Result<Answer> result = call_once(std::move(task), timeout, begun);
     if (repeatable && state_.may_repeat(again) && now() < deadline && reconnect(deadline)) {
@@ -108,6 +117,7 @@ Result<Answer> StoreClient::make_call(Task task, Timeout timeout) {
 }
 
 Result<Answer> StoreClient::call_once(Task task, Timeout timeout, Deadline begun) {
+    // The task is moved away in the next line.
     const Operation operation = task.request.operation;
     Call call(std::move(task), state_.peer(), timeout, begun);
     exchange(*socket_, call);
@@ -117,7 +127,8 @@ Result<Answer> StoreClient::call_once(Task task, Timeout timeout, Deadline begun
     return result;
 }
 
-// Tried once: a store that is gone is not waited for, who waits for keys there would do so in vain.
+// Tries once only: if the store is gone, waiting for keys in it makes no sense. The dialect is
+// known already.
 Result<> StoreClient::reconnect(Deadline deadline) {
     Greeting greeting(state_.peer().dialect);
     const Result<> connected =

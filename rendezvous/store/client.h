@@ -1,14 +1,21 @@
-// A client of the worker store, ours or PyTorch's own, of any version from 1.13 on: which dialect
-// the server speaks is found out when connecting (greeting.h). Blocking, with a time limit for
-// every call; for coroutines there is async_client.h.
+// A blocking client of the worker store, ddprun's or PyTorch's own, of any version from torch 1.13
+// on. When it connects it finds out which dialect the server speaks (greeting.h). Every call has a
+// time limit. async_client.h is the same for coroutines.
 //
-// One thread at a time per client; several clients may be used side by side. What each call does,
-// and which are repeated over a new connection when the old one was lost, stands in tasks.h; that
-// happens once a call, within its time, and never when something written before it may have been
-// lost unseen. Other calls on a lost connection say since when and why. Errors, with a sentence
-// that names the store, the call, its keys and the time: timed_out, closed, malformed (the answer
-// makes no sense, or what answers is no store), refused (the server is too old for the operation);
-// connect() also unavailable, when nobody was there until the time was up.
+// Thread: one at a time for a client; several clients may exist side by side.
+//
+// tasks.h describes each call, and which calls are repeated over a new connection when the old one
+// was lost. A repetition happens at most once a call, within its time limit, and never if something
+// that was written before may have been lost unnoticed. Any other call on a lost connection fails
+// and says since when and why.
+//
+// Possible errors, each with a sentence that names the store, the call, its keys and the time
+// limit:
+//
+// - timed_out, closed
+// - malformed: the answer makes no sense, or what answers is no store
+// - refused: the server is too old for the operation
+// - unavailable (connect() only): nobody answered until the time was up
 #pragma once
 
 #include <cstdint>
@@ -30,8 +37,8 @@ class StoreClient {
     using Timeout = store::Timeout;
     using Keys = tasks::Keys;
 
-    // Tries until the store is there or the time is up. `host` is a name or an address. With a
-    // dialect nothing is found out: for who knows the server's version.
+    // Retries until the store answers or the time is up. `host` is a name or an address. If the
+    // caller knows the server's dialect, nothing is tried out.
     static Result<StoreClient> connect(const std::string& host, std::uint16_t port, Timeout timeout,
                                        Dialect dialect = Dialect::unknown);
 
@@ -46,7 +53,7 @@ class StoreClient {
         }
     }
 
-    // The same by name.
+    // The same calls by name; tasks.h describes them.
     Result<> set(std::string key, std::string value, Timeout timeout) {
         return run(tasks::set(std::move(key), std::move(value)), timeout);
     }
@@ -105,14 +112,14 @@ class StoreClient {
     Result<Answer> make_call(Task task, Timeout timeout);
     Result<Answer> call_once(Task task, Timeout timeout, Deadline begun);
     Result<> reconnect(Deadline deadline);
-    // One connection's part of the greeting.
+    // What one connection contributes to the greeting.
     Result<Greeting::Verdict> greet(Greeting& greeting, Deadline deadline);
     Result<> connect_once(Greeting& greeting, Deadline deadline);
 
     std::string host_;
     std::uint16_t port_;
     ClientState state_;
-    std::optional<ClientSocket> socket_;
+    std::optional<ClientSocket> socket_;  // empty: not connected
 };
 
 }  // namespace ddprun::store

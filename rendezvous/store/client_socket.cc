@@ -1,3 +1,4 @@
+// Non-blocking sockets and poll(), so that every wait can have a deadline.
 #include "rendezvous/store/client_socket.h"
 
 #include <netdb.h>
@@ -18,6 +19,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
+// `closed` tells callers that the connection was lost; everything else means that there is none.
 Error from_errno(int number) {
     const bool ended = number == ECONNRESET || number == EPIPE;
     return Error(ended ? ErrorCode::closed : ErrorCode::unavailable, std::strerror(number));
@@ -35,14 +37,17 @@ Result<Addresses> look_up(const std::string& host, std::uint16_t port) {
     return Error(ErrorCode::unavailable, std::string("no address: ") + ::gai_strerror(failure));
 }
 
-// Rounded up, so that a wait never ends just before its deadline and is begun again for nothing.
+// Rounded up. A wait that ended just before its deadline would be started again for less than a
+// millisecond.
 int milliseconds_until(Deadline deadline) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - Deadline::clock::now());
+    // An hour at most, since poll() takes an int; wait_for() calls again.
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
-// An address that swallows packets must leave time for the others.
+// The share of one address of a name. An address that drops packets must leave time for the other
+// ones.
 Deadline share_of(Deadline deadline, const addrinfo* at) {
     int left = 0;
     for (; at; at = at->ai_next) ++left;
@@ -75,6 +80,8 @@ Result<ClientSocket> ClientSocket::connect(const std::string& host, std::uint16_
             last = from_errno(errno);
             continue;
         }
+        // A non-blocking connect() only starts here. POLLOUT reports its end, and SO_ERROR its
+        // result.
         if (::connect(socket.fd_, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
             last = from_errno(errno);
             continue;
@@ -93,6 +100,7 @@ Result<ClientSocket> ClientSocket::connect(const std::string& host, std::uint16_
     return last;
 }
 
+// A signal interrupts poll() (EINTR); the wait then goes on until its deadline.
 Result<> ClientSocket::wait_for(short events, Deadline deadline) {
     for (;;) {
         pollfd entry{fd_, events, 0};
@@ -108,6 +116,7 @@ Result<> ClientSocket::wait_for(short events, Deadline deadline) {
 
 Result<> ClientSocket::send(std::string_view bytes, Deadline deadline) {
     while (!bytes.empty()) {
+        // MSG_NOSIGNAL: a peer that has gone must not kill a trainer by SIGPIPE.
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (sent >= 0) {
             bytes.remove_prefix(static_cast<std::size_t>(sent));

@@ -1,9 +1,11 @@
-// A TCP connection on which every act has a deadline: connect, send all, receive exactly.
+// A TCP connection with a deadline for every operation: connect, send everything, receive.
 //
-// Blocks the calling thread, for trainers have no loop; one thread at a time. Moves, does not copy;
-// closes itself. Errors: unavailable (nobody there, name unknown), timed_out, closed. After an
-// error of send or receive the stream is at an unknown place and of no more use. Sentences say what
-// happened; who the peer is, the caller adds.
+// Blocks the calling thread, because trainers have no event loop. One thread at a time. Can be
+// moved, not copied; closes itself.
+//
+// Possible errors: unavailable (nobody there, unknown name), timed_out, closed. After an error of
+// send or receive nobody knows how much was transferred, so the connection is of no more use. The
+// sentences say what happened; the caller adds who the peer is.
 #pragma once
 
 #include <chrono>
@@ -20,7 +22,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 class ClientSocket {
   public:
     // Tries each address of the name once, each with its share of the time that is left. The name
-    // lookup itself is the C library's and keeps its own time.
+    // lookup is the C library's; the deadline does not bound it.
     static Result<ClientSocket> connect(const std::string& host, std::uint16_t port,
                                         Deadline deadline);
 
@@ -28,9 +30,11 @@ class ClientSocket {
     ClientSocket& operator=(ClientSocket&& other) noexcept;
     ~ClientSocket();
 
+    // Sends all bytes.
     Result<> send(std::string_view bytes, Deadline deadline);
+    // Receives exactly `count` bytes.
     Result<> receive(char* into, std::size_t count, Deadline deadline);
-    // At least one byte, and what else is there.
+    // Receives at least one byte, and as many more as are there.
     Result<std::size_t> receive_some(char* into, std::size_t room, Deadline deadline);
 
   private:

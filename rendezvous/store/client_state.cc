@@ -1,3 +1,4 @@
+// The rules for connections that were lost.
 #include "rendezvous/store/client_state.h"
 
 namespace ddprun::store {
@@ -19,6 +20,7 @@ void ClientState::connected(const Peer& peer) {
     lost_.clear();
 }
 
+// A connection that was dropped in good order, or never existed, can be opened by any call.
 bool ClientState::may_connect(const Task& task) const {
     return lost_.empty() || (is_repeatable(task) && !unconfirmed_);
 }
@@ -35,6 +37,8 @@ void ClientState::note(Operation operation, const Call& call, const Result<Answe
     if (call.spoiled() || call.dropped()) {
         connected_ = false;
     } else if (result || result.error().code() == ErrorCode::timed_out) {
+        // The server answers in order: any answer shows that everything before it has arrived. A
+        // timed-out wait was answered, too (by the answer to CANCEL_WAIT).
         unconfirmed_ = !has_answer(operation);
     }
 }

@@ -1,5 +1,5 @@
-// A stored text that counts itself into the memory of the store for as long as anybody holds it:
-// the tables, or a reply on its way. Pure; of key_values.cc.
+// A stored text that counts its size into the store's memory for as long as anybody holds it: the
+// tables, or a reply on its way to a slow reader. Pure; used by key_values.cc.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace ddprun::store {
 
+// Must not outlive the Memory.
 class CountedText {
   public:
     CountedText(std::string text, Memory& memory) : text_(std::move(text)), memory_(memory) {
@@ -19,7 +20,7 @@ class CountedText {
     CountedText& operator=(const CountedText&) = delete;
 
     const std::string& text() const { return text_; }
-    // `text` is left with the memory of the old one.
+    // `text` gets the old text's buffer in exchange, for reuse.
     void assign(std::string&& text) {
         memory_.used -= size();
         text_.swap(text);

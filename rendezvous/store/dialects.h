@@ -1,5 +1,5 @@
-// The tables of the wire format: which fields an operation has, and which number it has in which
-// dialect. All that decoder and encoder know of the operations. Pure.
+// The tables of the wire format: the fields of each operation, and its number in each dialect.
+// Decoder and encoder know no more about operations than these tables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,17 @@
 
 namespace ddprun::store {
 
-// The fields after the code: m magic, n nonce (both u32), i i64, k key, v value, K counted keys, P
-// counted pairs of key and value.
+// The name of an operation, and its fields after the code:
+//
+//   m  magic number, u32           k  key             K  counted list of keys
+//   n  nonce, u32                  v  value           P  counted list of pairs (key, value)
+//   i  integer, i64
 struct Shape {
     const char* name;
     std::string_view fields;
 };
 
+// In the order of Operation.
 inline constexpr Shape kShapes[] = {
     {"VALIDATE", "m"},   {"SET", "kv"},     {"COMPARE_SET", "kvv"}, {"GET", "k"},
     {"ADD", "ki"},       {"CHECK", "K"},    {"WAIT", "K"},          {"GETNUMKEYS", ""},
@@ -28,6 +32,8 @@ inline const Shape& shape_of(Operation operation) {
     return kShapes[static_cast<std::size_t>(operation)];
 }
 
+// Code → operation in torch 1.13 and 2.0, and in 2.1. In later versions the code is the Operation
+// itself.
 inline constexpr Operation kCodes113[] = {
     Operation::set,      Operation::compare_set, Operation::get,
     Operation::add,      Operation::check,       Operation::wait,

@@ -1,3 +1,4 @@
+// Requests and replies to bytes: the encoding half of protocol.h.
 #include <algorithm>
 #include <iterator>
 
@@ -6,9 +7,11 @@
 namespace ddprun::store {
 namespace {
 
-// Below this a copy is cheaper than a buffer of its own in the gathered write.
+// Values up to this size are copied into the reply. Copying them costs less than a buffer of their
+// own in the gathered write.
 constexpr std::size_t kCopyUpTo = 4096;
 
+// The number of an operation in a dialect; its position in the dialect's table.
 std::uint8_t code_of(Operation operation, Dialect dialect) {
     if (dialect == Dialect::torch_2_2) return static_cast<std::uint8_t>(operation);
     const Operation* begin =
@@ -45,6 +48,7 @@ std::string encode(const Request& request, Dialect dialect) {
             case 'v':
                 put_text(out, request.values.at(value++));
                 break;
+            // K and P: a counted list.
             default:
                 put_u64(out, request.keys.size());
                 for (; key < request.keys.size(); ++key) {
@@ -77,12 +81,14 @@ Reply value_reply(ConnectionId to, const SharedValue& value) {
     if (!value || value->size() <= kCopyUpTo) {
         put_text(reply.bytes, value ? std::string_view(*value) : std::string_view());
     } else {
+        // Only the length is copied. The value itself is sent from where the store keeps it.
         put_u64(reply.bytes, value->size());
         reply.value = value;
     }
     return reply;
 }
 
+// Byte by byte: the wire format is little endian on every machine.
 void put_u32(std::string& out, std::uint32_t number) {
     for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(number >> shift));
 }

@@ -1,3 +1,4 @@
+// What each request does to the store.
 #include "rendezvous/store/key_values.h"
 
 #include <algorithm>
@@ -11,11 +12,13 @@ namespace ddprun::store {
 
 namespace {
 
-// What an entry of a table costs beside its key, about.
+// An estimate of what a table entry costs besides its key.
 constexpr std::uint64_t kEntryItself = 256;
-// And an empty queue, whose blocks are allocated early.
+// An estimate for a queue; std::deque allocates its first block early.
 constexpr std::uint64_t kQueueItself = 1024;
 
+// Requests that can make the store larger. WAIT, BARRIER and WATCH_KEY are among them: they are
+// noted in tables, and a client could send any number.
 bool may_add(Operation operation) {
     switch (operation) {
         case Operation::set:
@@ -33,10 +36,11 @@ bool may_add(Operation operation) {
     }
 }
 
+// A pointer to the text that keeps the whole CountedText alive, and so counted.
 SharedValue shared(const std::shared_ptr<CountedText>& value) { return {value, &value->text()}; }
 
-// As C's strtoll reads it, for so do PyTorch's servers: blanks in front and anything behind are
-// ignored.
+// Reads a counter as C's strtoll does, because PyTorch's servers use it: blanks in front and
+// anything behind the number are ignored.
 bool parse_counter(std::string_view text, std::int64_t& number) {
     const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
     if (start == std::string_view::npos) return false;
@@ -45,7 +49,8 @@ bool parse_counter(std::string_view text, std::int64_t& number) {
     return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc{};
 }
 
-// Wraps around, as PyTorch's servers do on the machines they run on.
+// Wraps around on overflow, as PyTorch's servers do in practice. Signed overflow would be undefined
+// here, so it is done unsigned.
 std::int64_t sum(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -71,7 +76,7 @@ Result<> KeyValues::handle(ConnectionId from, Request&& request, Replies& replie
     }
 }
 
-// Those that cannot fail.
+// The requests that cannot fail.
 void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
     switch (request.operation) {
         case Operation::ping:
@@ -87,6 +92,8 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
             replies.push_back(value_reply(from, find(request.keys[0])));
             break;
         case Operation::multi_set:
+            // One key after the other: a client that waits for the first may be woken before the
+            // last is stored.
             for (std::size_t i = 0; i < request.keys.size(); ++i) {
                 store(request.keys[i], std::move(request.values[i]), replies);
             }
@@ -99,6 +106,8 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
             wait(from, request.keys, replies);
             break;
         case Operation::cancel_wait:
+            // The answer is the same whether or not there was a wait. The client can then tell
+            // where it stands.
             waits_.drop(from);
             replies.push_back(status_reply(from, Status::wait_canceled));
             break;
@@ -127,7 +136,8 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
     }
 }
 
-// Before anything is changed, and for what may add to the store only. A wait notes each key twice.
+// Whether the store has room for the request, checked before anything is changed. Reading is always
+// allowed, so that workers can go on. A key counts twice, because a wait keeps it in two tables.
 Result<> KeyValues::look_for_room(const Request& request) const {
     if (!may_add(request.operation)) return {};
     std::uint64_t bytes = 0;
@@ -144,8 +154,8 @@ void KeyValues::closed(ConnectionId connection) {
     watches_.drop(connection);
 }
 
-// Wakes exactly when the key exists afterwards. (One of PyTorch's servers never wakes here, the
-// other also for a key that still does not exist.)
+// Compares and sets. It wakes waiting clients if and only if the key exists afterwards. (Of
+// PyTorch's servers one never wakes here; the other one does even if the key still does not exist.)
 void KeyValues::compare_set(ConnectionId from, Request& request, Replies& replies) {
     const std::string& key = request.keys[0];
     std::string& expected = request.values[0];
@@ -158,13 +168,14 @@ void KeyValues::compare_set(ConnectionId from, Request& request, Replies& replie
     } else if (current) {
         replies.push_back(value_reply(from, current));
     } else {
-        // Missing, yet something was expected: the expectation goes back. Clients know this and
-        // depend on it.
+        // The key is missing although the client expected a value. It gets its expectation back.
+        // Clients know this rule and depend on it.
         replies.push_back(
             value_reply(from, shared(std::make_shared<CountedText>(std::move(expected), memory_))));
     }
 }
 
+// A counter is kept as decimal text, so that GET and COMPARE_SET work on it, too.
 Result<> KeyValues::add(ConnectionId from, const Request& request, Replies& replies) {
     const Result<std::int64_t> before = counter(request);
     if (!before) return before.error();
@@ -182,6 +193,8 @@ Result<> KeyValues::append(Request& request, Replies& replies) {
         return {};
     }
     StoredValue& value = found->second;
+    // The limit of a value holds for what APPEND makes, too. Otherwise many small requests could
+    // pass it.
     const std::uint64_t size = value->text().size() + request.values[0].size();
     if (size > limits_.max_value) {
         return over_limit("APPEND to a value of " + std::to_string(size) + " bytes",
@@ -190,10 +203,11 @@ Result<> KeyValues::append(Request& request, Replies& replies) {
     if (value.use_count() == 1 && !watches_.any(key)) {
         value->append(request.values[0]);
     } else {
-        // Replies on their way out keep what they were made from.
+        // Somebody else holds the old value: a reply on its way, or a watch. It must not change
+        // under them, so a new value takes its place.
         put(key, value->text() + request.values[0], replies);
     }
-    wake(key, replies);  // who waits in a barrier on this key
+    wake(key, replies);  // a barrier on this key may be waiting
     return {};
 }
 
@@ -206,6 +220,8 @@ void KeyValues::delete_key(ConnectionId from, const std::string& key, Replies& r
     replies.push_back(number_reply(from, removed.empty() ? 0 : 1));
 }
 
+// Waits for the keys that are missing now. A connection has one wait at a time: a client of torch
+// 1.13 gives up a wait silently and then starts another.
 void KeyValues::wait(ConnectionId from, std::vector<std::string>& keys, Replies& replies) {
     waits_.drop(from);
     std::erase_if(keys, [this](const std::string& key) { return present(key); });
@@ -218,9 +234,9 @@ void KeyValues::wait(ConnectionId from, std::vector<std::string>& keys, Replies&
     }
 }
 
-// The counter stays behind in the map and an arrival is never taken back, so a key serves one
-// barrier. Only the last arrival wakes; that the first one creates the key does not end a WAIT on
-// it.
+// Counts an arrival. Neither the counter nor an arrival is ever taken back, so a key serves one
+// barrier. Only the last arrival wakes the others. That the first one creates the key does not wake
+// a WAIT on it.
 Result<> KeyValues::barrier(ConnectionId from, const Request& request, Replies& replies) {
     const Result<std::int64_t> before = counter(request);
     if (!before) return before.error();
@@ -238,6 +254,7 @@ Result<> KeyValues::barrier(ConnectionId from, const Request& request, Replies& 
 
 void KeyValues::queue_push(Request& request, Replies& replies) {
     const std::string& key = request.keys[0];
+    // An element wakes one waiting client, the first one; the others still have nothing to fetch.
     const auto [queue, is_new] = queues_.try_emplace(key);
     if (is_new) memory_.used += key.size() + kQueueItself;
     queue->second.push_back(
@@ -247,6 +264,7 @@ void KeyValues::queue_push(Request& request, Replies& replies) {
     }
 }
 
+// Never waits. The reply is the length before, and the first element if there was one.
 void KeyValues::queue_pop(ConnectionId from, const std::string& key, Replies& replies) {
     replies.push_back(number_reply(from, static_cast<std::int64_t>(queue_length(key))));
     const auto queue = queues_.find(key);
@@ -263,14 +281,16 @@ std::size_t KeyValues::queue_length(const std::string& key) const {
     return queue == queues_.end() ? 0 : queue->second.size();
 }
 
-// A missing key is an empty value here: it takes a race to ask for one, and closing would kill a
-// worker. A few bytes that name a small value many times would make a large reply.
+// Answers a missing key with an empty value: only a race asks for one, and closing the connection
+// would end a worker. The size of the reply is limited, because a short request can name the same
+// value many times.
 Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies& replies) {
     const std::size_t before = replies.size();
     std::uint64_t bytes = 0;
     for (const std::string& key : request.keys) {
         replies.push_back(value_reply(from, find(key)));
         bytes += replies.back().bytes.size();
+        // Large values are shared and do not count (Limits::max_queued).
         if (bytes <= limits_.max_queued) continue;
         replies.resize(before);
         return over_limit("MULTI_GET of " + std::to_string(request.keys.size()) +
@@ -281,6 +301,7 @@ Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies
 }
 
 Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
+    // The size is checked before the reply is built.
     std::vector<std::string_view> keys;
     keys.reserve(values_.size());
     std::uint64_t bytes = 0;
@@ -300,6 +321,7 @@ Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
     return {};
 }
 
+// Possible only for text that somebody has SET under the key of a counter.
 Result<std::int64_t> KeyValues::counter(const Request& request) const {
     const SharedValue text = find(request.keys[0]);
     std::int64_t number = 0;
@@ -314,6 +336,7 @@ SharedValue KeyValues::find(const std::string& key) const {
     return found == values_.end() ? nullptr : shared(found->second);
 }
 
+// A queue counts as a key here, so that clients can wait for an element. It does not for GET.
 bool KeyValues::present(const std::string& key) const {
     return values_.contains(key) || queues_.contains(key);
 }
@@ -322,6 +345,7 @@ bool KeyValues::all_present(const std::vector<std::string>& keys) const {
     return std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return present(key); });
 }
 
+// Reuses the value object where nobody else holds it: the usual case, without an allocation.
 void KeyValues::put(const std::string& key, std::string&& value, Replies& replies) {
     const auto [entry, is_new] = values_.try_emplace(key);
     if (is_new) memory_.used += key.size() + kEntryItself;
@@ -329,7 +353,7 @@ void KeyValues::put(const std::string& key, std::string&& value, Replies& replie
         entry->second->assign(std::move(value));
         return;
     }
-    // A new object: the old one is on its way to others.
+    // Others still read the old value, so a new object takes its place.
     const StoredValue before =
         std::exchange(entry->second, std::make_shared<CountedText>(std::move(value), memory_));
     watches_.changed(key, before ? shared(before) : nullptr, shared(entry->second), replies);

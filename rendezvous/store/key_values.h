@@ -1,13 +1,15 @@
-// What the worker store holds (keys with values, counters, queues) and what each request does to
-// it: the request of one connection in, replies for whichever connections out.
+// The contents of the worker store (keys with values, counters, queues) and what each request does
+// to them. In: a request of one connection. Out: replies for any number of connections.
 //
 // Pure and deterministic: no clock, no sockets; the same requests in the same order give the same
-// replies. One thread. The server never ends a wait by time: clients do, with CANCEL_WAIT. Where
-// PyTorch's two servers differ from each other the choice is written at the function. Errors:
-// handle() answers malformed when the request makes no sense on what is stored (ADD on a text that
-// is no number) or would pass a limit; the connection has to be closed then, as PyTorch's servers
-// do. Nothing has been changed. When the store is full (Limits::max_memory) what may add to it is
-// refused, and the rest served. Replies share values with the store and must not outlive it.
+// replies. One thread. The server never ends a wait by time; clients do, with CANCEL_WAIT. Where
+// PyTorch's two servers differ from each other, the choice made here is written at the function.
+//
+// Possible errors of handle(): malformed, when a request makes no sense for what is stored (ADD on
+// a text that is no number) or would pass a limit. Nothing has been changed then, and the
+// connection must be closed, as PyTorch's servers do. When the store is full (Limits::max_memory),
+// requests that may add to it are refused and all others are served. Replies share values with the
+// store and must not outlive it.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +31,16 @@ class KeyValues {
     KeyValues(const KeyValues&) = delete;
     KeyValues& operator=(const KeyValues&) = delete;
 
-    // Serves a request, appending to `replies` in the order in which they must go out.
+    // Serves a request. Appends to `replies`, in the order in which they must be sent.
     Result<> handle(ConnectionId from, Request&& request, std::vector<Reply>& replies);
 
-    // The connection is gone: its wait and its watches with it. What it stored stays.
+    // The connection is gone: its wait and its watches are dropped. What it stored stays.
     void closed(ConnectionId connection);
 
     std::size_t num_keys() const { return values_.size(); }
     std::size_t num_waits() const { return waits_.size(); }
-    // What all of it takes; others that hold bytes for the store's sake count themselves in.
+    // All memory of the store. Other owners of bytes that belong to the store (queued output, half
+    // requests) count themselves in here.
     Memory& memory() { return memory_; }
 
   private:
@@ -58,21 +61,21 @@ class KeyValues {
     std::size_t queue_length(const std::string& key) const;
     Result<> list_keys(ConnectionId from, Replies& replies) const;
 
-    // The counter under a key, 0 when there is none.
+    // The counter under a key; 0 if the key does not exist. Possible errors: malformed.
     Result<std::int64_t> counter(const Request& request) const;
     SharedValue find(const std::string& key) const;
     bool present(const std::string& key) const;
     bool all_present(const std::vector<std::string>& keys) const;
-    // Stores without waking; store() also wakes who waits for the key.
+    // put() only stores. store() also wakes the connections that wait for the key.
     void put(const std::string& key, std::string&& value, Replies& replies);
     void store(const std::string& key, std::string&& value, Replies& replies);
     void wake(const std::string& key, Replies& replies);
 
     Limits limits_;
-    Memory memory_;  // outlives what counts itself into it
+    Memory memory_;  // declared first: it must outlive what counts itself into it
     std::unordered_map<std::string, StoredValue> values_;
     std::unordered_map<std::string, std::deque<SharedValue>>
-        queues_;  // a name space of its own; none is empty
+        queues_;  // a name space of its own; an empty queue is removed
     Waits waits_{memory_};
     Watches watches_{memory_};
 };

@@ -1,3 +1,4 @@
+// The sentences of passed limits.
 #include "rendezvous/store/limits.h"
 
 namespace ddprun::store {

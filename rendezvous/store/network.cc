@@ -1,3 +1,4 @@
+// Reads networks and compares addresses bit by bit.
 #include "rendezvous/store/network.h"
 
 #include <arpa/inet.h>
@@ -8,11 +9,11 @@
 namespace ddprun::store {
 namespace {
 
-constexpr int kMappedBits = 96;
+constexpr int kMappedBits = 96;  // length of the prefix ::ffff:0:0/96 of IPv4 addresses
 
 Error wrong(const std::string& sentence) { return Error(ErrorCode::usage, sentence); }
 
-// The leading bits of one byte, of which `bits` may be more than eight or none.
+// A byte with its first `bits` bits set; `bits` may be negative or above 8.
 unsigned char mask(int bits) {
     return static_cast<unsigned char>(0xFF00 >> std::clamp(bits, 0, 8));
 }
@@ -46,6 +47,7 @@ Result<Network> read_network(std::string_view text) {
         return wrong("no prefix length behind the slash; give 0 to " +
                      std::to_string(128 - first_bit));
     for (int i = 0; i < 16; ++i) {
+        // 10.0.0.7/8 is most likely a mistake: either the address or the whole network was meant.
         if (network.address[i] & ~mask(network.prefix - 8 * i) & 0xFF)
             return wrong("the address has bits behind its prefix; is it " + address +
                          " or a network?");

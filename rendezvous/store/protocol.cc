@@ -1,3 +1,4 @@
+// The decoder of requests: a state machine over the fields of each operation (dialects.h).
 #include "rendezvous/store/protocol.h"
 
 #include <algorithm>
@@ -11,19 +12,21 @@ namespace ddprun::store {
 namespace {
 
 using Op = Operation;
+// Code 8 is DELETE_KEY in 1.13 and APPEND in 2.1. Codes from 9 on exist in 2.1 only.
 constexpr std::uint8_t kCodeDeleteOrAppend = 8;
 constexpr std::uint8_t kFirstCodeOnlyIn21 = 9;
 constexpr std::uint8_t kLastCodeOf22 = static_cast<std::uint8_t>(Op::barrier);
 
-// torch 2.1 cuts a request into packets at 1440 bytes; only below that does the end of a packet
-// tell anything.
+// torch 2.1 splits a request into packets of 1440 bytes. A pause after fewer bytes than this is
+// therefore a real pause of the sender.
 constexpr std::size_t kSurelyOnePacket = 1400;
-// Memory for a value is taken in full only after this much of it has really arrived.
+// A length is trusted up to this size: so much is allocated at once, and the rest only when this
+// much has really arrived.
 constexpr std::size_t kTrustedLength = 1 << 20;
-// What is kept of a request for the next one: texts of so many bytes, and rooms for so many texts.
+// What is kept of a request for the next one: texts up to this size, and vectors up to this length.
 constexpr std::size_t kSpareUpTo = 256;
 constexpr std::size_t kTextsToKeep = 4;
-// What a text costs beside its bytes.
+// The cost of a text besides its bytes.
 constexpr std::uint64_t kTextItself = sizeof(std::string);
 
 Error malformed(std::string sentence) { return Error(ErrorCode::malformed, std::move(sentence)); }
@@ -34,6 +37,7 @@ Error too_much(Operation operation, std::uint64_t is, const char* what, std::uin
                       limit, option);
 }
 
+// Something else has connected, such as a browser or a port scanner.
 Error not_a_store_client(std::uint64_t got) {
     char hex[24];
     std::snprintf(hex, sizeof hex, "0x%08llX", static_cast<unsigned long long>(got));
@@ -58,6 +62,7 @@ Result<bool> Decoder::take(std::string_view& bytes, std::size_t burst) {
         }
         if (!done) return done.error();
     }
+    // The peer has paused inside a request.
     if (burst > 0 && bytes.empty() && !complete_) judge_burst(burst);
     return complete_;
 }
@@ -72,8 +77,8 @@ Result<> Decoder::feed(std::string_view bytes, bool burst_ends, std::vector<Requ
     }
 }
 
-// Most requests are small and like the one before: their memory is used again. After a large one it
-// goes back.
+// Reuses the memory of the last request, because most requests are small and alike. Memory of a
+// large one is released.
 void Decoder::recycle() {
     const auto recycle_texts = [this](std::vector<std::string>& texts, std::string Memory::*spare) {
         if (memory_ && !texts.empty() && texts[0].capacity() <= kSpareUpTo)
@@ -90,7 +95,8 @@ Result<> Decoder::begin(std::uint8_t code) {
     code_ = code;
     request_bytes_ = 0;
     if (dialect_ == Dialect::unknown) {
-        // A greeting, or the SET of an old dialect: the four bytes that follow decide.
+        // Code 0 is the greeting (VALIDATE), or SET in an old dialect. The next four bytes decide:
+        // a magic number, or the lower half of a key's length.
         if (code == 0) {
             expect('m');
             return {};
@@ -120,11 +126,14 @@ Result<Operation> Decoder::operation_of(std::uint8_t code) {
         return malformed("operation code " + std::to_string(code) +
                          " without a greeting; torch 1.13 knows 0 to 8");
     }
+    // Only 2.1 has this code, so the dialect is known now.
     if (code >= kFirstCodeOnlyIn21) dialect_ = Dialect::torch_2_1;
     if (dialect_ == Dialect::torch_1_13) return kCodes113[code];
     return kCodes21[code];
 }
 
+// Every field begins with a number: the value itself, or the length of a text, or the count of a
+// list.
 void Decoder::expect(char field) {
     field_ = field;
     number_have_ = 0;
@@ -132,6 +141,7 @@ void Decoder::expect(char field) {
     stage_ = Stage::number;
 }
 
+// Goes on to the next field of the request, or completes it.
 void Decoder::next_field() {
     if (texts_left_ > 0) {
         --texts_left_;
@@ -142,7 +152,7 @@ void Decoder::next_field() {
         expect(field);
     } else {
         if (code_ == kCodeDeleteOrAppend && dialect_ == Dialect::legacy) {
-            dialect_ = Dialect::torch_2_1;  // it went on after the key
+            dialect_ = Dialect::torch_2_1;  // APPEND: it went on after the key
         }
         complete_ = true;
         if (memory_) memory_->used -= std::exchange(counted_, 0);
@@ -151,6 +161,7 @@ void Decoder::next_field() {
 }
 
 Result<> Decoder::take_number(std::string_view& bytes) {
+    // A number may be cut anywhere by the network.
     const std::size_t taken = std::min<std::size_t>(number_want_ - number_have_, bytes.size());
     std::memcpy(number_.data() + number_have_, bytes.data(), taken);
     number_have_ = static_cast<std::uint8_t>(number_have_ + taken);
@@ -191,7 +202,8 @@ Result<> Decoder::on_greeting(std::uint32_t magic) {
         return {};
     }
     if (magic > limits_.max_key) return not_a_store_client(magic);
-    // An old client's SET: what was read is the lower half of the length of its key.
+    // An old client's SET: the four bytes are the lower half of the length of its key, and the
+    // upper half follows.
     dialect_ = legacy_;
     request_.operation = Operation::set;
     fields_ = shape_of(Operation::set).fields.substr(1);
@@ -207,11 +219,13 @@ Result<> Decoder::begin_text(std::uint64_t length) {
         return too_much(request_.operation, length, key ? " bytes of key" : " bytes of value",
                         limit, key ? "--store-max-key" : "--store-max-value");
     }
+    // The sum of all texts is limited as well, or many small texts could pass every single limit.
     request_bytes_ += length;
     if (request_bytes_ > limits_.max_request) {
         return too_much(request_.operation, request_bytes_, " bytes of keys and values",
                         limits_.max_request, "--store-max-request");
     }
+    // Empty texts cost memory, too: a list may name a million empty keys.
     if (memory_) counted_ += kTextItself, memory_->used += kTextItself;
     text_ = &(key ? request_.keys : request_.values).emplace_back();
     if (memory_) *text_ = std::move(key ? memory_->spare_key : memory_->spare_value);
@@ -237,7 +251,8 @@ Result<> Decoder::take_text(std::string_view& bytes) {
     return {};
 }
 
-// Takes memory for the text in progress: some on its word, all of it only after that has arrived.
+// Allocates memory for the current text: up to kTrustedLength on the client's word, all of it only
+// when that much has arrived. Otherwise a few bytes could make the server allocate a gigabyte.
 Result<> Decoder::make_room() {
     const std::uint64_t want =
         room_ == 0 ? std::min<std::uint64_t>(text_length_, kTrustedLength) : text_length_;
@@ -269,11 +284,13 @@ void Decoder::forget() {
     request_ = Request{};
 }
 
-// Only an old dialect that is not decided yet has anything to learn from where the sender paused.
+// Called when the sender has paused inside a request. Only an old dialect that is still undecided
+// can be recognized by this.
 void Decoder::judge_burst(std::size_t burst_size) {
     if (dialect_ != Dialect::legacy || stage_ != Stage::number || number_have_ != 0) return;
     if (burst_size == 1 && request_.keys.empty()) {
-        dialect_ = Dialect::torch_1_13;  // a code in a packet of its own
+        dialect_ = Dialect::torch_1_13;  // 1.13 sends the code in a packet of its own
+        // The request was decoded as one of 2.1. Codes 7 and 8 mean something else in 1.13.
         if (request_.operation == Op::delete_key) request_.operation = Op::watch_key;
         if (request_.operation == Op::append) {
             request_.operation = Op::delete_key;

@@ -1,13 +1,14 @@
-// The wire format of PyTorch's TCPStore (c10d), all dialects from torch 1.13 to the newest: bytes
-// to requests, requests and replies to bytes. It knows nothing of keys that exist, of connections
-// or of time.
+// The wire format of PyTorch's TCPStore (c10d), in all its dialects from torch 1.13 on: bytes to
+// requests, requests and replies to bytes. It knows nothing about existing keys, connections or
+// time.
 //
-// Pure and without locks: a Decoder belongs to one connection and to whoever serves it. All
-// integers are little endian, "text" is a u64 length and that many bytes. There is no frame length
-// and no version field: what the first byte means depends on the dialect, which the Decoder finds
-// out by itself (see Dialect). Errors are always ErrorCode::malformed and mean that this connection
-// has to be closed, for nothing after a wrong byte can be understood. Source: the project's
-// reference on the c10d store, sections 1 and 2; torch 1.13 was tried with Debian's package.
+// Pure, no locks. A Decoder belongs to one connection. All integers are little endian. A "text" is
+// a u64 length and that many bytes. There is no frame length and no version field: the meaning of
+// the first byte depends on the dialect, which the Decoder finds out by itself (see Dialect).
+//
+// Possible errors: always malformed. The connection must be closed then, because nothing after a
+// wrong byte can be understood. Source: PyTorch's torch/csrc/distributed/c10d/TCPStore*.cpp; torch
+// 1.13 was tried with Debian's package.
 #pragma once
 
 #include <array>
@@ -24,24 +25,26 @@
 
 namespace ddprun::store {
 
-// One accepted connection, numbered by the server from 1 on and never used again.
+// One accepted connection. The server numbers connections from 1 on and never reuses a number.
 using ConnectionId = Strong<struct StoreConnectionTag, std::uint64_t>;
 
+// The magic number in the greeting (VALIDATE) of torch 2.2 and later.
 inline constexpr std::uint32_t kGreetingMagic = 0x3C85F7CE;
 
-// Which numbers stand for which operation. torch 2.2 and later say so with a greeting; the two
-// older dialects agree in all but codes 7 and 8, and are told apart by how the bytes arrive: 1.13
-// sends the code in a packet of its own and waits after the key of a code 8 (DELETE_KEY); 2.1 sends
-// a request in one piece, and its code 8 (APPEND) goes on after the key.
+// Which number stands for which operation. torch 2.2 and later begin with a greeting. The two older
+// dialects differ only in codes 7 and 8, and can only be told apart by how the bytes arrive. 1.13
+// sends the code in a packet of its own, and it waits after the key of a code 8 (DELETE_KEY). 2.1
+// sends a request in one piece, and its code 8 (APPEND) goes on after the key.
 enum class Dialect : std::uint8_t {
-    unknown,     // nothing received
-    legacy,      // 1.13 or 2.1, not decided; served alike
+    unknown,     // nothing received yet
+    legacy,      // 1.13 or 2.1, not decided yet; both are served
     torch_1_13,  // 1.13 and 2.0
     torch_2_1,   // 2.1
     torch_2_2,   // 2.2 and later
 };
 
-// In the order of the codes of torch 2.2 and later; watch_key exists in 1.13 and 2.0 only.
+// In the order of the codes of torch 2.2 and later. watch_key exists in 1.13 and 2.0 only. The
+// arrow shows the answer.
 enum class Operation : std::uint8_t {
     validate,     // no reply
     set,          // no reply
@@ -49,30 +52,32 @@ enum class Operation : std::uint8_t {
     get,          // -> text
     add,          // -> i64
     check,        // -> u8 Status::ready or not_ready
-    wait,         // -> u8 Status::stop_waiting, later
+    wait,         // -> u8 Status::stop_waiting, when all keys exist
     num_keys,     // -> i64
     delete_key,   // -> i64, 0 or 1
     append,       // no reply
     multi_get,    // -> one text a key, no count
     multi_set,    // no reply
-    cancel_wait,  // -> u8 Status::wait_canceled, always
+    cancel_wait,  // -> u8 Status::wait_canceled, even without a wait
     ping,         // -> u32, the nonce
     queue_push,   // no reply
-    queue_pop,    // -> i64 length before; if > 0 also text
+    queue_pop,    // -> i64 length before, and if it is > 0 a text
     queue_len,    // -> i64
     list_keys,    // -> i64 n, n texts
-    barrier,      // -> u8 Status::stop_waiting, later
-    watch_key,    // -> u8 kWatchRegistered, and a record at each change
+    barrier,      // -> u8 Status::stop_waiting, when all have arrived
+    watch_key,    // -> u8 kWatchRegistered, and later a record for each change
 };
 
+// The name as it stands in logs: "COMPARE_SET".
 const char* to_string(Operation operation);
 
+// The values of one-byte answers. The same number means different things to CHECK and to WAIT.
 enum class Status : std::uint8_t { ready = 0, not_ready = 1, stop_waiting = 0, wait_canceled = 1 };
 inline constexpr std::uint8_t kWatchRegistered = 3;
 
-// A request of any dialect. Which parts are used depends on the operation: one key or many; no
-// value, one, or (compare_set) expected and desired, or (multi_set) one a key; number is ADD's
-// delta, BARRIER's world size, PING's nonce.
+// A request of any dialect. The operation determines which fields are used: one key or many; no
+// value, one, two (compare_set: expected, desired) or one for each key (multi_set); `number` is
+// ADD's delta, BARRIER's world size or PING's nonce.
 struct Request {
     Operation operation = Operation::validate;
     std::vector<std::string> keys;
@@ -82,14 +87,14 @@ struct Request {
     bool operator==(const Request&) const = default;
 };
 
-// Bytes of one connection, in whatever pieces they come, to requests. Keeps its place within a
-// request, so no byte is looked at twice, and a half-sent request costs only what has arrived of
-// it.
+// Decodes the bytes of one connection, in whatever pieces they arrive. It keeps its place inside a
+// request, so no byte is looked at twice. A request that is half sent costs only the memory of what
+// has arrived.
 class Decoder {
   public:
-    // With legacy = torch_1_13 or torch_2_1 nothing is guessed about old clients. What arrives of a
-    // request is counted into `memory` until the request is complete. Both outlive the Decoder:
-    // there may be thousands.
+    // With legacy = torch_1_13 or torch_2_1 nothing is guessed about old clients. The bytes of an
+    // incomplete request are counted into `memory`. `limits` and `memory` must outlive the Decoder;
+    // they are references, because there may be thousands of Decoders.
     explicit Decoder(const Limits& limits, Dialect legacy = Dialect::legacy,
                      Memory* memory = nullptr)
         : limits_(limits), memory_(memory), legacy_(legacy) {}
@@ -98,23 +103,23 @@ class Decoder {
     Decoder(const Decoder&) = delete;
     Decoder& operator=(const Decoder&) = delete;
 
-    // Takes bytes off the front until a request is complete; whether one is. It stands in request()
-    // until the next call, for the caller to use up. `burst` is the size of what was read when the
-    // peer had sent no more than that, else 0; it is only used to tell old dialects apart. After an
-    // error the Decoder must not be used again.
+    // Takes bytes off the front until a request is complete, and tells whether one is. The request
+    // stands in request() until the next call; the caller may move from it. `burst` tells old
+    // dialects apart: it is the size of the last read if the peer had sent no more than that, else
+    // 0. Do not use the Decoder after an error.
     Result<bool> take(std::string_view& bytes, std::size_t burst);
     Request& request() { return request_; }
 
-    // The same for all of them: appends the requests that `bytes` completes to
-    // `out`; those before an error are there too and count.
+    // Decodes all of `bytes` and appends the complete requests to `out`. On an error `out` has the
+    // requests before it, and these count.
     Result<> feed(std::string_view bytes, bool burst_ends, std::vector<Request>& out);
 
     Dialect dialect() const { return dialect_; }
-    // Whether a request has begun and is not complete, and how far it is, for the log: "SET, 12 of
+    // Whether a request has begun and is not complete; and how far it is, for the log: "SET, 12 of
     // 5000 bytes of its value".
     bool inside_request() const { return stage_ != Stage::code; }
     std::string progress() const;
-    // Gives up what has arrived of a request. The Decoder must not be used again.
+    // Drops an incomplete request. Do not use the Decoder afterwards.
     void forget();
 
   private:
@@ -135,35 +140,35 @@ class Decoder {
 
     const Limits& limits_;
     Memory* const memory_;
-    std::uint64_t counted_ = 0;  // into memory_
+    std::uint64_t counted_ = 0;  // bytes of this request that are counted into memory_
     Dialect legacy_;
     Dialect dialect_ = Dialect::unknown;
     Stage stage_ = Stage::code;
-    std::uint8_t code_ = 0;  // of the request in progress, as sent
+    std::uint8_t code_ = 0;  // of the current request, as it was sent
     bool complete_ = false;
-    char field_ = 0;                // in progress
-    bool pairs_ = false;            // its counted list is of key and value in turn
-    std::uint8_t number_have_ = 0;  // bytes of number_
+    char field_ = 0;                // the current field (dialects.h)
+    bool pairs_ = false;            // the counted list has keys and values in turn
+    std::uint8_t number_have_ = 0;  // bytes of number_ that have come
     std::uint8_t number_want_ = 0;
     std::array<unsigned char, 8> number_{};
-    Request request_;               // in progress, or complete
-    std::string_view fields_;       // of the request, still to come (see the table in protocol.cc)
+    Request request_;               // in progress or complete
+    std::string_view fields_;       // fields of the request that are still to come (dialects.h)
     std::uint64_t texts_left_ = 0;  // of a counted list
-    std::string* text_ = nullptr;   // into request_
+    std::string* text_ = nullptr;   // the current text, inside request_
     std::uint64_t text_length_ = 0;
-    std::uint64_t room_ = 0;           // taken for it so far
-    std::uint64_t request_bytes_ = 0;  // keys and values so far
+    std::uint64_t room_ = 0;           // bytes allocated for the current text
+    std::uint64_t request_bytes_ = 0;  // keys and values of this request so far
 };
 
-// The bytes of a request in a dialect (torch_2_2 unless told). The operation must exist there: a
-// programmer's matter.
+// The bytes of a request in a dialect. The dialect must know the operation (else a programmer's
+// mistake).
 std::string encode(const Request& request, Dialect dialect = Dialect::torch_2_2);
 
-// A value that is stored, and is being sent to any number of connections, without copies.
+// A stored value that can be sent to any number of connections without a copy.
 using SharedValue = std::shared_ptr<const std::string>;
 
-// A piece of output for one connection: `bytes`, then the value's bytes if there is one. Pieces for
-// the same connection go out in the order in which they were made.
+// A piece of output for one connection: `bytes`, then the bytes of `value` if there is one. Pieces
+// for the same connection are sent in the order in which they were made.
 struct Reply {
     ConnectionId to;
     std::string bytes;
@@ -173,13 +178,14 @@ struct Reply {
     std::string flat() const { return value ? bytes + *value : bytes; }
 };
 
+// Replies by their type in the table of Operation.
 Reply status_reply(ConnectionId to, Status status);
 Reply number_reply(ConnectionId to, std::int64_t number);
 Reply nonce_reply(ConnectionId to, std::int64_t nonce);
-// A text; null stands for the empty one. Values up to a few KiB are copied, larger ones shared.
+// A text; null stands for the empty one. Values up to a few KiB are copied, larger ones are shared.
 Reply value_reply(ConnectionId to, const SharedValue& value);
 
-// The little-endian building blocks, for whoever composes or reads replies.
+// The little-endian building blocks.
 void put_u32(std::string& out, std::uint32_t number);
 void put_u64(std::string& out, std::uint64_t number);
 void put_text(std::string& out, std::string_view text);

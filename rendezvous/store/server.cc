@@ -1,3 +1,4 @@
+// Connections of the worker store: who may enter, how replies are sent, what is reported.
 #include "rendezvous/store/server.h"
 
 #include <algorithm>
@@ -11,14 +12,15 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::size_t kReadBuffer = 64 << 10;  // stays in the cache
-// Out of file descriptors or memory: connections wait in the backlog meanwhile.
-// Addresses remembered as refused; a scan from more of them is not worth more lines.
+constexpr std::size_t kReadBuffer = 64 << 10;  // small enough to stay in the processor's cache
+// How many refused addresses are remembered and reported. A port scan from more addresses is not
+// worth more lines.
 constexpr std::size_t kRefusedToName = 256;
-// A full store gives up who has left more than this lying, and wants more.
+// When the store is full, a connection that has left more than this unread and sends a further
+// request is closed, to free memory.
 constexpr std::uint64_t kQueuedWhenFull = 64 << 10;
 
-// With the colon before the port.
+// "10.0.0.7:" or "[fd00::7]:", for the port to follow.
 std::string name_of(const asio::ip::address& peer) {
     const asio::ip::address address = plain_address(peer);
     const std::string name = address.to_string();
@@ -29,6 +31,7 @@ std::string name_of(const tcp::endpoint& peer) {
     return name_of(peer.address()) + std::to_string(peer.port());
 }
 
+// IPv4 as IPv6, as Network keeps it.
 AddressBytes bytes_of(const asio::ip::address& address) {
     return address.is_v6()
                ? address.to_v6().to_bytes()
@@ -49,6 +52,8 @@ asio::ip::address plain_address(const asio::ip::address& address) {
     if (!address.is_v6()) return address;
     asio::ip::address_v6 v6 = address.to_v6();
     if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
+    // The interface is part of a link-local address on this host only, so it cannot be compared
+    // between hosts.
     v6.scope_id(0);
     return v6;
 }
@@ -73,7 +78,7 @@ void Server::start() { accept_loop_.start(); }
 void Server::adopt(tcp::socket socket) {
     error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
-    if (!error) admit(std::move(socket), peer);  // else it has gone already
+    if (!error) admit(std::move(socket), peer);  // else the peer has gone already
 }
 
 void Server::stop() {
@@ -106,7 +111,7 @@ bool Server::may_enter(const asio::ip::address& address) {
     return false;
 }
 
-// One line for a crowd: said again only after there was room.
+// Too many connections are reported once, and again only after there was room.
 bool Server::has_room(const tcp::endpoint& peer) {
     const std::uint64_t limit = options_.limits.max_connections;
     if (sessions_.size() < limit) {
@@ -123,10 +128,13 @@ bool Server::has_room(const tcp::endpoint& peer) {
     return false;
 }
 
+// Requests of one session come here in order. Replies may go to other sessions, e.g. to those that
+// wait.
 void Server::on_request(Session& session, Request& request) {
     if (!session.made_contact) note_contact(session);
     if (!takes_replies(session)) return;
     const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
+    // Replies that were made before an error must still go out.
     if (!replies_.empty()) queue_replies(session);
     if (!served) session.end(served.error().sentence());
 }
@@ -139,8 +147,8 @@ void Server::note_contact(Session& session) {
 
 void Server::queue_replies(Session& asker) {
     for (Reply& reply : replies_) {
-        // Whoever asked was looked at before the request: all replies to one request go out,
-        // however large.
+        // The asking session was checked before its request (takes_replies). All replies to one
+        // request go out, however large they are.
         if (reply.to == asker.id()) {
             queue_reply(asker, reply);
             continue;
@@ -154,10 +162,12 @@ void Server::queue_replies(Session& asker) {
 }
 
 void Server::queue_reply(Session& session, Reply& reply) {
+    // Sent after all requests of this read are served: one system call for many replies.
     if (session.queued_bytes() == 0) to_flush_.push_back(session.shared_from_this());
     session.queue(std::move(reply));
 }
 
+// Closes a session that does not read its replies: such a client could otherwise fill the memory.
 bool Server::takes_replies(Session& session) {
     const std::uint64_t queued = session.queued_bytes();
     const bool too_much = queued > options_.limits.max_queued;
@@ -176,6 +186,7 @@ void Server::after_requests() {
     to_flush_.clear();
 }
 
+// An empty reason means that the peer has left in good order.
 void Server::on_end(Session& session, const std::string& why) {
     if (!why.empty())
         log("the store closed the connection of " + name_of(session.peer()) + ": " + why);

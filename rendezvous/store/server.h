@@ -1,11 +1,12 @@
-// The worker store as a TCP server: takes connections, feeds their requests to the KeyValues, sends
+// The worker store as a TCP server: accepts connections, gives their requests to KeyValues, sends
 // the replies.
 //
-// Everything happens on the thread that runs the acceptor's io_context, callbacks too; only
+// Thread: everything happens on the thread that runs the acceptor's io_context, callbacks too. Only
 // contacts() may be called from any thread. Construct, start(), stop() and destroy on that thread,
-// or while it does not run. The io_context must outlive the server. One connection's garbage,
-// slowness or death closes that connection and no other. Names of peers are never looked up.
-// Connections are never closed for being idle: workers stay silent for days.
+// or while it does not run. The io_context must outlive the server.
+//
+// Garbage, slowness or death of one connection closes that connection and no other. Names of peers
+// are never looked up. A connection is never closed for being idle: workers are silent for days.
 #pragma once
 
 #include <atomic>
@@ -25,41 +26,44 @@
 
 namespace ddprun::store {
 
+// Who may connect, the limits, and what to report.
 struct ServerOptions {
-    // Who may connect: addresses of all interfaces of the members. Nothing: anyone. IPv4 addresses
-    // that arrive mapped into IPv6 count as IPv4, on both sides.
+    // Who may connect: all addresses of all interfaces of the members. Empty: anyone. An IPv4
+    // address that arrives mapped into IPv6 counts as IPv4, on both sides.
     std::optional<std::set<boost::asio::ip::address>> allowed;
-    std::vector<Network> also_allowed;  // beside them
+    std::vector<Network> also_allowed;  // besides these
     Limits limits;
-    // What clients without a greeting are taken for; legacy decides by how they send (see Dialect).
+    // The dialect of clients without a greeting; `legacy` decides by how they send (see Dialect).
     Dialect legacy = Dialect::legacy;
-    // A sentence for the operator: refused addresses (each once), closed connections and why,
-    // accept errors. A peer that leaves between two requests, waiting or not, is not worth one.
+    // Gets a sentence for the operator: refused addresses (each once), closed connections with the
+    // reason, accept errors. A peer that leaves between two requests is not reported, waiting or
+    // not.
     std::function<void(const std::string&)> log;
-    // A connection has sent its first complete request; called after contacts() has grown.
+    // Called when a connection has sent its first complete request, after contacts() has grown.
     std::function<void()> on_contact;
 };
 
-// IPv4 out of a mapped IPv6 address, and link-local addresses without their interface.
+// The address in a form that can be compared: mapped IPv4 as IPv4, link-local IPv6 without its
+// interface.
 boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
 
 class Server : private SessionOwner {
   public:
-    // The acceptor is open, bound and listening.
+    // The acceptor must be open, bound and listening.
     Server(boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
     void start();
-    // A connection that somebody else has accepted, with nothing read from it yet; the acceptor may
-    // be closed then, and start() need not be called.
+    // Takes over a connection that somebody else has accepted; nothing may have been read from it.
+    // In this case the acceptor may be closed, and start() need not be called.
     void adopt(boost::asio::ip::tcp::socket socket);
-    void stop();  // closes the listening socket and all connections; the destructor does it too
+    void stop();  // closes the listening socket and all connections; the destructor does this, too
 
-    // Connections that have ever sent a complete request. A worker makes at least one: torch 1.13
-    // opens a second one, which stays silent and is not counted, and a worker that clones its store
-    // counts again.
+    // The number of connections that have ever sent a complete request. A worker makes at least
+    // one. The second, silent connection of torch 1.13 does not count; a clone of a worker's store
+    // does.
     std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
     std::size_t connections() const { return sessions_.size(); }
     bool has_connection_from(const boost::asio::ip::address& address) const;
@@ -77,16 +81,17 @@ class Server : private SessionOwner {
     void note_contact(Session& session);
     void queue_replies(Session& asker);
     void queue_reply(Session& session, Reply& reply);
-    bool takes_replies(Session& session);  // else it has been ended
+    bool takes_replies(Session& session);  // false: it has been closed
     void log(const std::string& sentence) const;
 
     ServerOptions options_;
     KeyValues key_values_;
     std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
     ConnectionId last_id_{0};
-    std::set<boost::asio::ip::address> refused_;  // said so already
+    std::set<boost::asio::ip::address> refused_;  // already reported
     std::atomic<std::uint64_t> contacts_{0};
-    bool full_ = false;  // said so already
+    bool full_ = false;  // already reported
+    // Shared by all sessions, since they read one after the other.
     std::vector<char> read_buffer_;
     std::vector<Reply> replies_;
     std::vector<std::shared_ptr<Session>> to_flush_;

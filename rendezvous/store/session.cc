@@ -1,3 +1,4 @@
+// Reading requests from one connection and writing its replies, without ever waiting for it.
 #include "rendezvous/store/session.h"
 
 #include <algorithm>
@@ -12,21 +13,21 @@ using boost::system::error_code;
 
 namespace {
 
-// Reads in a row from one connection before the others get their turn.
+// Reads in a row from one connection, before the other connections get their turn.
 constexpr int kReadsInARow = 8;
-// And bytes written in a row, which a fast reader of a large value would take without end.
+// The same for writing: a fast reader of a large value would otherwise take the loop for itself.
 constexpr std::size_t kWriteInARow = 4 << 20;
-// Buffers in one gathered write, and from which size on a piece is not joined with the next small
-// one.
+// The number of buffers in one gathered write; and the size up to which a piece is joined with the
+// next one.
 constexpr std::size_t kBuffersAWrite = 32;
 constexpr std::size_t kJoinUpTo = 16 << 10;
-constexpr std::size_t kPiecesToKeep = 4;
+constexpr std::size_t kPiecesToKeep = 4;  // capacity that an idle session may keep
 
 bool would_block(const error_code& error) {
     return error == asio::error::would_block || error == asio::error::try_again;
 }
 
-// Peers that leave without good-bye are ordinary: workers are killed.
+// Peers often leave without a good-bye: workers are killed.
 bool peer_left(const error_code& error) {
     return error == asio::error::eof || error == asio::error::connection_reset ||
            error == asio::error::broken_pipe;
@@ -43,8 +44,9 @@ Session::Session(ConnectionId id, asio::ip::tcp::socket socket, const asio::ip::
       owner_(owner) {}
 
 void Session::start() {
-    error_code ignored;  // options improve a connection, none is needed
+    error_code ignored;  // the options only improve a connection
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    // Keep-alive finds peers whose host has died. Without it their connections would stay for ever.
     socket_.set_option(asio::socket_base::keep_alive(true), ignored);
     error_code error;
     socket_.non_blocking(true, error);
@@ -53,6 +55,7 @@ void Session::start() {
 }
 
 void Session::wait_readable() {
+    // A peer that does not take its replies is not read from, so it cannot cause more of them.
     if (reading_ || closed() || peer_finished_ || queued_bytes_ > kPauseReadingAt) return;
     reading_ = true;
     socket_.async_wait(asio::socket_base::wait_read, [self = shared_from_this()](error_code error) {
@@ -67,18 +70,20 @@ void Session::read() {
         for (int i = 0; i < kReadsInARow; ++i) {
             if (!read_once()) break;
         }
+        // The allocation failed for this connection's request, so only this connection is closed.
     } catch (const std::bad_alloc&) {
         end("no memory for its requests");
     }
     wait_readable();
 }
 
-// Whether there may be more to read at once.
+// Reads once and serves what has come. Returns whether there may be more to read at once.
 bool Session::read_once() {
     const std::span<char> room = owner_.read_buffer();
     error_code error;
     const std::size_t got = socket_.read_some(asio::buffer(room.data(), room.size()), error);
     if (would_block(error)) return false;
+    // The peer may have closed only its sending half; it still gets its replies.
     if (error == asio::error::eof && queued_bytes_ > 0) {
         peer_finished_ = true;
         return false;
@@ -87,6 +92,7 @@ bool Session::read_once() {
         peer_left(error) ? left() : end(error.message());
         return false;
     }
+    // A read that does not fill the buffer has emptied the socket: the peer has paused.
     const bool burst_ends = got < room.size();
     serve({room.data(), got}, burst_ends);
     return !burst_ends && !closed() && queued_bytes_ <= kPauseReadingAt;
@@ -101,14 +107,14 @@ void Session::serve(std::string_view bytes, bool burst_ends) {
             owner_.on_request(*this, decoder_.request());
             continue;
         }
-        owner_.after_requests();  // what came before the mistake is answered
+        owner_.after_requests();  // what came before the error is answered
         end(complete.error().sentence());
         return;
     }
     owner_.after_requests();
 }
 
-// Half a request is worth a line: whoever sent it meant to say more.
+// The peer has left. Half a request is worth a log line, because the peer meant to send more.
 void Session::left() {
     end(decoder_.inside_request() ? "it ended inside a request: " + decoder_.progress() : "");
 }
@@ -117,6 +123,8 @@ void Session::queue(Reply reply) {
     if (closed()) return;
     queued_bytes_ += reply.size();
     owner_.memory().used += reply.bytes.size();
+    // Small replies are joined into one buffer. A piece with a shared value cannot be joined
+    // behind.
     const bool join = !output_.empty() && !output_.back().value &&
                       output_.back().bytes.size() + reply.bytes.size() <= kJoinUpTo;
     if (join) {
@@ -131,10 +139,13 @@ void Session::flush() {
     if (writing_ || closed()) return;
     error_code error;
     const std::size_t before = queued_bytes_;
+    // Stops after kWriteInARow even if the socket would take more. wait_writable() then continues
+    // in the next turn of the loop.
     while (queued_bytes_ > 0 && !error && before - queued_bytes_ < kWriteInARow)
         write_pieces(error);
     if (error && !would_block(error)) return peer_left(error) ? left() : end(error.message());
     if (queued_bytes_ > 0) return wait_writable();
+    // Everything is sent to a peer that has finished: the connection can end now.
     if (peer_finished_) return left();
     wait_readable();
 }
@@ -152,6 +163,7 @@ void Session::wait_writable() {
 void Session::write_pieces(error_code& error) {
     std::array<asio::const_buffer, kBuffersAWrite> buffers;
     std::size_t count = 0;
+    // Bytes of the first piece that were sent before.
     std::size_t skip = front_sent_;
     const auto add = [&](const std::string& bytes) {
         const std::size_t skipped = std::min(skip, bytes.size());
@@ -162,7 +174,7 @@ void Session::write_pieces(error_code& error) {
         add(output_[i].bytes);
         if (output_[i].value) add(*output_[i].value);
     }
-    // The usual one buffer goes through send(), which is cheaper than a gathered write.
+    // Usually there is one buffer. Writing it alone is cheaper than a gathered write.
     discard(count == 1 ? socket_.write_some(asio::buffer(buffers[0]), error)
                        : socket_.write_some(std::span(buffers.data(), count), error));
 }
@@ -181,13 +193,15 @@ void Session::discard(std::size_t sent) {
     }
     if (front_ == output_.size()) {
         forget_output();
+        // Removing from the front is linear, so it is done only when half of the pieces are sent.
     } else if (front_ > output_.size() / 2) {
         output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(front_));
         front_ = 0;
     }
 }
 
-// Memory that one large answer took goes back; that of the usual small ones stays.
+// Drops all queued output. The memory of many pieces is released; that of a few stays for the next
+// replies.
 void Session::forget_output() {
     for (const Piece& piece : output_) owner_.memory().used -= piece.bytes.size();
     output_.clear();
@@ -204,7 +218,7 @@ void Session::close() {
 
 void Session::end(const std::string& why) {
     if (closed()) return;
-    const auto self = shared_from_this();  // the owner lets go of us
+    const auto self = shared_from_this();  // keeps this alive when the owner lets go of it
     close();
     owner_.on_end(*this, why);
 }

@@ -1,11 +1,13 @@
-// One worker's connection to the store: its socket, the decoder of what it sends, the queue of what
-// it has not taken yet.
+// One worker's connection to the store: the socket, the decoder of its requests, the queue of
+// replies that it has not taken yet.
 //
-// Runs on the server's loop thread only. The socket is non-blocking; nothing here ever waits for
-// this peer: output that it does not take stays queued, past kPauseReadingAt nothing more is read
-// from it, and past the server's limit it is closed. An idle one is small, for there may be
-// thousands: buffers are the owner's. Ownership: the server holds a shared_ptr, and
-// so does each pending operation; after close() no call to the owner happens.
+// Runs on the server's loop thread only. The socket is non-blocking, and nothing here ever waits
+// for this peer. Replies that it does not take stay queued. Above kPauseReadingAt nothing more is
+// read from it. Above the server's limit the connection is closed.
+//
+// An idle session is small, because there may be thousands; the read buffer belongs to the owner.
+// The server holds a shared_ptr, and so does each pending operation. After close() the owner is not
+// called any more.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -20,18 +22,19 @@ namespace ddprun::store {
 
 class Session;
 
-// What a session tells the server. Calls come from within the session's own operations, on the loop
-// thread.
+// What a session tells the server. Calls come on the loop thread, from within the session's own
+// operations.
 class SessionOwner {
   public:
+    // A complete request; it may be moved from.
     virtual void on_request(Session& session, Request& request) = 0;
-    // All that one read has brought is served: time to send.
+    // All requests of one read are served: now send the replies.
     virtual void after_requests() = 0;
-    // The session has ended by itself; `why` is empty when the peer simply left.
+    // The session has ended by itself. `why` is empty if the peer simply left.
     virtual void on_end(Session& session, const std::string& why) = 0;
-    // Where any session may read into: used up before the call that asked for it returns.
+    // A buffer for reading. The bytes in it are used up before the caller returns.
     virtual std::span<char> read_buffer() = 0;
-    // What is queued counts into it.
+    // Queued replies are counted into this.
     virtual Memory& memory() = 0;
 
   protected:
@@ -48,22 +51,23 @@ class Session : public std::enable_shared_from_this<Session> {
 
     void start();
 
-    // Queues without sending; flush() sends what the socket takes and goes on by itself when it
+    // queue() does not send. flush() sends what the socket takes, and continues by itself when it
     // takes more.
     void queue(Reply reply);
     void flush();
     std::size_t queued_bytes() const { return queued_bytes_; }
 
-    // Ends the connection. close() is silent; end() tells the owner, at most once.
+    // Both end the connection. close() is silent; end() tells the owner, at most once.
     void close();
     void end(const std::string& why);
 
     ConnectionId id() const { return id_; }
     const boost::asio::ip::tcp::endpoint& peer() const { return peer_; }
     bool closed() const { return !socket_.is_open(); }
-    bool made_contact = false;  // the server's note: a complete request has come
+    bool made_contact = false;  // kept for the server: a complete request has come
 
   private:
+    // Bytes to send, then the shared value.
     struct Piece {
         std::string bytes;
         SharedValue value;
@@ -85,12 +89,12 @@ class Session : public std::enable_shared_from_this<Session> {
     Decoder decoder_;
     SessionOwner& owner_;
     std::vector<Piece> output_;
-    std::size_t front_ = 0;       // those before it in output_ are sent
-    std::size_t front_sent_ = 0;  // of that one
+    std::size_t front_ = 0;       // output_[front_] is the first piece that is not completely sent
+    std::size_t front_sent_ = 0;  // bytes of that piece that are sent
     std::size_t queued_bytes_ = 0;
-    bool reading_ = false;  // an operation is pending
+    bool reading_ = false;  // a wait for readability is pending
     bool writing_ = false;
-    bool peer_finished_ = false;  // end of its bytes; what is queued still goes out
+    bool peer_finished_ = false;  // the peer sends no more; what is queued is still sent
 };
 
 }  // namespace ddprun::store

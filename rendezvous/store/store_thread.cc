@@ -1,3 +1,4 @@
+// Starts and stops the thread of a worker store.
 #include "rendezvous/store/store_thread.h"
 
 #include <signal.h>
@@ -16,7 +17,8 @@ using boost::system::error_code;
 
 namespace {
 
-// Which of the two kinds of address a socket was bound to; the agent hands over a bare descriptor.
+// Whether the socket was bound to an IPv4 or an IPv6 address. The agent hands over a bare
+// descriptor, and Asio must be told.
 Result<tcp> protocol_of(int fd) {
     sockaddr_storage name{};
     socklen_t size = sizeof name;
@@ -29,7 +31,8 @@ Result<tcp> protocol_of(int fd) {
                                           " for the worker store: " + std::strerror(errno));
 }
 
-// A thread starts with its maker's mask; signals are for the main loop.
+// Blocks all signals while the thread is started. A new thread inherits the mask, so a signal is
+// never delivered to it.
 class SignalsBlocked {
   public:
     SignalsBlocked() {
@@ -53,6 +56,7 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, Server
         ::close(listening_fd);
         return protocol.error();
     }
+    // 1: only one thread runs this loop.
     auto io = std::make_unique<asio::io_context>(1);
     tcp::acceptor acceptor(*io);
     error_code error;
@@ -74,6 +78,7 @@ StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, tcp::acceptor acc
     : io_(std::move(io)), server_(std::move(acceptor), std::move(options)) {}
 
 Result<> StoreThread::run() {
+    // Before the thread exists, so that nothing is touched by two threads.
     server_.start();
     const SignalsBlocked blocked;
     try {
@@ -86,8 +91,8 @@ Result<> StoreThread::run() {
 }
 
 StoreThread::~StoreThread() {
-    // Nothing of a store is worth finishing: who still talks to it belongs to a generation that has
-    // ended.
+    // No reply is worth waiting for: the workers of a generation whose store is destroyed are gone
+    // or ending.
     io_->stop();
     if (thread_.joinable()) thread_.join();
 }

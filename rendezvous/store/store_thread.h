@@ -1,11 +1,11 @@
-// The store of one generation on a loop thread of its own: it runs from start() until the object
-// goes.
+// The worker store of one generation on a loop thread of its own. It runs from start() until the
+// object is destroyed.
 //
-// The load of the store is the workers', so it must not hold up the loop of agent and rendezvous.
-// The thread is an ordinary blocked epoll loop, it does nothing while no worker asks. Its signals
-// are blocked: they are the main thread's. Callbacks of the options are called on the store's
-// thread; post from there. start() takes well under a millisecond. start() owns the listening
-// socket from the call on, whatever comes of it; the destructor closes it and all connections.
+// The store's load comes from the workers and must not delay the loop of agent and rendezvous. The
+// thread sleeps in epoll while no worker asks. All signals are blocked in it, because they belong
+// to the main thread. Callbacks in the options are called on the store's thread; post from there.
+// start() takes well under a millisecond. It owns the listening socket from the call on, even if it
+// fails; the destructor closes the socket and all connections.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,15 +19,15 @@ namespace ddprun::store {
 
 class StoreThread {
   public:
-    // Errors: internal when listening_fd is no bound TCP socket; unavailable when there can be no
-    // thread.
+    // Possible errors: internal (listening_fd is no bound TCP socket), unavailable (no thread can
+    // be started).
     static Result<std::unique_ptr<StoreThread>> start(int listening_fd, ServerOptions options);
 
     ~StoreThread();
     StoreThread(const StoreThread&) = delete;
     StoreThread& operator=(const StoreThread&) = delete;
 
-    // See Server::contacts(). Any thread.
+    // See Server::contacts(). Callable from any thread.
     std::uint64_t contacts() const { return server_.contacts(); }
 
   private:
@@ -35,7 +35,7 @@ class StoreThread {
                 boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
     Result<> run();
 
-    std::unique_ptr<boost::asio::io_context> io_;  // first: server and sessions live on it
+    std::unique_ptr<boost::asio::io_context> io_;  // declared first: server and sessions live on it
     Server server_;
     std::thread thread_;
 };

@@ -1,3 +1,4 @@
+// Makes the request of each call, and reads its answer.
 #include "rendezvous/store/tasks.h"
 
 namespace ddprun::store::tasks {
@@ -5,6 +6,8 @@ namespace {
 
 using Op = Operation;
 
+// How an answer is read, by the type of the result. The reader has checked that the fields are
+// there.
 void nothing(Answer) {}
 bool any(Answer answer) { return answer.numbers.at(0) > 0; }
 std::int64_t number(Answer answer) { return answer.numbers.at(0); }
@@ -20,7 +23,7 @@ std::optional<std::string> text_if_any(Answer answer) {
     return std::move(answer.texts.front());
 }
 
-// As its users know them: what has no "/" in front is not a user's.
+// Keys without the "/" in front belong to PyTorch itself and are left out.
 Keys users_keys(Answer answer) {
     Keys keys;
     for (std::string& key : answer.texts)
@@ -28,6 +31,7 @@ Keys users_keys(Answer answer) {
     return keys;
 }
 
+// A request with one key that does not wait.
 Task simple(Op operation, std::string key, std::vector<std::string> values = {},
             std::int64_t number = 0) {
     return {{operation, {std::move(key)}, std::move(values), number}, false};

@@ -1,15 +1,17 @@
+// Two tables that point to each other: waits by connection, and waiting connections by key.
 #include "rendezvous/store/waits.h"
 
 namespace ddprun::store {
 namespace {
 
-// A key of a wait stands in two tables.
+// An estimate. The key stands in two tables.
 std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
 
 }  // namespace
 
 void Waits::start(ConnectionId connection, std::vector<std::string> missing) {
     drop(connection);
+    // The memory is counted before the keys are moved away.
     Wait& wait = waits_[connection];
     wait.missing = missing.size();
     for (const std::string& key : missing) wait.counted += cost(key);
@@ -24,13 +26,15 @@ bool Waits::count_down(ConnectionId connection) {
     const auto wait = waits_.find(connection);
     if (--wait->second.missing > 0) return false;
     memory_.used -= wait->second.counted;
-    waits_.erase(wait);  // all its registrations have been used up
+    waits_.erase(wait);  // none of its registrations is left in by_key_
     return true;
 }
 
 std::vector<ConnectionId> Waits::arrived(const std::string& key) {
     std::vector<ConnectionId> free;
+    // Nearly every SET comes here, and usually nobody waits.
     if (by_key_.empty()) return free;
+    // Taken out as a whole: all who wait for the key have it now.
     const auto registered = by_key_.extract(key);
     if (registered.empty()) return free;
     for (const auto& [ticket, connection] : registered.mapped()) {
@@ -56,6 +60,7 @@ void Waits::drop(ConnectionId connection) {
     memory_.used -= wait.mapped().counted;
     for (const auto& [key, ticket] : wait.mapped().registered) {
         const auto registered = by_key_.find(key);
+        // The key has arrived already, which removed the registration.
         if (registered == by_key_.end()) continue;
         registered->second.erase(ticket);
         if (registered->second.empty()) by_key_.erase(registered);

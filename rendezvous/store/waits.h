@@ -1,10 +1,10 @@
-// Which connection waits for which keys, and who is free when a key arrives.
+// Which connection waits for which keys, and which waits end when a key arrives.
 //
-// A connection has at most one wait, a new one replaces it: old clients give up a wait without
-// saying so. Each missing key of a wait counts down once, when it first arrives, and is not looked
-// at again. Who waited first is named first. Pure; owned by KeyValues. All costs are per key of a
-// wait (log n), never a scan of all that wait: thousands wait for one key and thousands close at
-// once.
+// A connection has at most one wait. A new one replaces it, because old clients give up a wait
+// silently. Each missing key of a wait counts down once, when it first arrives; it is not checked
+// again later. Waits end in the order in which they began. Every operation costs O(log n) for each
+// key of a wait, never a scan of all waits: thousands of connections may wait for one key, and
+// thousands may close at once. Pure; owned by KeyValues.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,31 @@ class Waits {
   public:
     explicit Waits(Memory& memory) : memory_(memory) {}
 
-    // `missing` are the keys that are not there, at least one, none of them twice.
+    // `missing` has the keys that do not exist: at least one, none of them twice.
     void start(ConnectionId connection, std::vector<std::string> missing);
 
-    // The key is there. Returns the connections that wait for nothing more, and forgets their
-    // waits.
+    // The key exists now. Returns the connections whose waits have ended, and forgets these waits.
     std::vector<ConnectionId> arrived(const std::string& key);
 
-    // The key is there for one of those who wait (an element of a queue). Returns it if it waits
-    // for nothing more.
+    // One element of a queue exists now, so only the first waiting connection counts down. Returns
+    // it if its wait has ended.
     std::optional<ConnectionId> arrived_for_one(const std::string& key);
 
-    // Cancelled, replaced or closed; harmless when there is no wait.
+    // The wait is cancelled or replaced, or its connection is closed. No effect without a wait.
     void drop(ConnectionId connection);
 
     std::size_t size() const { return waits_.size(); }
 
   private:
-    using Ticket = std::uint64_t;  // grows with each registration: the order of waking
+    using Ticket = std::uint64_t;  // grows with each registration, so it is the order of waking
     struct Wait {
         std::size_t missing = 0;
-        std::uint64_t counted = 0;  // into memory_
+        std::uint64_t counted = 0;  // bytes counted into memory_
+        // Where this wait stands in by_key_, so that it can be dropped without a search.
         std::vector<std::pair<std::string, Ticket>> registered;
     };
 
+    // One key less is missing; whether the wait has ended.
     bool count_down(ConnectionId connection);
 
     Memory& memory_;

@@ -1,11 +1,13 @@
+// Watches in two tables: watchers by key, and keys by connection.
 #include "rendezvous/store/watches.h"
 
 namespace ddprun::store {
 namespace {
 
+// The first byte of a record, as torch 1.13 numbers it.
 enum class Change : std::uint8_t { updated = 0, created = 1, deleted = 2 };
 
-// A key of a watch stands in two tables.
+// An estimate. The key stands in two tables.
 std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
 
 }  // namespace
@@ -15,7 +17,8 @@ void Watches::add(ConnectionId connection, const std::string& key) {
     if (by_connection_[connection].insert(key).second) memory_.used += cost(key);
 }
 
-// The values are shared, however many watch them.
+// A record is the kind of change and the key, then the old and the new value. The values are
+// shared, however many connections watch the key.
 void Watches::changed(const std::string& key, const SharedValue& before, const SharedValue& after,
                       std::vector<Reply>& replies) const {
     if (by_key_.empty()) return;

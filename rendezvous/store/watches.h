@@ -1,7 +1,7 @@
-// Which connection wants a record of each change of which key: WATCH_KEY of torch 1.13 and 2.0.
+// Which connection wants a record of each change of a key: WATCH_KEY of torch 1.13 and 2.0.
 //
-// A watch lasts as long as its connection. Nothing in ordinary training uses it, so `changed` costs
-// one look at an empty table. Pure; owned by KeyValues.
+// A watch lasts as long as its connection. Ordinary training does not use watches, so changed()
+// then costs one look at an empty table. Pure; owned by KeyValues.
 #pragma once
 
 #include <map>
@@ -17,15 +17,18 @@ class Watches {
   public:
     explicit Watches(Memory& memory) : memory_(memory) {}
 
+    // Adding a watch twice has no further effect.
     void add(ConnectionId connection, const std::string& key);
 
+    // Whether anybody watches this key.
     bool any(const std::string& key) const { return !by_key_.empty() && by_key_.contains(key); }
 
-    // Appends the record for each watcher; null stands for "was not there" and "is not there any
-    // more".
+    // Appends a record for each watcher. A null value means that the key did not exist before, or
+    // does not exist any more.
     void changed(const std::string& key, const SharedValue& before, const SharedValue& after,
                  std::vector<Reply>& replies) const;
 
+    // The connection is gone.
     void drop(ConnectionId connection);
 
   private:

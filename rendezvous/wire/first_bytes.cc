@@ -1,3 +1,4 @@
+// Judges the first bytes of a connection.
 #include "rendezvous/wire/first_bytes.h"
 
 #include "rendezvous/wire/frame.h"
@@ -8,10 +9,12 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr unsigned char kLastC10dCode = 0x12;  // BARRIER, the newest request
-constexpr std::size_t kLength = 4;             // of a frame, before its body
-constexpr std::size_t kQuoted = 16;
+constexpr unsigned char kLastC10dCode = 0x12;  // BARRIER, PyTorch's newest request
+constexpr std::size_t kLength = 4;             // size of the length before a frame's body
+constexpr std::size_t kQuoted = 16;            // bytes of a stranger that are shown
 
+// Printable bytes as they are, others as \x…: a stranger must not send control characters to a
+// terminal.
 std::string quoted(std::string_view bytes) {
     std::string text = "\"";
     for (const char c : bytes.substr(0, kQuoted)) {
@@ -24,6 +27,7 @@ std::string quoted(std::string_view bytes) {
     return text + '"';
 }
 
+// Only a Hello names a run, and only it can come first at a rendezvous outside of jobs.
 Opening judge_first_message(std::string_view body) {
     auto message = decode_to_leader(body);
     if (!message) return Stranger{"says " + message.error().sentence()};
@@ -32,10 +36,12 @@ Opening judge_first_message(std::string_view body) {
 }
 
 Opening judge_link(std::string_view bytes) {
+    // The length of the first frame tells how many bytes to wait for.
     if (bytes.size() < kPreface.size() + kLength) return NeedsMore{kPreface.size() + kLength};
     std::size_t size = 0;
     for (const char c : bytes.substr(kPreface.size(), kLength))
         size = size << 8 | static_cast<unsigned char>(c);
+    // Refused before it has come: the endpoint would otherwise wait for that many bytes.
     if (size > kFirstFrameLimit)
         return Stranger{"begins with a message of " + std::to_string(size) + " bytes (limit " +
                         std::to_string(kFirstFrameLimit) + ")"};
@@ -49,6 +55,7 @@ Opening judge_link(std::string_view bytes) {
 Opening judge_opening(std::string_view bytes) {
     if (bytes.empty()) return NeedsMore{1};
     if (static_cast<unsigned char>(bytes.front()) <= kLastC10dCode) return C10d{};
+    // A part of the preface is enough to go on; judge_link() then asks for the rest.
     if (kPreface.substr(0, bytes.size()) == bytes.substr(0, kPreface.size()))
         return judge_link(bytes);
     return Stranger{"begins with " + quoted(bytes) + ", which is none of ours"};

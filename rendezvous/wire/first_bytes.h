@@ -1,4 +1,5 @@
-// Who calls, from the first bytes of a connection that nobody has taken from it yet. Pure.
+// Tells from the first bytes of a connection who is calling. The bytes are only looked at and stay
+// in the socket. Pure.
 //
 //   "DDPRUN\x01\n" and a first frame with a Hello   a node, over the agent link
 //   0x00 … 0x12                                     c10d: every client of PyTorch's store begins
@@ -6,8 +7,8 @@
 //                                                   2.2, ADD, COMPARE_SET or another before
 //   anything else                                   a stranger
 //
-// gRPC (the preface "PRI * HTTP/2.0") and GET begin with capital letters: each is one more line
-// here, and one more service of the Endpoint.
+// gRPC (the preface "PRI * HTTP/2.0") and HTTP's GET begin with capital letters. Another service of
+// the Endpoint would need one more line here.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +20,21 @@
 
 namespace ddprun::rendezvous {
 
-struct NeedsMore {  // look again when so many bytes have come, counted from the first
+struct NeedsMore {  // look again when this many bytes have come, counted from the first one
     std::size_t bytes = 1;
 };
 struct AgentLink {
-    Hello hello;  // its run id says which job it is for
+    Hello hello;  // its run id names the job
 };
+// A client of PyTorch's store.
 struct C10d {};
 struct Stranger {
     std::string sentence;  // what is wrong: 'begins with "GET / HTT", which is none of ours'
 };
+// One of the four.
 using Opening = std::variant<NeedsMore, AgentLink, C10d, Stranger>;
 
-// Never asks for more than kPreface, a length and kFirstFrameLimit (frame.h).
+// Never asks for more bytes than the preface, a length and kFirstFrameLimit (frame.h).
 Opening judge_opening(std::string_view first_bytes);
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// Writes frames, and cuts a byte stream into frames.
 #include "rendezvous/wire/frame.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ std::uint32_t read_length(std::string_view bytes) {
     return length;
 }
 
-// Bytes of a stranger for a sentence: what can be printed, the rest as dots.
+// A stranger's bytes for a sentence: printable ones as they are, the rest as dots.
 std::string printable(std::string_view bytes) {
     std::string text(bytes.substr(0, 16));
     std::replace_if(
@@ -34,6 +35,7 @@ std::string frame(std::string_view body, std::string_view seal) {
     return bytes.append(body).append(seal);
 }
 
+// Compares as many bytes as have come, so a stranger is recognized at its first byte.
 Result<> FrameReader::check_preface() {
     const std::size_t size = std::min(rest().size(), kPreface.size());
     if (rest().substr(0, size) != kPreface.substr(0, size))
@@ -48,8 +50,8 @@ Result<> FrameReader::check_preface() {
 
 void FrameReader::take(std::size_t size) {
     taken_ += size;
-    // Moving the rest to the front costs its length: do it when that is less than what was taken
-    // already.
+    // Moving the rest to the front costs time for each byte of it. So it is done only if less is
+    // left than was taken.
     if (taken_ >= buffer_.size() - taken_) {
         buffer_.erase(0, taken_);
         taken_ = 0;
@@ -59,9 +61,11 @@ void FrameReader::take(std::size_t size) {
 Result<std::optional<std::string>> FrameReader::next() {
     if (!broken_ && !preface_seen_)
         if (auto checked = check_preface(); !checked) broken_ = checked.error();
+    // After an error the place in the stream is unknown.
     if (broken_) return *broken_;
     if (!preface_seen_ || rest().size() < kLengthSize) return std::optional<std::string>();
     const std::size_t length = read_length(rest());
+    // Checked before the body has come, so a wrong length costs no memory.
     if (length > limit_) {
         broken_.emplace(ErrorCode::malformed, "a frame of " + std::to_string(length) +
                                                   " bytes (limit " + std::to_string(limit_) + ")");

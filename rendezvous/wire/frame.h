@@ -1,9 +1,9 @@
-// The framing of the agent link: each side first sends the eight bytes "DDPRUN\x01\n", then frames
-// of a 4-byte big-endian length and that many bytes. FrameReader takes what arrives in any pieces
-// and gives whole frames.
+// The framing of the agent link. Each side first sends the eight bytes "DDPRUN\x01\n", then frames:
+// a length of 4 bytes (big endian) and that many bytes. FrameReader takes bytes in any pieces and
+// returns whole frames.
 //
-// Pure. A length is checked against the limit before a byte is kept for it, and memory grows only
-// with what has arrived.
+// Pure. A length is checked against the limit before a byte is kept for it. Memory grows only with
+// what has arrived.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@
 
 namespace ddprun::rendezvous {
 
+// The first bytes of each side; 0x01 is the version.
 inline constexpr std::string_view kPreface{"DDPRUN\x01\n", 8};
-inline constexpr std::size_t kFirstFrameLimit = std::size_t{4}
-                                                << 10;  // to a rendezvous: Hello, Gone, Proof
-inline constexpr std::size_t kNodeFrameLimit = std::size_t{4}
-                                               << 20;  // to a rendezvous, once admitted
-inline constexpr std::size_t kLeaderFrameLimit = std::size_t{16} << 20;  // to a node
+// The largest frames: to a rendezvous before the caller is admitted (Hello, Gone, Proof) and after,
+// and to a node.
+inline constexpr std::size_t kFirstFrameLimit = std::size_t{4} << 10;
+inline constexpr std::size_t kNodeFrameLimit = std::size_t{4} << 20;
+inline constexpr std::size_t kLeaderFrameLimit = std::size_t{16} << 20;
 
-// Length, body, and its seal where there is one (identity.h). Above 4 GiB it is a programmer's
-// mistake.
+// The bytes of a frame: length, body, and its seal if there is one (identity.h). Above 4 GiB is a
+// programmer's mistake.
 std::string frame(std::string_view body, std::string_view seal = {});
 
 class FrameReader {
@@ -34,12 +35,12 @@ class FrameReader {
     void set_limit(std::size_t limit) { limit_ = limit; }
     void add(std::string_view bytes) { buffer_.append(bytes); }
 
-    // The next whole frame's body; nothing: more bytes are needed; Error(malformed): not our
-    // protocol, or a frame above the limit, and from then on always. A stranger is known by its
-    // first wrong byte.
+    // Returns the next whole frame's body, or nothing if more bytes are needed. Possible errors:
+    // malformed: not our protocol, or a frame above the limit; every later call then returns the
+    // same error. A stranger is recognized at the first wrong byte.
     Result<std::optional<std::string>> next();
 
-    // Whether a frame (or the preface) has come in part: the end of the stream now would cut it.
+    // Whether a part of a frame or of the preface has come. The end of the stream would cut it off.
     bool in_the_middle() const { return buffer_.size() > taken_; }
 
   private:
@@ -49,7 +50,7 @@ class FrameReader {
 
     std::size_t limit_;
     std::string buffer_;
-    std::size_t taken_ = 0;  // bytes of buffer_ that are done with
+    std::size_t taken_ = 0;  // bytes of buffer_ that are used up
     bool preface_seen_ = false;
     std::optional<Error> broken_;
 };

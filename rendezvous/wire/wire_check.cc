@@ -1,13 +1,16 @@
+// Makes the sentences about faulty fields.
 #include "rendezvous/wire/wire_check.h"
 
 namespace ddprun::rendezvous {
 
+// Built only when there is a fault.
 std::string Place::path() const {
     std::string path = parent_ ? parent_->path() + "." + name_ : name_;
     if (index_ >= 0) path += "[" + std::to_string(index_) + "]";
     return path;
 }
 
+// Later faults are often only consequences of the first one.
 void Place::complain(const char* field, const std::string& sentence) const {
     if (!fault_.first)
         fault_.first.emplace(ErrorCode::malformed, path() + "." + field + ": " + sentence);

@@ -1,10 +1,11 @@
-// What leader and nodes tell each other of a generation ↔ its protobuf.
+// Facts and Stop ↔ protobuf: what leader and nodes tell each other about a generation.
 #include "rendezvous/rules/generation_facts.h"
 #include "rendezvous/wire/wire_parts.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
+// 1 MiB for the texts of all failures together. A Join with them must fit into a node's frame.
 constexpr std::size_t kFactsTexts = std::size_t{1} << 20;
 
 }  // namespace
@@ -27,6 +28,7 @@ Stop read(const Place& place, const link::Stop& from) {
             from.requeue()};
 }
 
+// Times travel as durations ("how long ago"), since the clocks of two hosts do not agree.
 void write(const Facts& from, link::Facts& to) {
     to.set_generation(from.generation.value);
     to.set_progressed(from.progressed);
@@ -44,6 +46,7 @@ void write(const Facts& from, link::Facts& to) {
         interruption.set_blame(from.interruption->blame);
         interruption.set_ago(from.interrupted.count());
     }
+    // Repeated fields cannot be absent, so a flag tells an empty list from none.
     to.set_silence_known(from.silent.has_value());
     if (from.silent)
         for (const NodeId& node : *from.silent) write(node, *to.add_silent());
@@ -56,6 +59,7 @@ Facts read(const Place& place, const link::Facts& from) {
     facts.generation = read_generation(place, "generation", from.generation());
     facts.progressed = from.progressed();
     facts.snapshot = place.integer("snapshot", from.snapshot(), -1, kMaxNumber);
+    // The first failure and the consequences that are told.
     if (place.count("failures", from.failures().size(), 1 + kConsequencesTold))
         for (int i = 0; i < from.failures_size(); ++i) {
             const Place here = place.at("failures", i);
@@ -71,6 +75,8 @@ Facts read(const Place& place, const link::Facts& from) {
         facts.interrupted =
             here.duration("ago", interruption.ago(), Duration{0}, Duration{kMaxNumber});
     }
+    // An empty list with silence_known means that all members were heard; without, nobody has
+    // judged it yet.
     if (from.silence_known() && place.count("silent", from.silent().size(), kSilentTold)) {
         facts.silent.emplace();
         for (int i = 0; i < from.silent_size(); ++i)

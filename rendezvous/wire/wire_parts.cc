@@ -1,3 +1,4 @@
+// Writes and reads the nouns inside messages. The limits of a field stand where it is read.
 #include "rendezvous/wire/wire_parts.h"
 
 #include <algorithm>
@@ -5,13 +6,16 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// A year: more than any option allows, and far from an overflow.
 constexpr Duration kYear = std::chrono::hours{24 * 366};
-constexpr std::size_t kMaxAddress = 64;
+constexpr std::size_t kMaxAddress = 64;  // longer than any IPv6 address with its zone
 
+// Protobuf has no 16-bit integers, so the range is checked here.
 std::uint16_t read_port(const Place& place, const char* field, std::uint32_t value) {
     return static_cast<std::uint16_t>(place.integer(field, value, 0, UINT16_MAX));
 }
 
+// Each range depends on values that were checked before it, so that the numbers fit together.
 HostPlace read(const Place& place, const link::HostPlace& from, const NodePlace& node) {
     HostPlace host;
     host.hosts = place.small("hosts", from.hosts(), 1, node.nodes);
@@ -27,7 +31,7 @@ HostPlace read(const Place& place, const link::HostPlace& from, const NodePlace&
 
 std::string TextBudget::take(const std::string& text) {
     std::string part = clipped(text, std::min(left_, kMaxText));
-    left_ -= std::min(left_, part.size() + 8);  // an empty text is not free on the wire
+    left_ -= std::min(left_, part.size() + 8);  // an empty text still takes some bytes on the wire
     return part;
 }
 
@@ -43,6 +47,7 @@ EntryNumber read_entry(const Place& place, const char* field, std::int64_t value
 
 void write(const NodeId& from, link::NodeId& to) {
     to.set_name(from.name);
+    // Any 64-bit number is a valid incarnation, so read() does not check it.
     to.set_incarnation(from.incarnation.value);
 }
 
@@ -56,6 +61,7 @@ void write(const Times& from, link::Times& to) {
     to.set_last_call(from.last_call.count());
 }
 
+// A lease of 0 would end every generation at once; the other two may be 0.
 Times read(const Place& place, const link::Times& from) {
     Times times;
     times.lease = place.duration("lease", from.lease(), std::chrono::milliseconds{1}, kYear);
@@ -71,6 +77,7 @@ void write(const Limits& from, link::Limits& to) {
     to.set_crash_loop(from.crash_loop);
     write(from.times, *to.mutable_times());
     to.set_hang_timeout(from.hang_timeout.count());
+    // Stored as its opposite, so that a message without the field means the default, on.
     to.set_no_blame(!from.blame);
     to.set_on_join(static_cast<int>(from.on_join));
     to.set_join_interval(from.join_interval.count());
@@ -80,13 +87,16 @@ Limits read(const Place& place, const link::Limits& from) {
     constexpr int kMost = static_cast<int>(kMaxNodes);
     Limits limits;
     limits.min_nodes = place.small("min_nodes", from.min_nodes(), 1, kMost);
+    // MAX must not be below MIN.
     limits.max_nodes = place.small("max_nodes", from.max_nodes(), limits.min_nodes, kMost);
+    // -1 stands for auto.
     limits.max_restarts =
         place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
     limits.crash_loop = place.small("crash_loop", from.crash_loop(), 0, kMaxWorld);
     limits.times = read(place.at("times"), from.times());
     limits.hang_timeout = place.duration("hang_timeout", from.hang_timeout(), Duration{0}, kYear);
     limits.blame = !from.no_blame();
+    // The range is checked before the cast: another number would be no enumerator.
     limits.on_join = static_cast<OnJoin>(
         place.small("on_join", from.on_join(), 0, static_cast<int>(OnJoin::spare)));
     limits.join_interval =
@@ -107,6 +117,7 @@ Peer read(const Place& place, const link::Peer& from) {
 
 void write(const Offer& from, link::Offer& to) {
     to.set_slots(from.slots);
+    // Absent on the wire, too: 0 is a rank.
     if (from.node_rank) to.set_node_rank(*from.node_rank);
     to.set_address(from.address);
     for (const std::string& address : from.addresses) to.add_addresses(address);
@@ -117,6 +128,7 @@ void write(const Offer& from, link::Offer& to) {
 
 Offer read(const Place& place, const link::Offer& from) {
     Offer offer;
+    // A node without slots could never be a member.
     offer.slots = place.small("slots", from.slots(), 1, kMaxSlots);
     if (from.has_node_rank())
         offer.node_rank =
@@ -145,6 +157,7 @@ void write(const NodePlace& from, link::NodePlace& to) {
     to.set_master_port(from.master_port);
     to.set_max_restarts(from.max_restarts);
     for (const std::string& address : from.addresses) to.add_addresses(address);
+    // Only if several nodes share a host (--task-per-worker).
     if (!from.shared) return;
     link::HostPlace& shared = *to.mutable_shared();
     shared.set_rank(from.shared->rank);
@@ -158,7 +171,10 @@ NodePlace read(const Place& place, const link::NodePlace& from) {
     NodePlace own;
     own.generation = read_generation(place, "generation", from.generation());
     own.nodes = place.small("nodes", from.nodes(), 1, static_cast<int>(kMaxNodes));
+    // A place whose numbers contradict each other would give workers wrong ranks, so each one
+    // bounds the next.
     own.node_rank = place.small("node_rank", from.node_rank(), 0, own.nodes - 1);
+    // Each node has one worker at least.
     own.world_size = place.small("world_size", from.world_size(), own.nodes, kMaxWorld);
     own.slots = place.small("slots", from.slots(), 1, std::min(kMaxSlots, own.world_size));
     own.rank_offset = place.small("rank_offset", from.rank_offset(), 0, own.world_size - own.slots);
@@ -170,6 +186,7 @@ NodePlace read(const Place& place, const link::NodePlace& from) {
     own.master_address = place.text("master_address", from.master_address(), 0, kMaxName);
     own.master_port = read_port(place, "master_port", from.master_port());
     own.max_restarts = place.small("max_restarts", from.max_restarts(), kAutoRestarts, kMaxWorld);
+    // The first node gets the addresses of all members, for access to the workers' store.
     if (place.count("addresses", from.addresses().size(), kMaxNodes * kMaxAddresses))
         for (const std::string& address : from.addresses())
             own.addresses.push_back(place.text("addresses", address, 1, kMaxAddress));
@@ -177,6 +194,7 @@ NodePlace read(const Place& place, const link::NodePlace& from) {
     return own;
 }
 
+// The sentence comes first: if the budget runs out, the last lines are cut.
 void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budget) {
     to.set_rank(from.rank);
     to.set_local_rank(from.local_rank);
@@ -186,7 +204,7 @@ void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budge
     to.set_age(from.age.count());
     to.set_sentence(budget.take(from.sentence));
     to.set_error(budget.take(from.error));
-    // The last lines matter most.
+    // If there are too many lines, the last ones are kept.
     const std::size_t skip = from.tail.size() - std::min(from.tail.size(), kMaxTail);
     for (std::size_t i = skip; i < from.tail.size() && !budget.empty(); ++i)
         to.add_tail(budget.take(from.tail[i]));
@@ -205,7 +223,9 @@ WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
     outcome.rank = place.small("rank", from.rank(), 0, kMaxWorld);
     outcome.local_rank = place.small("local_rank", from.local_rank(), 0, kMaxSlots - 1);
     outcome.pid = place.integer("pid", from.pid(), 0, kMaxNumber);
+    // What the kernel can report; a signal has a field of its own.
     outcome.exit_code = place.small("exit_code", from.exit_code(), 0, 255);
+    // Linux numbers signals up to 64.
     outcome.signal = place.small("signal", from.signal(), 0, 64);
     outcome.age = place.duration("age", from.age(), Duration{0}, kYear);
     outcome.sentence = place.text("sentence", from.sentence(), 0, kMaxText);
@@ -227,6 +247,7 @@ WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {
 }
 
 void write(const Ending& from, link::Ending& to) {
+    // 1 MiB, so that the ending fits into a frame and into a ledger entry.
     TextBudget budget(std::size_t{1} << 20);
     to.set_verdict(static_cast<int>(from.verdict));
     to.set_code(from.code);
@@ -234,6 +255,7 @@ void write(const Ending& from, link::Ending& to) {
     if (from.first_failure) write(*from.first_failure, *to.mutable_first_failure(), budget);
     to.set_first_failure_node(from.first_failure_node);
     to.set_consequences(from.consequences);
+    // These share the budget with the first failure, which was written before them.
     for (const Consequence& consequence : from.told_consequences) {
         link::Consequence& one = *to.add_told_consequences();
         one.set_node(consequence.node);
@@ -244,11 +266,13 @@ void write(const Ending& from, link::Ending& to) {
         to.mutable_loss()->set_node(from.loss->node);
         to.mutable_loss()->set_sentence(clipped(from.loss->sentence));
     }
+    // Absent on the wire, since 0 is a generation.
     if (from.generation != kNoGeneration) to.set_generation(from.generation.value);
     to.set_at(from.at.count());
     to.set_requeue(from.requeue);
 }
 
+// The second half of an Ending.
 static void read_account(const Place& place, const link::Ending& from, Ending& ending) {
     if (place.count("told_consequences", from.told_consequences().size(), kConsequencesTold))
         for (int i = 0; i < from.told_consequences_size(); ++i) {
@@ -269,6 +293,7 @@ static void read_account(const Place& place, const link::Ending& from, Ending& e
 
 Ending read(const Place& place, const link::Ending& from) {
     Ending ending;
+    // The range is checked before the cast: another number would be no enumerator.
     ending.verdict = static_cast<Verdict>(
         place.small("verdict", from.verdict(), 0, static_cast<int>(Verdict::user_signal)));
     ending.code = place.small("code", from.code(), 0, 255);

@@ -1,5 +1,5 @@
-// The nouns inside messages ↔ their protobuf, for wire_to_leader.cc and wire_to_node.cc
-// only. What is read is checked; faults are noted at their Place.
+// The nouns inside messages (NodeId, Offer, Ending, …) ↔ protobuf; used by the wire files and
+// handshake_messages.cc. What is read is checked, and faults are noted at their Place.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ddprun::rendezvous {
 
-// What may still be spent on texts in one message; each text takes at most kMaxText of it.
+// How many bytes of text one message may still contain. Each text gets at most kMaxText of them.
 class TextBudget {
   public:
     explicit TextBudget(std::size_t left) : left_(left) {}
@@ -22,11 +22,13 @@ class TextBudget {
     std::size_t left_;
 };
 
+// The first `size` bytes.
 std::string clipped(const std::string& text, std::size_t size = kMaxText);
 
+// One pair of write() and read() for each noun.
 void write(const NodeId& from, link::NodeId& to);
 void write(const Times& from, link::Times& to);
-void write(const Limits& from, link::Limits& to);  // without the order
+void write(const Limits& from, link::Limits& to);  // without Limits::order
 void write(const Peer& from, link::Peer& to);
 void write(const Offer& from, link::Offer& to);
 void write(const NodePlace& from, link::NodePlace& to);
@@ -46,11 +48,11 @@ Ending read(const Place& place, const link::Ending& from);
 Stop read(const Place& place, const link::Stop& from);
 Facts read(const Place& place, const link::Facts& from);
 
-// A generation or an entry number: -1 (none) or more.
+// A generation or entry number: -1 (none) or above.
 Generation read_generation(const Place& place, const char* field, std::int64_t value);
 EntryNumber read_entry(const Place& place, const char* field, std::int64_t value);
 
-// What StopAsked and Stop share.
+// The fields that StopAsked and Stop share. `left` may be negative: the time is over already.
 template <class Message>
 StopCause read_cause(const Place& place, const Message& from) {
     return static_cast<StopCause>(

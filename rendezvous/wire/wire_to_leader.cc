@@ -1,4 +1,4 @@
-// What a node says.
+// The messages from a node to its leader ↔ bytes.
 #include <algorithm>
 
 #include "rendezvous/wire/frame.h"
@@ -10,12 +10,11 @@ namespace {
 
 constexpr std::size_t kMaxRunId = 1024;
 constexpr std::size_t kMaxVersion = 64;
-constexpr std::size_t kReportTexts = std::size_t{2}
-                                     << 20;  // leaves room in kNodeFrameLimit for all else
+// Half of kNodeFrameLimit; the rest is for everything else in a Report.
+constexpr std::size_t kReportTexts = std::size_t{2} << 20;
 constexpr std::size_t kMaxOutcomes = kMaxSlots;
 
-// ---- to bytes
-
+// Writing. Values are our own and need no checks; only texts are cut.
 void write(const Hello& hello, link::Hello& out) {
     out.set_run_id(hello.run_id);
     rendezvous::write(hello.node, *out.mutable_node());
@@ -30,6 +29,7 @@ void write(const Beat& from, link::Beat& to) {
     to.set_floor(from.floor.value);
     to.set_seen(from.seen.value);
     to.set_running(from.running.value);
+    // Duration::max() means "never heard", which is an absent field on the wire.
     if (from.silent != Duration::max()) to.set_silent(from.silent.count());
     to.set_progressed(from.progressed);
     to.set_step(from.step);
@@ -50,6 +50,7 @@ void write(const Beat& from, link::Beat& to) {
     }
 }
 
+// Fills the one field of ToLeader that belongs to the message.
 struct Writer {
     link::ToLeader& to;
 
@@ -90,8 +91,7 @@ struct Writer {
     }
 };
 
-// ---- from bytes
-
+// Reading. Each field is checked where it is read.
 Hello read(const Place& place, const link::Hello& from) {
     Hello hello;
     hello.run_id = place.text("run_id", from.run_id(), 0, kMaxRunId);
@@ -102,6 +102,7 @@ Hello read(const Place& place, const link::Hello& from) {
     return hello;
 }
 
+// Each phase of a restart is marked once at most, so there are at most as many marks as phases.
 Marks read_marks(const Place& place, const link::Beat& from) {
     Marks marks{read_generation(place, "marked", from.marked()), {}};
     if (place.count("marks", static_cast<std::size_t>(from.marks_size()), kRestartPhases))
@@ -117,11 +118,13 @@ Marks read_marks(const Place& place, const link::Beat& from) {
 
 Beat read(const Place& place, const link::Beat& from) {
     Beat beat;
+    // Beats are numbered from 1 on; an echo of 0 means that no Ack has come yet.
     beat.number = place.integer("number", from.number(), 1, kMaxNumber);
     beat.echo = place.integer("echo", from.echo(), 0, kMaxNumber);
     beat.floor = read_generation(place, "floor", from.floor());
     beat.seen = read_entry(place, "seen", from.seen());
     beat.running = read_generation(place, "running", from.running());
+    // Absent: this node has never heard another leader.
     beat.silent = from.has_silent()
                       ? place.duration("silent", from.silent(), Duration{0}, Duration{kMaxNumber})
                       : Duration::max();
@@ -161,6 +164,7 @@ StopAsked read(const Place& place, const link::StopAsked& from) {
             read_left(place, from), from.requeue()};
 }
 
+// message_case() has a value for each message, so the compiler finds one that is missing here.
 ToLeader read(Fault& fault, const link::ToLeader& from) {
     switch (from.message_case()) {
         case link::ToLeader::kHello:
@@ -183,13 +187,16 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             return Gone{rendezvous::read(place.at("node"), from.gone().node())};
         }
         case link::ToLeader::kProof:
+            // The gate reads Proofs. One that comes later is out of place.
             Place(fault, "ToLeader").complain("proof", "comes once, in answer to a Challenge");
+            // Any value does, since the fault makes the caller throw it away.
             return Leave{};
         case link::ToLeader::kInquire:
             return Inquire{read(Place(fault, "Inquire").at("as"), from.inquire().as())};
         case link::ToLeader::MESSAGE_NOT_SET:
             break;
     }
+    // A field of a newer version, or none at all.
     Place(fault, "ToLeader").complain("message", "none that I know; is the other side newer?");
     return Leave{};
 }
@@ -204,6 +211,7 @@ std::string encode(const ToLeader& message) {
 
 Result<ToLeader> decode_to_leader(std::string_view bytes) {
     link::ToLeader from;
+    // The size is checked first: protobuf takes an int.
     if (bytes.size() > kNodeFrameLimit ||
         !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
         return Error(ErrorCode::malformed, "ToLeader: these " + std::to_string(bytes.size()) +

@@ -1,4 +1,4 @@
-// What the rendezvous says.
+// The messages from a leader to its nodes ↔ bytes.
 #include "rendezvous/wire/frame.h"
 #include "rendezvous/wire/wire.h"
 #include "rendezvous/wire/wire_parts.h"
@@ -6,11 +6,12 @@
 namespace ddprun::rendezvous {
 namespace {
 
-// How far beyond now a lease may have passed or may last: remaining is negative when it has.
-constexpr Duration kFar = std::chrono::hours{24 * 366};  // as the longest time of an option
+// The largest distance of a lease's end from now; `remaining` is negative if that has passed.
+// A year, like the longest time of an option.
+constexpr Duration kFar = std::chrono::hours{24 * 366};
 
-// ---- to bytes
-
+// Fills the one field of ToNode that belongs to the message. Values are our own and need no checks;
+// only texts are cut.
 struct Writer {
     link::ToNode& to;
 
@@ -31,6 +32,7 @@ struct Writer {
         out.set_beat(ack.beat);
         out.set_entry(ack.entry.value);
         out.set_held(ack.held.value);
+        // Absent if this Ack extends no deadline.
         if (ack.remaining) out.set_remaining(ack.remaining->count());
         out.set_over(ack.over.value);
         if (ack.facts) write(*ack.facts, *out.mutable_facts());
@@ -40,6 +42,7 @@ struct Writer {
         out.set_entry(assigned.entry.value);
         write(assigned.place, *out.mutable_place());
         out.set_beat(assigned.beat);
+        // A job of one node has no lease: the field is absent then.
         if (assigned.remaining != Duration::max()) out.set_remaining(assigned.remaining.count());
         for (const Peer& peer : assigned.order) write(peer, *out.add_order());
     }
@@ -72,9 +75,9 @@ struct Writer {
     }
 };
 
-// ---- from bytes
-
+// Reading. Each field is checked where it is read.
 template <class Repeated>
+// Whom a node calls, in this order, when its leader is lost (rendezvous/PROTOCOL.md, rule 10).
 std::vector<Peer> read_order(const Place& place, const Repeated& from) {
     std::vector<Peer> order;
     if (!place.count("order", static_cast<std::size_t>(from.size()), kMaxNodes)) return order;
@@ -83,6 +86,7 @@ std::vector<Peer> read_order(const Place& place, const Repeated& from) {
     return order;
 }
 
+// Mark and job are random numbers, so any value is valid.
 Welcome read(const Place& place, const link::Welcome& from) {
     Welcome welcome;
     welcome.leader = rendezvous::read(place.at("leader"), from.leader());
@@ -111,6 +115,7 @@ Ack read(const Place& place, const link::Ack& from) {
 
 Assigned read(const Place& place, const link::Assigned& from) {
     Assigned assigned;
+    // An assignment always belongs to an entry, so -1 (none) is not allowed here.
     assigned.entry = EntryNumber{place.integer("entry", from.entry(), 0, kMaxNumber)};
     assigned.place = rendezvous::read(place.at("place"), from.place());
     assigned.beat = place.integer("beat", from.beat(), 0, kMaxNumber);
@@ -144,6 +149,7 @@ Finished read(const Place& place, const link::Finished& from) {
     return {rendezvous::read(place.at("ending"), from.ending())};
 }
 
+// message_case() has a value for each message, so the compiler finds one that is missing here.
 ToNode read(Fault& fault, const link::ToNode& from) {
     switch (from.message_case()) {
         case link::ToNode::kWelcome:
@@ -168,6 +174,7 @@ ToNode read(Fault& fault, const link::ToNode& from) {
         case link::ToNode::kChallenge:
         case link::ToNode::kProof:
             Place(fault, "ToNode").complain("message", "belongs to a handshake, which is over");
+            // Any value does, since the fault makes the caller throw it away.
             return Parked{};
         case link::ToNode::kStanding:
             return read(Place(fault, "Standing"), from.standing());
@@ -176,6 +183,7 @@ ToNode read(Fault& fault, const link::ToNode& from) {
         case link::ToNode::MESSAGE_NOT_SET:
             break;
     }
+    // A field of a newer version, or none at all.
     Place(fault, "ToNode").complain("message", "none that I know; is the other side newer?");
     return Parked{};
 }
@@ -190,6 +198,7 @@ std::string encode(const ToNode& message) {
 
 Result<ToNode> decode_to_node(std::string_view bytes) {
     link::ToNode from;
+    // The size is checked first: protobuf takes an int.
     if (bytes.size() > kLeaderFrameLimit ||
         !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
         return Error(ErrorCode::malformed, "ToNode: these " + std::to_string(bytes.size()) +

@@ -1,4 +1,4 @@
-// All ranks say through the store what they have, rank 0 decides for all.
+// Every rank writes its GPU to the store, rank 0 chooses the backend, the others read the choice.
 #include "trainer/backend/make_process_group.h"
 
 #include <algorithm>
@@ -11,17 +11,18 @@
 namespace ddprun::trainer {
 namespace {
 
+// Keys in the store. An offer is a rank's GPU, or "-" for none.
 constexpr char kOffer[] = "group/offer/";
 constexpr char kChoice[] = "group/choice";
 
-// What this worker can bring: the unique name of its GPU, or nothing.
+// The unique name of this worker's GPU, or nothing if NCCL cannot use one here.
 std::string own_gpu(const Context& context, Backend wanted) {
     if (wanted == Backend::gloo) return "";
     const int index = context.gpu_index(gpu_count());
     return index < 0 || !nccl_loads(nullptr) ? "" : gpu_name(index);
 }
 
-// Rank 0's half: waits for what each rank brings.
+// Rank 0 only: reads the offers of all ranks and applies the rule.
 Result<BackendChoice> choose(const Context& context, Store& store, const GroupOptions& options) {
     std::vector<std::string> gpus;
     for (int rank = 0; rank < context.world_size; ++rank) {
@@ -36,8 +37,8 @@ Result<BackendChoice> choose(const Context& context, Store& store, const GroupOp
     return choose_backend(gpus);
 }
 
-// Rank 0 decides and publishes "gloo <reason>", "nccl <reason>" or "error <sentence>"; the others
-// read it.
+// Rank 0 decides and writes "gloo <reason>", "nccl <reason>" or "error <sentence>". The other ranks
+// read that. Only one rank decides, so the ranks cannot come to different answers.
 Result<BackendChoice> agree(const Context& context, Store& store, const GroupOptions& options) {
     if (context.is_first()) {
         auto chosen = choose(context, store, options);
@@ -47,7 +48,8 @@ Result<BackendChoice> agree(const Context& context, Store& store, const GroupOpt
         if (auto done = store.set(kChoice, word); !done) return done.error();
         return chosen;
     }
-    // A little longer than rank 0 waits, so that its sentence arrives before our own patience ends.
+    // Rank 0 may use its whole timeout to wait for the offers. This rank waits a little longer, so
+    // that it reads which rank is missing and does not report only its own timeout.
     auto word = store.get(kChoice, options.timeout + std::chrono::seconds(2));
     if (!word) return word.error();
     const std::string reason = word->substr(std::min<std::size_t>(5, word->size()));
@@ -59,6 +61,7 @@ Result<BackendChoice> agree(const Context& context, Store& store, const GroupOpt
 }  // namespace
 
 BackendChoice choose_backend(const std::vector<std::string>& gpus) {
+    // Which rank was the first to name a GPU.
     std::map<std::string, std::size_t> owner;
     for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
         const std::string name = "rank " + std::to_string(rank);
@@ -75,6 +78,7 @@ Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context,
                                                          const GroupOptions& options) {
     auto own = store.another("");
     if (!own) return own.error();
+    // Gloo works everywhere, so there is nothing to agree on.
     if (options.backend == Backend::gloo) return make_gloo_group(context, std::move(*own), options);
     std::string gpu = own_gpu(context, options.backend);
     const std::string key = kOffer + std::to_string(context.rank.value);
@@ -82,6 +86,7 @@ Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context,
     auto choice = agree(context, store, options);
     if (!choice) return choice.error();
     if (choice->backend == Backend::nccl) return make_nccl_group(context, std::move(*own), options);
+    // The choice is Gloo, but the program insists on NCCL.
     if (options.backend == Backend::nccl) {
         return Error(ErrorCode::refused, "NCCL cannot be used: " + choice->reason + " (" +
                                              gpu_state() + " here); use Gloo");

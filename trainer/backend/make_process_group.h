@@ -1,5 +1,5 @@
-// How a worker comes to a process group: which backend it uses, from what its ranks bring, and the
-// group itself.
+// Creates a worker's process group. All ranks use one backend (Gloo or NCCL), which depends on the
+// GPUs that the ranks have.
 #pragma once
 
 #include <string>
@@ -9,18 +9,24 @@
 
 namespace ddprun::trainer {
 
-// Meets the others in the store and connects. All ranks agree on the backend first. The group has a
-// connection of its own to the store afterwards.
+// Meets the other ranks in the store, agrees with them on the backend, and connects. Blocks for at
+// most the group's timeout in each of these steps. All ranks must ask for the same backend.
+// Afterwards the group has its own connection to the store, so `store` is free for other use.
+//
+// Errors: timed_out (a rank did not come), refused (options ask for NCCL, which cannot be used),
+// unavailable, closed.
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options = {});
 
+// A backend, and the reason in words for the log.
 struct BackendChoice {
     Backend backend = Backend::gloo;
     std::string reason;
 };
 
-// No I/O. NCCL needs a GPU of its own for each rank, and would only say "Duplicate GPU detected".
-// `gpus`: by rank, the name that no other GPU has, or nothing for a rank without one.
+// The rule that chooses the backend. Pure. `gpus`: for each rank a name that no other GPU has, or
+// an empty text for a rank without a GPU. NCCL needs one GPU for each rank. With a shared GPU NCCL
+// only reports "Duplicate GPU detected"; this function names the two ranks.
 BackendChoice choose_backend(const std::vector<std::string>& gpus);
 
 }  // namespace ddprun::trainer

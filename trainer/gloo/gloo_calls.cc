@@ -1,3 +1,4 @@
+// The algorithms of the collectives: rings, binomial trees, and messages to and from one root.
 #include "trainer/gloo/gloo_calls.h"
 
 #include <algorithm>
@@ -8,8 +9,8 @@ namespace {
 
 char* pointer(const Buffer& buffer) { return static_cast<char*>(buffer.data); }
 
-// Half precision overflows early: there the parts are divided before the sum. Elsewhere dividing
-// afterwards rounds only once.
+// Whether an average divides before it adds. float16 ends at 65504, so a sum over many ranks could
+// overflow although the average fits. All other types divide after the sum, which rounds only once.
 bool divides_first(const Operation& o) {
     return o.op == ReduceOp::avg && o.type() == DataType::float16;
 }
@@ -19,7 +20,8 @@ bool divides_first(const Operation& o) {
 GlooCalls::GlooCalls(std::shared_ptr<::gloo::Context> mesh)
     : messages_(std::move(mesh)), rank_(messages_.rank()), size_(messages_.size()) {}
 
-// A buffer as one part for each rank, as equal as can be.
+// Cuts a buffer into one part for each rank. The first parts get one element more if the count does
+// not divide.
 GlooCalls::Part GlooCalls::part_of(const Buffer& buffer, int index) const {
     const std::size_t width = size_of(buffer.type), parts = static_cast<std::size_t>(size_);
     auto begin = [&](std::size_t i) {
@@ -29,8 +31,9 @@ GlooCalls::Part GlooCalls::part_of(const Buffer& buffer, int index) const {
     return {pointer(buffer) + begin(at), begin(at + 1) - begin(at)};
 }
 
-// Afterwards part `last` of this rank's buffer is the reduction of all. `last` is the rank plus the
-// same number on all ranks; what goes out first is the part before the first hop's.
+// The hops of a ring reduction. After them part `last` of this rank's buffer is the reduction over
+// all ranks. last - rank must be the same number on all ranks. The ring begins with sending part
+// last - 1.
 GlooCalls::Hops GlooCalls::reduce_hops(const Buffer& buffer, int last) const {
     Hops hops;
     for (int step = 0; step + 1 < size_; ++step)
@@ -38,7 +41,8 @@ GlooCalls::Hops GlooCalls::reduce_hops(const Buffer& buffer, int last) const {
     return hops;
 }
 
-// Each rank has part `first` (the rank plus the same number on all), afterwards all parts.
+// The hops of a ring all-gather. Before them this rank has part `first`, after them all parts.
+// first - rank must be the same number on all ranks.
 GlooCalls::Hops GlooCalls::gather_hops(const Buffer& buffer, int first) const {
     Hops hops;
     for (int step = 0; step + 1 < size_; ++step)
@@ -46,6 +50,8 @@ GlooCalls::Hops GlooCalls::gather_hops(const Buffer& buffer, int first) const {
     return hops;
 }
 
+// An all-reduce is a reduce-scatter followed by an all-gather. In each half a rank sends and
+// receives (N - 1) / N of the buffer, whatever the number N of ranks.
 std::unique_ptr<GlooRing> GlooCalls::ring_of(const Operation& o, Channel channel) {
     Hops hops = reduce_hops(o.out, rank_ + 1);
     for (const auto& hop : gather_hops(o.out, rank_ + 1)) hops.push_back(hop);
@@ -53,7 +59,8 @@ std::unique_ptr<GlooRing> GlooCalls::ring_of(const Operation& o, Channel channel
                                       reduce_function(o.type(), o.op), size_of(o.type()));
 }
 
-// Where the values are divided first, that is left to the group's thread.
+// If the values must be divided first, the group's thread does that, in its turn: the division
+// takes time that the caller of begin() does not have.
 std::unique_ptr<GlooRing> GlooCalls::start(const Operation& o, Channel channel) {
     if (o.kind != Collective::all_reduce || divides_first(o)) return nullptr;
     return ring_of(o, channel);
@@ -69,7 +76,7 @@ void GlooCalls::all_reduce(const Operation& o, Channel channel) {
     finish(o, *ring_of(o, channel));
 }
 
-// The input stays as it was, so the sums are made in a copy.
+// The ring adds in place, and the caller's input must not change. So it works on a copy.
 void GlooCalls::reduce_scatter(const Operation& o, Channel channel) {
     Bytes copy(pointer(o.in), pointer(o.in) + o.in.bytes());
     const Buffer work{copy.data(), o.in.count, o.in.type};
@@ -81,7 +88,8 @@ void GlooCalls::reduce_scatter(const Operation& o, Channel channel) {
     if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
 }
 
-// Up a binomial tree. Only the root's buffer changes.
+// Up a binomial tree, whose root is place 0. In the round with bit `mask` each place that has the
+// bit sends its sum to the place without it, and is done. Only the root's buffer changes.
 void GlooCalls::reduce(const Operation& o, Channel channel) {
     Bytes copy(pointer(o.in), pointer(o.in) + o.in.bytes()), other(o.in.bytes());
     const Buffer work{copy.data(), o.in.count, o.in.type};
@@ -102,10 +110,12 @@ void GlooCalls::reduce(const Operation& o, Channel channel) {
     if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
 }
 
-// Down the same tree, the farthest branch first.
+// Down the same tree. The largest branch comes first, because it has the most levels below it.
 void GlooCalls::broadcast(const Operation& o, Channel channel) {
     const int place = around(rank_ - o.root);
     int mask = 1;
+    // The lowest bit of the place says in which round of reduce() this rank would send: now it
+    // receives from there. The root stops above the highest bit.
     while (mask < size_ && !(place & mask)) mask <<= 1;
     if (place) {
         const int above = around(place - mask + o.root);
@@ -118,12 +128,14 @@ void GlooCalls::broadcast(const Operation& o, Channel channel) {
     }
 }
 
+// The root posts all receives before it waits, so that the others send at the same time.
 void GlooCalls::gather(const Operation& o, Channel channel) {
     if (rank_ != o.root) return exchange(channel, o.in.data, o.in.bytes(), o.root, nullptr, 0, 0);
     std::vector<GlooMessages::Pending> received;
     for (int other = 0; other < size_; ++other) {
         char* to = pointer(o.out) + static_cast<std::size_t>(other) * o.in.bytes();
         if (other == rank_) {
+            // memmove, because `in` may already lie at its place in `out`.
             std::memmove(to, o.in.data, o.in.bytes());
         } else {
             received.push_back(messages_.receive(channel, to, o.in.bytes(), other));
@@ -146,6 +158,7 @@ void GlooCalls::scatter(const Operation& o, Channel channel) {
     for (auto& pending : sent) messages_.wait_sent(pending);
 }
 
+// In each step every rank sends to one rank and receives from one, so no rank is a bottleneck.
 void GlooCalls::all_to_all(const Operation& o, Channel channel) {
     const Part own = part_of(o.in, rank_);
     std::memcpy(part_of(o.out, rank_).data, own.data, own.bytes);
@@ -156,7 +169,8 @@ void GlooCalls::all_to_all(const Operation& o, Channel channel) {
     }
 }
 
-// Each rank hears, in a logarithm of steps, from all others.
+// A dissemination barrier (Hensgen, Finkel and Manber, 1988). After k steps a rank has heard,
+// directly or through others, from the 2^k - 1 ranks to its left. So log2(N) steps are enough.
 void GlooCalls::barrier(Channel channel) {
     for (int step = 1; step < size_; step <<= 1) {
         char mine = 1, theirs = 0;
@@ -166,6 +180,7 @@ void GlooCalls::barrier(Channel channel) {
 
 std::unique_ptr<GlooRing> GlooCalls::start_all_gather(const void* in, void* out, std::size_t bytes,
                                                       Channel channel) {
+    // As bytes: nothing is added, so the type of the elements does not matter.
     const Buffer all{out, bytes * static_cast<std::size_t>(size_), DataType::uint8};
     const Part own = part_of(all, rank_);
     std::memmove(own.data, in, bytes);

@@ -1,15 +1,18 @@
-// The collectives, made of messages between two ranks over Gloo's connections.
+// GlooCalls: the collectives, built from messages between two ranks.
 //
-// Gloo's own algorithms are not used: when a connection fails at the wrong moment, the send that
-// its thread was about to begin is told to nobody, and whoever waits for it waits until the
-// time-out. Here every wait is on a buffer that we know, and abort() ends them all. (So there is
-// also a reduce-scatter with a ring's traffic, which Gloo lacks.)
+// Gloo's own algorithms are not used. If a connection fails while Gloo's thread is about to begin a
+// send that it had put off, Gloo drops this send and wakes nobody, so its waiter hangs until the
+// timeout. Here every wait is on a buffer that we know, and abort() ends all waits. There is also a
+// reduce-scatter with the traffic of a ring, which Gloo lacks.
 //
-// Rings for what is large on all ranks, trees for one root; the order of additions depends on the
-// number of ranks only. Thread: one carries out (run(), finish(), all_gather(), exchange(), and the
-// end of each ring); start(), start_all_gather() and abort() any, also several at the same time and
-// beside it, each call on a channel of its own: they touch no state but Gloo's connections, which
-// have their locks. Failures are exceptions: see error_of_gloo.
+// All-reduce, reduce-scatter and all-gather use rings. Reduce and broadcast use binomial trees.
+// Gather and scatter connect the root with each rank directly. The order of the additions depends
+// only on the number of ranks.
+//
+// Threads: one thread carries out operations: run(), finish(), all_gather(), exchange(), and
+// destroying a ring. Any thread may call start(), start_all_gather() and abort(), also at the same
+// time, if each call has its own channel. These functions change only Gloo's connections, which
+// have locks. Failures are exceptions, see error_of_gloo() in gloo_mesh.h.
 #pragma once
 
 #include <cstddef>
@@ -28,22 +31,23 @@ class GlooCalls {
 
     using Channel = GlooMessages::Channel;
 
-    // A collective of at least one element, or a barrier. Each has a channel of its own.
+    // Carries out a collective of at least one element, or a barrier. Each needs its own channel.
     void run(const Operation& operation, Channel channel);
 
-    // The first messages of an all-reduce that run() would carry out, and its second half. Null
-    // for what cannot begin before its turn.
+    // An all-reduce in two halves. start() sends the first messages, finish() does the rest.
+    // start() returns null for an operation that cannot begin before its turn; use run() for it.
     std::unique_ptr<GlooRing> start(const Operation& operation, Channel channel);
     void finish(const Operation& operation, GlooRing& ring);
 
-    // `bytes` of each rank, one behind the other; and the same, with only its first messages sent.
+    // Gathers `bytes` of each rank into `out`, in the order of the ranks. start_all_gather() sends
+    // only the first messages; the caller then calls finish() of the ring.
     void all_gather(const void* in, void* out, std::size_t bytes, Channel channel) {
         start_all_gather(in, out, bytes, channel)->finish();
     }
     std::unique_ptr<GlooRing> start_all_gather(const void* in, void* out, std::size_t bytes,
                                                Channel channel);
 
-    // See GlooMessages.
+    // Both as in GlooMessages.
     void exchange(Channel channel, const void* out, std::size_t out_bytes, int to, void* in,
                   std::size_t in_bytes, int from) {
         messages_.exchange(channel, out, out_bytes, to, in, in_bytes, from);
@@ -68,7 +72,7 @@ class GlooCalls {
     void all_to_all(const Operation& o, Channel channel);
     void barrier(Channel channel);
 
-    // An index that may have run over either end of the ring.
+    // Maps an index that has left the ring at either end to a rank. (In C++ -1 % n is -1.)
     int around(int index) const { return (index % size_ + size_) % size_; }
 
     GlooMessages messages_;

@@ -1,3 +1,4 @@
+// Connects the ranks, finds out which sockets Gloo opened and for which rank, and watches them.
 #include "trainer/gloo/gloo_mesh.h"
 
 #include <arpa/inet.h>
@@ -21,13 +22,14 @@
 namespace ddprun::trainer {
 namespace {
 
-// Carries our error through Gloo's code, which knows exceptions only.
+// Carries an error of the store through Gloo's code, which knows only exceptions.
 struct StoreFailure : std::runtime_error {
     explicit StoreFailure(Error e) : std::runtime_error(e.sentence()), error(std::move(e)) {}
     Error error;
 };
 
-// Our store as Gloo wants it, with one deadline for the whole meeting.
+// Our store behind Gloo's interface. One deadline holds for all of Gloo's requests together: a
+// timeout for each request would let a mesh of N ranks wait N times as long.
 class GlooStore : public ::gloo::rendezvous::Store {
   public:
     GlooStore(trainer::Store& store, std::chrono::milliseconds timeout)
@@ -56,7 +58,8 @@ class GlooStore : public ::gloo::rendezvous::Store {
   private:
     static constexpr char kPrefix[] = "gloo/";
 
-    // Gloo's keys end with the rank whose addresses they hold: that is who is missing.
+    // Gloo's keys end with the number of the rank whose addresses they hold. If a key never
+    // appears, this rank is missing.
     Error explain(const std::string& key, const Error& error) const {
         if (error.code() != ErrorCode::timed_out) return error;
         const auto digits = key.find_last_not_of("0123456789") + 1;
@@ -70,6 +73,7 @@ class GlooStore : public ::gloo::rendezvous::Store {
     const std::chrono::milliseconds timeout_;
 };
 
+// The form must be Gloo's own, because we look for these texts in its messages.
 std::string text_of(const sockaddr_storage& address) {
     char text[INET6_ADDRSTRLEN] = "";
     int port = 0;
@@ -87,21 +91,23 @@ std::string text_of(const sockaddr_storage& address) {
     return std::string("[").append(text).append("]:").append(std::to_string(port));
 }
 
-// A row of the table that tells the ranks each other's sockets: fixed width, so that all-gather can
-// carry it.
+// Bytes of one address in the table that the ranks exchange. The width is fixed, because all-gather
+// needs equal sizes. The longest IPv6 address with port needs 53 characters and a zero.
 constexpr std::size_t kTextWidth = 56;
 
 }  // namespace
 
+// Gloo's exceptions have no code, so their text has to tell what happened.
 Error error_of_gloo(const std::exception& exception) {
     if (auto* ours = dynamic_cast<const StoreFailure*>(&exception)) return ours->error;
     std::string text = exception.what();
-    // Gloo begins with the place in its own source, which tells our reader nothing.
+    // Gloo begins with the place in its own source, "[file:line] ", which tells our reader nothing.
     if (text.starts_with("[")) {
         auto end = text.find("] ");
         if (end != std::string::npos) text.erase(0, end + 2);
     }
     std::replace(text.begin(), text.end(), '\n', ' ');
+    // Without the first letter, which Gloo writes in upper or lower case.
     if (text.find("imed out") != std::string::npos) return Error(ErrorCode::timed_out, text);
     if (text.find("onnection") != std::string::npos) return Error(ErrorCode::closed, text);
     return Error(ErrorCode::unavailable, text);
@@ -110,9 +116,12 @@ Error error_of_gloo(const std::exception& exception) {
 Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Store& store,
                                                     std::chrono::milliseconds timeout) {
     std::unique_ptr<GlooMesh> mesh(new GlooMesh());
-    const NoPipeSignal guard;  // also for the device's thread, which is made below and inherits it
+    // Gloo writes to sockets without MSG_NOSIGNAL, so a dead peer would end this process by
+    // SIGPIPE. The device's thread is made below and inherits the blocked signal.
+    const NoPipeSignal guard;
     try {
         ::gloo::transport::tcp::attr where;
+        // PyTorch reads this variable too. It is for hosts with several networks.
         if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
             where.iface = interface;
         } else {
@@ -125,6 +134,8 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
         auto made =
             std::make_shared<::gloo::rendezvous::Context>(context.rank.value, context.world_size);
         made->setTimeout(timeout);
+        // Gloo does not hand out its descriptors. They are among those that are new after
+        // connecting.
         const auto before = connected_sockets();
         made->connectFullMesh(keys, device);
         mesh->context_ = made;
@@ -140,6 +151,7 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
     return mesh;
 }
 
+// All connected internet sockets of this process.
 std::vector<GlooMesh::Link> GlooMesh::connected_sockets() {
     std::vector<Link> found;
     DIR* folder = opendir("/proc/self/fd");
@@ -149,6 +161,7 @@ std::vector<GlooMesh::Link> GlooMesh::connected_sockets() {
         sockaddr_storage local{}, peer{};
         socklen_t local_size = sizeof local, peer_size = sizeof peer;
         if (entry->d_name[0] == '.') continue;
+        // A descriptor that is no socket fails here, a listening socket at getpeername.
         if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size)) continue;
         if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size)) continue;
         Link link{fd, text_of(local), text_of(peer)};
@@ -158,9 +171,9 @@ std::vector<GlooMesh::Link> GlooMesh::connected_sockets() {
     return found;
 }
 
-// New sockets are candidates; those whose far end another rank lists as its near end are ours, and
-// that rank's. (Another thread may have opened sockets meanwhile: they find no partner in the
-// table.)
+// Finds the rank behind each new socket. The ranks exchange a table of the near ends of their
+// sockets. If another rank lists the far end of a socket of ours as its near end, the socket leads
+// to that rank. A socket that another thread opened meanwhile finds no partner in the table.
 void GlooMesh::find_links(const std::vector<Link>& before) {
     const int size = context_->size;
     std::vector<Link> candidates;
@@ -170,10 +183,12 @@ void GlooMesh::find_links(const std::vector<Link>& before) {
         };
         if (std::none_of(before.begin(), before.end(), same)) candidates.push_back(link);
     }
+    // One row for the listening address, one for each other rank, and some for sockets of other
+    // threads.
     const std::size_t rows = static_cast<std::size_t>(size) + 8;
     const std::size_t bytes = rows * kTextWidth;
     std::vector<char> mine(bytes), table(bytes * size);
-    // The first row is where this rank listens, by which Gloo calls it in its messages.
+    // The first row is the address at which this rank listens. Gloo's messages call a rank by it.
     const int other = context_->rank == 0 ? 1 : 0;
     context_->getPair(other)->address().str().copy(mine.data(), kTextWidth - 1);
     for (std::size_t i = 1; i < std::min(rows, candidates.size() + 1); ++i) {
@@ -189,12 +204,16 @@ void GlooMesh::find_links(const std::vector<Link>& before) {
         }
         if (link.rank < 0) continue;
         names_[link.peer] = link.rank;
-        // Gloo closes its own when a connection fails, and the number may then be another's.
+        // Gloo closes its descriptor when a connection fails, and the number may then belong to
+        // another file. A duplicate stays valid.
         link.fd = fcntl(link.fd, F_DUPFD_CLOEXEC, 0);
         if (link.fd >= 0) links_.push_back(link);
     }
 }
 
+// cut_ is set first: it tells the watcher that the sockets close by our own doing. shutdown() and
+// not close(): it takes effect on the connection itself, so Gloo's descriptor and the other rank
+// see it.
 void GlooMesh::cut() {
     cut_ = true;
     calls_->abort();
@@ -207,14 +226,16 @@ constexpr char kLosses[] = "gloo/losses";
 constexpr char kFirstLost[] = "gloo/first_lost";
 }  // namespace
 
-// A counter, because its answer says that the store has it: a set() has none.
+// A counter and not a value: the store answers add(), and the answer proves that it has the
+// goodbye. It does not answer set().
 void GlooMesh::leave(Store& store) const {
     if (!cut_) (void)store.add(kGoodbye + std::to_string(context_->rank), 1);
 }
 
 Result<void> GlooMesh::watch(const Store& store) {
-    // Now, not when it is needed: who is lost may have taken the store along, and then a new
-    // connection would be tried for half a minute, the process's own end meanwhile waiting.
+    // The connection is made now, not when it is needed. A lost rank may have taken the store with
+    // it. A new connection would then be tried for half a minute, and the end of this process would
+    // wait for it.
     auto made = store.another("");
     if (!made) return made.error();
     goodbyes_ = std::move(*made);
@@ -224,7 +245,9 @@ Result<void> GlooMesh::watch(const Store& store) {
     return {};
 }
 
+// The watcher's thread: ends on wake_, on cut(), and after the first loss.
 void GlooMesh::serve() {
+    // POLLRDHUP alone: the data on these sockets are Gloo's.
     std::vector<pollfd> ends{{wake_, POLLIN, 0}};
     for (const auto& link : links_) ends.push_back({link.fd, POLLRDHUP, 0});
     while (!cut_) {
@@ -234,28 +257,30 @@ void GlooMesh::serve() {
             if (!ends[i].revents) continue;
             const int rank = links_[i - 1].rank;
             if (!said_goodbye(rank)) {
-                // cut_ means that the closed end is our own doing, and nobody was lost.
+                // If cut_ is set, this rank closed the sockets itself, and nobody was lost.
                 if (!cut_) say_lost(rank);
                 return cut();
             }
+            // An orderly goodbye. poll() ignores a negative descriptor.
             ends[i].fd = -1;
         }
     }
 }
 
-// A store that cannot be reached proves nothing: then only those notice who wait for that rank.
+// If the store does not answer, nothing is proved, and the loss is not reported. Then only the
+// ranks that wait for that rank notice.
 bool GlooMesh::said_goodbye(int rank) {
     auto count = goodbyes_->add(kGoodbye + std::to_string(rank), 0);
     return !count || *count > 0;
 }
 
-// Before the cut: each rank that cuts its group looks lost to the others, and only the first tells
-// who really was.
+// Runs before the cut. Each rank that cuts its group looks lost to the others, so only the first
+// report names the rank that was really lost. The counter makes sure that there is only one.
 void GlooMesh::say_lost(int rank) {
     auto count = goodbyes_->add(kLosses, 1);
     if (!count || *count != 1) return;
     (void)goodbyes_->set(kFirstLost, std::to_string(rank));
-    (void)goodbyes_->add(kLosses, 0);  // answered, so the name is there now
+    (void)goodbyes_->add(kLosses, 0);  // the answer proves that the name is there
 }
 
 int GlooMesh::first_lost(Store& store) const {
@@ -263,6 +288,7 @@ int GlooMesh::first_lost(Store& store) const {
     return rank ? std::atoi(rank->c_str()) : -1;
 }
 
+// The watcher ends first: it uses all other members.
 GlooMesh::~GlooMesh() {
     if (watcher_.joinable()) {
         const std::uint64_t one = 1;
@@ -270,7 +296,8 @@ GlooMesh::~GlooMesh() {
         watcher_.join();
     }
     calls_.reset();
-    context_.reset();  // closes Gloo's own descriptors; the connections end with ours
+    // Closes Gloo's descriptors. The connections end with our duplicates, below.
+    context_.reset();
     for (const auto& link : links_) ::close(link.fd);
     if (wake_ >= 0) ::close(wake_);
 }
@@ -279,6 +306,7 @@ int GlooMesh::rank_in(const std::string& message) const {
     for (const auto& name : names_) {
         auto at = message.find(name.first);
         if (at == std::string::npos) continue;
+        // The port must end here: "[10.0.0.7]:471" is also the beginning of "[10.0.0.7]:4711".
         const char next = message[std::min(at + name.first.size(), message.size() - 1)];
         if (next < '0' || next > '9' || at + name.first.size() == message.size())
             return name.second;

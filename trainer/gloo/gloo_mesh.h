@@ -1,12 +1,14 @@
-// A Gloo context between all ranks, met over our store, and what Gloo itself does not know: which
-// of the process's sockets are its own (so that a running call can be cut), which rank is at the
-// other end of each, and that a rank is gone for which nobody here happens to wait.
+// GlooMesh: the connections between all ranks, made by Gloo with addresses from our store. It adds
+// what Gloo does not know: which sockets of the process belong to it (so that a running call can be
+// cut), which rank is at the other end of each, and that a rank is gone although nobody here waits
+// for it.
 //
-// A thread of its own watches the far ends. When one closes without having said goodbye in the
-// store, its rank is dead or has cut the group, and everything is cut here too: so the news crosses
-// the job in one step, also past a rank that hangs. Thread: connect() and leave() in one; cut()
-// from any. The sockets belong to Gloo; we hold duplicates, which are only ever watched and shut
-// down.
+// A thread of its own watches the sockets. If one closes and its rank has not announced its end in
+// the store (leave()), that rank is dead or has cut its group. Then everything is cut here too. So
+// the news reaches all ranks in one step, also past a rank that hangs.
+//
+// Threads: connect() and leave() from one thread, cut() from any. Gloo owns the sockets. This class
+// holds duplicates of the descriptors, and only polls them and shuts them down.
 #pragma once
 
 #include <gloo/context.h>
@@ -28,7 +30,8 @@ namespace ddprun::trainer {
 
 class GlooMesh {
   public:
-    // Errors: timed_out, naming a rank that did not come; unavailable.
+    // Connects to all ranks; blocks at most for `timeout`. Errors: timed_out, with the name of a
+    // rank that did not come; unavailable; those of the store.
     static Result<std::unique_ptr<GlooMesh>> connect(const Context& context, Store& store,
                                                      std::chrono::milliseconds timeout);
     ~GlooMesh();
@@ -37,25 +40,24 @@ class GlooMesh {
 
     GlooCalls& calls() { return *calls_; }
 
-    // Ends what is waited for here, and shuts all connections down, which wakes the other ranks.
+    // Ends all waits here and shuts all connections down, which wakes the other ranks.
     void cut();
 
-    // Says goodbye, so that the others do not take the closing of our sockets for a death; to be
-    // called before an orderly destruction.
+    // Says goodbye in the store, so that the other ranks do not take the closing of our sockets for
+    // a death. Call it before an orderly destruction.
     void leave(Store& store) const;
 
-    // The rank whose end some watcher saw first, on any rank; -1 when none has said so within a
-    // moment. `store` is the caller's.
+    // The rank that a watcher, on whatever rank, saw disappear first. -1 if no watcher has reported
+    // one within 300 ms. `store` is the caller's connection.
     int first_lost(Store& store) const;
 
-    // Gloo's message names an address; this gives the rank behind it, -1 when it names none of
-    // ours.
+    // Gloo's messages name an address. This function gives its rank; -1 if it is none of ours.
     int rank_in(const std::string& message) const;
 
   private:
     struct Link {
         int fd;
-        std::string local, peer;  // "[10.0.0.7]:4711", as Gloo writes them
+        std::string local, peer;  // "[10.0.0.7]:4711", as Gloo writes it
         int rank = -1;
     };
 
@@ -69,15 +71,15 @@ class GlooMesh {
 
     std::shared_ptr<::gloo::Context> context_;
     std::unique_ptr<GlooCalls> calls_;
-    std::vector<Link> links_;          // with duplicates as descriptors; fixed after connect()
-    int wake_ = -1;                    // eventfd: the watcher shall end
+    std::vector<Link> links_;          // hold duplicated descriptors; fixed after connect()
+    int wake_ = -1;                    // an eventfd that tells the watcher to end
     std::unique_ptr<Store> goodbyes_;  // the watcher's own connection
     std::atomic<bool> cut_{false};
     std::thread watcher_;
-    std::map<std::string, int> names_;  // far end → rank; outlives a cut
+    std::map<std::string, int> names_;  // address of the far end → rank; stays after a cut
 };
 
-// What one of Gloo's exceptions, or one of ours that passed through Gloo, means.
+// Translates an exception of Gloo's, or one of ours that came through Gloo's code, into an error.
 Error error_of_gloo(const std::exception& exception);
 
 }  // namespace ddprun::trainer

@@ -1,9 +1,11 @@
+// Posts messages on Gloo's buffers and keeps a list of those that are waited for.
 #include "trainer/gloo/gloo_messages.h"
 
 #include <gloo/common/error.h>
 
 namespace ddprun::trainer {
 
+// A buffer has one direction, but it is not known here which one, so both of its waits are ended.
 void GlooMessages::abort() {
     std::lock_guard lock(mutex_);
     aborted_ = true;
@@ -13,8 +15,9 @@ void GlooMessages::abort() {
     }
 }
 
-// A buffer that abort() can reach. An abort before the wait begins is not lost: it stays with the
-// buffer, and what comes later is refused.
+// Registers a buffer with abort() for the time of a wait. There is no gap. A wait that begins after
+// abort() is refused by the constructor. An abort between the constructor and Gloo's own wait is
+// kept by the buffer, which then does not wait.
 class GlooMessages::Waiting {
   public:
     Waiting(GlooMessages& messages, ::gloo::transport::UnboundBuffer* buffer)
@@ -30,6 +33,7 @@ class GlooMessages::Waiting {
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
+    // Gloo's waits return false when they were aborted. A time-out is an exception of Gloo's own.
     void check(bool completed) const {
         if (!completed) throw ::gloo::IoException("Connection given up: the wait was aborted");
     }
@@ -41,11 +45,13 @@ class GlooMessages::Waiting {
 
 GlooMessages::Pending GlooMessages::send(Channel channel, const void* data, std::size_t bytes,
                                          int to) {
+    // Gloo has one type of buffer for both directions. It only reads from this one.
     auto pending = mesh_->createUnboundBuffer(const_cast<void*>(data), bytes);
     pending->send(to, channel);
     return pending;
 }
 
+// The receiver announces here what it waits for; the sender's data may follow at once.
 GlooMessages::Pending GlooMessages::receive(Channel channel, void* data, std::size_t bytes,
                                             int from) {
     auto pending = mesh_->createUnboundBuffer(data, bytes);
@@ -65,6 +71,7 @@ void GlooMessages::wait_received(Pending& pending) {
 
 void GlooMessages::exchange(Channel channel, const void* out, std::size_t out_bytes, int to,
                             void* in, std::size_t in_bytes, int from) {
+    // The receive is posted first: the other side may be waiting for its announcement.
     Pending received, sent;
     if (in && in_bytes) received = receive(channel, in, in_bytes, from);
     if (out && out_bytes) sent = send(channel, out, out_bytes, to);

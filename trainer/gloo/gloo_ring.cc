@@ -1,3 +1,4 @@
+// Cuts the parts of a ring into pieces, receives some of them ahead, and adds and passes them on.
 #include "trainer/gloo/gloo_ring.h"
 
 #include <algorithm>
@@ -5,14 +6,16 @@
 namespace ddprun::trainer {
 namespace {
 
-// Smaller ones cost more words of Gloo's than they gain.
+// Bytes of a piece. Smaller pieces need more control messages of Gloo's than they gain.
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-// So many receives are posted ahead: the buckets of a gradient's usual size in whole.
+// How many receives are posted ahead. With two ranks this covers a gradient bucket of the default
+// size (25 MiB) completely.
 constexpr std::size_t kAhead = 32;
 
 }  // namespace
 
 template <class Function>
+// Calls `function` for each piece of the part.
 void GlooRing::cut(const Part& part, std::size_t piece, Function function) {
     for (std::size_t at = 0; at < part.bytes; at += piece)
         function(Part{part.data + at, std::min(piece, part.bytes - at)});
@@ -21,6 +24,7 @@ void GlooRing::cut(const Part& part, std::size_t piece, Function function) {
 GlooRing::GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part first,
                    const std::vector<Hop>& hops, ReduceFunction add, std::size_t width)
     : messages_(messages), channel_(channel), add_(add), width_(width) {
+    // A piece must not split an element.
     const std::size_t piece = kPiece / width * width;
     for (std::size_t hop = 0; hop < hops.size(); ++hop) {
         cut(hops[hop].in, piece, [&](Part part) {
@@ -33,12 +37,16 @@ GlooRing::GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part f
     cut(first, piece, [&](Part part) { send(part); });
 }
 
-// What is kept as it is lands in its place: it comes only when the rank to the right has had, and
-// passed on, what this rank sent from there.
+// Where a piece is received. A piece that will be added goes to a slot of the scratch memory. The
+// slot is free: the piece that used it before (index - kAhead) has been added. A piece that is kept
+// goes directly to its place in the buffer. That is safe too. This rank sent its own version of
+// that part to the right earlier, and the final version has come around the ring from there, so the
+// send is over.
 char* GlooRing::landing(std::size_t index) {
     return incoming_[index].adds ? &scratch_[index % kAhead * room_] : incoming_[index].part.data;
 }
 
+// Posts the receive of a piece, if there is a piece with this index.
 void GlooRing::post(std::size_t index) {
     if (index >= incoming_.size()) return;
     const int left = (messages_.rank() + messages_.size() - 1) % messages_.size();
@@ -55,11 +63,15 @@ void GlooRing::finish() {
     for (std::size_t i = 0; i < incoming_.size(); ++i) {
         auto& [part, adds, goes_on, pending] = incoming_[i];
         messages_.wait_received(pending);
-        // What came holds the ranks before us: first operand, so that the order is the ring's.
+        // What came is the sum over the ranks before this one. It is the first operand, so that the
+        // order of the additions is the order of the ring.
         if (adds) add_(part.data, landing(i), part.data, part.bytes / width_);
         if (goes_on) send(part);
+        // Only now: the new piece may use the scratch slot of piece i.
         post(i + kAhead);
     }
+    // The buffer belongs to the caller again when finish() returns, so nothing may still be on its
+    // way.
     for (auto& pending : sent_) messages_.wait_sent(pending);
 }
 

@@ -1,14 +1,17 @@
-// A buffer that goes around the ring of ranks, a part at a time: the traffic of all-reduce,
-// reduce-scatter and all-gather.
+// GlooRing: a buffer that goes around the ring of ranks, one part at a time. All-reduce,
+// reduce-scatter and all-gather consist of such traffic (ring algorithms as in Patarasuk and Yuan,
+// 2009).
 //
-// In each hop a part comes from the left and is added to ours, or kept as it is; in the next hop it
-// goes to the right. Parts travel in pieces, each on its own way: while one waits for this thread
-// to add it, others are on the link. The constructor posts the first receives and sends what this
-// rank begins with; the rest is done by finish(). So a collective that was begun is on its way
-// while the one before it, or the thread that carries both out, still waits for its turn.
+// In each hop a rank receives a part from its left neighbour (rank - 1) and adds it to its own
+// part, or keeps it as it is. In the next hop it sends that part to its right neighbour. Parts
+// travel in pieces: while this thread adds one piece, others are on the network.
 //
-// The order of additions depends on the number of ranks only. Thread: the constructor any,
-// finish() and the end of the object one. The buffers stay until that end.
+// The constructor posts the first receives and sends the part that this rank begins with. finish()
+// does the rest. So a collective that was begun is already moving while the thread that will finish
+// it is still busy with the one before.
+//
+// The order of the additions depends only on the number of ranks. Threads: the constructor in any
+// thread; finish() and the destructor in one. The buffers must stay until the destructor.
 #pragma once
 
 #include <vector>
@@ -20,28 +23,32 @@ namespace ddprun::trainer {
 
 class GlooRing {
   public:
+    // A range of bytes in the buffer, a whole number of elements.
     struct Part {
         char* data = nullptr;
         std::size_t bytes = 0;
     };
+    // What happens in one hop: the part that comes, and whether it is added or kept.
     struct Hop {
         Part in;
         bool adds;
     };
 
-    // `first` goes to the right in the first hop. `add` is for elements of `width` bytes.
+    // `first` goes to the right neighbour in the first hop. `add` works on elements of `width`
+    // bytes; it is null if no hop adds.
     GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part first,
              const std::vector<Hop>& hops, ReduceFunction add, std::size_t width);
     GlooRing(const GlooRing&) = delete;
     GlooRing& operator=(const GlooRing&) = delete;
 
+    // Carries out all hops and waits for them. Errors are exceptions, see gloo_messages.h.
     void finish();
 
   private:
     using Pending = GlooMessages::Pending;
     struct Piece {
         Part part;
-        bool adds, goes_on;  // goes_on: to the right, in the next hop
+        bool adds, goes_on;  // goes_on: is sent to the right in the next hop
         Pending pending;
     };
 
@@ -55,9 +62,10 @@ class GlooRing {
     const GlooMessages::Channel channel_;
     const ReduceFunction add_;
     const std::size_t width_;
-    std::size_t room_ = 0;  // for one piece that is to be added
+    std::size_t room_ = 0;  // bytes of the largest piece that is added
+    // Pieces that wait to be added: kAhead slots of room_ bytes, used in turn.
     std::unique_ptr<char[]> scratch_;
-    std::vector<Piece> incoming_;  // in the order in which they come
+    std::vector<Piece> incoming_;  // in the order in which they arrive
     std::vector<Pending> sent_;
 };
 

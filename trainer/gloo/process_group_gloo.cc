@@ -1,9 +1,12 @@
-// Gloo, the CPU backend. Gloo ends the process when two ranks disagree on a size (its receiver
-// thread throws), so the ranks agree on each new shape of call before data moves: a 40-byte
-// all-gather, for the first calls always and later once a shape. Every call has its own channel, of
-// its shape and number, so that messages of two calls never meet even when one rank thinks it has
-// agreed already, or has sent the first messages before.
-// Between two ranks a header goes before the data.
+// The Gloo backend: agreement on each call before data moves, and the start of all-reduces ahead of
+// their turn.
+//
+// If two ranks disagree on a size, Gloo ends the process: its receiving thread throws. So the ranks
+// compare their opinions of a call first, in an all-gather of 32 bytes. They do so for the first
+// calls always, and later for each new shape of call. Every call has its own channel, made from its
+// shape and number. So messages of two different calls never meet, even if one rank believes that
+// the call was agreed on already, or has sent its first messages ahead. Between two ranks a header
+// with count and type goes before the data.
 #include "trainer/gloo/process_group_gloo.h"
 
 #include <algorithm>
@@ -28,6 +31,7 @@ class GlooGroup final : public ProcessGroup {
 
     ~GlooGroup() override {
         stop();
+        // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
         if (mesh_ && !failed()) mesh_->leave(store());
     }
 
@@ -39,26 +43,31 @@ class GlooGroup final : public ProcessGroup {
     }
 
   protected:
-    // Not two at once on one buffer: those take their turns.
+    // Sends the first messages of an all-reduce. A blocking call gains nothing from that. Two
+    // operations on overlapping memory take turns, because the second one needs the result of the
+    // first.
     std::shared_ptr<Started> start(const Operation& operation, bool caller_waits) override {
         if (size() == 1 || caller_waits) return nullptr;
         auto begun = std::make_shared<Begun>(*this, operation);
         if (!begun->alone()) return begun;
         const NoPipeSignal guard;
         try {
+            // A later call is compared only if its shape is new, and that is known only in its
+            // turn.
             if (operation.is_collective() && operation.sequence <= options().checked_calls)
                 begun->agreement = begin_agreement(operation, begun->opinions);
             begun->ring = mesh_->calls().start(operation, channel_of(operation));
         } catch (const std::exception&) {
-            // A connection is gone: run() will find the same, and say it.
+            // A connection is closed. run() will notice it too, and reports it.
         }
         return begun;
     }
 
     Result<void> run(const Operation& operation, Started* started) override {
         if (size() == 1) return run_alone(operation);
-        const NoPipeSignal guard;  // Gloo writes without MSG_NOSIGNAL: a dead rank must not end
-                                   // this one by a signal
+        // Gloo writes to sockets without MSG_NOSIGNAL. A dead rank must not end this process by
+        // SIGPIPE.
+        const NoPipeSignal guard;
         try {
             if (!operation.is_collective()) return pairwise(operation);
             auto* begun = static_cast<Begun*>(started);
@@ -67,7 +76,8 @@ class GlooGroup final : public ProcessGroup {
                 mesh_->calls().finish(operation, *begun->ring);
                 return {};
             }
-            // What moves nothing still waits for all.
+            // A call without elements moves nothing, but it still waits for all ranks, as every
+            // collective does.
             mesh_->calls().run(operation.count() ? operation : Operation::barrier(),
                                channel_of(operation));
             return {};
@@ -86,18 +96,22 @@ class GlooGroup final : public ProcessGroup {
   private:
     using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
 
-    // What was begun and is not done: its memory is known, and perhaps its first messages are out.
+    // An operation that was begun and is not done. The group knows its memory from the list begun_.
+    // Its first messages may already be sent.
     struct Begun final : Started {
         Begun(GlooGroup& owner, const Operation& o) : group(owner), operation(o) {
             std::lock_guard lock(group.begun_mutex_);
             group.begun_.push_back(this);
         }
         ~Begun() override {
+            // Gloo lets go of the memory before the entry leaves the list. In the other order an
+            // operation on this memory could start ahead too early.
             ring.reset();
             agreement.reset();
             std::lock_guard lock(group.begun_mutex_);
             std::erase(group.begun_, this);
         }
+        // Whether no other operation in progress uses this memory.
         bool alone() const {
             std::lock_guard lock(group.begun_mutex_);
             return std::none_of(group.begun_.begin(), group.begun_.end(), [&](const Begun* other) {
@@ -110,6 +124,7 @@ class GlooGroup final : public ProcessGroup {
         std::unique_ptr<GlooRing> agreement, ring;
     };
 
+    // std::less, because `<` on pointers into different arrays has no defined order.
     static bool overlaps(const Operation& a, const Operation& b) {
         auto touch = [](const Buffer& x, const Buffer& y) {
             const auto *from = static_cast<const char*>(x.data),
@@ -119,14 +134,16 @@ class GlooGroup final : public ProcessGroup {
         return touch(a.in, b.in) || touch(a.in, b.out) || touch(a.out, b.in) || touch(a.out, b.out);
     }
 
-    // In a world of one, what comes out is what went in.
+    // In a world of one the output is the input: the sum, the average, and the gathered parts of
+    // one rank.
     static Result<void> run_alone(const Operation& o) {
         if (o.out.data != o.in.data && o.out.bytes())
             std::memcpy(o.out.data, o.in.data, o.out.bytes());
         return {};
     }
 
-    // What Gloo saw is often only another rank's reaction: the watchers know who was first.
+    // What Gloo saw here is often only a reaction of another rank. The watchers know which rank was
+    // lost first, so the message names that one.
     Error explain(const std::exception& problem) {
         const Error error = error_of_gloo(problem);
         const int other = mesh_->rank_in(problem.what());
@@ -141,6 +158,8 @@ class GlooGroup final : public ProcessGroup {
                                             " was closed: that rank has died or given up");
     }
 
+    // Sends this rank's opinion to the others. `all` receives all opinions when the ring is
+    // finished.
     std::unique_ptr<GlooRing> begin_agreement(const Operation& operation,
                                               std::vector<Opinion>& all) {
         const Opinion mine = opinion_of(operation);
@@ -149,12 +168,15 @@ class GlooGroup final : public ProcessGroup {
                                                kAgreements | operation.sequence);
     }
 
+    // Compares this call on all ranks, unless its shape was agreed on before and the first calls
+    // are over. All ranks have made the same calls so far, so all decide alike whether to compare.
     Result<void> agree(const Operation& operation, Begun* begun) {
         const Opinion mine = opinion_of(operation);
         const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
         const bool known = agreed_.contains(shape);
         if (known && operation.sequence > options().checked_calls) return {};
         std::vector<Opinion> own;
+        // begin() may have sent this rank's opinion already.
         const bool ahead = begun && begun->agreement;
         std::vector<Opinion>& all = ahead ? begun->opinions : own;
         (ahead ? std::move(begun->agreement) : begin_agreement(operation, own))->finish();
@@ -167,7 +189,8 @@ class GlooGroup final : public ProcessGroup {
         return {};
     }
 
-    // Both headers before any data: a count that differs is refused on both sides.
+    // Send, receive and exchange. Both headers arrive before any data, so that a rank refuses a
+    // count or type that it did not expect.
     Result<void> pairwise(const Operation& o) {
         const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
         std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
@@ -188,6 +211,8 @@ class GlooGroup final : public ProcessGroup {
         return {};
     }
 
+    // A hash of the call's shape and number. The odd factors spread the bits. `hash >> 8` leaves 56
+    // bits, so that it does not touch the bits below.
     static std::uint64_t channel_of(const Operation& operation) {
         const Opinion o = opinion_of(operation);
         std::uint64_t hash = o.count * 0x9E3779B97F4A7C15u;
@@ -196,12 +221,16 @@ class GlooGroup final : public ProcessGroup {
         return kCollectives | hash >> 8;
     }
 
+    // The channels. The two high bits keep collectives, agreements and calls between two ranks
+    // apart.
     static constexpr std::uint64_t kHeader = 1, kData = 2;
     static constexpr std::uint64_t kCollectives = std::uint64_t{1} << 62;
-    static constexpr std::uint64_t kAgreements = std::uint64_t{1} << 61;  // + the call's number
+    static constexpr std::uint64_t kAgreements = std::uint64_t{1} << 61;  // + number of the call
 
     std::unique_ptr<GlooMesh> mesh_;  // null in a world of one
+    // The shapes that all ranks have agreed on. Only the thread that runs operations uses it.
     std::set<Shape> agreed_;
+    // begun_ is used by the caller's thread and by the group's thread.
     std::mutex begun_mutex_;
     std::vector<Begun*> begun_;
 };

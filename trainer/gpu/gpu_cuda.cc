@@ -1,3 +1,4 @@
+// gpu.h with the CUDA runtime.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 #include <boost/algorithm/hex.hpp>
@@ -9,17 +10,19 @@ namespace ddprun::trainer {
 
 int gpu_count() {
     int count = 0;
+    // The call fails on a machine without a driver. That is no error here: it has no GPU.
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
 std::string gpu_name(int index) {
     cudaDeviceProp properties;
     if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return "";
+    // One byte less than the buffer: gethostname() may not terminate a name that is too long.
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     char pci[32] = "";
     if (cudaDeviceGetPCIBusId(pci, sizeof pci, index) != cudaSuccess) return "";
-    // Two MIG slices have one PCI address; their UUIDs differ.
+    // Two MIG slices of a GPU have the same PCI address. Their UUIDs differ.
     std::string name = std::string(host) + "/" + pci + "/";
     boost::algorithm::hex_lower(properties.uuid.bytes, std::back_inserter(name));
     return name;
@@ -28,12 +31,14 @@ std::string gpu_name(int index) {
 std::string gpu_state() {
     int count = 0;
     const cudaError_t problem = cudaGetDeviceCount(&count);
+    // The runtime gives this code for a missing driver too.
     if (problem == cudaErrorInsufficientDriver) return "no NVIDIA driver, or one too old,";
     if (problem != cudaSuccess) return cudaGetErrorString(problem);
     return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
 }
 
 namespace {
+// A CUDA error as ours. `what` names the failed step for the reader of the message.
 Result<void> checked(cudaError_t problem, const char* what) {
     if (problem == cudaSuccess) return {};
     return Error(ErrorCode::unavailable, std::string(what) + ": " + cudaGetErrorString(problem));
@@ -43,13 +48,16 @@ Result<void> checked(cudaError_t problem, const char* what) {
 Result<void*> gpu_allocate(std::size_t bytes) {
     void* memory = nullptr;
     if (auto done = checked(cudaMalloc(&memory, bytes), "GPU memory"); !done) return done.error();
+    // Zeroed here, so that no caller sees what an earlier owner of the memory left.
     if (auto done = gpu_zero(memory, bytes); !done) return done.error();
     return memory;
 }
 
+// An error here is one of an earlier, asynchronous call; nobody could handle it at this place.
 void gpu_free(void* memory) { (void)cudaFree(memory); }
 
 Result<void> gpu_copy(void* to, const void* from, std::size_t bytes) {
+    // cudaMemcpyDefault: the runtime knows from the addresses which of them are on the GPU.
     return checked(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copy to or from the GPU");
 }
 

@@ -1,3 +1,4 @@
+// gpu.h in a build without CUDA: there is no GPU, and each function that needs one fails.
 #include "trainer/gpu/gpu.h"
 
 namespace ddprun::trainer {
@@ -13,6 +14,7 @@ Error none() { return Error(ErrorCode::unavailable, "no GPU: " + gpu_state()); }
 }  // namespace
 
 Result<void*> gpu_allocate(std::size_t) { return none(); }
+// There is nothing to free, because gpu_allocate() never succeeds.
 void gpu_free(void*) {}
 Result<void> gpu_copy(void*, const void*, std::size_t) { return none(); }
 Result<void> gpu_zero(void*, std::size_t) { return none(); }

@@ -1,3 +1,4 @@
+// Kernels on gradients: sum of squares, division, conversion to bfloat16 and back.
 #include <cuda_bf16.h>
 
 #include "trainer/gpu/gpu_kernels.h"
@@ -5,6 +6,8 @@
 namespace ddprun::trainer {
 namespace {
 
+// A fixed grid, whatever the size of the input: the order of additions depends on it. Each thread
+// starts at first() and goes on in steps of stride(). square_sum needs a power of two for kThreads.
 constexpr int kThreads = 256;
 constexpr int kBlocks = 1024;
 
@@ -13,7 +16,9 @@ __device__ std::size_t first() {
 }
 __device__ std::size_t stride() { return static_cast<std::size_t>(gridDim.x) * blockDim.x; }
 
-// Each block leaves one sum; the host adds these in their order.
+// Each block adds its values in shared memory, as a tree, and writes one sum. The host adds the
+// block sums in their order. Atomic additions would change their order, and so the bits, from run
+// to run.
 __global__ void square_sum(const float* values, std::size_t count, double* sums) {
     __shared__ double part[kThreads];
     double sum = 0;
@@ -45,8 +50,10 @@ __global__ void from_bfloat16(float* to, const __nv_bfloat16* from, std::size_t 
 cudaError_t launch_square_sum(const float* values, std::size_t count, double* result) {
     double* sums = nullptr;
     double host[kBlocks];
+    // One sum for each block: the grid is fixed, so their number is known at compile time.
     if (auto p = cudaMalloc(&sums, sizeof host)) return p;
     square_sum<<<kBlocks, kThreads>>>(values, count, sums);
+    // The copy waits for the kernel, because both are on the default stream.
     const cudaError_t problem = cudaMemcpy(host, sums, sizeof host, cudaMemcpyDeviceToHost);
     cudaFree(sums);
     *result = 0;

@@ -1,4 +1,5 @@
-// The kernels behind gpu.h, as plain functions. Default stream; device pointers.
+// The CUDA kernels behind gpu.h, as functions that a C++ compiler can call. They take device
+// pointers and use the default stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +8,8 @@
 
 namespace ddprun::trainer {
 
-// In a fixed order, so equal input gives equal bits. Waits for the result.
+// The sum of the squares, added in double and in a fixed order: equal input gives equal bits. Waits
+// for the result. The other functions return when the kernel is launched.
 cudaError_t launch_square_sum(const float* values, std::size_t count, double* result);
 cudaError_t launch_divide(float* values, std::size_t count, float by);
 cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by);

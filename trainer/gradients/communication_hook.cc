@@ -1,3 +1,4 @@
+// The two hooks of the library: plain average, and average in bfloat16.
 #include "trainer/gradients/communication_hook.h"
 
 #include "trainer/gpu/gpu.h"
@@ -8,6 +9,7 @@ Result<Work> AllReduceHook::begin(ProcessGroup& group, std::size_t, const Buffer
     return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
 }
 
+// The memory for the converted gradients is allocated once, not in every step.
 Result<void> Bfloat16Hook::prepare(ProcessGroup& group, const std::vector<Buffer>& buckets) {
     halves_.clear();
     for (const Buffer& bucket : buckets) {
@@ -22,7 +24,8 @@ Result<void> Bfloat16Hook::prepare(ProcessGroup& group, const std::vector<Buffer
 
 Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) {
     if (!halves_[index]) return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
-    // Divided before the cast, as the sum of halves would lose more.
+    // Divides in float32 before the conversion, and then sums. Dividing the bfloat16 sum afterwards
+    // would round once more, with only 8 bits of precision.
     const auto* values = static_cast<const float*>(bucket.data);
     const auto by = static_cast<float>(group.size());
     const Buffer half{halves_[index].data(), bucket.count, DataType::bfloat16};
@@ -33,6 +36,7 @@ Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const B
         auto* out = static_cast<BFloat16*>(half.data);
         for (std::size_t i = 0; i < half.count; ++i) out[i] = BFloat16(values[i] / by);
     }
+    // The sum, because each rank has divided its values already.
     return group.begin(Operation::all_reduce(half));
 }
 

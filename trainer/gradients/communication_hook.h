@@ -1,6 +1,9 @@
-// How the gradients of a bucket travel: where a program compresses them, takes another way than the
-// all-reduce, or counts what is sent. The reducer calls begin() as soon as a bucket is full, while
-// backward still computes, and end() in finish(), one bucket after the other:
+// CommunicationHook: how the gradients of a bucket travel between ranks. A program writes its own
+// hook to compress gradients, to replace the all-reduce, or to count what is sent. (The model is
+// PyTorch's DDP communication hooks.)
+//
+// The reducer calls begin() as soon as a bucket is full, while backward still computes. It calls
+// end() in finish(), for one bucket after the other:
 //
 //   struct Mine final : CommunicationHook {
 //       Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
@@ -9,11 +12,11 @@
 //   };
 //   options.hook = std::make_shared<Mine>();
 //
-// After end() the bucket holds the mean over ranks, the same bits on each: else their optimizers
-// drift apart. All ranks have the same hook. (PyTorch's DDP communication hooks are the model.)
+// After end() the bucket must hold the mean over ranks, with the same bits on every rank. Otherwise
+// the parameters of the ranks drift apart. All ranks must use the same hook.
 //
-// What begin() takes counts as communication. Thread: the reducer's. A hook serves one reducer at a
-// time; a second one is refused. Its errors are those of the reducer's calls.
+// The time from begin() on counts as communication. Thread: the reducer's. A hook serves one
+// reducer at a time; a second reducer refuses it. The reducer's calls return the hook's errors.
 #pragma once
 
 #include <memory>
@@ -28,30 +31,31 @@ class CommunicationHook {
   public:
     virtual ~CommunicationHook() = default;
 
-    // Once, before the first bucket: what memory it needs. The buckets stay where they are.
+    // Called once, before the first bucket, so that the hook can allocate memory. The buckets stay
+    // where they are.
     virtual Result<void> prepare(ProcessGroup& /*group*/, const std::vector<Buffer>& /*buckets*/) {
         return {};
     }
 
-    // Bucket `index` is full: begins what sends it, and waits for nothing. Of several operations
-    // the last one's Work: a group carries them out in the order in which they were begun.
+    // Called when bucket `index` is full. Starts what sends it and does not wait. If that takes
+    // several operations, return the Work of the last one: a group carries out operations in order.
     virtual Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) = 0;
 
-    // That Work has ended well: what is left to do until the mean stands in the bucket.
+    // Called after that Work has succeeded. Does what is left until the bucket holds the mean.
     virtual Result<void> end(std::size_t /*index*/, const Buffer& /*bucket*/) { return {}; }
 
   private:
     friend class GradientReducer;
-    bool serves_ = false;
+    bool serves_ = false;  // a reducer uses it
 };
 
-// The mean of the gradients as they are: what a reducer does where it is given no hook.
+// Averages the gradients as they are. The default of a reducer.
 class AllReduceHook final : public CommunicationHook {
   public:
     Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) override;
 };
 
-// float32 gradients travel as bfloat16, half the bytes; others as they are.
+// Sends float32 gradients as bfloat16, which halves the bytes. Other types travel as they are.
 class Bfloat16Hook final : public CommunicationHook {
   public:
     Result<void> prepare(ProcessGroup& group, const std::vector<Buffer>& buckets) override;
@@ -59,7 +63,7 @@ class Bfloat16Hook final : public CommunicationHook {
     Result<void> end(std::size_t index, const Buffer& bucket) override;
 
   private:
-    std::vector<GroupMemory> halves_;  // one for each bucket; empty: it travels as it is
+    std::vector<GroupMemory> halves_;  // one for each bucket; empty: no conversion
 };
 
 }  // namespace ddprun::trainer

@@ -1,3 +1,4 @@
+// Fills buckets from the last parameter to the first, and counts what each bucket still waits for.
 #include "trainer/gradients/gradient_buckets.h"
 
 #include <algorithm>
@@ -9,16 +10,20 @@ BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t fi
                         std::size_t bytes) {
     BucketPlan plan;
     plan.slots.resize(gradients.size());
+    // Backwards, because backward computes the gradients of the last parameters first.
     for (std::size_t left = gradients.size(); left > 0; --left) {
         const GradientShape& gradient = gradients[left - 1];
         auto full = [&](const BucketPlan::Bucket& bucket) {
+            // Only the last bucket is ever asked. If it is the only one, it is the first.
             const std::size_t cap = plan.buckets.size() == 1 ? first_bytes : bytes;
             return bucket.count * size_of(bucket.type) >= cap;
         };
+        // A bucket is one buffer of one collective call, which has one type.
         if (plan.buckets.empty() || plan.buckets.back().type != gradient.type ||
             full(plan.buckets.back()))
             plan.buckets.push_back({gradient.type, 0, {}});
         auto& bucket = plan.buckets.back();
+        // The gradient lies behind those that are in the bucket already.
         plan.slots[left - 1] = {plan.buckets.size() - 1, bucket.count};
         bucket.count += gradient.count;
         bucket.parameters.push_back(left - 1);
@@ -43,6 +48,7 @@ Result<std::vector<std::size_t>> BucketProgress::ready(std::size_t parameter) {
     ready_[parameter] = true;
     --open_[plan_.slots[parameter].bucket];
     std::vector<std::size_t> go;
+    // A full bucket behind an open one waits, so that the order is the same on all ranks.
     while (next_ < open_.size() && open_[next_] == 0) go.push_back(next_++);
     return go;
 }

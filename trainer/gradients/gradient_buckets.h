@@ -1,9 +1,11 @@
-// Which gradients are reduced together, and when a bucket may go.
+// Which gradients are reduced together in one bucket, and when a bucket may be sent.
 //
-// Buckets are filled against the order of the parameters, because backward comes to the last layer
-// first; the first bucket is small, so that communication begins early. A bucket has one type.
-// Buckets go strictly in the order of their numbers, on all ranks alike, also when a later one is
-// complete first. Pure.
+// Buckets are filled in the reverse order of the parameters, because backward computes the
+// gradients of the last layer first. The first bucket is small, so that communication begins early.
+// A bucket holds one element type. Buckets are sent strictly in the order of their numbers, also if
+// a later one is full first: all ranks must begin their collectives in the same order.
+//
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,49 +17,54 @@
 
 namespace ddprun::trainer {
 
+// What the plan needs to know about one parameter's gradient.
 struct GradientShape {
-    std::size_t count = 0;
+    std::size_t count = 0;  // elements
     DataType type = DataType::float32;
 };
 
+// Where each gradient lies. All ranks compute the same plan from the same shapes.
 struct BucketPlan {
     struct Bucket {
         DataType type = DataType::float32;
         std::size_t count = 0;                // elements
-        std::vector<std::size_t> parameters;  // in the order in which they lie there
+        std::vector<std::size_t> parameters;  // in the order of their places
     };
+    // The place of one parameter's gradient.
     struct Slot {
         std::size_t bucket = 0;
-        std::size_t offset = 0;  // elements
+        std::size_t offset = 0;  // elements from the bucket's start
     };
     std::vector<Bucket> buckets;
     std::vector<Slot> slots;  // one for each parameter
 };
 
-// A bucket closes once it holds `first_bytes` (the first), or `bytes`. A gradient lies whole in
-// one.
+// A bucket is closed as soon as it holds at least `first_bytes` (the first bucket) or `bytes` (the
+// others), or if the next gradient has another type. A gradient is never divided.
 BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
                         std::size_t bytes);
 
-// One backward's way through the plan.
+// What is ready so far in one backward pass. `plan` must outlive it.
 class BucketProgress {
   public:
     explicit BucketProgress(const BucketPlan& plan);
 
-    // The buckets that may go now, in order: none, one, or several that had waited for this one.
-    // Errors: usage, for a parameter that was ready already.
+    // Marks a gradient as ready. Returns the buckets that may be sent now, in order: none, one, or
+    // several that had to wait for this one. Errors: usage, for a parameter that is ready already
+    // or does not exist.
     Result<std::vector<std::size_t>> ready(std::size_t parameter);
 
-    // The parameters that are not ready.
+    // The parameters whose gradients are not ready yet.
     std::vector<std::size_t> missing() const;
 
+    // For the next backward pass: no gradient is ready.
     void begin_again();
 
   private:
     const BucketPlan& plan_;
     std::vector<bool> ready_;
-    std::vector<std::size_t> open_;  // gradients that each bucket still waits for
-    std::size_t next_ = 0;           // the bucket that goes next
+    std::vector<std::size_t> open_;  // for each bucket: gradients that are not ready
+    std::size_t next_ = 0;           // the bucket that is sent next
 };
 
 }  // namespace ddprun::trainer

@@ -1,3 +1,4 @@
+// Sends full buckets, waits for them, and checks and clips the averaged gradients.
 #include "trainer/gradients/gradient_reducer.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOpti
     return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes);
 }
 
+// In double: the squares of many floats would lose precision, or overflow, as a float sum.
 template <class T>
 double square_sum_as(const Buffer& buffer) {
     const T* values = static_cast<const T*>(buffer.data);
@@ -27,6 +29,7 @@ double square_sum_as(const Buffer& buffer) {
     return sum;
 }
 
+// The sum of the squares of a buffer, wherever it lies. The GPU has a kernel for float32 only.
 Result<double> square_sum(Memory memory, const Buffer& buffer) {
     if (memory == Memory::gpu) {
         if (buffer.type != DataType::float32)
@@ -60,7 +63,7 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       not_finite_(parameters_.size()) {}
 
 GradientReducer::~GradientReducer() {
-    // A bucket that is still on its way must not lose its memory.
+    // After an error some buckets may still be on their way. They must not lose their memory.
     for (const auto& work : works_) (void)work.wait();
     if (hook_) hook_->serves_ = false;
 }
@@ -85,6 +88,8 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& gro
 }
 
 Result<void> GradientReducer::allocate() {
+    // Two reducers would overwrite each other's state in the hook. The pointer is dropped, so that
+    // the destructor does not release the hook that another reducer uses.
     if (std::exchange(hook_->serves_, true)) {
         hook_.reset();
         return Error(ErrorCode::usage,
@@ -100,12 +105,15 @@ Result<void> GradientReducer::allocate() {
     return hook_->prepare(group_, buckets);
 }
 
-// Shapes are compared first: a broadcast between unequal ones would be refused without a name.
+// Makes the parameters equal on all ranks. Shapes are compared first: a broadcast between unequal
+// shapes would fail without the name of the parameter.
 Result<void> GradientReducer::synchronize(const std::vector<NamedBuffer>& buffers) {
     std::vector<NamedBuffer> all = parameters_;
     all.insert(all.end(), buffers.begin(), buffers.end());
     if (auto same = verify_same_shapes(group_, all); !same) return same;
     std::vector<Work> works;
+    // All broadcasts are begun before the first wait, so that the group's thread never waits for
+    // this one.
     for (const auto& named : all)
         works.push_back(group_.begin(Operation::broadcast(named.buffer, 0)));
     for (const auto& work : works)
@@ -117,6 +125,7 @@ Buffer GradientReducer::bucket(std::size_t index) const {
     return {memory_[index].data(), plan_.buckets[index].count, plan_.buckets[index].type};
 }
 
+// A view into the bucket: backward writes directly into the memory that is sent.
 Buffer GradientReducer::gradient(std::size_t parameter) const {
     const auto& slot = plan_.slots[parameter];
     const Buffer& value = parameters_[parameter].buffer;
@@ -131,6 +140,7 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
     return all;
 }
 
+// Whole buckets at once: there is nothing between the gradients.
 Result<void> GradientReducer::zero() {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
         if (group_.memory() == Memory::gpu) {
@@ -143,6 +153,7 @@ Result<void> GradientReducer::zero() {
 }
 
 Result<void> GradientReducer::ready(std::size_t parameter) {
+    // Accumulation: the gradients stay in the buckets until a backward pass without no_sync().
     if (quiet_) return {};
     if (options_.find_not_finite)
         if (auto done = note_not_finite(parameter); !done) return done;
@@ -153,7 +164,8 @@ Result<void> GradientReducer::ready(std::size_t parameter) {
     return {};
 }
 
-// A sum of squares is no number when one of them is none.
+// Before the reduction it is still known on which rank a value is wrong. One pass is enough: a sum
+// of squares is not finite if one of the values is not.
 Result<void> GradientReducer::note_not_finite(std::size_t parameter) {
     auto sum = square_sum(group_.memory(), gradient(parameter));
     if (!sum) return sum.error();
@@ -161,7 +173,8 @@ Result<void> GradientReducer::note_not_finite(std::size_t parameter) {
     return {};
 }
 
-// All ranks see the same bits here, so they go on, or ask whose it was, together.
+// Looks at the averaged gradients. They have the same bits on all ranks, so all ranks take the same
+// branch, and either none or all of them make the collective call that finds the rank.
 Result<void> GradientReducer::verify_reduced() {
     bool finite = true;
     for (std::size_t i = 0; finite && i < memory_.size(); ++i) {
@@ -174,9 +187,11 @@ Result<void> GradientReducer::verify_reduced() {
     std::optional<std::size_t> mine;
     if (first != not_finite_.end()) mine = first - not_finite_.begin();
     if (auto found = verify_none_found(group_, gradients(), mine); !found) return found;
+    // Each rank's values are finite, but their sum is not.
     return Error(ErrorCode::malformed, "the sum of the ranks' gradients is not a finite number");
 }
 
+// The time is taken before begin(), because Gloo sends its first messages there.
 Result<void> GradientReducer::launch(std::size_t index) {
     const auto begun = std::chrono::steady_clock::now();
     auto work = hook_->begin(group_, index, bucket(index));
@@ -186,8 +201,9 @@ Result<void> GradientReducer::launch(std::size_t index) {
     return {};
 }
 
-// What backward did not come to counts as ready, so that its bucket goes; whether any rank came to
-// it, all must know alike, or their optimizers would drift apart.
+// Treats parameters that backward did not reach as ready, so that their buckets are sent. All ranks
+// must agree on whether a parameter was used on any rank. If some optimizers updated it and others
+// did not, the parameters would drift apart.
 Result<void> GradientReducer::mark_unused() {
     const auto missing = progress_.missing();
     if (!options_.find_unused) {
@@ -202,22 +218,28 @@ Result<void> GradientReducer::mark_unused() {
         used[i] = 0;
         if (auto done = ready(i); !done) return done;
     }
+    // By now every rank has begun all buckets, whatever it missed. So this is the next collective
+    // call on all of them.
     if (auto done = group_.all_reduce_values(used, ReduceOp::max); !done) return done;
     for (std::size_t i = 0; i < used.size(); ++i) used_[i] = used[i] > 0;
     return {};
 }
 
+// Waits for the buckets in their order. end() of one bucket runs while later ones are on their way.
 Result<void> GradientReducer::finish() {
     const auto begun = std::chrono::steady_clock::now();
     if (auto done = mark_unused(); !done) return done;
     for (std::size_t i = 0; i < works_.size(); ++i) {
         if (auto done = works_[i].wait(); !done) return done;
         bucket_times_[i].ended = works_[i].ended();
+        // Buckets were begun in the order of their numbers, so works_[i] is that of bucket i.
         if (auto done = hook_->end(i, bucket(i)); !done) return done;
     }
     times_ = reduce_times(bucket_times_, begun);
     works_.clear();
     bucket_times_.clear();
+    // Before the last check, so that the reducer can be used again after a gradient that was not
+    // finite.
     progress_.begin_again();
     return options_.find_not_finite ? verify_reduced() : Result<void>();
 }
@@ -230,7 +252,8 @@ Result<double> GradientReducer::clip(double most) {
         sum += *part;
     }
     const double norm = std::sqrt(sum);
-    // Equal on all ranks, for the gradients are. A norm that is no number is left for the caller.
+    // The norm is equal on all ranks, because the gradients are. A NaN is not greater than
+    // anything: the gradients then stay as they are, and the caller sees the NaN.
     if (!(norm > most)) return norm;
     for (std::size_t i = 0; i < memory_.size(); ++i) {
         if (group_.memory() == Memory::host) {

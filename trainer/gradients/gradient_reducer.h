@@ -1,20 +1,21 @@
-// Averages gradients over ranks while backward still computes.
+// GradientReducer: averages gradients over ranks while backward still computes (as PyTorch's
+// DistributedDataParallel does).
 //
-// The gradients lie in buckets that the reducer owns: backward adds parameter i's gradient into
-// gradient(i) and then says ready(i); a bucket whose gradients are all there is reduced at once, on
-// the group's own thread and stream. finish() waits for the rest. Afterwards gradient(i) holds the
-// mean over ranks, of each rank's sum over the micro-steps since zero(): ranks weigh equally, also
-// with unequal batches.
+// The reducer owns the memory of the gradients, in buckets. Backward adds the gradient of parameter
+// i into gradient(i) and then calls ready(i). As soon as all gradients of a bucket are ready, the
+// bucket is reduced on the group's own thread and stream. finish() waits for the rest. After it
+// gradient(i) holds the mean over ranks of what each rank has added since zero(). Each rank has the
+// same weight, also if batches are unequal.
 //
 //   reducer.zero();                                    // once a step
 //   { auto quiet = reducer.no_sync(); backward(); }    // accumulation: any number of times
-//   backward();                                        // says ready(i) for each i
+//   backward();                                        // calls ready(i) for each i
 //   reducer.finish();  reducer.clip(1.0);  optimizer();
 //
-// At the start the parameters are broadcast from rank 0 and verified equal. The group may be used
-// for other things between finish() and the next ready(). Thread: one. Errors: those of the group;
-// usage, for gradients that were ready twice or (without find_unused) never; malformed, for those
-// that are no numbers.
+// At the start the parameters are broadcast from rank 0 and verified to be equal. Between finish()
+// and the next ready() the program may use the group for other calls. Thread: one. Errors: those of
+// the group; usage, for a gradient that is ready twice, or never (unless find_unused is set);
+// malformed, for a gradient that is not finite (if find_not_finite is set).
 #pragma once
 
 #include <functional>
@@ -31,24 +32,28 @@
 namespace ddprun::trainer {
 
 struct ReducerOptions {
+    // Sizes of the first bucket and of the others, see plan_buckets(). The defaults are PyTorch's.
     std::size_t first_bucket_bytes = std::size_t{1} << 20;
     std::size_t bucket_bytes = std::size_t{25} << 20;
-    // Gradients that backward does not come to on this rank count as zero; costs one small
-    // collective a step.
+    // Accepts that backward does not reach some parameters on some ranks; their gradients count as
+    // zero there. Costs one small all-reduce a step.
     bool find_unused = false;
-    // How they travel; null: AllReduceHook.
+    // How the buckets travel. Null: AllReduceHook.
     std::shared_ptr<CommunicationHook> hook = {};
+    // false: the program has made the parameters equal on all ranks itself.
     bool broadcast_at_start = true;
-    // finish() fails, with the parameter's and the rank's name, when a gradient holds an infinity
-    // or a NaN: each is read once before it is reduced and once after; nothing more is sent while
-    // all is well.
+    // finish() fails if a gradient holds an infinity or a NaN, and names the parameter and the
+    // rank. Each gradient is read once before the reduction and once after it. Nothing more is sent
+    // unless one is found.
     bool find_not_finite = false;
 };
 
 class GradientReducer {
   public:
-    // The parameters lie in the group's kind of memory and are floating numbers; the group and they
-    // outlive the reducer. `buffers` (running statistics) are broadcast and verified, not reduced.
+    // The parameters lie in the group's kind of memory and have a floating type. `group` and the
+    // memory of the parameters must outlive the reducer. `buffers` (for example running statistics)
+    // are broadcast and verified, but not reduced. All ranks call it with the same names, sizes and
+    // types.
     static Result<std::unique_ptr<GradientReducer>> make(ProcessGroup& group,
                                                          std::vector<NamedBuffer> parameters,
                                                          const ReducerOptions& options = {},
@@ -57,16 +62,21 @@ class GradientReducer {
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
 
+    // The memory of one parameter's gradient. It stays in place as long as the reducer lives.
     Buffer gradient(std::size_t parameter) const;
 
-    // The gradients with their parameters' names: for verify_finite and for optimizers.
+    // All gradients with the names of their parameters, for verify_finite() and for optimizers.
     std::vector<NamedBuffer> gradients() const;
 
+    // Sets all gradients to zero. Call it before the first backward pass of a step.
     Result<void> zero();
+    // Backward has added everything to this gradient. Backward must not change it again until
+    // finish() returns.
     Result<void> ready(std::size_t parameter);
+    // Waits until all gradients are averaged.
     Result<void> finish();
 
-    // While it lives, ready() starts nothing and finish() is not called.
+    // While this object lives, ready() does nothing. finish() must not be called.
     class NoSync {
       public:
         explicit NoSync(GradientReducer& reducer) : reducer_(reducer) { reducer_.quiet_ = true; }
@@ -79,13 +89,16 @@ class GradientReducer {
     };
     NoSync no_sync() { return NoSync(*this); }
 
-    // Whether any rank had a gradient for it in the last step; always with find_unused off.
+    // Whether any rank had a gradient for this parameter in the last step. Always true if
+    // find_unused is off.
     bool used(std::size_t parameter) const { return used_[parameter]; }
 
-    // Scales all gradients so that their norm is at most `most`; gives the norm before.
+    // Scales all gradients so that their common norm is at most `most`. Returns the norm before
+    // that. Call it after finish(), when the gradients are equal on all ranks. On a GPU only
+    // float32 gradients can be clipped, or searched with find_not_finite.
     Result<double> clip(double most);
 
-    // Of the last step.
+    // How long the communication of the last step took, and how much of it was hidden.
     const ReduceTimes& times() const { return times_; }
     const BucketPlan& plan() const { return plan_; }
 
@@ -108,9 +121,9 @@ class GradientReducer {
     std::shared_ptr<CommunicationHook> hook_;
     std::vector<GroupMemory> memory_;  // one for each bucket
     std::vector<Work> works_;
-    std::vector<BucketTime> bucket_times_;  // as far as the works
+    std::vector<BucketTime> bucket_times_;  // one for each of works_
     std::vector<bool> used_;
-    std::vector<bool> not_finite_;  // on this rank, in this step
+    std::vector<bool> not_finite_;  // gradients on this rank, in this step
     ReduceTimes times_;
     bool quiet_ = false;
 };

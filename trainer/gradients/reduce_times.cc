@@ -1,3 +1,4 @@
+// Adds up the times of buckets without counting an overlap twice.
 #include "trainer/gradients/reduce_times.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ double ReduceTimes::hidden() const {
     return 1.0 - static_cast<double>(waited.count()) / static_cast<double>(communication.count());
 }
 
-// Buckets overlap: each counts from where the one before it ended.
+// Buckets overlap in time, so each counts only from the end of the one before.
 ReduceTimes reduce_times(std::span<const BucketTime> buckets, BucketTime::Point finish_begun) {
     ReduceTimes times;
     auto counted = BucketTime::Point::min();

@@ -1,9 +1,11 @@
-// The element types that the trainer moves between ranks and writes to snapshots, with their sizes
-// and names.
+// The element types of tensors: their sizes, their safetensors names, and the mapping from C++
+// types.
 //
-// Pure values. The names are those of the safetensors format ("F32"), which Python's readers know
-// too. The two halves have C++ types of their own: Half is the compiler's IEEE binary16, BFloat16
-// is the upper half of a float; both compute as float and round to nearest even.
+// The names are those of the safetensors format ("F32"), which Python's readers know. The two
+// 16-bit floats need C++ types of their own: Half is the compiler's IEEE binary16, BFloat16 is the
+// upper half of a float. Both compute in float and round to nearest, ties to even.
+//
+// Pure.
 #pragma once
 
 #include <bit>
@@ -15,32 +17,38 @@
 
 namespace ddprun::trainer {
 
+// uint64 can be moved and saved, but no reduction takes it (operation.h).
 enum class DataType {
     float32,
     float64,
     int32,
     int64,
     uint8,
-    uint64,  // snapshots only
+    uint64,
     float16,
     bfloat16,
 };
 
 using Half = _Float16;
 
+// A float without its lower 16 bits: the range of float, 8 bits of precision.
 struct BFloat16 {
     BFloat16() = default;
     explicit BFloat16(float value) {
         const auto raw = std::bit_cast<std::uint32_t>(value);
-        // Rounding must not carry a NaN into infinity.
+        // Adding 0x7FFF plus the lowest kept bit rounds to nearest, ties to even. A NaN is not
+        // rounded: the carry could turn it into infinity. Bit 0x40 makes it a quiet NaN, also when
+        // all kept bits are 0.
         bits = static_cast<std::uint16_t>(
             std::isnan(value) ? (raw >> 16) | 0x40 : (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16);
     }
+    // Exact: every bfloat16 is a float.
     operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
     std::uint16_t bits = 0;
 };
 
+// Bytes of one element.
 constexpr std::size_t size_of(DataType type) {
     switch (type) {
         case DataType::float32:
@@ -59,6 +67,7 @@ constexpr std::size_t size_of(DataType type) {
     return 0;
 }
 
+// The name in the safetensors format. Messages use it too.
 constexpr std::string_view to_string(DataType type) {
     switch (type) {
         case DataType::float32:
@@ -81,7 +90,8 @@ constexpr std::string_view to_string(DataType type) {
     return "?";
 }
 
-// The type of a safetensors name; nothing for one that we do not handle (e.g. "F8_E4M3").
+// The type for a safetensors name. Empty for a type that this library does not support, for example
+// "F8_E4M3".
 constexpr std::optional<DataType> data_type_of(std::string_view name) {
     for (DataType type :
          {DataType::float32, DataType::float64, DataType::int32, DataType::int64, DataType::uint8,
@@ -91,7 +101,7 @@ constexpr std::optional<DataType> data_type_of(std::string_view name) {
     return std::nullopt;
 }
 
-// The type of a C++ element: data_type<float>() is float32.
+// The type for a C++ element type: data_type<float>() is float32.
 template <class T>
 constexpr DataType data_type();
 template <>
@@ -127,6 +137,7 @@ constexpr DataType data_type<BFloat16>() {
     return DataType::bfloat16;
 }
 
+// Integers have no average and no gradient.
 constexpr bool is_integer(DataType type) {
     return type == DataType::int32 || type == DataType::int64 || type == DataType::uint8 ||
            type == DataType::uint64;

@@ -1,3 +1,4 @@
+// Allocates and frees memory on the host or on the GPU.
 #include "trainer/group/group_memory.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 namespace ddprun::trainer {
 
 Result<GroupMemory> GroupMemory::make(Memory kind, std::size_t bytes) {
+    // An empty bucket is legal, but calloc(0) may return null, which means failure below.
     bytes = std::max<std::size_t>(bytes, 1);
     GroupMemory made;
     if (kind == Memory::gpu) {

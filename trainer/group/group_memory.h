@@ -1,4 +1,5 @@
-// Memory of the kind that a process group works on, filled with zeros. Moved, not copied.
+// Zero-filled memory of the kind (host or GPU) that a process group works on. It is freed with its
+// owner.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +9,22 @@
 
 namespace ddprun::trainer {
 
+// Movable, not copyable. Any thread.
 class GroupMemory {
   public:
-    GroupMemory() = default;  // none
+    GroupMemory() = default;  // owns nothing
 
-    // Errors: unavailable.
+    // Allocates `bytes` on the host or on this thread's GPU. Errors: unavailable (no memory, no
+    // GPU).
     static Result<GroupMemory> make(Memory kind, std::size_t bytes);
 
+    // Whether it owns memory.
     explicit operator bool() const { return memory_ != nullptr; }
     void* data() const { return memory_.get(); }
     Memory kind() const { return memory_.get_deleter().kind; }
 
   private:
+    // The kind travels with the pointer, because each kind has its own free function.
     struct Free {
         Memory kind;
         void operator()(void* memory) const;

@@ -1,3 +1,4 @@
+// Makes, checks and describes operations, and reduces values in host memory.
 #include "trainer/group/operation.h"
 
 #include <algorithm>
@@ -5,32 +6,38 @@
 namespace ddprun::trainer {
 namespace {
 
+// In the order of the enums Collective and ReduceOp.
 constexpr const char* kNames[] = {
     "all_reduce", "broadcast", "reduce",           "all_gather", "reduce_scatter",
     "gather",     "scatter",   "all_to_all",       "send",       "receive",
     "exchange",   "barrier",   "monitored_barrier"};
 constexpr const char* kOperators[] = {"sum", "avg", "min", "max", "product"};
 
+// The number may come from another rank, so it can lie outside the table.
 template <std::size_t N>
 std::string name_in(const char* const (&names)[N], std::uint32_t index) {
     return index < N ? names[index] : "unknown (" + std::to_string(index) + ")";
 }
 
+// Whether the call combines values with an operator.
 bool reduces(Collective kind) {
     return kind == Collective::all_reduce || kind == Collective::reduce ||
            kind == Collective::reduce_scatter;
 }
+// Whether all ranks must give the same root.
 bool has_root(Collective kind) {
     return kind == Collective::broadcast || kind == Collective::reduce ||
            kind == Collective::gather || kind == Collective::scatter;
 }
 
+// Two digits or more remain of a rounded size; it is rounded down.
 std::string size_text(std::size_t bytes) {
     if (bytes < 10 * 1024) return std::to_string(bytes) + " bytes";
     if (bytes < 10 * 1024 * 1024) return std::to_string(bytes / 1024) + " KiB";
     return std::to_string(bytes / 1024 / 1024) + " MiB";
 }
 
+// The group sets the number of the call, 0 here.
 Operation make(Collective kind, Buffer in, Buffer out, ReduceOp op = ReduceOp::sum, int root = 0,
                int source = 0) {
     return {kind, in, out, op, root, source, 0};
@@ -62,6 +69,7 @@ Operation Operation::scatter(Buffer in, Buffer out, int root) {
 Operation Operation::all_to_all(Buffer in, Buffer out) {
     return make(Collective::all_to_all, in, out);
 }
+// send and receive have one peer. Both fields name it, so that check() needs no special case.
 Operation Operation::send(Buffer buffer, int to) {
     return make(Collective::send, buffer, buffer, ReduceOp::sum, to, to);
 }
@@ -75,6 +83,7 @@ Operation Operation::barrier() { return {}; }
 Operation Operation::monitored_barrier() { return make(Collective::monitored_barrier, {}, {}); }
 
 std::size_t Operation::count() const {
+    // Here `in` is the large buffer, so `out` holds what one rank gets.
     return kind == Collective::scatter || kind == Collective::reduce_scatter ? out.count : in.count;
 }
 DataType Operation::type() const {
@@ -93,7 +102,8 @@ std::string describe(const Operation& operation) {
 
 namespace {
 
-// Where one side holds a part for each rank, its size follows from the other's.
+// Some operations have one part for each rank in one buffer. Its size follows from the other
+// buffer. Only the root of a gather or a scatter has the large buffer, so only the root checks it.
 Result<void> check_parts(const Operation& o, int rank, int size) {
     const auto parts = static_cast<std::size_t>(size);
     bool fits = true;
@@ -116,6 +126,8 @@ Result<void> check_parts(const Operation& o, int rank, int size) {
         default:
             break;
     }
+    // The buffers of an exchange belong to two messages, which may differ. An unused buffer has
+    // count 0 and no type of its own.
     const bool both = o.kind != Collective::exchange && o.in.count && o.out.count;
     if (fits && !(both && o.in.type != o.out.type)) return {};
     return Error(ErrorCode::usage, describe(o) + ": in has " + std::to_string(o.in.count) + " " +
@@ -127,6 +139,7 @@ Result<void> check_parts(const Operation& o, int rank, int size) {
 
 }  // namespace
 
+// Only what this rank can see alone. Whether the ranks agree is the backend's question.
 Result<void> check(const Operation& o, int rank, int size) {
     auto wrong = [&](const std::string& what) -> Error {
         return {ErrorCode::usage, describe(o) + " " + what};
@@ -139,6 +152,7 @@ Result<void> check(const Operation& o, int rank, int size) {
         if (other < 0 || other >= size)
             return wrong("names rank " + std::to_string(other) + ", but the ranks are 0 to " +
                          std::to_string(size - 1));
+        // An exchange may name this rank: in a group of one, every neighbour is the rank itself.
         if (!o.is_collective() && o.kind != Collective::exchange && other == rank)
             return wrong("is between this rank and itself");
     }
@@ -149,6 +163,7 @@ Result<void> check(const Operation& o, int rank, int size) {
     return check_parts(o, rank, size);
 }
 
+// A call between two ranks has different peers on both sides, so its root does not count.
 Opinion opinion_of(const Operation& o) {
     return {o.sequence,
             o.count(),
@@ -160,6 +175,7 @@ Opinion opinion_of(const Operation& o) {
 
 namespace {
 
+// Builds an operation only to print it. It has no pointers.
 std::string text_of(const Opinion& opinion) {
     Operation o;
     o.kind = static_cast<Collective>(opinion.kind);
@@ -180,6 +196,7 @@ std::string disagreement(const Opinion& mine, const Opinion& theirs, int other) 
 
 namespace {
 
+// The operator is a template argument, so the loop makes no call for each element.
 template <class T, class Compute>
 void each(void* out, const void* a, const void* b, std::size_t count, Compute compute) {
     const T* x = static_cast<const T*>(a);
@@ -188,7 +205,8 @@ void each(void* out, const void* a, const void* b, std::size_t count, Compute co
     for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(compute(x[i], y[i]));
 }
 
-// W is what T is computed in. A NaN stays one, on whichever side: a minimum must not hide it.
+// The loop for one type and operator. T is the element type, W the type that it computes in. A NaN
+// on either side gives a NaN: min and max must not hide it. `x != x` is true only for a NaN.
 template <class T, class W>
 ReduceFunction function_of(ReduceOp op) {
     switch (op) {
@@ -214,6 +232,7 @@ ReduceFunction function_of(ReduceOp op) {
 template <class T>
 void divide_as(Buffer buffer, double divisor) {
     T* values = static_cast<T*>(buffer.data);
+    // The 16-bit types are divided as float and rounded once.
     using W = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const W by = static_cast<W>(divisor);
     for (std::size_t i = 0; i < buffer.count; ++i)
@@ -232,7 +251,9 @@ ReduceFunction reduce_function(DataType type, ReduceOp op) {
             return function_of<Half, float>(op);
         case DataType::bfloat16:
             return function_of<BFloat16, float>(op);
-        // Unsigned, so that an overflow wraps around instead of being undefined; orders differ.
+        // Sum and product use the unsigned type: a signed overflow is undefined in C++, an unsigned
+        // one wraps around. The resulting bits are those of two's complement. min and max need the
+        // sign.
         case DataType::int32:
             return op == ReduceOp::min || op == ReduceOp::max
                        ? function_of<std::int32_t, std::int32_t>(op)
@@ -243,6 +264,7 @@ ReduceFunction reduce_function(DataType type, ReduceOp op) {
                        : function_of<std::uint64_t, std::uint64_t>(op);
         case DataType::uint8:
             return function_of<std::uint8_t, std::uint32_t>(op);
+        // check() refuses this type. The function still has to return something.
         case DataType::uint64:
             break;
     }
@@ -260,11 +282,14 @@ void divide(Buffer buffer, double by) {
         case DataType::bfloat16:
             return divide_as<BFloat16>(buffer, by);
         default:
+            // check() refuses the average of integers, so only a mistake in this library leads
+            // here.
             DDPRUN_CHECK(false, "only floating types are divided");
     }
 }
 
 std::string name_ranks(const std::vector<int>& ranks) {
+    // Messages stay readable in a job with thousands of ranks.
     constexpr std::size_t kMost = 3;
     std::string text = ranks.size() == 1 ? "rank " : "ranks ";
     const std::size_t named = std::min(ranks.size(), kMost);

@@ -1,20 +1,23 @@
-// One call on a process group as a value: what moves, how it is reduced, from or to whom; which
-// calls are wrong before anything moves, and how a call is named in a message.
+// One call on a process group as a value: which collective, which buffers, which reduction, which
+// peer. This file also checks arguments, names calls in messages, and reduces values in host
+// memory.
 //
-// Pure. The backends execute operations, process_group.h makes them. In a world of N ranks:
+// Pure. process_group.h creates operations, the backends carry them out. In a group of N ranks,
+// with the operation's buffers `in` and `out`:
 //
-//   all_reduce      in place: the reduction of all
-//   broadcast       in place: the root's
-//   reduce          in place on the root; the other ranks' buffers stay as they were
-//   all_gather      out (N × in): all ranks' in, by rank
-//   reduce_scatter  in (N × out): out is the rank-th part of the reduction
-//   gather          out (N × in) on the root; the other ranks need none
-//   scatter         in (N × out) on the root; the other ranks need none
-//   all_to_all      in, out (equal, N parts): part r of in goes to rank r
-//   send, receive   between two ranks; both say the same count and type
-//   exchange        sends in to `peer` while out comes from `source`: never a deadlock of two sends
-//   barrier         returns once all have come
-//   monitored_barrier  the same through the store, slower; its error lists who is absent
+//   all_reduce      in place: every rank gets the reduction over all ranks
+//   broadcast       in place: every rank gets the root's values
+//   reduce          in place on the root; the buffers of other ranks do not change
+//   all_gather      out (N × in) gets the `in` of every rank, in the order of the ranks
+//   reduce_scatter  in (N × out): rank r gets part r of the reduction
+//   gather          like all_gather, but only the root needs `out` and fills it
+//   scatter         only the root needs `in` (N × out): rank r gets part r of it
+//   all_to_all      in and out have N equal parts: part r of `in` goes to rank r
+//   send, receive   between two ranks, which must give the same count and type
+//   exchange        sends `in` to rank `root` while it receives `out` from rank `source`.
+//                   Two ranks that both send first would block each other; this cannot happen here.
+//   barrier         returns after every rank has called it
+//   monitored_barrier  a barrier through the store: slower, but its error lists the absent ranks
 #pragma once
 
 #include <cstddef>
@@ -28,6 +31,7 @@
 
 namespace ddprun::trainer {
 
+// How values of several ranks become one. The numbers are part of the messages between ranks.
 enum class ReduceOp : std::uint32_t {
     sum,
     avg,  // the sum divided by the number of ranks; not for integers
@@ -36,6 +40,7 @@ enum class ReduceOp : std::uint32_t {
     product,
 };
 
+// Which call it is. The numbers are part of the messages between ranks.
 enum class Collective : std::uint32_t {
     all_reduce,
     broadcast,
@@ -52,10 +57,11 @@ enum class Collective : std::uint32_t {
     monitored_barrier,
 };
 
-// What a call works on. The memory is the caller's and must be of the group's kind.
+// Memory that a call reads or writes. The caller owns it. It must be of the group's kind (host or
+// GPU), and it must stay until the call is done.
 struct Buffer {
     void* data = nullptr;
-    std::size_t count = 0;
+    std::size_t count = 0;  // elements
     DataType type = DataType::float32;
 
     std::size_t bytes() const { return count * size_of(type); }
@@ -66,13 +72,14 @@ Buffer buffer_of(std::span<T> values) {
     return {values.data(), values.size(), data_type<T>()};
 }
 
+// One call with all its arguments. A program makes it with one of the static functions.
 struct Operation {
     Collective kind = Collective::barrier;
-    Buffer in, out;  // the same for what works in place
+    Buffer in, out;  // equal for an operation that works in place
     ReduceOp op = ReduceOp::sum;
-    int root = 0;                // send, exchange: to whom
-    int source = 0;              // receive, exchange: from whom
-    std::uint64_t sequence = 0;  // set by the group; 1 for its first call
+    int root = 0;                // the root; for send and exchange: the destination
+    int source = 0;              // for receive and exchange: the rank that sends
+    std::uint64_t sequence = 0;  // the group sets it; 1 for its first call
 
     static Operation all_reduce(Buffer buffer, ReduceOp op = ReduceOp::sum);
     static Operation broadcast(Buffer buffer, int root = 0);
@@ -88,24 +95,26 @@ struct Operation {
     static Operation barrier();
     static Operation monitored_barrier();
 
-    // Whether all ranks of the group make this call (not only two of them).
+    // Whether all ranks of the group make this call. False for calls between two ranks.
     bool is_collective() const {
         return kind != Collective::send && kind != Collective::receive &&
                kind != Collective::exchange;
     }
 
-    // What one rank brings or takes: the number on which all must agree.
+    // Number and type of the elements that one rank contributes or receives. All ranks must agree.
     std::size_t count() const;
     DataType type() const;
 };
 
-// Errors: usage, with the call and the numbers.
+// Checks the arguments before any data moves. `rank` is this rank, `size` the number of ranks.
+// Errors: usage; the sentence names the call and the numbers.
 Result<void> check(const Operation& operation, int rank, int size);
 
-// "all_reduce number 2 of 100000 F32 (391 KiB)"
+// The call in a message: "all_reduce number 2 of 100000 F32 (391 KiB)".
 std::string describe(const Operation& operation);
 
-// One rank's opinion of a call as it travels to the others, and what is said when two differ.
+// What one rank believes about a call. The ranks send each other its bytes and compare them. It has
+// no padding.
 struct Opinion {
     std::uint64_t sequence, count;
     std::uint32_t kind, type, op, root;
@@ -113,17 +122,21 @@ struct Opinion {
 };
 Opinion opinion_of(const Operation& operation);
 
-// "rank 3 calls all_reduce number 2 of 10 F32 (operator sum), this rank … of 12 F32 (operator sum)"
+// The message for two ranks that make different calls: "rank 3 calls all_reduce number 2 of 10 F32
+// …; this rank calls … of 12 F32 …".
 std::string disagreement(const Opinion& mine, const Opinion& theirs, int other);
 
-// out[i] = a[i] op b[i]; `avg` adds. For every type but uint64 (which moves, but is not reduced).
+// out[i] = a[i] op b[i] in host memory. `out` may be `a` or `b`. For `avg` it only adds: the caller
+// divides. Not for uint64, which check() refuses to reduce.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::size_t count);
 ReduceFunction reduce_function(DataType type, ReduceOp op);
 
-// Divides a floating type's values. (A product with 1 / by would round twice.)
+// Divides every value by `by`. For floating types only. It does not multiply by 1 / by, because
+// that rounds twice.
 void divide(Buffer buffer, double by);
 
-// "rank 3", "ranks 1, 4 and 7", "ranks 1, 4, 7 and 12 more (16 in all)"
+// Names at most three ranks and counts the rest: "rank 3", "ranks 1, 4 and 7", "ranks 1, 4, 7 and
+// 12 more (15 in all)".
 std::string name_ranks(const std::vector<int>& ranks);
 
 }  // namespace ddprun::trainer

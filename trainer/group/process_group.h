@@ -1,28 +1,31 @@
-// Collective operations between the workers of one generation: one interface, Gloo on CPUs and NCCL
-// on GPUs. What each operation does, and what it wants of its buffers, is in operation.h.
+// ProcessGroup: collective operations between the workers of one generation. There is one interface
+// and two backends: Gloo on CPUs, NCCL on GPUs. operation.h describes each operation and its
+// buffers.
 //
-// Every rank makes the same calls in the same order. A call blocks until this rank's part is done,
-// fails, or the group's time-out passes; nothing waits for ever. begin() returns at once instead:
-// operations that were begun are carried out one after the other, on the group's own thread (and,
-// on GPUs, its own stream), while the program computes. (Gloo sends the first messages of an
-// all-reduce already in begin(), so that the link has work while that thread waits for a core.) A
-// buffer belongs to the group until its Work is waited for.
+// Order: every rank makes the same calls in the same order. A call blocks until this rank's part is
+// done, fails, or exceeds the group's timeout. Nothing waits forever. begin() returns at once
+// instead. Operations that were begun run in order on the group's own thread (on GPUs also on its
+// own stream), while the program computes. Gloo sends the first messages of an all-reduce already
+// in begin(), so that the network has work while that thread waits for a core. A buffer belongs to
+// the group until its Work::wait() has returned.
 //
-// After a failure the group is over: every later call returns the same error, the sockets (or the
-// NCCL communicator) are cut, and the program should end: the launcher restarts it. All ranks
-// notice within milliseconds (NCCL: half a second), also those that wait for a third rank which
-// hangs. The error names the operation, its number and size, the ranks that did not get as far, and
-// the first failure that any rank saw.
+// Failure: after the first failed call the group is over. Every later call returns the same error,
+// and the sockets (or the NCCL communicator) are shut down. The program should then end, and the
+// launcher restarts it. All ranks notice within milliseconds (NCCL: half a second), also a rank
+// that waits for a third rank which hangs. The error names the operation, its number and size, the
+// ranks that did not reach it, and the first failure that any rank saw.
 //
-// Results are the same bits on all ranks, and (Gloo; NCCL with NCCL_ALGO and NCCL_PROTO fixed) the
-// same bits in each run of the same world size: the order of the additions is that of the ring.
+// Results: all ranks get the same bits. Another run with the same world size gets the same bits
+// too, because the additions follow the order of the ring (NCCL: only with fixed NCCL_ALGO and
+// NCCL_PROTO).
 //
-// Destroy a group on all ranks at about the same time: who ends without doing so (or by _exit)
-// while another still works looks like one that has died.
+// End: destroy the group on all ranks at about the same time. A rank that ends without destroying
+// it (or by _exit) while another rank still works looks like a dead rank.
 //
-// Thread: one at a time, but for abort(), which any thread may call. Errors: usage (a wrong
-// argument; the group lives on), refused (ranks do not agree on the call), timed_out, closed (a
-// rank is gone), unavailable (the GPU or the network failed).
+// Threads: one at a time, except abort(), which any thread may call.
+//
+// Errors: usage (a wrong argument; the group stays usable), refused (the ranks do not agree on the
+// call), timed_out, closed (a rank is gone), unavailable (the GPU or the network failed).
 #pragma once
 
 #include <chrono>
@@ -41,23 +44,25 @@
 
 namespace ddprun::trainer {
 
+// Where the buffers of a group lie.
 enum class Memory {
     host,
-    gpu,  // of the worker's own GPU
+    gpu,  // memory of the worker's own GPU
 };
 
 enum class Backend {
-    automatic,  // NCCL when every worker has a GPU of its own and the build has CUDA, else Gloo
+    automatic,  // NCCL if every worker has its own GPU and the build has CUDA, else Gloo
     gloo,
-    nccl,  // refused when a worker has no GPU or shares one
+    nccl,  // error `refused` if a worker has no GPU or shares one
 };
 
 struct GroupOptions {
     Backend backend = Backend::automatic;
-    std::chrono::milliseconds timeout = std::chrono::minutes(5);  // of meeting, and of each call
-    std::function<void(const std::string&)> note;                 // e.g. why Gloo was chosen
-    // So many first calls are compared between the ranks before their data move (about 0.1 ms
-    // each); later ones only when their shape is new (Gloo), or not at all (NCCL).
+    // Limits connecting, and each call.
+    std::chrono::milliseconds timeout = std::chrono::minutes(5);
+    std::function<void(const std::string&)> note;  // gets remarks, e.g. why Gloo was chosen
+    // The ranks compare this many first calls before data moves (about 0.1 ms each). Later calls
+    // are compared only if their shape is new (Gloo), or not at all (NCCL).
     std::uint64_t checked_calls = 64;
 };
 
@@ -71,9 +76,12 @@ class ProcessGroup {
     int size() const { return context_.world_size; }
     std::chrono::milliseconds timeout() const { return options_.timeout; }
     virtual const char* backend() const = 0;  // "gloo" or "nccl"
+    // The kind of memory that all buffers of this group must have.
     virtual Memory memory() const = 0;
 
+    // Starts an operation and returns at once. An error comes from the Work.
     Work begin(const Operation& operation);
+    // Carries out an operation and waits for it. The functions below are short forms of this one.
     Result<void> call(const Operation& operation);
 
     Result<void> all_reduce(Buffer buffer, ReduceOp op = ReduceOp::sum) {
@@ -104,46 +112,51 @@ class ProcessGroup {
     Result<void> barrier() { return call(Operation::barrier()); }
     Result<void> monitored_barrier() { return call(Operation::monitored_barrier()); }
 
-    // All-reduces a few numbers that lie in the host's memory, whatever the group's kind.
+    // All-reduces a few numbers in host memory. On a GPU group it copies them to the GPU and back.
     Result<void> all_reduce_values(std::span<double> values, ReduceOp op = ReduceOp::sum);
 
-    // A group of those ranks that say the same colour (0 or more), in the order of their ranks; a
-    // null pointer for who says -1. All ranks of this group call it. Its ranks count from 0.
+    // Splits the group. Ranks with the same color (0 or more) form a new group, in the order of
+    // their old ranks, and count from 0. A rank with color -1 gets a null pointer. All ranks of
+    // this group call it.
     Result<std::unique_ptr<ProcessGroup>> split(int color);
 
-    // Ends the call in progress, here and soon on the other ranks, and all later ones. Any thread,
-    // any number of times.
+    // Ends the running call, here and soon on the other ranks, and makes all later calls fail. Any
+    // thread may call it, any number of times.
     virtual void abort() = 0;
 
   protected:
-    // `store` is the group's own: of one thread at a time, which is the one that works.
+    // `store` belongs to this group alone. Only the thread that carries out an operation uses it.
     ProcessGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options);
 
-    // What a backend has done of an operation ahead of its turn. Lives until the operation is done
-    // or refused, and ends before its Work says so.
+    // What a backend did for an operation before its turn. The object lives until the operation is
+    // done or refused. It is destroyed before the operation's Work reports the end.
     struct Started {
         virtual ~Started() = default;
     };
 
-    // In the caller's thread, who waits (call()) or goes on (begin()); null when there is nothing to
-    // do ahead.
+    // Does what is possible before the operation's turn. Runs in the caller's thread.
+    // `caller_waits`: the call blocks (call()); false for begin(). Null if there is nothing to do
+    // ahead.
     virtual std::shared_ptr<Started> start(const Operation& operation, bool caller_waits) = 0;
 
-    // Moves the data. An error ends the group, whatever its code. `started`: what start() gave, or
-    // null.
+    // Moves the data. Any error ends the group, whatever its code. `started` is what start()
+    // returned; it may be null.
     virtual Result<void> run(const Operation& operation, Started* started) = 0;
 
-    // The same backend between the ranks of `context`, met in `store`. Collective over this group:
-    // who is in none of the new groups calls it too, with color -1, and gets nothing.
+    // Makes a group of the same backend for the ranks of `context`, which meet in `store`. All
+    // ranks of this group call it. A rank that joins no new group passes color -1 and gets a null
+    // pointer.
     virtual Result<std::unique_ptr<ProcessGroup>> split_backend(const Context& context,
                                                                 std::unique_ptr<Store> store,
                                                                 int color) = 0;
 
-    // Host memory where the group's calls can use it; `take_back` copies the result.
+    // Copies numbers from host memory to memory that this group can use; take_back() copies the
+    // result back. The default is for groups on host memory, which use the numbers where they are.
     virtual Result<Buffer> stage(Buffer host) { return host; }
     virtual Result<void> take_back(Buffer, Buffer) { return {}; }
 
-    // No operation is in progress after this, and none will be; destructors of backends begin here.
+    // After this no operation is running and none will start. A backend's destructor calls it
+    // first.
     void stop() { queue_.stop(); }
 
     Store& store() { return *store_; }
@@ -151,10 +164,10 @@ class ProcessGroup {
     const GroupOptions& options() const { return options_; }
     bool failed() const { return failed_.has_value(); }
 
-    // A backend that knows says which rank's connection was the first to close.
+    // A backend that knows it reports here which rank's connection closed first.
     void lose(int rank) { lost_ = rank; }
 
-    // Whether another rank has said in the store that its group failed.
+    // Whether another rank has written to the store that its group failed.
     bool failed_elsewhere();
 
   private:
@@ -169,11 +182,11 @@ class ProcessGroup {
     const Context context_;
     const GroupOptions options_;
     std::unique_ptr<Store> store_;
-    std::uint64_t sequence_ = 0;  // of the calls that all ranks make
-    std::uint64_t pairwise_ = 0;  // of those between two
-    std::uint64_t splits_ = 0;
-    std::optional<Error> failed_;
-    int lost_ = -1;  // lose()
+    std::uint64_t sequence_ = 0;   // number of the last call that all ranks make
+    std::uint64_t pairwise_ = 0;   // number of the last call between two ranks
+    std::uint64_t splits_ = 0;     // each split meets in its own part of the store
+    std::optional<Error> failed_;  // the error that ended the group
+    int lost_ = -1;                // set by lose(); -1: unknown
     WorkQueue queue_;
 };
 

@@ -1,9 +1,11 @@
+// A queue of tasks with one thread, and the state that a task shares with its Work handles.
 #include "trainer/group/work_queue.h"
 
 #include <utility>
 
 namespace ddprun::trainer {
 
+// Shared by the queue and all copies of the Work. It may outlive the queue.
 struct Work::State {
     mutable std::mutex mutex;
     mutable std::condition_variable changed;
@@ -43,12 +45,14 @@ Work WorkQueue::push(Task task) {
             return Work::finished(Error(ErrorCode::closed, "the process group is being destroyed"));
         }
         entries_.push_back({std::move(task), state});
+        // Started late: a program that only makes blocking calls never needs this thread.
         if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
     }
     changed_.notify_all();
     return Work(std::move(state));
 }
 
+// The queue cannot fill between the look and the run, because only this thread pushes.
 Result<void> WorkQueue::run_now(const Task& task) {
     bool idle = false;
     {
@@ -62,13 +66,20 @@ void WorkQueue::serve() {
     std::unique_lock lock(mutex_);
     while (true) {
         changed_.wait(lock, [&] { return stopping_ || !entries_.empty(); });
+        // stop() was called and everything queued is done.
         if (entries_.empty()) return;
-        // Stays at the front while it runs: an empty queue means that nothing is in progress.
+        // The entry stays at the front while its task runs: an empty queue means that nothing is
+        // running.
         Entry entry{std::exchange(entries_.front().task, nullptr), entries_.front().state};
         lock.unlock();
         Result<void> result = entry.task();
+        // Taken right after the task, so that the waiting for locks does not count as
+        // communication.
         const auto ended = std::chrono::steady_clock::now();
-        entry.task = nullptr;  // and what it holds, before anybody learns that it is done
+        // Destroys what the task holds before anybody learns that it is done. The task may hold
+        // registrations of the caller's buffer with the network, and the caller may free the buffer
+        // after wait().
+        entry.task = nullptr;
         lock.lock();
         entries_.pop_front();
         {
@@ -81,6 +92,7 @@ void WorkQueue::serve() {
     }
 }
 
+// What is queued still runs, because somebody may wait for it.
 void WorkQueue::stop() {
     {
         std::lock_guard lock(mutex_);

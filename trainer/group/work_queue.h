@@ -1,8 +1,8 @@
-// The thread on which a process group carries out what was begun, in order, and the handle on one
-// such piece of work.
+// WorkQueue: the thread on which a process group carries out operations that were begun, in order.
+// Work: the handle on one of these operations.
 //
-// The thread starts with the first push(); a group whose calls all block has none. Thread: push(),
-// run_now() and stop() of one thread at a time.
+// The thread starts with the first push(). A group whose calls all block has no thread. Threads:
+// push(), run_now() and stop() are for one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -17,20 +17,22 @@
 
 namespace ddprun::trainer {
 
-// What was begun. Copies are the same work; it outlives its group. Any thread.
+// The handle on an operation that was begun. Copies refer to the same operation. A Work may outlive
+// its group. Any thread may use it.
 class Work {
   public:
     struct State;
     explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-    // Blocks until the work is done. The group's time-out bounds it.
+    // Blocks until the operation is done and returns its result. The group's timeout limits the
+    // wait.
     Result<void> wait() const;
     bool done() const;
 
-    // When it was done; the clock's first moment before that, and for what never began.
+    // When the operation ended. The clock's epoch if it has not ended, or never began.
     std::chrono::steady_clock::time_point ended() const;
 
-    // What has failed before it began, and what was done already.
+    // The handle on something that is already over, e.g. a call that failed before it was queued.
     static Work finished(Result<void> result);
 
   private:
@@ -46,13 +48,14 @@ class WorkQueue {
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
+    // Queues a task. After stop() the Work has failed already, with `closed`.
     Work push(Task task);
 
-    // In the calling thread when nothing is queued (a change of threads costs more than a small
-    // message), else in its turn.
+    // Runs the task in the calling thread if nothing is queued, because changing the thread costs
+    // more than a small message. Otherwise queues it and waits.
     Result<void> run_now(const Task& task);
 
-    // Carries out what is queued, then ends the thread. To hurry, make the tasks fail first.
+    // Carries out all queued tasks, then ends the thread. To hurry, make the tasks fail first.
     void stop();
 
   private:
@@ -64,7 +67,7 @@ class WorkQueue {
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Entry> entries_;  // the first one is in progress
+    std::deque<Entry> entries_;  // the first one is running
     bool stopping_ = false;
     std::thread thread_;
 };

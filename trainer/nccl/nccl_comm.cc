@@ -1,3 +1,4 @@
+// Translates operations to NCCL's calls and polls until they are done, time out, or fail.
 #include "trainer/nccl/nccl_comm.h"
 
 #include <cstring>
@@ -6,6 +7,7 @@
 namespace ddprun::trainer {
 namespace {
 
+// The key in the store, and how often a waiting rank asks the store for failures of others.
 constexpr char kUniqueId[] = "nccl/unique_id";
 constexpr auto kAskTheStore = std::chrono::milliseconds(500);
 
@@ -51,6 +53,7 @@ ncclRedOp_t nccl_op(ReduceOp op) {
     return ncclSum;
 }
 
+// NCCL's ranks find each other by an id of 128 bytes, which one of them makes.
 Result<ncclUniqueId> unique_id(const NcclLibrary& nccl, Store& store, int rank,
                                std::chrono::milliseconds timeout) {
     ncclUniqueId id;
@@ -74,6 +77,7 @@ Result<ncclUniqueId> unique_id(const NcclLibrary& nccl, Store& store, int rank,
 
 ncclConfig_t configuration() {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    // NCCL's calls then return ncclInProgress where they would block. settle() polls for the rest.
     config.blocking = 0;
     return config;
 }
@@ -84,7 +88,8 @@ NcclComm::NcclComm(const NcclLibrary& nccl, int gpu, std::chrono::milliseconds t
                    std::function<bool()> failed_elsewhere)
     : nccl_(nccl), gpu_(gpu), timeout_(timeout), failed_elsewhere_(std::move(failed_elsewhere)) {}
 
-// The orderly end needs all ranks; when one is gone the deadline turns it into an abort.
+// An orderly end needs all ranks. If one of them is gone, finalized() gives up at its deadline, and
+// the communicator is aborted.
 NcclComm::~NcclComm() {
     (void)cudaSetDevice(gpu_);
     if (comm_ && !aborted_) {
@@ -97,15 +102,17 @@ NcclComm::~NcclComm() {
     if (stream_) cudaStreamDestroy(stream_);
 }
 
-// The GPU in use is a property of the thread, and the group's own thread has used none yet.
+// The current GPU is a property of the thread, and the group's own thread has not chosen one yet.
 Result<void> NcclComm::use_gpu() {
     if (auto p = cudaSetDevice(gpu_)) return cuda_error("this worker's GPU", p);
     return {};
 }
 
+// Runs before connecting, so a GPU that does not work fails here, with a message of its own.
 Result<void> NcclComm::make_stream() {
     if (auto used = use_gpu(); !used) return used;
-    // Not ordered with the default stream by itself, or nothing would ever overlap: events do it.
+    // A normal stream waits for the default stream and the other way round, so communication would
+    // never overlap with computation. This one does not; events order it where that is needed.
     if (auto p = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking))
         return cuda_error("a CUDA stream", p);
     if (auto p = cudaMalloc(&token_, sizeof(int))) return cuda_error("GPU memory", p);
@@ -124,18 +131,24 @@ Result<void> NcclComm::connect(Store& store, int rank, int size) {
 
 Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank) {
     if (auto made = make_stream(); !made) return made;
+    // Both communicators are polled below, and check_alive() looks at the deadline of the one it
+    // serves.
     parent.deadline_ = deadline_ = Clock::now() + timeout_;
     ncclConfig_t config = configuration();
     const ncclResult_t begun = nccl_.comm_split(
         parent.comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank, &comm_, &config);
     if (auto done = parent.settle(parent.comm_, begun); !done) return done;
+    // The parent's part is done. The new communicator is still being set up; with color -1 there is
+    // none.
     return comm_ ? settle(comm_, ncclInProgress) : Result<void>();
 }
 
 NcclComm::Event NcclComm::mark_caller() {
     cudaEvent_t event = nullptr;
+    // The event only orders streams. Without timing it is cheaper.
     if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming)) return nullptr;
     Event made(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
+    // The legacy default stream, on which a program's kernels run unless it says otherwise.
     return cudaEventRecord(event, cudaStreamLegacy) ? nullptr : made;
 }
 
@@ -144,6 +157,8 @@ Result<void> NcclComm::run(const Operation& operation, cudaEvent_t before) {
     if (auto used = use_gpu(); !used) return used;
     deadline_ = Clock::now() + timeout_;
     if (!before) return drop(cuda_error("a CUDA event", cudaGetLastError()));
+    // The GPU waits here, not the host: the collective may read the buffer only after the kernels
+    // that fill it.
     if (auto p = cudaStreamWaitEvent(stream_, before, 0)) return drop(cuda_error("a stream", p));
     if (auto begun = settle(comm_, launch(operation)); !begun) return begun;
     return wait_for_stream();
@@ -151,6 +166,7 @@ Result<void> NcclComm::run(const Operation& operation, cudaEvent_t before) {
 
 Result<void*> NcclComm::scratch(std::size_t bytes) {
     if (auto used = use_gpu(); !used) return used.error();
+    // The memory only grows. Allocating it anew for each call would wait for the GPU each time.
     if (bytes > scratch_bytes_) {
         if (scratch_) cudaFree(scratch_);
         scratch_ = nullptr;
@@ -161,7 +177,8 @@ Result<void*> NcclComm::scratch(std::size_t bytes) {
     return scratch_;
 }
 
-// A barrier is the sum of one integer: it ends when all have begun.
+// A barrier is the sum of one integer, because NCCL has none: it ends after all ranks have begun. A
+// call without elements becomes a barrier too.
 ncclResult_t NcclComm::launch(const Operation& o) {
     if (!o.is_collective()) return launch_pairwise(o);
     if (o.kind == Collective::barrier || o.count() == 0)
@@ -186,6 +203,7 @@ ncclResult_t NcclComm::launch(const Operation& o) {
             return nccl_.scatter(o.in.data, o.out.data, count, type, o.root, comm_, stream_);
         default: {
             int size = 1;
+            // ncclAlltoAll counts the elements for one rank, an operation counts all.
             nccl_.comm_count(comm_, &size);
             return nccl_.all_to_all(o.in.data, o.out.data, count / static_cast<std::size_t>(size),
                                     type, comm_, stream_);
@@ -193,7 +211,8 @@ ncclResult_t NcclComm::launch(const Operation& o) {
     }
 }
 
-// Both halves of an exchange in one group, or each would wait for the other.
+// Send, receive, or both in one NCCL group. Outside of a group the two halves of an exchange would
+// wait for each other.
 ncclResult_t NcclComm::launch_pairwise(const Operation& o) {
     ncclResult_t first = nccl_.group_start();
     if (first == ncclSuccess && o.kind != Collective::receive)
@@ -201,10 +220,12 @@ ncclResult_t NcclComm::launch_pairwise(const Operation& o) {
     if ((first == ncclSuccess || first == ncclInProgress) && o.kind != Collective::send)
         first =
             nccl_.receive(o.out.data, o.out.count, nccl_type(o.out.type), o.source, comm_, stream_);
+    // Also after a failure: a group that was started must be ended.
     const ncclResult_t end = nccl_.group_end();
     return first == ncclSuccess || first == ncclInProgress ? end : first;
 }
 
+// Polls until NCCL has accepted its last call on `comm`. The data may still be on their way.
 Result<void> NcclComm::settle(ncclComm_t& comm, ncclResult_t result) {
     while (result == ncclInProgress) {
         if (auto alive = check_alive(); !alive) return alive;
@@ -215,12 +236,14 @@ Result<void> NcclComm::settle(ncclComm_t& comm, ncclResult_t result) {
     return {};
 }
 
+// Polls until the GPU has finished the collective.
 Result<void> NcclComm::wait_for_stream() {
     for (unsigned polls = 0;; ++polls) {
         const cudaError_t state = cudaStreamQuery(stream_);
         if (state == cudaSuccess) return {};
         if (state != cudaErrorNotReady) return drop(cuda_error("the collective's stream", state));
-        // Most calls take well under a millisecond: spin first, then leave the core to others.
+        // Most calls take far less than a millisecond. So it spins first, and then leaves the core
+        // to others.
         if (polls < 2000) continue;
         ncclResult_t result = ncclSuccess;
         nccl_.comm_async_error(comm_, &result);
@@ -230,7 +253,7 @@ Result<void> NcclComm::wait_for_stream() {
     }
 }
 
-// Whether there is still a point in waiting; aborts the communicator when there is none.
+// Whether there is still a reason to wait. Aborts the communicator if there is none.
 Result<void> NcclComm::check_alive() {
     const auto now = Clock::now();
     if (abort_asked_) return drop(Error(ErrorCode::closed, "the group was aborted"));
@@ -238,6 +261,7 @@ Result<void> NcclComm::check_alive() {
         return drop(Error(ErrorCode::timed_out,
                           "timed out after " + std::to_string(timeout_.count()) + " ms"));
     }
+    // The question goes over the network, so it is asked only twice a second.
     if (now < ask_again_) return {};
     ask_again_ = now + kAskTheStore;
     if (failed_elsewhere_()) return drop(Error(ErrorCode::closed, "another rank has failed"));
@@ -251,6 +275,8 @@ Error NcclComm::drop(Error error) {
     return error;
 }
 
+// Polls for the end of ncclCommFinalize. At most 5 seconds: a process that ends should not wait for
+// its whole timeout because another rank is gone.
 bool NcclComm::finalized() {
     const auto deadline = Clock::now() + std::min(timeout_, std::chrono::milliseconds(5000));
     ncclResult_t result = ncclInProgress;
@@ -265,6 +291,7 @@ Error NcclComm::nccl_error(ncclResult_t result) {
     const char* detail = nccl_.last_error(comm_);
     std::string sentence = std::string("NCCL: ") + nccl_.error_string(result);
     if (detail && *detail) sentence += std::string(" (") + detail + ")";
+    // ncclRemoteError: the failure is another rank's or the network's.
     return Error(result == ncclRemoteError ? ErrorCode::closed : ErrorCode::unavailable, sentence);
 }
 

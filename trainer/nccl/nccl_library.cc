@@ -1,3 +1,4 @@
+// Finds libnccl.so.2 and its functions with dlopen.
 #include "trainer/nccl/nccl_library.h"
 
 #include <dlfcn.h>
@@ -9,12 +10,14 @@
 namespace ddprun::trainer {
 namespace {
 
-// The loader's own paths first (LD_LIBRARY_PATH, a container's), then where the build found it.
+// First the loader's own paths (LD_LIBRARY_PATH, those of a container), then the path of the build.
 void* open_library() {
     void* handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     return handle ? handle : dlopen(DDPRUN_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
+// dlsym() returns a bare pointer. The cast gives it the type that nccl.h declares for this
+// function.
 template <class Function>
 bool find(void* handle, const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(handle, name));
@@ -32,6 +35,7 @@ bool find_collectives(void* handle, NcclLibrary& nccl) {
            find(handle, "ncclRecv", nccl.receive);
 }
 
+// The handle is never closed: the communicators use the library until the process ends.
 Result<NcclLibrary> load() {
     void* handle = open_library();
     if (!handle)
@@ -53,6 +57,7 @@ Result<NcclLibrary> load() {
                      find(handle, "ncclGetErrorString", nccl.error_string) &&
                      find(handle, "ncclGetLastError", nccl.last_error);
     int version = 0;
+    // An older library may lack functions, or fields of the structures that nccl.h declares.
     if (!all || nccl.get_version(&version) != ncclSuccess || version < NCCL_VERSION_CODE) {
         return Error(ErrorCode::unavailable, "libnccl.so.2 has version " + std::to_string(version) +
                                                  ", this program was built for " +
@@ -64,6 +69,7 @@ Result<NcclLibrary> load() {
 }  // namespace
 
 Result<const NcclLibrary*> nccl_library() {
+    // C++ makes sure that only one thread initializes it.
     static const Result<NcclLibrary> loaded = load();
     if (!loaded) return loaded.error();
     return &*loaded;

@@ -1,8 +1,8 @@
-// NCCL's functions, found at run time: libnccl.so.2 is 218 MB that a CPU worker need not have on
-// its machine.
+// The functions of NCCL, loaded at run time. libnccl.so.2 has 218 MB, and a worker on CPUs should
+// not need it on its machine.
 //
-// Loaded once, on first use, and never unloaded. Thread-safe after that. Only compiled when the
-// build has CUDA.
+// It is loaded once, at the first use, and stays loaded. Thread-safe. This file is compiled only if
+// the build has CUDA.
 #pragma once
 
 #include <nccl.h>
@@ -11,6 +11,7 @@
 
 namespace ddprun::trainer {
 
+// The types come from nccl.h, so a wrong signature does not compile.
 struct NcclLibrary {
     decltype(&::ncclGetVersion) get_version = nullptr;
     decltype(&::ncclGetUniqueId) get_unique_id = nullptr;
@@ -37,8 +38,8 @@ struct NcclLibrary {
     decltype(&::ncclGetLastError) last_error = nullptr;
 };
 
-// Errors: unavailable (no library, a function missing, older than the header that we were built
-// with).
+// The loaded library. Errors: unavailable (not found, a function is missing, or it is older than
+// the nccl.h of the build).
 Result<const NcclLibrary*> nccl_library();
 
 }  // namespace ddprun::trainer

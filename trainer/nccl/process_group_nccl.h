@@ -1,5 +1,6 @@
-// A process group on NCCL, the GPU backend. Programs call make_process_group, which chooses the backend. A build without CUDA has
-// process_group_nccl_fallback.cc in its place, which says so.
+// A process group on NCCL, the GPU backend. Programs call make_process_group() in trainer/backend,
+// which chooses the backend. A build without CUDA has process_group_nccl_fallback.cc instead, which
+// fails with `unavailable`.
 #pragma once
 
 #include <string>
@@ -8,9 +9,11 @@
 
 namespace ddprun::trainer {
 
-// Whether the NCCL library can be loaded now; `why` says what was wrong.
+// Whether the NCCL library can be loaded now. `why`, if not null, gets the reason when it cannot.
 bool nccl_loads(std::string* why);
 
+// Connects to the other ranks of `context`, each with its own GPU. `store` belongs to the new group
+// alone. Errors: unavailable (no GPU, no library, NCCL failed), timed_out, those of the store.
 Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context,
                                                       std::unique_ptr<Store> store,
                                                       const GroupOptions& options);

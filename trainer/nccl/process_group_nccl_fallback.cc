@@ -1,4 +1,4 @@
-// The NCCL backend of a build without CUDA: it says so.
+// The NCCL backend in a build without CUDA: every call reports that there is none.
 #include "trainer/gpu/gpu.h"
 #include "trainer/nccl/process_group_nccl.h"
 

@@ -1,3 +1,4 @@
+// Writes, reads and lists files with system calls, and handles what file systems do differently.
 #include "trainer/snapshot/durable_file.h"
 
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 namespace ddprun::trainer {
 namespace {
 
+// The errnos for which a caller has an answer; all others mean that the file system does not work.
 ErrorCode code_of(int number) {
     if (number == ENOENT) return ErrorCode::not_found;
     return number == EEXIST ? ErrorCode::exists : ErrorCode::unavailable;
@@ -25,6 +27,7 @@ Error system_error(const std::string& what, const std::string& path, int number)
     return Error(code_of(number), what + " " + path + ": " + std::strerror(number));
 }
 
+// A file descriptor that closes itself, unless close() was called to see the result.
 class Descriptor {
   public:
     Descriptor(const std::string& path, int flags)
@@ -35,7 +38,7 @@ class Descriptor {
 
     int get() const { return fd_; }
 
-    // Network file systems report a failed write as late as here. Returns 0 or errno.
+    // Returns 0 or errno. A network file system may report a failed write only here.
     int close() {
         if (fd_ < 0) return 0;
         const int result = ::close(fd_) ? errno : 0;
@@ -47,7 +50,7 @@ class Descriptor {
     int fd_;
 };
 
-// Returns 0 or errno.
+// write() may write less than asked, so it is called again. Returns 0 or errno.
 int write_all(int fd, std::span<const std::byte> bytes) {
     constexpr std::size_t kMost = std::size_t{1} << 26;
     while (!bytes.empty()) {
@@ -59,14 +62,15 @@ int write_all(int fd, std::span<const std::byte> bytes) {
     return 0;
 }
 
-// A full disk shows here, before a byte is written. File systems without the call are no reason to
-// stop.
+// Reserves the space, so that a full disk is noticed before a byte is written. A file system that
+// cannot reserve is no reason to stop. Returns 0 or errno.
 int reserve(int fd, std::size_t bytes) {
     if (bytes == 0) return 0;
     const int result = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
     return result == ENOSPC || result == EDQUOT || result == EFBIG ? result : 0;
 }
 
+// Writes and syncs a file through the page cache. Returns 0 or errno.
 int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces) {
     std::size_t total = 0;
     for (auto piece : pieces) total += piece.size();
@@ -78,11 +82,13 @@ int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces
     return file.close();
 }
 
+// Bytes of one direct write, and the size from which two threads write.
 constexpr std::size_t kBlock = std::size_t{8} << 20;
 constexpr std::size_t kLarge = std::size_t{128} << 20;
 
-// Runs part(first, end) for the two halves of `bytes`, cut at a block, at the same time when that
-// pays. Returns 0 or the first errno.
+// Calls part(first, end) for both halves of `bytes`, on two threads if there is enough to do. The
+// cut is at a multiple of kBlock, because direct writing needs whole pages. Returns 0 or the first
+// errno.
 template <class Part>
 int in_halves(std::size_t bytes, Part&& part) {
     if (bytes < kLarge) return part(std::size_t{0}, bytes);
@@ -94,7 +100,8 @@ int in_halves(std::size_t bytes, Part&& part) {
     return first ? first : second;
 }
 
-// Whole pages at their places; the last one reaches beyond the content.
+// Writes whole pages at their places, as O_DIRECT requires. The last page reaches beyond the
+// content; the buffer has memory for it. Returns 0 or errno.
 int write_pages(int fd, const PageBuffer& buffer, std::size_t first, std::size_t end) {
     for (std::size_t at = first; at < end;) {
         const ssize_t done = ::pwrite(fd, buffer.bytes().data() + at, std::min(kBlock, end - at),
@@ -106,6 +113,7 @@ int write_pages(int fd, const PageBuffer& buffer, std::size_t first, std::size_t
     return 0;
 }
 
+// Writes and syncs a file with O_DIRECT. Returns 0 or errno.
 int fill_direct(Descriptor& file, const PageBuffer& buffer) {
     const std::size_t bytes = buffer.bytes().size();
     const std::size_t whole =
@@ -115,11 +123,13 @@ int fill_direct(Descriptor& file, const PageBuffer& buffer) {
         return write_pages(file.get(), buffer, first, end);
     };
     if (int problem = in_halves(whole, half)) return problem;
+    // Cuts off what the last page has too much.
     if (::ftruncate(file.get(), static_cast<off_t>(bytes))) return errno;
     if (::fsync(file.get())) return errno;
     return file.close();
 }
 
+// The folder whose entry for `path` has to be synced.
 std::string folder_of(const std::string& path) {
     const auto slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -129,34 +139,39 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
-// Of this writer alone, on whatever host: two in one file would mix their bytes, and one would rename
-// what the other is still writing.
+// A name that no other writer uses, on whatever host. Two writers in one temporary file would mix
+// their bytes, and one would rename a file that the other is still writing.
 std::string temporary_of(const std::string& path) {
     std::random_device random;
     return path + "." + hexadecimal(random(), 8) + hexadecimal(random(), 8) + ".tmp";
 }
 
+// Gives the temporary file its final name. rename() would replace an old file, link() does not.
 // Returns 0 or errno.
 int put_in_place(const std::string& temporary, const std::string& path, Old old) {
     if (old == Old::kept) {
         if (::link(temporary.c_str(), path.c_str()) == 0) return ::unlink(temporary.c_str()), 0;
         const int problem = errno;
         struct stat info {};
-        // A network file system that has asked its server twice hears of its own link.
+        // A network file system may send link() twice if the first answer is lost. The second one
+        // then fails because of the first. The number of links shows that ours exists.
         if (problem == EEXIST && ::stat(temporary.c_str(), &info) == 0 && info.st_nlink == 2)
             return ::unlink(temporary.c_str()), 0;
+        // These three mean that the file system has no hard links. Then rename() has to do.
         if (problem != EPERM && problem != EOPNOTSUPP && problem != ENOSYS) return problem;
     }
     return ::rename(temporary.c_str(), path.c_str()) ? errno : 0;
 }
 
+// The common sequence: create a temporary file, fill it, put it in place, sync the folder.
 template <class Fill>
 Result<void> make_durable(const std::string& path, int flags, Old old, Fill&& fill_file) {
     const std::string temporary = temporary_of(path);
     Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL | flags);
     if (file.get() < 0) {
         const int problem = errno;
-        // Where direct writing is refused the file is there all the same.
+        // Some file systems create the file and then refuse O_DIRECT. With EEXIST it is another
+        // writer's file.
         if (problem != EEXIST) ::unlink(temporary.c_str());
         return system_error("cannot make", temporary, problem);
     }
@@ -166,6 +181,7 @@ Result<void> make_durable(const std::string& path, int flags, Old old, Fill&& fi
         ::unlink(temporary.c_str());
         return system_error("cannot write", path, problem);
     }
+    // A renamed file survives a crash only after its folder is synced too.
     return sync_folder(folder_of(path));
 }
 
@@ -176,8 +192,8 @@ Result<void> write_durably(const std::string& path,
     return make_durable(path, 0, old, [&](Descriptor& file) { return fill(file, pieces); });
 }
 
-// Some file systems refuse direct writing when opening, some only when writing: then with the
-// cache.
+// Some file systems refuse O_DIRECT at open(), others at write(). In both cases the errno is
+// EINVAL, and the file is written again through the page cache.
 Result<void> write_durably(const std::string& path, const PageBuffer& buffer, Old old) {
     bool refused = false;
     auto done = make_durable(path, O_DIRECT, old, [&](Descriptor& file) {
@@ -220,6 +236,7 @@ Result<std::string> read_text(const std::string& path) {
     if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
     std::string text(static_cast<std::size_t>(info.st_size), '\0');
     std::size_t have = 0;
+    // read() may return less than asked. 0 means that the file has become shorter meanwhile.
     while (have < text.size()) {
         const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
         if (got < 0 && errno == EINTR) continue;
@@ -234,7 +251,7 @@ Result<std::string> read_text(const std::string& path) {
 Result<void> sync_folder(const std::string& folder) {
     Descriptor file(folder, O_RDONLY | O_DIRECTORY);
     if (file.get() < 0) return system_error("cannot open", folder, errno);
-    // Some network file systems cannot sync a folder and say EINVAL; they write names through.
+    // Some network file systems cannot sync a folder and report EINVAL. They write names at once.
     if (::fsync(file.get()) && errno != EINVAL) return system_error("cannot sync", folder, errno);
     return {};
 }

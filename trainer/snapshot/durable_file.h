@@ -1,8 +1,9 @@
-// Files that are either whole on disk or not there: temporary, fsync, rename, fsync of the folder.
+// Files that are either complete on disk or not there: written to a temporary file, synced,
+// renamed, and the folder synced.
 //
-// Blocking; any thread. Several processes may write one path: each writes a temporary of its own, and
-// the last one's file stays, whole. Errors: unavailable, not_found, each with the path and the
-// system's word.
+// Blocking; any thread. Several processes may write one path: each has its own temporary file, and
+// the file of the last one stays, complete. Errors: unavailable, not_found, exists; the sentence
+// has the path and the system's message.
 #pragma once
 
 #include <cstddef>
@@ -15,42 +16,45 @@
 
 namespace ddprun::trainer {
 
-// What is to become of a file that has the name already: it is replaced, or it stays and the error is
-// `exists`. (Where the file system has no hard links it is replaced in any case.)
+// What happens to a file that has the name already. `replaced`: the new file replaces it. `kept`:
+// it stays, and the error is `exists`. (A file system without hard links replaces it in any case.)
 enum class Old { replaced, kept };
 
-// Writes the pieces behind each other. On failure the temporary (`path`.SOMETHING.tmp) is removed; an
-// old `path` stays as it was, unless it is the folder that could not be synced.
+// Writes the pieces one after the other. On a failure the temporary file (`path`.SOMETHING.tmp) is
+// removed and an old file at `path` stays as it was. One exception: if only the folder could not be
+// synced, the new file is in place already.
 Result<void> write_durably(const std::string& path,
                            const std::vector<std::span<const std::byte>>& pieces,
                            Old old = Old::replaced);
 Result<void> write_durably(const std::string& path, const std::string& text,
                            Old old = Old::replaced);
 
-// The same past the system's cache where the file system allows it: for what is large and will not
-// be read soon.
+// Writes past the page cache (O_DIRECT) if the file system allows it. For large content that will
+// not be read soon.
 Result<void> write_durably(const std::string& path, const PageBuffer& buffer,
                            Old old = Old::replaced);
 
-// An empty file that was not there, for those who live: it need not survive a crash. Errors: exists,
-// of all but the first who asks.
+// Creates an empty file. Only the first of all callers succeeds, the others get the error `exists`.
+// The file is not synced: it is a sign for other running processes and does not have to survive a
+// crash.
 Result<void> make_first(const std::string& path);
 
-// A whole file, see PageBuffer::map.
+// A whole file, mapped into memory; see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);
 
+// A whole file as text.
 Result<std::string> read_text(const std::string& path);
 
-// Makes names that were added to or taken from the folder survive a crash.
+// After this, names that were added to the folder or removed from it survive a crash.
 Result<void> sync_folder(const std::string& folder);
 
-// Makes the folder and its parents where they are missing.
+// Creates the folder and its parents if they are missing.
 Result<void> make_folder(const std::string& folder);
 
-// Names of the plain entries, sorted.
+// The names of all entries, sorted.
 Result<std::vector<std::string>> list_folder(const std::string& folder);
 
-// Takes a file away; one that is gone already is no error.
+// Removes a file. It is no error if the file does not exist.
 Result<void> remove_file(const std::string& path);
 
 }  // namespace ddprun::trainer

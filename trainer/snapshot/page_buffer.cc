@@ -1,3 +1,4 @@
+// Allocates and maps pages with mmap.
 #include "trainer/snapshot/page_buffer.h"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@ PageBuffer::~PageBuffer() {
 }
 
 Result<void> PageBuffer::resize(std::size_t bytes) {
+    // The pages stay, so a buffer that is used again costs nothing.
     if (bytes <= room_) {
         bytes_ = bytes;
         return {};
@@ -22,6 +24,7 @@ Result<void> PageBuffer::resize(std::size_t bytes) {
     data_ = nullptr;
     bytes_ = room_ = 0;
     const std::size_t room = (bytes + kPage - 1) / kPage * kPage;
+    // MAP_POPULATE: the kernel provides all pages now, not at the first write to each.
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
     void* made = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (made == MAP_FAILED) {
@@ -37,8 +40,8 @@ Result<void> PageBuffer::resize(std::size_t bytes) {
 int PageBuffer::map(int file, std::size_t bytes) {
     *this = PageBuffer();
     if (bytes == 0) return 0;
-    // Readahead of the whole file goes on while its first pages are entered. Fresh memory would
-    // cost more than the reading: the kernel zeroes each page of it.
+    // The kernel reads the whole file ahead while its first pages are mapped. A mapping is cheaper
+    // than reading into fresh memory, each page of which the kernel has to fill with zeros first.
     (void)::posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
     void* made =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
@@ -46,8 +49,8 @@ int PageBuffer::map(int file, std::size_t bytes) {
     data_ = static_cast<std::byte*>(made);
     bytes_ = bytes;
     room_ = (bytes + kPage - 1) / kPage * kPage;
-    // Entered for reading: for writing, each private page would be copied. A kernel without this
-    // call enters them one by one.
+    // For reading: a private page that is populated for writing would be copied. A kernel without
+    // this call maps the pages one by one when they are touched.
     (void)::madvise(made, bytes, MADV_POPULATE_READ);
     return 0;
 }

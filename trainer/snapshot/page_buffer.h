@@ -1,8 +1,8 @@
-// Memory in whole pages that are there before they are written: the first copy into it is as fast
-// as the tenth, and files can be written from it past the system's cache. Or the pages of a file,
-// without a copy.
+// PageBuffer: memory in whole pages that the kernel has already provided. So the first copy into it
+// is as fast as a later one, and a file can be written from it with O_DIRECT. It can also hold the
+// pages of a file, without a copy.
 //
-// Movable; one thread at a time.
+// Movable. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@ namespace ddprun::trainer {
 
 class PageBuffer {
   public:
+    // Also the alignment that O_DIRECT needs.
     static constexpr std::size_t kPage = 4096;
 
     PageBuffer() = default;
@@ -30,16 +31,18 @@ class PageBuffer {
         return *this;
     }
 
-    // At least so many bytes, rounded up to pages; what it held is lost when it grows. Errors:
-    // unavailable.
+    // Makes room for at least `bytes`, rounded up to pages. If the buffer has to grow, its content
+    // is lost. Errors: unavailable.
     Result<void> resize(std::size_t bytes);
 
-    // The first `bytes` of an open file, private to this process, read already. For files that are
-    // replaced, never changed: one that is cut short later ends the reader. Returns errno.
+    // Maps the first `bytes` of an open file, privately for this process, and reads them. The file
+    // must not become shorter while it is mapped: touching a missing page ends the process by
+    // SIGBUS. Snapshots are replaced, never changed. Returns 0 or errno.
     int map(int file, std::size_t bytes);
 
     std::span<std::byte> bytes() { return {data_, bytes_}; }
     std::span<const std::byte> bytes() const { return {data_, bytes_}; }
+    // Bytes of all pages.
     std::size_t room() const { return room_; }
 
   private:

@@ -1,3 +1,4 @@
+// Composes headers and parses files of the safetensors format.
 #include "trainer/snapshot/safetensors.h"
 
 #include <algorithm>
@@ -11,15 +12,17 @@ namespace {
 
 using Json = nlohmann::json;
 
+// The data begin at a multiple of this.
 constexpr std::size_t kPage = 4096;
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference reader
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // the reference reader's limit
 constexpr char kMetadata[] = "__metadata__";
 
 Error bad(const std::string& sentence) {
     return Error(ErrorCode::malformed, "safetensors: " + sentence);
 }
 
-// Bytes that a shape needs; nothing when the product does not fit in 64 bits.
+// The bytes that a shape needs. Empty if they do not fit in 64 bits: a made-up shape must not wrap
+// around to a small number.
 std::optional<std::uint64_t> bytes_of(DataType type, const std::vector<std::uint64_t>& shape) {
     std::uint64_t bytes = size_of(type);
     for (auto extent : shape) {
@@ -28,6 +31,7 @@ std::optional<std::uint64_t> bytes_of(DataType type, const std::vector<std::uint
     return bytes;
 }
 
+// Byte by byte, so that it does not depend on the byte order of the machine.
 std::string length_prefix(std::uint64_t length) {
     std::string bytes(8, '\0');
     for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(length >> (8 * i));
@@ -40,7 +44,8 @@ std::uint64_t read_length(std::span<const std::byte> file) {
     return length;
 }
 
-// nlohmann's errors are exceptions; without them it gives a discarded value.
+// The JSON header. The parser gets no exceptions (`false`): wrong text then yields a "discarded"
+// value, which is no object.
 Result<Json> parse_header(std::span<const std::byte> file) {
     if (file.size() < 8)
         return bad("the file has " + std::to_string(file.size()) + " bytes, not even a length");
@@ -50,6 +55,7 @@ Result<Json> parse_header(std::span<const std::byte> file) {
                    std::to_string(file.size()) + " bytes or than the format allows");
     }
     const char* text = reinterpret_cast<const char*>(file.data()) + 8;
+    // The format requires it, and forbids spaces before it.
     if (length == 0 || *text != '{') return bad("the header does not begin with {");
     Json header = Json::parse(text, text + length, nullptr, false);
     if (!header.is_object()) return bad("the header is not a JSON object");
@@ -66,12 +72,14 @@ Result<Metadata> parse_metadata(const Json& value) {
     return metadata;
 }
 
+// The type is checked before get(): nlohmann throws on a wrong one, and converts a negative number.
 bool is_list_of_unsigned(const Json& value) {
     return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) {
                return item.is_number_unsigned();
            });
 }
 
+// One tensor of the header. `data` are the bytes after the header.
 Result<TensorView> parse_entry(const std::string& name, const Json& entry,
                                std::span<const std::byte> data) {
     const std::string place = "tensor \"" + name + "\"";
@@ -85,8 +93,10 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry,
     auto type = data_type_of(dtype);
     if (!type) return bad(place + " has dtype " + dtype + ", which this reader does not know");
     TensorView view{name, *type, entry["shape"].get<std::vector<std::uint64_t>>(), {}};
+    // Offsets count from the end of the header.
     const auto begin = entry["data_offsets"][0].get<std::uint64_t>();
     const auto end = entry["data_offsets"][1].get<std::uint64_t>();
+    // Checked before subspan(), which does not check.
     if (begin > end || end > data.size()) return bad(place + " lies outside the file");
     auto bytes = bytes_of(*type, view.shape);
     if (!bytes || *bytes != end - begin)
@@ -96,7 +106,8 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry,
     return view;
 }
 
-// No hole, no overlap, nothing left over.
+// The tensors must cover the data without a gap, an overlap or a rest. The format demands it:
+// hidden bytes could hold another format, and overlaps could make two names share memory.
 Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> data) {
     const std::byte* next = data.data();
     for (const auto& tensor : file.tensors) {
@@ -139,7 +150,9 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                {"data_offsets", {offset, offset + *bytes}}};
         offset += *bytes;
     }
+    // `replace`: a name with bytes that are not UTF-8 must not make dump() throw.
     std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+    // Length and header together fill whole pages.
     const std::size_t whole = (text.size() + 8 + kPage - 1) / kPage * kPage;
     text.resize(whole - 8, ' ');
     return length_prefix(text.size()) + text;
@@ -167,9 +180,10 @@ Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
         if (!tensor) return tensor.error();
         file.tensors.push_back(std::move(*tensor));
     }
+    // The header lists the tensors by name. The check below needs them in the order of their data.
     std::stable_sort(file.tensors.begin(), file.tensors.end(),
                      [](const TensorView& a, const TensorView& b) {
-                         // An empty tensor shares its begin with its neighbour and must come before
+                         // An empty tensor begins where its neighbour begins and must come before
                          // it.
                          return std::pair(a.data.data(), a.data.size()) <
                                 std::pair(b.data.data(), b.data.size());

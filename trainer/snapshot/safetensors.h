@@ -1,13 +1,16 @@
-// The safetensors format: named tensors in one file that Python's readers open too.
+// The safetensors format: named tensors in one file, which Python's tools open too. (Described in
+// the README of github.com/huggingface/safetensors.)
 //
-//   8 bytes      N, little endian: length of the header
-//   N bytes      JSON: name → {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__":
-//   strings the rest     the data in C order, little endian; no hole, no overlap, nothing behind
-//   the last
+//   8 bytes   N, little endian: length of the header
+//   N bytes   header, JSON: name → {"dtype", "shape", "data_offsets": [begin, end]}, and
+//             "__metadata__": an object of strings
+//   the rest  the data in C order, little endian; no gap, no overlap, nothing after the last tensor
 //
-// Pure: bytes in, values out. Data begin at offset 4096 or a multiple (the header is padded with
-// spaces), so that a file can be mapped or read directly. Input is distrusted: every length is
-// checked before it is used. Error: malformed.
+// We pad the header with spaces, so that the data begin at a multiple of 4096 bytes. Such a file
+// can be mapped or read directly. The input is not trusted: every length is checked before it is
+// used.
+//
+// Pure: bytes in, values out. Error: malformed.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +27,12 @@ namespace ddprun::trainer {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A tensor that someone else owns; `data` must live as long as the view.
+// A tensor whose memory belongs to somebody else. `data` must live as long as the view.
 struct TensorView {
     std::string name;
     DataType type = DataType::float32;
-    std::vector<std::uint64_t> shape;  // empty: one number
-    std::span<const std::byte> data;   // product of shape × size of type
+    std::vector<std::uint64_t> shape;  // empty: a single number
+    std::span<const std::byte> data;   // product of shape × size of the type, in bytes
 };
 
 template <class T>
@@ -38,25 +41,26 @@ TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape,
     return {std::move(name), data_type<T>(), std::move(shape), std::as_bytes(values)};
 }
 
-// All that precedes the data: length and header. The data of `tensors` follow in the order of
-// `data_order`. Errors: usage, for a name twice, or data that do not fit the shape.
+// Everything before the data: length and header. The data must follow in the order of data_order().
+// Errors: usage, for a name that occurs twice, or data that do not fit the shape.
 Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata);
 
-// The indices of `tensors` as their data lie in the file: widest type first (all are aligned then),
-// then by name.
+// The indices of `tensors` in the order of their data in the file. The widest type comes first, so
+// that every tensor is aligned; equal types are ordered by name.
 std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors);
 
+// A parsed file.
 struct Safetensors {
     Metadata metadata;
     std::vector<TensorView>
         tensors;  // views into the bytes that were parsed, in the order of the data
 
-    // Null when there is none of this name.
+    // Null if there is no tensor of this name.
     const TensorView* find(const std::string& name) const;
 };
 
-// Reads a whole file's bytes. Errors: malformed, naming the place.
+// Parses the bytes of a whole file. Errors: malformed; the sentence names the place.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> file);
 
 }  // namespace ddprun::trainer

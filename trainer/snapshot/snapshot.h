@@ -1,22 +1,24 @@
-// Snapshots in a folder: what makes one whole or not there, which is the newest valid one, and
-// agreement on it.
+// SnapshotFolder: the snapshots (checkpoints) of a job in a folder. It knows how a snapshot is
+// either complete or absent, which one is the newest valid one, and how all ranks agree on it.
 //
-// A snapshot is one or several files of tensors and, written last, a manifest that names them with
-// their checksums. Files are written by one process (save) or by all ranks (snapshot_writer.h); all
-// ranks load. Which one is loaded is decided once: rank 0 verifies the candidates newest first,
-// records what it chose from (see snapshot_name.h), and tells the others through the store, so that
-// ranks never resume from different steps. The content does not depend on the world size. The
-// folder must be on a file system that all nodes share.
+// A snapshot consists of one or several files with tensors and of a manifest. The manifest is
+// written last and names the files with their checksums. The files are written by one process
+// (save()) or by all ranks (snapshot_writer.h). All ranks load. Rank 0 alone decides which snapshot
+// they load: it verifies the candidates, the newest first, records from which ones it chose
+// (snapshot_name.h), and tells the other ranks through the store. So ranks never resume from
+// different steps. The content does not depend on the world size. The folder must be on a file
+// system that all nodes share.
 //
-// Others may be at work in it: a generation that is fenced and does not know yet, or another job by
-// mistake. The folder is that of the loader which came last: who saves looks before it writes
-// whether another has come since, and fails then (closed); and again between the manifest and the
-// removal of older ones. A loader takes its turn before it looks at what is there. So of two one
-// knows of the other: either the manifest is among those that the loader chooses from, or its writer
-// removes nothing.
+// Other processes may write into the folder: a process of an older generation that does not know
+// yet that it was replaced, or another job by mistake. A loader is a rank 0 that resumes from the
+// folder. The folder belongs to the loader that came last. A writer looks for a later loader before
+// its first file, before the manifest, and between the manifest and the removal of older snapshots.
+// If there is one, it stops with the error `closed`. A loader takes its turn before it lists the
+// folder. So one of two things is true: the loader has the new manifest in its list, or the writer
+// sees the loader's turn and removes nothing.
 //
-// Blocking; one thread. Warnings (a damaged snapshot that is skipped) go to the callback, which may
-// be empty.
+// Blocking. Thread: one. Warnings (for example about a damaged snapshot that is skipped) go to the
+// callback, which may be empty.
 #pragma once
 
 #include <chrono>
@@ -39,7 +41,7 @@ namespace ddprun::trainer {
 
 using Warn = std::function<void(const std::string&)>;
 
-// A snapshot in memory, verified. Movable, not copyable: the tensors are views into its bytes.
+// A verified snapshot in memory. Movable, not copyable: the tensors are views into `files`.
 struct Snapshot {
     Manifest manifest;
     Safetensors content;
@@ -51,52 +53,58 @@ struct Snapshot {
     std::vector<PageBuffer> files;
 };
 
-// Copies a tensor's bytes into host memory: memcpy, or from a GPU.
+// Copies the bytes of a tensor to host memory: by memcpy, or from a GPU.
 using CopyTensor = std::function<Result<void>(std::byte* to, const TensorView& tensor)>;
 
-// The whole file of these tensors, head and data, as it will lie on disk. Errors: usage,
-// unavailable.
+// Builds the file of these tensors in memory, header and data, as it will be on disk. Errors: usage
+// (a name twice, a wrong size), unavailable (no memory), those of `copy`.
 Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
                      const CopyTensor& copy);
 
 class SnapshotFolder {
   public:
-    // Makes the folder where it is missing. `keep` newest ones are kept (at least 1).
+    // Creates the folder if it is missing. After each save the newest `keep` snapshots stay (at
+    // least 1).
     static Result<SnapshotFolder> open(const Context& context, std::string folder, std::size_t keep,
                                        Warn warn);
 
-    // Writes tensors, then manifest; then lets the surplus go. Errors: unavailable, usage, closed. On
-    // an error the older ones stay, one of the same step too. `file_bytes`: see plan_files.
+    // Writes the tensors, then the manifest, and then removes older snapshots. `file_bytes`: see
+    // plan_files(). Errors: unavailable, usage, closed. After an error all older snapshots remain,
+    // also one of the same step.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, std::uint64_t file_bytes = kFileBytes);
-    static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;
+    static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;  // 64 MiB
 
-    // The two halves of it, for several writers: each file by one of them, then the manifest by
-    // one, which lets the surplus go too.
+    // The steps of save(), for several writers. begin() comes first, in the process that will
+    // commit. It returns the edition to write (see SnapshotName). Then each process writes its
+    // files. commit() writes the manifest and removes older snapshots.
     Result<SnapshotFile> write_file(const std::string& name, const PageBuffer& content) const;
     Result<void> commit(const SnapshotName& name, std::vector<SnapshotFile> files,
                         const Metadata& metadata);
 
-    // Before the first file, by the one who commits: which edition to write.
+    // See write_file().
     Result<int> begin(const SnapshotName& name);
 
-    // A file of a snapshot that nobody will commit any more. It stays if a manifest names it after
-    // all (one whose folder could not be synced).
+    // Removes a file of a snapshot that will not be committed. The file stays if a manifest names
+    // it. That happens if the manifest is in place but the folder could not be synced.
     void discard(const SnapshotName& name, const std::string& file) const;
     Generation generation() const { return generation_; }
 
-    // Rank 0's half of resuming: takes the folder over, records and removes what a dead writer left,
-    // gives the newest valid one; nothing where there is none. Errors: unavailable; malformed, when
-    // there are some and none is valid; closed, when another loader came in the meantime.
+    // Rank 0's half of resuming. Takes the folder over, records the candidates, removes what a dead
+    // writer left, and returns the newest valid snapshot; empty if there is none. Errors:
+    // unavailable; malformed, if there are snapshots but none is valid; closed, if another loader
+    // came meanwhile.
     Result<std::optional<Snapshot>> load_newest();
 
-    // The one of this name, verified. Errors: not_found, malformed, unavailable.
+    // Loads and verifies the snapshot of this name. It changes nothing in the folder, so it also
+    // suits programs that only want to look. Errors: not_found, malformed, unavailable.
     Result<Snapshot> load(const SnapshotName& name) const;
 
   private:
     SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn);
 
     std::string path(const std::string& file) const { return folder_ + "/" + file; }
+    // These are in snapshot_turn.cc.
     Result<void> take_over();
     Result<void> take_turn();
     ResumeRecord record_before(const std::vector<std::string>& files) const;
@@ -112,12 +120,13 @@ class SnapshotFolder {
     std::string folder_;
     std::size_t keep_;
     Warn warn_;
-    std::int64_t turn_ = 0;             // 0: not taken yet
-    std::vector<SnapshotName> usable_;  // of those before us, and our own
+    std::int64_t turn_ = 0;             // 0: the folder is not taken over yet
+    std::vector<SnapshotName> usable_;  // found when taking over, and our own
 };
 
-// All ranks call it once, before training: the same snapshot on each, or none on any.
-// Errors: those of load, of the store, and unavailable when this rank cannot see what rank 0 chose.
+// All ranks call this once before training. All get the same snapshot, or none of them gets one.
+// `timeout`: how long a rank waits for rank 0's choice. Errors: those of load_newest() and of the
+// store; unavailable, if rank 0 could not choose, or if this rank cannot read what rank 0 chose.
 Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
                                        std::chrono::milliseconds timeout);
 

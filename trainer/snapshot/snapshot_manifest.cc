@@ -1,5 +1,7 @@
+// Writes and parses manifests and records, and computes checksums.
 #include "trainer/snapshot/snapshot_manifest.h"
 
+// Compiles xxHash into this file, so there is no library to link.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -14,10 +16,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 3;
+constexpr int kFormat = 3;  // raised with each incompatible change of the fields
 
-// Keys are sorted and numbers are integers, so that the same values give the same text on each
-// machine.
+// The text whose checksum is taken. The keys are sorted and the numbers are integers, so equal
+// values give equal text on every machine.
 std::string dump(const Json& json) {
     return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
@@ -26,22 +28,27 @@ std::string checksum_of_text(const std::string& text) {
     return checksum_of(std::as_bytes(std::span(text)));
 }
 
+// Adds format and checksum. The checksum covers everything else.
 std::string sealed(Json json) {
     json["format"] = kFormat;
     json["checksum"] = checksum_of_text(dump(json));
     return dump(json) + "\n";
 }
 
+// Checks what sealed() added. `what` is the subject of the messages.
 Result<Json> unsealed(const std::string& text, const char* what) {
+    // Without exceptions: a text that is no JSON gives a value that is no object.
     Json json = Json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("checksum") || !json["checksum"].is_string()) {
         return Error(ErrorCode::malformed, std::string(what) + " is not complete");
     }
     const std::string checksum = json["checksum"].get<std::string>();
+    // The checksum was computed without this field, and is compared in the same way.
     json.erase("checksum");
     if (checksum_of_text(dump(json)) != checksum) {
         return Error(ErrorCode::malformed, std::string(what) + " does not match its own checksum");
     }
+    // After the checksum: of a damaged text nothing is believed, not even the format.
     if (json.value("format", Json()) != kFormat) {
         return Error(ErrorCode::malformed,
                      std::string(what) + " has a format that this program does not know");
@@ -53,13 +60,16 @@ Result<Json> unsealed(const std::string& text, const char* what) {
 
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
                                                  std::uint64_t limit) {
+    // By name, so that the plan does not depend on the order in which a program lists its tensors.
     std::vector<std::size_t> order(tensors.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+    // At least one file, also if there are no tensors: a manifest names at least one.
     std::vector<std::vector<std::size_t>> files(1);
     std::uint64_t bytes = 0;
     for (std::size_t index : order) {
+        // A tensor that is larger than the limit gets a file of its own, and is not divided.
         if (!files.back().empty() && bytes + tensors[index].data.size() > limit) {
             files.emplace_back();
             bytes = 0;
@@ -82,8 +92,9 @@ std::string write_manifest(const Manifest& manifest) {
                    {"metadata", manifest.metadata}});
 }
 
-// A checksum that fits proves that we wrote it; the exceptions of a wrong type are for the one that
-// somebody made up. A file's name must not lead out of the folder.
+// A correct checksum shows that the text is complete, not that this library wrote it. So a field of
+// a wrong type is handled too, and the names of the files must be those that the snapshot's own
+// name gives: another name could lead out of the folder.
 Result<Manifest> parse_manifest(const std::string& text) {
     auto json = unsealed(text, "the manifest");
     if (!json) return json.error();

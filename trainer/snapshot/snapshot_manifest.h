@@ -1,10 +1,13 @@
-// The manifest of a snapshot: what must be on disk, with checksums, so that a file cut short or
-// altered is seen.
+// The manifest of a snapshot: which files belong to it, with their checksums. With it a reader
+// notices a file that was cut short or changed.
 //
-// JSON, one object: format, run_id, turn (of the loader before it, see snapshot_name.h), generation,
-// step, files (each: name, bytes, xxh3_64), metadata, and "checksum", the XXH3-64 of all the rest,
-// so that the manifest guards itself too. Checksums are 16 lower-case hexadecimal digits. Pure.
-// Nothing in it depends on the world size or the time. Errors: malformed.
+// The manifest is one JSON object with the fields format, run_id, turn (under which it was written,
+// see snapshot_name.h), generation, step, files (for each: name, bytes, xxh3_64), metadata, and
+// checksum. The last one is the XXH3-64 of all the other fields, so that the manifest protects
+// itself too. Checksums have 16 lower-case hexadecimal digits. Nothing in it depends on the world
+// size or on the time.
+//
+// Pure. Errors: malformed.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +21,7 @@
 
 namespace ddprun::trainer {
 
+// One file of a snapshot, as the manifest describes it.
 struct SnapshotFile {
     std::string name;
     std::uint64_t bytes = 0;
@@ -25,8 +29,9 @@ struct SnapshotFile {
     bool operator==(const SnapshotFile&) const = default;
 };
 
-// Which tensors lie in which file: by name, each file up to `limit` bytes or one larger tensor. It
-// depends on the tensors only, not on how many ranks write.
+// Which tensors lie in which file, as indices into `tensors`. Tensors are taken in the order of
+// their names. A file holds up to `limit` bytes, or a single larger tensor. The plan depends only
+// on the tensors, not on how many ranks write.
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
                                                  std::uint64_t limit);
 
@@ -35,13 +40,13 @@ struct Manifest {
     std::int64_t turn = 0;
     SnapshotName name;
     std::vector<SnapshotFile> files;
-    Metadata metadata;  // the program's own: seed, settings, position in the data, JSON of any form
+    Metadata metadata;  // the program's own: seed, settings, position in the data
 };
 
 std::string write_manifest(const Manifest& manifest);
 Result<Manifest> parse_manifest(const std::string& text);
 
-// The record of one loader, guarded in the same way.
+// The record of a loader, as JSON with its own checksum.
 std::string write_record(const ResumeRecord& record);
 Result<ResumeRecord> parse_record(const std::string& text);
 
@@ -57,10 +62,10 @@ class Checksum {
     std::string text() const;
 
   private:
-    void* state_;
+    void* state_;  // XXH3_state_t, whose header stays in the source
 };
 
 std::string checksum_of(std::span<const std::byte> bytes);
-std::uint64_t hash_of(std::span<const std::byte> bytes);  // the same as a number
+std::uint64_t hash_of(std::span<const std::byte> bytes);  // the checksum as a number
 
 }  // namespace ddprun::trainer

@@ -1,3 +1,4 @@
+// Composes and parses the names of snapshot files.
 #include "trainer/snapshot/snapshot_name.h"
 
 #include <algorithm>
@@ -11,8 +12,10 @@ constexpr std::string_view kRecord = "resume-";
 constexpr std::string_view kJson = ".json";
 constexpr std::string_view kTensors = ".safetensors";
 constexpr std::string_view kTemporary = ".tmp";
+// Leading zeros make `ls` list snapshots in the order of their steps.
 constexpr std::size_t kDigits = 12;
 
+// A number without sign and without anything behind it.
 std::optional<std::int64_t> whole_number(std::string_view text) {
     std::int64_t value = 0;
     auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -21,7 +24,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
     return value;
 }
 
-// "<digits>-g<digits>" → its two numbers.
+// "<digits>-g<digits>" as two numbers.
 std::optional<SnapshotName> parse_numbers(std::string_view text) {
     const auto middle = text.find("-g");
     if (middle == std::string_view::npos) return std::nullopt;
@@ -47,7 +50,7 @@ std::string SnapshotName::stem() const {
     return std::string(kSnapshot) + padded(step, kDigits) + "-g" + std::to_string(generation.value);
 }
 
-// HuggingFace's way of naming parts.
+// The parts are named as Hugging Face names them, so that Python's tools recognize them.
 std::string SnapshotName::tensors(std::size_t index, std::size_t files, int edition) const {
     std::string name = stem();
     if (edition) name += "." + std::to_string(edition + 1);
@@ -61,9 +64,9 @@ std::string SnapshotName::tensors(std::size_t index, std::size_t files, int edit
 std::optional<SnapshotName> snapshot_of(std::string_view file) {
     if (!file.starts_with(kSnapshot)) return std::nullopt;
     file.remove_prefix(kSnapshot.size());
-    // Behind the generation's digits comes the extension, or the number of a part.
     const auto middle = file.find("-g");
     if (middle == std::string_view::npos) return std::nullopt;
+    // After the digits of the generation comes the extension, an edition, or the number of a part.
     return parse_numbers(file.substr(0, file.find_first_of(".-", middle + 2)));
 }
 
@@ -71,8 +74,8 @@ std::optional<SnapshotName> parse_manifest_name(std::string_view file) {
     if (!file.starts_with(kSnapshot) || !file.ends_with(kJson)) return std::nullopt;
     auto name =
         parse_numbers(file.substr(kSnapshot.size(), file.size() - kSnapshot.size() - kJson.size()));
-    // Only the one spelling that we write: "snapshot-7-g0.json" would name files that are not
-    // there.
+    // Only in the spelling that we write. "snapshot-7-g0.json" would stand for files with other
+    // names.
     if (!name || name->manifest() != file) return std::nullopt;
     return name;
 }
@@ -82,9 +85,11 @@ int edition_of(std::string_view file) {
     if (!name || !file.starts_with(name->stem() + ".")) return 0;
     file.remove_prefix(name->stem().size() + 1);
     const auto number = whole_number(file.substr(0, file.find_first_of(".-")));
+    // The number in the name is edition + 1, so 2 is the least. The upper limit protects the int.
     return number && *number > 1 && *number < 1'000'000 ? static_cast<int>(*number) - 1 : 0;
 }
 
+// Files of an unfinished or discarded edition count too: their names are taken.
 int next_edition(const SnapshotName& name, const std::vector<std::string>& files) {
     int next = 0;
     for (const auto& file : files) {
@@ -102,6 +107,7 @@ std::optional<std::int64_t> parse_record_name(std::string_view file) {
     if (!file.starts_with(kRecord) || !file.ends_with(kJson)) return std::nullopt;
     auto turn =
         whole_number(file.substr(kRecord.size(), file.size() - kRecord.size() - kJson.size()));
+    // As with manifests, only the spelling that we write.
     if (!turn || *turn < 1 || record_name(*turn) != file) return std::nullopt;
     return turn;
 }
@@ -114,7 +120,8 @@ std::int64_t last_turn(const std::vector<std::string>& files) {
 
 namespace {
 
-// "NAME.ANYTHING.tmp" of one of our files.
+// "NAME.ANYTHING.tmp", where NAME is one of our names. Other files in the folder are not ours to
+// remove.
 bool is_temporary(std::string_view file) {
     if (!file.ends_with(kTemporary)) return false;
     const auto json = file.find(kJson);
@@ -128,6 +135,7 @@ std::vector<std::string> leftovers(const std::vector<std::string>& files) {
     std::vector<std::string> found;
     for (const auto& file : files) {
         const auto name = snapshot_of(file);
+        // Tensors without a manifest.
         const bool orphan = name && file.ends_with(kTensors) && !contains(files, name->manifest());
         if (orphan || is_temporary(file)) found.push_back(file);
     }
@@ -141,10 +149,12 @@ bool is_admissible(const SnapshotName& name, std::int64_t turn, const ResumeReco
 std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
                                   std::vector<SnapshotName> usable, const SnapshotName& saved,
                                   std::size_t keep) {
+    // From the newest to the oldest, so that the count ends at the oldest one to keep.
     std::sort(usable.begin(), usable.end(), std::greater<>());
     std::vector<SnapshotName> kept{saved};
     std::size_t counted = 1;
     for (const auto& name : usable) {
+        // A name without a manifest in the folder has been removed already.
         if (name == saved || !contains(names, name)) continue;
         if (name > saved || counted++ < keep) kept.push_back(name);
     }

@@ -1,20 +1,25 @@
-// How snapshots are named, which of them may be used, in which order they are tried, and which are
-// let go.
+// The names of snapshot files, and rules on names: which snapshots may be used, in which order they
+// are tried, and which are removed.
 //
-//   DIR/snapshot-000000000100-g3.safetensors    the tensors, written first; when there are many:
+//   DIR/snapshot-000000000100-g3.safetensors    tensors of step 100, written by generation 3; if
+//                                               there are several files:
 //   DIR/snapshot-000000000100-g3-00001-of-00003.safetensors, …
-//   DIR/snapshot-000000000100-g3.2.safetensors  those of the same step saved once more
+//   DIR/snapshot-000000000100-g3.2.safetensors  the same step, saved a second time
 //   DIR/snapshot-000000000100-g3.json           the manifest with the checksums, written last:
-//                                               without it there is none
-//   DIR/resume-000000000007.json                the folder's seventh loader, and the names that it
-//                                               chose from
-//   *.tmp                                       not yet whole
+//                                               without it there is no snapshot
+//   DIR/resume-000000000007.json                the record of the folder's seventh loader: the
+//                                               manifests from which it chose
+//   *.tmp                                       a file that is still being written
 //
-// Pure. A stale writer is what the records are for: a suspended host may write, as generation 2,
-// after generation 3 began. A folder belongs to the loader that took the last turn. Its record names
-// the manifests that were there; what is not in it, and was written under an earlier turn, is a
-// stale writer's, and nobody takes it. Turns count the loaders of a folder, of whatever
-// run: generations begin again at 0 when a job is started again, also under the same run id.
+// The records protect against stale writers. Example: a host is suspended and then writes a
+// snapshot of generation 2 after generation 3 has begun. A loader is a rank 0 that resumes from the
+// folder. Each loader takes the next number, its turn. The folder belongs to the loader with the
+// last turn, and its record lists the manifests that it found. A manifest that is not in the
+// record, and was written under an earlier turn, comes from a stale writer and is never used. Turns
+// count all loaders of a folder, in all runs. Generations cannot do that: they begin again at 0
+// when a job is started again, also under the same run id.
+//
+// Pure.
 #pragma once
 
 #include <compare>
@@ -28,56 +33,62 @@
 
 namespace ddprun::trainer {
 
+// Which snapshot it is.
 struct SnapshotName {
     std::int64_t step = 0;  // optimizer steps done
     Generation generation{0};
 
-    // By step, then generation: the newest is the greatest.
+    // By step, then by generation: the newest snapshot is the greatest.
     auto operator<=>(const SnapshotName&) const = default;
 
     std::string stem() const;  // "snapshot-000000000100-g3"
     std::string manifest() const { return stem() + ".json"; }
-    // `edition` > 0: the files of the same name had been written before; they stay until the new
-    // manifest is in the place of the old.
+    // The name of file `index` of `files`. `edition` is 0 for the first time that this snapshot is
+    // saved, 1 for the second, and so on. Each edition has its own files, so the old ones stay
+    // valid until the new manifest has replaced the old one.
     std::string tensors(std::size_t index = 0, std::size_t files = 1, int edition = 0) const;
 };
 
-// The name that a manifest's file name stands for; nothing when it is no manifest's.
+// The snapshot of a manifest's file name. Empty if the name is not that of a manifest.
 std::optional<SnapshotName> parse_manifest_name(std::string_view file);
 
-// The snapshot to which any file of one belongs: tensors, manifest or a temporary of either.
+// The snapshot to which a file belongs: tensors, a manifest, or a temporary file of either. Empty
+// if the file belongs to none.
 std::optional<SnapshotName> snapshot_of(std::string_view file);
 
-// Of a file with tensors, or a temporary of one.
+// The edition in the name of a tensor file, or of its temporary file. 0 if there is none.
 int edition_of(std::string_view file);
 
-// The edition that `name` is written in next: one that no file has.
+// The edition in which `name` is written next: greater than that of any file in the folder.
 int next_edition(const SnapshotName& name, const std::vector<std::string>& files);
 
-// What one loader wrote down. Until it has chosen, its record is an empty file: it has the turn.
+// What a loader wrote down. Before it has chosen, its record is an empty file: it only has its
+// turn.
 struct ResumeRecord {
     std::int64_t turn = 0;
     std::string run_id;
     Generation generation{0};
-    std::vector<std::string> manifests;  // file names
+    std::vector<std::string> manifests;  // file names of all that it could choose from
 };
 
 std::string record_name(std::int64_t turn);  // "resume-000000000007.json"
 std::optional<std::int64_t> parse_record_name(std::string_view file);
 
-// The turn of the last loader among these files; 0: there was none.
+// The turn of the last loader among these files. 0 if there was none.
 std::int64_t last_turn(const std::vector<std::string>& files);
 
-// What a loader that has its turn removes of those before it: temporaries of ours, and tensors of a
-// snapshot that has no manifest among `files`, and thus never will.
+// What a loader removes after it has taken its turn: temporary files, and tensors of a snapshot
+// without a manifest. The snapshot will never get one, because its writer has lost the folder.
 std::vector<std::string> leftovers(const std::vector<std::string>& files);
 
-// Whether a manifest that was written under `turn` may be used after the loader of `last`.
+// Whether a manifest may be used. `turn`: under which it was written. `last`: the record of the
+// last loader. It may be used if it was written since then, or if that loader found it.
 bool is_admissible(const SnapshotName& name, std::int64_t turn, const ResumeRecord& last);
 
-// What to remove after `saved` was written so that `keep` remain: it, and the newest before it among
-// `usable`. Usable ones with more steps are neither counted nor removed: they were skipped, as
-// damaged or by decision.
+// What to remove after `saved` was written. `names` are all snapshots in the folder, `usable` those
+// that may be loaded. `saved` stays, and so do the newest usable ones before it, `keep` in all.
+// Usable snapshots with more steps are neither counted nor removed: they were skipped, because they
+// are damaged or because somebody decided so.
 std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
                                   std::vector<SnapshotName> usable, const SnapshotName& saved,
                                   std::size_t keep);

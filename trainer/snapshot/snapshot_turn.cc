@@ -1,12 +1,14 @@
-// Whose the folder is: the half of SnapshotFolder that takes it over, and sees that another has.
+// The ownership of a snapshot folder: how a SnapshotFolder takes it over, and how it notices that
+// another loader has.
 #include <algorithm>
 
 #include "trainer/snapshot/snapshot.h"
 
 namespace ddprun::trainer {
 
-// The turn comes before the look, and the record before the choice: what appears from now on, under
-// an earlier turn, is a stale writer's.
+// The order matters. The turn comes before the listing: what appears later, under an earlier turn,
+// was written by a stale process. The record comes before the choice, so that the next loader knows
+// from which snapshots this one chose.
 Result<void> SnapshotFolder::take_over() {
     if (auto done = take_turn(); !done) return done;
     auto files = list_folder(folder_);
@@ -22,12 +24,14 @@ Result<void> SnapshotFolder::take_over() {
     for (const auto& name : usable_) record.manifests.push_back(name.manifest());
     auto done = write_durably(path(record_name(turn_)), write_record(record));
     if (!done) return reason_of(done.error());
+    // A later loader may have come by now. Then the files are not ours to remove.
     done = check_turn();
     if (done) tidy_up(*files);
     return done;
 }
 
-// Of several that come at the same time each gets a turn of its own.
+// Creates the empty record of the next turn. Only one process can create a file, so loaders that
+// come at the same time get different turns.
 Result<void> SnapshotFolder::take_turn() {
     auto files = list_folder(folder_);
     if (!files) return files.error();
@@ -38,8 +42,9 @@ Result<void> SnapshotFolder::take_turn() {
     }
 }
 
-// The last one that is whole: it holds what those before it left. An empty one is that of a loader
-// that had not chosen yet; nothing was written after it.
+// The newest readable record of an earlier loader. It is enough, because each record lists
+// everything that was usable at its time. An empty record belongs to a loader that ended before it
+// chose; it wrote no snapshots.
 ResumeRecord SnapshotFolder::record_before(const std::vector<std::string>& files) const {
     ResumeRecord last;
     for (const auto& file : files) {
@@ -56,20 +61,23 @@ ResumeRecord SnapshotFolder::record_before(const std::vector<std::string>& files
     return last;
 }
 
-// A manifest that cannot be read is left to the loader, which says so.
+// Whether a manifest in the folder may be used. A manifest that cannot be read is admitted: the
+// loader reports it and skips it.
 bool SnapshotFolder::admits(const SnapshotName& name, const ResumeRecord& last) const {
+    // Turn 0 asks whether the name alone is enough. That saves reading most manifests.
     if (is_admissible(name, 0, last)) return true;
     auto text = read_text(path(name.manifest()));
     auto manifest = text ? parse_manifest(*text) : Result<Manifest>(text.error());
     return !manifest || is_admissible(name, manifest->turn, last);
 }
 
-// Whether nobody has come since.
+// Fails with `closed` if another loader has taken the folder since.
 Result<void> SnapshotFolder::check_turn() const {
     auto files = list_folder(folder_);
     if (!files) return files.error();
     const std::int64_t last = last_turn(*files);
     if (last <= turn_) return {};
+    // Only for the message: who the other loader is. Its record may still be empty.
     auto text = read_text(path(record_name(last)));
     auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());
     return Error(ErrorCode::closed,
@@ -81,14 +89,15 @@ Result<void> SnapshotFolder::check_turn() const {
                      std::to_string(generation_.value) + " of run \"" + run_id_ + "\" any more");
 }
 
-// Who has come since removes our temporaries, and takes our names: then that is what failed. (Ranks
-// that load what rank 0 chose have no turn.)
+// Why a write failed. A later loader removes our temporary files and may use our names; then its
+// coming is the reason. (Ranks that load what rank 0 chose have no turn.)
 Error SnapshotFolder::reason_of(const Error& failure) const {
     auto ours = turn_ ? check_turn() : Result<void>();
     return ours ? failure : ours.error();
 }
 
-// By the list from which was chosen: what came later is not ours to judge.
+// Removes what dead writers left, and older records. `files` is the list from which this loader
+// chose: a file that appeared later may belong to a later loader.
 void SnapshotFolder::tidy_up(const std::vector<std::string>& files) const {
     for (const auto& file : leftovers(files)) (void)remove_file(path(file));
     for (const auto& file : files) {

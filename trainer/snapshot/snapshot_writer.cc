@@ -1,3 +1,4 @@
+// Copies tensors, writes them on a thread, and lets rank 0 decide whether a snapshot is complete.
 #include "trainer/snapshot/snapshot_writer.h"
 
 #include <algorithm>
@@ -10,17 +11,18 @@ namespace ddprun::trainer {
 
 using Clock = std::chrono::steady_clock;
 
-// The memory of one snapshot under way.
+// The memory of one snapshot in progress. The thread reads it until `work` is done.
 struct SnapshotWriter::Slot {
-    std::vector<PageBuffer> files;  // of this rank
+    std::vector<PageBuffer> files;  // only this rank's files
     std::optional<Work> work;
 };
 
+// What the thread needs to know about one snapshot.
 struct SnapshotWriter::Job {
     SnapshotName name;
-    std::vector<std::vector<std::size_t>> plan;
+    std::vector<std::vector<std::size_t>> plan;  // for each file: its tensors, as indices
     Metadata metadata;
-    std::string key;  // in the store
+    std::string key;  // prefix of its keys in the store; the same on all ranks
     Clock::time_point begun;
     int edition = 0;
 
@@ -29,12 +31,14 @@ struct SnapshotWriter::Job {
 
 namespace {
 
-// "4096 0123456789abcdef", or "! sentence" of a rank that could not.
+// What a rank writes to the store about a file: "4096 0123456789abcdef" (bytes and checksum), or "!
+// sentence" if it could not write the file.
 std::string word_of(const SnapshotFile& file) {
     return std::to_string(file.bytes) + " " + file.checksum;
 }
 std::string word_of(const Error& error) { return "! " + error.sentence(); }
 
+// What rank 0 reads of another rank's report.
 Result<SnapshotFile> file_of(const std::string& name, const std::string& word, int rank) {
     const auto space = word.find(' ');
     if (word.starts_with("! ") || space == std::string::npos) {
@@ -50,6 +54,7 @@ Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
     return {};
 }
 
+// The tensors of one file.
 std::vector<TensorView> chosen(const std::vector<TensorView>& tensors,
                                const std::vector<std::size_t>& indices) {
     std::vector<TensorView> part;
@@ -73,6 +78,7 @@ SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> st
       options_(std::move(options)),
       slots_{std::make_unique<Slot>(), std::make_unique<Slot>()} {}
 
+// Finishes the queued snapshots first: their tasks use the other members.
 SnapshotWriter::~SnapshotWriter() { queue_.stop(); }
 
 Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& context,
@@ -86,7 +92,8 @@ Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& cont
         new SnapshotWriter(context, std::move(*own), std::move(folder), std::move(options)));
 }
 
-// Dealt in turn, so that each rank has its share.
+// Files are dealt out in turn, so that the ranks have equal shares. Every rank can compute every
+// rank's share.
 std::vector<std::size_t> SnapshotWriter::own_files(std::size_t files) const {
     std::vector<std::size_t> own;
     const auto world = static_cast<std::size_t>(context_.world_size);
@@ -105,7 +112,9 @@ void SnapshotWriter::prepare(const std::vector<TensorView>& tensors) {
         sizes.push_back(bytes);
     }
     for (auto& slot : slots_) {
+        // The slot is in use. Its save() allocates what it needs.
         if (slot->work) continue;
+        // The reference is safe: a slot lives as long as the writer.
         slot->work = queue_.push([&files = slot->files, sizes]() -> Result<void> {
             files.resize(sizes.size());
             for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -115,6 +124,7 @@ void SnapshotWriter::prepare(const std::vector<TensorView>& tensors) {
     }
 }
 
+// Waits until the slot's memory is free. Keeps the first failure for the next save() or wait().
 Result<void> SnapshotWriter::await(Slot& slot) {
     if (!slot.work) return {};
     auto done = slot.work->wait();
@@ -131,20 +141,24 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
             std::to_string(saves_) + "/",
             Clock::now(),
             0};
+    // The slots are used in turn, so this one holds the snapshot before the last one.
     Slot& slot = *slots_[static_cast<std::size_t>(saves_++ % 2)];
     (void)await(slot);
-    // What failed is said now, and what was asked for is done all the same: the next may fit.
+    // The failure of an earlier snapshot is reported now, but this one is still saved: it may
+    // succeed.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
     auto copied = take_in(slot, tensors, job);
-    // Also when it could not be copied: the others wait for this rank's word.
+    // Also if the copying failed: the other ranks wait for what this rank reports.
     slot.work =
         queue_.push([this, &slot, job, copied]() mutable { return write(slot, job, copied); });
     return copied ? earlier : copied;
 }
 
+// Copies this rank's share. The training stands still meanwhile, so nothing else is done here.
 Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& tensors,
                                      const Job& job) {
     const auto own = own_files(job.plan.size());
+    // Never fewer: a buffer that is not needed now keeps its pages for a later snapshot.
     slot.files.resize(std::max(slot.files.size(), own.size()));
     for (std::size_t i = 0; i < own.size(); ++i) {
         auto done = lay_out(chosen(tensors, job.plan[own[i]]), slot.files[i], options_.copy);
@@ -153,8 +167,8 @@ Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& 
     return {};
 }
 
-// Rank 0 looks whether the folder is still ours, and which names are free; the others write nothing
-// before it has.
+// Rank 0 checks that the folder is still ours and finds free file names. The other ranks write
+// nothing before they have its answer.
 Result<int> SnapshotWriter::edition_of(const Job& job) {
     const std::string key = job.key + "begin";
     if (context_.is_first()) {
@@ -168,6 +182,8 @@ Result<int> SnapshotWriter::edition_of(const Job& job) {
     return std::atoi(word->c_str());
 }
 
+// Writes this rank's files and reports each of them, also a failed one, so that rank 0 does not
+// wait for it. `written` gets the names that are on disk.
 Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job, const Result<void>& copied,
                                        std::vector<std::string>& written) {
     const auto own = own_files(job.plan.size());
@@ -184,13 +200,14 @@ Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job, const R
     return result;
 }
 
-// Rank 0 hears of all files and decides; its word is everybody's result.
+// Rank 0 only: collects the reports of all files and commits. One deadline holds for all of them.
 Result<void> SnapshotWriter::complete(const Job& job) {
     const auto deadline = Clock::now() + options_.timeout;
     std::vector<SnapshotFile> files;
     for (std::size_t i = 0; i < job.plan.size(); ++i) {
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+        // The rank that writes file i, see own_files().
         const int rank = static_cast<int>(i % static_cast<std::size_t>(context_.world_size));
         auto word =
             store_->get(job.key + std::to_string(i), std::max(left, std::chrono::milliseconds(1)));
@@ -206,6 +223,8 @@ Result<void> SnapshotWriter::complete(const Job& job) {
     return folder_.commit(job.name, std::move(files), job.metadata);
 }
 
+// Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
+// otherwise some rank could report a snapshot that does not exist.
 Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
                                              const Result<void>& copied) {
     auto edition = edition_of(job);
@@ -217,8 +236,9 @@ Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
         if (result) result = complete(job);
         (void)store_->set(job.key + "done", result ? "ok" : word_of(result.error()));
     } else {
+        // Rank 0 may use its whole timeout, so this rank waits a little longer.
         auto word = store_->get(job.key + "done", options_.timeout + std::chrono::seconds(5));
-        // Perhaps it has been completed: the files stay, for the next loader to judge.
+        // Rank 0 may have completed the snapshot. The files stay, and the next loader decides.
         if (!word) return word.error();
         if (*word != "ok") result = Error(ErrorCode::unavailable, word->substr(2));
     }
@@ -227,6 +247,7 @@ Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
     return result;
 }
 
+// Runs on the writer's thread.
 Result<void> SnapshotWriter::write(const Slot& slot, Job& job, const Result<void>& copied) {
     if (auto done = write_and_agree(slot, job, copied); !done) {
         return Error(done.error().code(),

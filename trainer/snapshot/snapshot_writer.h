@@ -1,14 +1,18 @@
-// Saves snapshots while the training goes on, each rank its share of the files.
+// SnapshotWriter: saves snapshots while the training goes on. Each rank writes its share of the
+// files.
 //
-// save() copies this rank's share into memory that was made beforehand and returns; a thread writes
-// it, tells rank 0 through the store, and rank 0 writes the manifest when all files are there. Two
-// snapshots may be under way: the third save() waits for the first. All ranks call save() for the
-// same steps with the same tensors (their parameters are equal), and get the same answer: a
-// snapshot that one rank could not write is nobody's, and its files are removed. A rank that cannot
-// learn what became of it (rank 0 is gone) removes nothing: it may have been completed.
+// save() copies this rank's share into memory that was allocated before, and returns. A thread
+// writes it to disk and reports to rank 0 through the store. Rank 0 writes the manifest when all
+// files are on disk. Two snapshots may be in progress; the third save() waits for the first.
 //
-// Thread: one. Errors come with the next save() or wait(): unavailable (disk full, a rank that did
-// not write), usage, timed_out, closed (see snapshot.h); each names the step and the rank.
+// All ranks call save() for the same steps, with the same tensors (their parameters are equal), and
+// get the same result. If one rank cannot write its share, the snapshot fails on all ranks, and its
+// files are removed. A rank that cannot learn the result, because rank 0 is gone, removes nothing:
+// the snapshot may be complete.
+//
+// Thread: one, except newest(). An error is returned by the next save() or wait(): unavailable (the
+// disk is full, or another rank did not write), usage, timed_out, closed (see snapshot.h). Its
+// sentence names the step, and the rank where one is known.
 #pragma once
 
 #include <array>
@@ -26,20 +30,22 @@ namespace ddprun::trainer {
 
 struct WriterOptions {
     std::uint64_t file_bytes = SnapshotFolder::kFileBytes;         // see plan_files
-    std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for the other ranks' files
-    CopyTensor copy;  // empty: memcpy; tensors on a GPU: copy_from_gpu()
+    std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for other ranks' files
+    CopyTensor copy;  // empty: memcpy; for tensors on a GPU: copy_from_gpu()
 };
 
+// Copies tensors from GPU memory. A build without CUDA returns an error from it.
 CopyTensor copy_from_gpu();
 
 class SnapshotWriter {
   public:
     struct Newest {
-        std::int64_t step = -1;                 // of the newest complete one; -1: none yet
+        std::int64_t step = -1;                 // of the newest complete snapshot; -1: none yet
         std::chrono::milliseconds duration{0};  // from save() to the manifest on disk
     };
 
-    // The folder was opened on every rank; the writer has its own connection to the store.
+    // All ranks call it, each with its own SnapshotFolder of one path. The writer opens its own
+    // connection to the store.
     static Result<std::unique_ptr<SnapshotWriter>> make(const Context& context, const Store& store,
                                                         SnapshotFolder folder,
                                                         WriterOptions options = {});
@@ -47,16 +53,20 @@ class SnapshotWriter {
     SnapshotWriter(const SnapshotWriter&) = delete;
     SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-    // Makes the memory for such tensors, in the background.
+    // Allocates the memory for such tensors, in the background. Without it the first two calls of
+    // save() allocate it and take longer.
     void prepare(const std::vector<TensorView>& tensors);
 
+    // Starts a snapshot. The tensors may change as soon as it returns. An error is that of an
+    // earlier snapshot, or of the copying.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata);
 
-    // Until all that was saved is on disk. The first failure since the last call.
+    // Waits until everything that was saved is on disk. Returns the first failure since the last
+    // save() or wait().
     Result<void> wait();
 
-    // Any thread.
+    // The newest snapshot that this writer has completed. Any thread.
     Newest newest() const;
 
   private:

@@ -1,3 +1,4 @@
+// Puts each question into a few numbers and all-reduces them.
 #include "trainer/training/agreement.h"
 
 #include <cmath>
@@ -8,6 +9,8 @@
 namespace ddprun::trainer {
 
 Result<WeightedMean> mean_over_ranks(ProcessGroup& group, const WeightedMean& mine) {
+    // Sums and weights are added, and divided only at the end. A mean of means would be wrong if
+    // the weights differ.
     double values[] = {mine.sum(), mine.weight()};
     if (auto done = group.all_reduce_values(values); !done) return done.error();
     return WeightedMean::of(values[0], values[1]);
@@ -20,6 +23,7 @@ Result<bool> any_rank(ProcessGroup& group, bool mine) {
 }
 
 Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine) {
+    // Each rank fills its own place in a vector of zeros, so the sum holds all values.
     std::vector<double> values(static_cast<std::size_t>(group.size()));
     values[static_cast<std::size_t>(group.rank())] = mine;
     if (auto done = group.all_reduce_values(values); !done) return done.error();
@@ -28,9 +32,10 @@ Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine) {
 
 namespace {
 
-// A double holds 52 bits of a checksum exactly.
+// The collectives used here move doubles. A double holds 52 bits of a checksum exactly.
 double number_of(std::uint64_t hash) { return static_cast<double>(hash >> 12); }
 
+// The checksum of a buffer. XXH3 runs on the host, so a buffer on the GPU is copied there first.
 Result<double> checksum_number(Memory memory, const Buffer& buffer) {
     if (memory == Memory::host)
         return number_of(hash_of({static_cast<const std::byte*>(buffer.data), buffer.bytes()}));
@@ -39,7 +44,9 @@ Result<double> checksum_number(Memory memory, const Buffer& buffer) {
     return number_of(hash_of(copy));
 }
 
-// The ranks whose numbers differ from rank 0's, for the first buffer for which there are any.
+// Compares one number for each buffer. If minimum and maximum are equal, all ranks have this
+// number. All ranks see the same minimum and maximum, so all of them ask for the values of the
+// first buffer that differs.
 Result<void> compare(ProcessGroup& group, std::vector<double> mine,
                      std::span<const NamedBuffer> buffers, const char* what) {
     std::vector<double> least = mine, most = mine;
@@ -52,6 +59,7 @@ Result<void> compare(ProcessGroup& group, std::vector<double> mine,
         std::vector<int> differ;
         for (int rank = 1; rank < group.size(); ++rank)
             if ((*all)[static_cast<std::size_t>(rank)] != all->front()) differ.push_back(rank);
+        // All ranks return this error, so none of them is left alone in a later collective call.
         return Error(ErrorCode::refused,
                      std::string(what) + (buffers.empty() ? "" : " \"" + buffers[i].name + "\"") +
                          " is not the same on " + name_ranks(differ) + " as on rank 0");
@@ -73,11 +81,13 @@ Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buff
 
 Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers) {
     const auto count = static_cast<double>(buffers.size());
+    // The numbers first: the comparison of shapes needs vectors of one length on all ranks.
     if (auto same = compare(group, {count}, {}, "the number of parameters"); !same) return same;
     std::vector<double> mine;
     for (const auto& named : buffers) {
         const std::string text = named.name + "/" + std::to_string(named.buffer.count) + "/" +
                                  std::string(to_string(named.buffer.type));
+        // The shape as text, and the text as a checksum: one number, however long the name is.
         mine.push_back(number_of(hash_of(std::as_bytes(std::span(text)))));
     }
     return compare(group, std::move(mine), buffers, "the name, size or type of");
@@ -93,6 +103,7 @@ bool finite_as(const Buffer& buffer) {
     return true;
 }
 
+// Integers are always finite.
 bool is_finite(const Buffer& buffer) {
     switch (buffer.type) {
         case DataType::float32:
@@ -113,6 +124,7 @@ bool is_finite(const Buffer& buffer) {
 Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients) {
     std::optional<std::size_t> first;
     for (std::size_t i = 0; i < gradients.size() && !first; ++i) {
+        // Values on a GPU are copied to the host and searched there.
         Buffer buffer = gradients[i].buffer;
         std::vector<std::byte> copy;
         if (group.memory() == Memory::gpu) {
@@ -127,7 +139,8 @@ Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gra
 
 Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
                                std::optional<std::size_t> mine) {
-    // The least over ranks names gradient and rank in one.
+    // One number for buffer and rank together: the minimum over the ranks is the first buffer, and
+    // the lowest rank for it. `none` is greater than all of them.
     const double ranks = group.size(), none = static_cast<double>(gradients.size()) * ranks;
     double found[] = {mine ? static_cast<double>(*mine) * ranks + group.rank() : none};
     if (auto done = group.all_reduce_values(found, ReduceOp::min); !done) return done;

@@ -1,8 +1,8 @@
-// What all ranks must know alike, asked with one small collective each: means over ranks, whether
-// somebody wants to stop, whether parameters are equal and gradients are numbers.
+// Small collective questions whose answer all ranks must share: means over ranks, whether some rank
+// wants to stop, whether parameters are equal, whether gradients are finite.
 //
-// All ranks make the same calls; all get the same answer. Errors: those of the group; refused, when
-// ranks differ where they must not; malformed, for gradients that are no numbers.
+// All ranks must make the same calls. All get the same answer. Errors: those of the group; refused,
+// if ranks differ where they must be equal; malformed, for gradients that are not finite.
 #pragma once
 
 #include <optional>
@@ -15,33 +15,36 @@
 
 namespace ddprun::trainer {
 
-// Of validation, for instance: exact also when ranks had unequally many samples.
+// The mean over all samples of all ranks, for example of a validation. It is exact also if the
+// ranks had different numbers of samples.
 Result<WeightedMean> mean_over_ranks(ProcessGroup& group, const WeightedMean& mine);
 
-// Whether any rank says yes. The agreed last step: a rank that was told to stop (ddprun sends
-// SIGTERM when the end is near) says so at the end of each step, and all stop after the same one.
+// Whether any rank says true. With it the ranks agree on their last step: a rank that was asked to
+// stop (StopRequest) says so at the end of a step, and all ranks stop after that step.
 Result<bool> any_rank(ProcessGroup& group, bool mine);
 
-// Each rank's number, by rank.
+// One number of each rank, in the order of the ranks.
 Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine);
 
+// A parameter or a gradient, with the name that messages use.
 struct NamedBuffer {
     std::string name;
-    Buffer buffer;  // of the group's kind of memory
+    Buffer buffer;  // in the group's kind of memory
 };
 
-// Compares checksums (XXH3) of each buffer. The error names the first that differs, and the ranks
-// that differ from rank 0.
+// Compares the content of all buffers over the ranks, by checksums (XXH3). The error names the
+// first buffer that differs, and the ranks that differ from rank 0.
 Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buffers);
 
-// Whether names, types and counts are the same on all ranks.
+// Compares names, types and sizes of the buffers over the ranks.
 Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers);
 
-// Looks for infinities and NaNs, before the gradients are reduced: afterwards they are everywhere.
-// The error names the first such buffer and the rank.
+// Looks for infinities and NaNs. Call it before the gradients are reduced: the reduction spreads
+// them to all ranks. The error names the first such buffer, and the lowest rank that has it.
 Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients);
 
-// The second half of it: `mine` is the first of these in which this rank found one, if any.
+// The second half of verify_finite(), for callers that search themselves. `mine` is the index of
+// the first buffer in which this rank found one.
 Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
                                std::optional<std::size_t> mine);
 

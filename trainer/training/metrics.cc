@@ -1,3 +1,4 @@
+// Early stopping, and the figures of an epoch as text and as JSON.
 #include "trainer/training/metrics.h"
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 namespace ddprun::trainer {
 
 bool EarlyStop::update(double figure) {
+    // The test for finite values is needed for the first figure: a NaN would become the best one,
+    // and no later figure is less than a NaN.
     if (std::isfinite(figure) && (!best_ || figure < *best_ - least_)) {
         best_ = figure;
         waited_ = 0;
@@ -24,13 +27,16 @@ std::optional<std::size_t> first_not_finite(std::span<const float> values) {
 
 namespace {
 
+// 0 if nothing was measured yet, instead of a division by zero.
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Of the communication, what went on behind computation.
+// The share of the communication that ran behind computation. Never negative, whatever a program
+// fills in.
 double hidden(const EpochFigures& figures) {
     return share(std::max(figures.communication - figures.waited, 0.0), figures.communication);
 }
 
+// printf's formats give a fixed number of digits, which std::to_string does not.
 std::string text(const char* format, double value) {
     char buffer[64];
     std::snprintf(buffer, sizeof buffer, format, value);
@@ -52,6 +58,7 @@ std::string line_of(const EpochFigures& f) {
 
 std::string json_of(const EpochFigures& f) {
     const double rate = share(f.samples, f.seconds);
+    // ordered_json keeps this order, which is the order for a human reader.
     nlohmann::ordered_json json{{"epoch", f.epoch},
                                 {"step", f.step},
                                 {"world", f.world},

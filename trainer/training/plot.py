@@ -15,7 +15,7 @@ NEEDED = {"epoch", "world", "loss", "samples_per_second", "communication_share",
 
 
 def read(path):
-    """The epochs of a run in order. Ends the program, with the place, for a line that is none."""
+    """The epochs of a run, in order. A line that is not a line of metrics ends the program with its place in the file."""
     epochs = {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         try:
@@ -37,10 +37,10 @@ def median(values):
 
 
 def scaling(runs):
-    """(world, median samples per second, efficiency) for each world size, the best run of each."""
+    """(world, median samples per second, efficiency) for each world size; the best run counts."""
     rates = {}
     for run in runs:
-        # The first epoch also pays for warming up.
+        # Without the first epoch, which includes the costs of warming up.
         rate = median([entry["samples_per_second"] for entry in run[1:] or run])
         rates[run[0]["world"]] = max(rate, rates.get(run[0]["world"], 0))
     least = min(rates)

@@ -1,3 +1,4 @@
+// The formulas of the learning rate.
 #include "trainer/training/schedule.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ double scaled_rate(const Schedule& schedule, double global_batch) {
 double rate_at(const Schedule& schedule, double position, double global_batch) {
     const double peak = scaled_rate(schedule, global_batch);
     if (position < schedule.warm_up) {
-        // Goyal and others begin where one worker would; without scaling there is no such rate.
+        // Goyal et al. begin with the rate of one worker. Without scaling there is no such rate, so
+        // the warm-up begins at 0.
         const double first = schedule.reference_batch > 0 ? std::min(schedule.rate, peak) : 0.0;
         return first + (peak - first) * position / schedule.warm_up;
     }

@@ -1,3 +1,4 @@
+// Reads and checks the launcher's variables.
 #include "trainer/worker/context.h"
 
 #include <unistd.h>
@@ -12,12 +13,14 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// An empty variable counts as unset: `RANK= ./train` is a common way to take one away.
+// An empty variable counts as unset: `RANK= ./train` is a common way to remove a variable.
 const std::string* find(const Variables& variables, const char* name) {
     auto it = variables.find(name);
     return it == variables.end() || it->second.empty() ? nullptr : &it->second;
 }
 
+// A whole number in a range, or `fallback` if the variable is unset. The message quotes at most 40
+// characters of a wrong value.
 Result<std::int64_t> number(const Variables& variables, const char* name, std::int64_t fallback,
                             std::int64_t least, std::int64_t most) {
     const std::string* text = find(variables, name);
@@ -33,9 +36,15 @@ Result<std::int64_t> number(const Variables& variables, const char* name, std::i
     return value;
 }
 
+// Far more than any job has. It catches nonsense before somebody allocates memory for so many
+// ranks.
 constexpr int kMostRanks = 1 << 20;
 
+// Each number limits the next one: rank by world size, local world by world, local rank by local
+// world.
 Result<void> read_place(const Variables& variables, Context& context) {
+    // One of the two without the other is a mistake. Guessing the missing one would let ranks
+    // collide.
     const bool has_rank = find(variables, "RANK");
     const bool has_world = find(variables, "WORLD_SIZE");
     if (has_rank != has_world) {
@@ -50,6 +59,7 @@ Result<void> read_place(const Variables& variables, Context& context) {
     if (!rank) return rank.error();
     auto local_world = number(variables, "LOCAL_WORLD_SIZE", *world, 1, *world);
     if (!local_world) return local_world.error();
+    // Without both local variables all ranks are on one node, and the local rank is the rank.
     const bool knows_local_world = find(variables, "LOCAL_WORLD_SIZE");
     auto local =
         number(variables, "LOCAL_RANK", knows_local_world ? 0 : *rank, 0, *local_world - 1);
@@ -64,9 +74,11 @@ Result<void> read_place(const Variables& variables, Context& context) {
 Result<void> read_store(const Variables& variables, Context& context) {
     const std::string* address = find(variables, "MASTER_ADDR");
     const std::string* port_text = find(variables, "MASTER_PORT");
+    // A wrong number is an error also in a world of one.
     auto port = number(variables, "MASTER_PORT", 0, 1, 65535);
     if (!port) return port.error();
-    // One process alone needs to meet nobody, so half a store is only wrong in a larger world.
+    // One process alone has nobody to meet. So an incomplete address is an error only in a larger
+    // world.
     if (context.world_size == 1 && !(address && port_text)) return {};
     if (!address || !port_text) {
         return Error(ErrorCode::usage, std::string(address ? "MASTER_PORT" : "MASTER_ADDR") +
@@ -74,6 +86,8 @@ Result<void> read_store(const Variables& variables, Context& context) {
                                            std::to_string(context.world_size) +
                                            ": the ranks have no store to meet in");
     }
+    // torchrun sets "False" with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. Then rank 0 has to serve the
+    // store.
     const std::string* agent_store = find(variables, "TORCHELASTIC_USE_AGENT_STORE");
     if (agent_store && (*agent_store == "False" || *agent_store == "0")) {
         return Error(ErrorCode::usage,
@@ -102,6 +116,7 @@ Result<Context> Context::from_variables(const Variables& variables) {
 
 Result<Context> Context::from_environment() {
     Variables variables;
+    // environ may be null, after clearenv().
     for (char** entry = environ; entry && *entry; ++entry) {
         std::string_view text(*entry);
         auto equals = text.find('=');

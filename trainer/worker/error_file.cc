@@ -1,3 +1,4 @@
+// The JSON of an error file.
 #include "trainer/worker/error_file.h"
 
 #include <cstdlib>
@@ -8,15 +9,19 @@
 namespace ddprun::trainer {
 
 std::string error_file_text(const Error& error, long when) {
+    // The fields are those that PyTorch's record() writes for a Python exception. There is no
+    // Python stack here, so that field is empty.
     const nlohmann::ordered_json json{
         {"message",
          {{"message", std::string(to_string(error.code())) + ": " + error.sentence()},
           {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(when)}}}}}};
+    // `replace`: a sentence may quote bytes that are not UTF-8. They must not make dump() throw.
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 int report_error(const Error& error) {
     const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+    // Without a check of the result: the worker ends with its error in any case.
     if (path && *path) std::ofstream(path) << error_file_text(error, std::time(nullptr));
     return error.code() == ErrorCode::usage ? 2 : 1;
 }

@@ -1,5 +1,5 @@
-// A worker's own account of why it ends, where the launcher looks for it: TORCHELASTIC_ERROR_FILE,
-// in the form that torchrun and ddprun read.
+// Writes why a worker ends to the file that the launcher reads (TORCHELASTIC_ERROR_FILE). The
+// format is that of torchrun; ddprun reads it too.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace ddprun::trainer {
 
-// Writes it when the variable is set; a file that cannot be written changes nothing. Returns the
-// exit code that goes with the error: 2 for a wrong argument, else 1.
+// Writes the file if the variable is set. If the file cannot be written, nothing happens. Returns
+// the exit code for this error: 2 for a wrong argument, else 1.
 int report_error(const Error& error);
 
-// The file's content. `when` in seconds since 1970.
+// The content of the file. `when`: seconds since 1970.
 std::string error_file_text(const Error& error, long when);
 
 }  // namespace ddprun::trainer

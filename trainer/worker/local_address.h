@@ -1,5 +1,4 @@
-// The address at which the other nodes reach this one: the one from which this node reaches the
-// master.
+// The address at which other nodes can reach this one.
 #pragma once
 
 #include <string>
@@ -9,10 +8,13 @@
 
 namespace ddprun::trainer {
 
-// A numeric address. All ranks on one node: that of the way to the master, usually loopback. On
-// several nodes a loopback address (a host name that /etc/hosts maps to 127.0.1.1) is replaced by
-// the first interface's. Sends nothing. Errors: unavailable, when MASTER_ADDR cannot be resolved or
-// no route leads to it.
+// A numeric address: the one from which this node reaches MASTER_ADDR. Sends nothing.
+//
+// If all ranks are on one node, this is usually a loopback address. On several nodes a loopback
+// address would be useless. It appears if /etc/hosts maps the host's name to 127.0.1.1, and is then
+// replaced by the address of the first interface that is up.
+//
+// Errors: unavailable, if MASTER_ADDR cannot be resolved or no route leads there.
 Result<std::string> local_address(const Context& context);
 
 }  // namespace ddprun::trainer

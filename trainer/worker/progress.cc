@@ -1,3 +1,4 @@
+// Writes progress lines to a pipe without ever blocking.
 #include "trainer/worker/progress.h"
 
 #include <fcntl.h>
@@ -15,8 +16,8 @@ Progress Progress::from_environment() {
     if (!text || !*text) return Progress(-1);
     char* end = nullptr;
     const long fd = std::strtol(text, &end, 10);
-    // A number that is no open descriptor is a variable that leaked from another program: ignore
-    // it.
+    // A number that is no open descriptor comes from a variable that leaked from another program.
+    // It is ignored.
     if (*end || fd < 0 || fcntl(static_cast<int>(fd), F_GETFD) < 0) return Progress(-1);
     return Progress(static_cast<int>(fd));
 }
@@ -28,12 +29,14 @@ std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_
 
 void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
     if (fd_ < 0) return;
+    // A full pipe means that the reader is slow. Progress lines are not worth waiting for.
     pollfd room{fd_, POLLOUT, 0};
     if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)) return;
     const std::string text = line(step, snapshot, snapshot_ms);
     NoPipeSignal guard;
-    // Shorter than PIPE_BUF: written whole or not at all.
+    // The line is shorter than PIPE_BUF, so the pipe takes it whole or not at all.
     const ssize_t done = write(fd_, text.data(), text.size());
+    // The reader is gone for good.
     if (done < 0 && (errno == EPIPE || errno == EBADF)) fd_ = -1;
 }
 

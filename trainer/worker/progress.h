@@ -1,9 +1,10 @@
-// Tells the launcher how far the training is: a line `step=N snapshot=M` on the descriptor
-// DDPRUN_PROGRESS_FD; once a snapshot is complete, with ` snapshot_ms=D`, how long saving it took.
+// Tells the launcher how far the training is. Each report is a line `step=N snapshot=M` on the
+// descriptor that DDPRUN_PROGRESS_FD names. After a snapshot is complete the line ends with
+// `snapshot_ms=D`, the time in milliseconds that saving it took.
 //
-// `snapshot` is the step of the newest complete snapshot, -1 while there is none. A reader that is
-// gone or slow never stops or fails the training: such a line is dropped. Without the variable
-// nothing is written. Thread: one at a time.
+// `snapshot` is the step of the newest complete snapshot, -1 if there is none yet. A reader that is
+// slow or gone never blocks the training and never fails it: the line is dropped. Without the
+// variable nothing is written. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,16 @@ namespace ddprun::trainer {
 
 class Progress {
   public:
-    // -1: report nowhere. The descriptor stays the caller's.
+    // -1: reports nowhere. The descriptor still belongs to the caller.
     explicit Progress(int fd) : fd_(fd) {}
 
-    // The only place that reads the variable.
+    // Uses the variable. Nothing else in the library reads it.
     static Progress from_environment();
 
-    // `snapshot_ms` < 0: nothing is said of a duration.
+    // Writes one line. `snapshot_ms` < 0: the line has no duration.
     void report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms = -1);
 
+    // The line, with its line end.
     static std::string line(std::int64_t step, std::int64_t snapshot,
                             std::int64_t snapshot_ms = -1);
 

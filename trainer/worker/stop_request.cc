@@ -1,3 +1,4 @@
+// Notices SIGTERM and the stop file.
 #include "trainer/worker/stop_request.h"
 
 #include <signal.h>
@@ -9,7 +10,8 @@
 namespace ddprun::trainer {
 namespace {
 
-std::atomic<bool> told{false};  // a signal handler can reach nothing else
+// Global, because a signal handler cannot reach an object. Set by the handler, never reset.
+std::atomic<bool> told{false};
 
 }  // namespace
 
@@ -21,6 +23,7 @@ StopRequest StopRequest::from_environment() {
 StopRequest::StopRequest(std::string file) : file_(std::move(file)) {
     struct sigaction action {};
     action.sa_handler = [](int) { told = true; };
+    // System calls of the program go on after the signal and do not fail with EINTR.
     action.sa_flags = SA_RESTART;
     (void)sigaction(SIGTERM, &action, nullptr);
 }
@@ -28,8 +31,10 @@ StopRequest::StopRequest(std::string file) : file_(std::move(file)) {
 bool StopRequest::asked() {
     if (asked_ || told) return asked_ = true;
     const auto now = std::chrono::steady_clock::now();
+    // A look at the file costs a system call, and on a network file system perhaps a message.
     if (file_.empty() || now < look_again_) return false;
     look_again_ = now + std::chrono::milliseconds(100);
+    // Only whether the file exists counts here; its content is for the user's program.
     return asked_ = ::access(file_.c_str(), F_OK) == 0;
 }
 

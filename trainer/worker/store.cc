@@ -1,3 +1,4 @@
+// Two stores: one over TCP with PyTorch's store protocol, and one in memory for a single process.
 #include "trainer/worker/store.h"
 
 #include <map>
@@ -7,13 +8,16 @@
 namespace ddprun::trainer {
 namespace {
 
-// Calls that do not wait for another rank are answered at once by a store that lives.
+// A store that is alive answers at once, unless the call waits for another rank. So this time is
+// long enough for a busy node, and an end to waiting for a dead one.
 constexpr auto kAnswer = std::chrono::seconds(30);
 
+// The prefix of a folder. An empty folder is the prefix itself.
 std::string below(const std::string& prefix, const std::string& folder) {
     return folder.empty() ? prefix : prefix + folder + "/";
 }
 
+// A client of the generation's store that adds a prefix to every key.
 class RemoteStore final : public Store {
   public:
     static Result<std::unique_ptr<Store>> connect(const std::string& host, std::uint16_t port,
@@ -45,11 +49,12 @@ class RemoteStore final : public Store {
   private:
     store::StoreClient client_;
     const std::string prefix_;
+    // Where the store is, for another().
     std::string host_;
     std::uint16_t port_ = 0;
 };
 
-// A world of one: nobody else will ever set a key, so a missing one is an error at once.
+// For a world of one. Nobody else will ever set a key, so a missing key is an error at once.
 class MemoryStore final : public Store {
   public:
     Result<void> set(const std::string& key, const std::string& value) override {
@@ -65,7 +70,7 @@ class MemoryStore final : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return counters_[key] += delta;
     }
-    // One process alone: its threads have nothing to tell each other through a store.
+    // Empty, not a view of this one: in a single process no two threads meet through a store.
     Result<std::unique_ptr<Store>> another(const std::string&) const override {
         return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
     }

@@ -1,9 +1,9 @@
-// The trainer's view of the generation's key-value store: the few calls it needs, under a prefix of
-// its own.
+// Store: the worker's connection to the key-value store of its generation, reduced to the few calls
+// that the trainer needs.
 //
-// Keys live under "ddprun_trainer/<generation>/", so two generations on one store (stock torchrun
-// keeps one for the whole job) never meet. Thread: one at a time, but for another(). Errors:
-// timed_out, closed, unavailable, with the key in the sentence.
+// All keys have the prefix "ddprun_trainer/<generation>/". torchrun keeps one store for the whole
+// job; with the prefix two generations do not meet there. Threads: one at a time, except another().
+// Errors: timed_out, closed, unavailable; the sentence names the key.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,24 @@ class Store {
   public:
     virtual ~Store() = default;
 
+    // Sets a value. The store does not answer; success means that the request was sent.
     virtual Result<void> set(const std::string& key, const std::string& value) = 0;
 
-    // Waits until the key is there, no longer than `timeout`.
+    // Waits until the key exists, but at most for `timeout`, and returns its value.
     virtual Result<std::string> get(const std::string& key, std::chrono::milliseconds timeout) = 0;
 
-    // Adds to a counter (0 when it is not there) and returns the new value.
+    // Adds to a counter (0 if it does not exist) and returns the new value. The store answers, so
+    // it has also received every earlier set() of this connection.
     virtual Result<std::int64_t> add(const std::string& key, std::int64_t delta) = 0;
 
-    // A connection of its own to the same store, for another thread, whose keys lie under `folder`
-    // of this one's ("": the same keys). Any thread may call it. Errors: those of connect_store.
+    // A second connection to the same store, for another thread. Its keys have the further prefix
+    // `folder`; "" keeps the prefix of this one. Any thread may call it. Errors: those of
+    // connect_store().
     virtual Result<std::unique_ptr<Store>> another(const std::string& folder) const = 0;
 };
 
-// Connects to the store that the context names; in a world of one without a store, gives one in
-// memory.
+// Connects to the store that the context names. A context without a store (a world of one) gets a
+// store in memory. `timeout` limits the connecting.
 Result<std::unique_ptr<Store>> connect_store(
     const Context& context, std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
