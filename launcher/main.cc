@@ -17,6 +17,7 @@
 #include "agent/host/topology.h"
 #include "agent/keeper/keeper.h"
 #include "agent/output/attempt_folder.h"
+#include "base/exit_code.h"
 #include "base/system/descriptor_room.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -28,7 +29,6 @@
 #include "launcher/options/options.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/plan/plan.h"
-#include "launcher/report/exit_code.h"
 #include "rendezvous/secret/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
@@ -121,15 +121,14 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
 
 int fail(const Error& error) {
     std::fprintf(stderr, "ddprun: %s\n", error.sentence().c_str());
-    return launcher::exit_code(launcher::verdict_of(error));
+    return exit_code(error);
 }
 
 // Every task of a step has the same command line, so one of them (SLURM_PROCID 0) reports what is
 // wrong with it. The others only exit with the same code.
 int fail_once(const Error& error, const Environment& environment) {
     const std::string task = value_of(environment, "SLURM_PROCID");
-    return task.empty() || task == "0" ? fail(error)
-                                       : launcher::exit_code(launcher::verdict_of(error));
+    return task.empty() || task == "0" ? fail(error) : exit_code(error);
 }
 
 using Allocation = Result<std::optional<slurm::Allocation>>;
@@ -149,7 +148,7 @@ Result<> check_layout(const launcher::Options& options, const Allocation& alloca
 int fail_on_host(const Error& error, const std::string& local_id) {
     return local_id.empty() || local_id == "0" || error.code() != ErrorCode::usage
                ? fail(error)
-               : launcher::exit_code(launcher::verdict_of(error));
+               : exit_code(error);
 }
 
 // If a standard stream is closed, the next descriptor that is opened takes its number (0, 1 or 2).

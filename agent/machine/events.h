@@ -1,5 +1,5 @@
-// All that can happen to the agent machine (Event) and all it can ask for (Effect). Plain values;
-// the runner makes the one and performs the other, in the order given.
+// All inputs (Event) and outputs (Effect) of the agent machine, as plain values. The runner turns
+// what happens into events, and performs the effects in the given order.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct Started {};  // first event: begin to look for the rendezvous
 struct LinkUp {
     std::string local_address;
 };
-// It ended, or could not be made before its deadline.
+// The link ended, or it could not be made before its deadline.
 struct LinkLost {
     std::string sentence;
 };
@@ -93,9 +93,9 @@ using Event =
 
 // ---- effects
 
-// Look for the leader and connect; `hello` is the first message on each connection tried, so that a
-// stranger on the port is passed over (the machine sends no Hello by itself). Answered by LinkUp,
-// or by LinkLost when `deadline` has passed. Closes an old connection.
+// Connect to the leader. `hello` is the first message on each connection that is tried, so that a
+// stranger on the port is passed over; the machine sends no Hello itself. Answered by LinkUp, or by
+// LinkLost when `deadline` has passed. It closes an older connection.
 struct Connect {
     Time deadline;
     rendezvous::Hello hello;
@@ -105,13 +105,14 @@ struct Connect {
     bool self = false;  // this node leads: to its own service
     bool operator==(const Connect&) const = default;
 };
-// This node's own turn has come: its service is to lead. Comes before the Connect to it.
+// This node's own turn has come: its service leads from now on. It comes before the Connect to that
+// service.
 struct Lead {
     rendezvous::Peer self;
     bool operator==(const Lead&) const = default;
 };
-// An Ack of a leader elsewhere has come: where the own, dormant service is to send callers. An
-// empty one: it is lost.
+// An Ack came from a leader elsewhere. The dormant service of this node sends callers there. An
+// empty peer: that leader is lost.
 struct LeaderHeard {
     rendezvous::Peer leader;
     bool operator==(const LeaderHeard&) const = default;
@@ -144,7 +145,7 @@ struct SignalWorkers {
     std::optional<StopHint> hint = {};
     bool operator==(const SignalWorkers&) const = default;
 };
-// Nothing moves any more: find out where these workers are, while they live. Answered by
+// The job makes no progress: find out where these workers are while they live. Answered by
 // WorkersExamined, unless the generation ends before.
 struct ExamineWorkers {
     Generation generation;
@@ -160,19 +161,19 @@ struct Sweep {
     Generation generation;
     bool operator==(const Sweep&) const = default;
 };
-// The sweep of this generation takes longer than killing can take: who is left, and where? Answered
-// by CannotKill; not at all if nothing is left.
+// The sweep takes longer than killing can take: what is left, and where does it hang? Answered by
+// CannotKill, or not at all if nothing is left.
 struct LookForStuck {
     Generation generation;
     Duration since{};  // the sweep began
     bool operator==(const LookForStuck&) const = default;
 };
-// The generation's store, if this node has it, is not needed any more. Its own workers' end does
-// not say so: those of other nodes may still use it.
+// The generation's store, if it is on this node, is not needed any more. The end of this node's own
+// workers is not enough: workers of other nodes may still use the store.
 struct CloseStore {
     bool operator==(const CloseStore&) const = default;
 };
-// The process's end: flush and leave with this.
+// Send what is queued, then exit with this result.
 struct Exit {
     rendezvous::Ending ending;
     bool operator==(const Exit&) const = default;

@@ -1,4 +1,5 @@
-// The part of the agent machine that finds a leader, or becomes one (rendezvous/PROTOCOL.md, rule 10).
+// Finds a leader, or makes this node the leader (rendezvous/PROTOCOL.md, rule 10). Part of the
+// agent machine.
 #include <algorithm>
 
 #include "agent/machine/machine_state.h"
@@ -6,15 +7,14 @@
 
 namespace ddprun::agent {
 
-// Before the first welcome the join timeout counts, and later too where another may lead; a leader
-// that nobody can follow is lost when it does not come back within two leases.
+// Before the first Welcome the limit is the join timeout, and later too if another node may lead. A
+// leader that nobody can follow counts as lost after two leases.
 Duration Machine::State::patience() const {
     if (!link.was_welcomed() || link.call()) return config.join_timeout;
     return share(lease.lease(), rendezvous::kLeaderless);
 }
 
-// Who has been told no order (there was no leader yet, or the ledger is not shared) calls the
-// endpoint.
+// A node without an order calls the endpoint: there was no leader yet, or the ledger is not shared.
 void Machine::State::connect(Time now) {
     link.disconnected();
     link.wait_until(kNever);
@@ -41,15 +41,16 @@ void Machine::State::link_lost(Time now, const std::string& sentence) {
         note(Note::Level::warn,
              "the link to the rendezvous is lost: " + sentence + "; calling again");
         if (link.has_order()) {
-            // Whoever calls our service must not be sent to a leader that we have lost ourselves.
+            // Our dormant service must not send callers to a leader that this node has just lost.
             effects.push_back(LeaderHeard{});
             return search(now);
         }
     } else if (now - link.lost_since() >= patience()) {
-        return leave(now, unavailable(link.was_welcomed()
-                                          ? "the rendezvous has been lost for " +
-                                                to_text(now - link.lost_since()) + ": " + sentence
-                                          : sentence + " (--rdzv-endpoint, --join-timeout)"));
+        return leave(
+            now, rendezvous::unavailable(
+                     link.was_welcomed() ? "the rendezvous has been lost for " +
+                                               to_text(now - link.lost_since()) + ": " + sentence
+                                         : sentence + " (--rdzv-endpoint, --join-timeout)"));
     } else if (link.call()) {
         link.next(now);
         return place_call(now);
@@ -62,15 +63,16 @@ void Machine::State::search(Time now) {
     place_call(now);
 }
 
-// Makes the call, or waits for its time.
+// Makes the next call, or waits until its time.
 void Machine::State::place_call(Time now) {
     link.disconnected();
     lease.disconnected();
     if (!link.call()) return connect(now);
     if (now - link.lost_since() >= patience())
-        return leave(now, unavailable("no leader has been found for " +
-                                      to_text(now - link.lost_since()) + " (--join-timeout)"));
-    // Its own turn, but it may not lead: nobody is to be called just now.
+        return leave(
+            now, rendezvous::unavailable("no leader has been found for " +
+                                         to_text(now - link.lost_since()) + " (--join-timeout)"));
+    // It is this node's own turn but it may not lead, so it skips itself.
     if (link.call()->from <= now && link.call()->peer.node == config.node && !link.call()->lead)
         link.next(now);
     link.wait_until(link.call()->from > now ? link.call()->from : kNever);
@@ -88,6 +90,8 @@ void Machine::State::place_call(Time now) {
         .self = link.call()->lead});
 }
 
+// The called service does not lead. With an order the search goes on; without one the node follows
+// the address, or waits a moment and calls the endpoint again.
 void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {
     if (link.has_order()) {
         if (!link.call()) {
@@ -106,16 +110,19 @@ void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhe
     link.wait_until(now + share(lease.lease(), rendezvous::kCallAgain));
 }
 
-// While it searches, a stranger on a port that once was one of ours is passed over.
+// During a search, a refusal may come from a stranger on a port that was once one of ours. The node
+// goes on with the next call.
 void Machine::State::on_refused(Time now, const rendezvous::Refused& said) {
     if (link.call()) {
         link.next(now);
         return place_call(now);
     }
     link.refused();
-    leave(now, unavailable("the rendezvous refused this node: " + said.sentence));
+    leave(now, rendezvous::unavailable("the rendezvous refused this node: " + said.sentence));
 }
 
+// A leader that is frozen or cut off keeps its connection open, so silence counts as loss too
+// (rendezvous/PROTOCOL.md, rule 10).
 void Machine::State::check_link(Time now) {
     if (link.is_welcomed() && lease.next_beat() != kNever &&
         now - lease.silent_since() >= share(lease.lease(), rendezvous::kLeaderSilent))

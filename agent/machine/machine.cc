@@ -1,3 +1,4 @@
+// The link to the leader, the lease, and stops: the core of the agent machine (machine.h).
 #include "agent/machine/machine.h"
 
 #include <algorithm>
@@ -11,17 +12,10 @@ namespace ddprun::agent {
 namespace {
 
 using rendezvous::Ending;
-using rendezvous::Verdict;
 
-// Without a word of the leader.
+// The end of a node that stops alone, without a leader to decide it.
 Ending stopped_by(const rendezvous::StopAsked& asked) {
-    const bool plain = asked.cause == rendezvous::StopCause::signal;
-    return {.verdict = plain ? Verdict::user_signal : Verdict::work_left,
-            .code = plain ? 128 + asked.signal : rendezvous::kWorkLeft,
-            .sentence = "stopped by " + asked.reason,
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
+    return rendezvous::ended_by_stop(asked.cause, asked.signal, "stopped by " + asked.reason);
 }
 
 }  // namespace
@@ -52,7 +46,8 @@ Effects Machine::step(Time now, const Event& event) {
     State& s = *state_;
     s.effects.clear();
     if (s.phase == Phase::finished) return {};
-    s.expire(now);  // rule 4: looked at before any other event, for the keeper has killed by then
+    // Rendezvous/PROTOCOL.md, rule 4: first, since the keeper has killed by now.
+    s.expire(now);
     std::visit(
         Overload{[&](const Started&) { s.connect(now); }, [&](const LinkUp& e) { s.link_up(e); },
                  [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
@@ -108,9 +103,12 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
 
 void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     lease.welcomed(now, welcome);
+    // A node belongs to a job once it has heard of an entry. After that it keeps the job, so that
+    // the service can refuse it when another job has its run id.
     if (lease.seen() == kNoEntry) job = welcome.job;
     link.welcomed(welcome);
-    // Before the Join, which could complete a generation; that is for hearing the end.
+    // Unusable comes before the Join: after a Join this node could become a member. It joins only
+    // to hear the end.
     if (!config.unusable.empty()) send(rendezvous::Unusable{config.unusable});
     send(next_join(now));
     if (request.asked()) tell_stop(now);
@@ -123,10 +121,15 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     if (!result.accepted) return;
     heard_leader();
     if (ack.facts) on_facts(now, *ack.facts);
+    // The next leader wants to know until when this one lived (facts.led), so only the leader that
+    // holds the generation counts.
     if (ack.held != kNoGeneration && ack.held == facts.generation()) holder = lease.leader();
     if (holder == lease.leader()) facts.led_at(now);
+    // The keeper gets every new deadline, since it must kill even if this process is frozen.
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
+    // The generation is over. A node that waits for the others is free at once; a node with workers
+    // stops them first and vows later.
     if (running && ack.over >= running->place.generation) {
         if (phase == Phase::waiting)
             cleared(now);
@@ -141,11 +144,16 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
 }
 
 void Machine::State::on_facts(Time now, const rendezvous::Facts& said) {
+    // A node with workers keeps the facts of its own generation. An idle node follows the newest
+    // one it hears of.
     if (!running && said.generation > facts.generation())
         facts = rendezvous::GenerationFacts(said.generation);
     facts.hear(said, now);
 }
 
+// Conditions of rendezvous/PROTOCOL.md, rule 6. An Assigned that fails the first check is old or a
+// repetition and gets no answer. If only the deadline or the keeper prevents the start, the node
+// vows never to run the generation, so that the others need not wait for the lease.
 void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
     const Generation g = assigned.place.generation;
     if (assigned.entry < lease.seen() || running || ending || g <= lease.floor()) return;
@@ -163,6 +171,8 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
     beat(now);
 }
 
+// A planned stop: the node stays a member until all nodes have stopped, and failures of its workers
+// do not count any more.
 void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
     request.answered();
@@ -181,11 +191,12 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     if (running->workers.have_ended()) sweep(now);
 }
 
-// All nodes stop together, so the leader is told, or the next one as soon as it is found; who has
-// none to look for stops alone.
+// All nodes stop together, so this node tells the leader, or the next leader once it is found. A
+// node that has no leader and looks for none stops alone.
 void Machine::State::on_signal(Time now, int number) {
     if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
         return pass_on(number);
+    // At a terminal a second Ctrl-C means: do not wait. Slurm repeats signals without this meaning.
     if (request.asked() && number == kInterrupt && config.at_terminal) return kill_now(now);
     ask_stop(now, stop_by_signal(number, config.stop, now));
 }
@@ -206,7 +217,8 @@ void Machine::State::tell_stop(Time now) {
     send(request.with_time_left(end ? std::optional(*end - now) : std::nullopt));
 }
 
-// The end of the job's time, seen coming; and, where no variable tells it, asked for.
+// Asks for a stop when the job's time limit is near. If no variable gives the limit, the leader's
+// node asks Slurm for it.
 void Machine::State::watch_job_end(Time now) {
     if (now >= stop_due()) ask_stop(now, stop_by_time_limit(config.stop, now));
     if (now < request.asks_job_end_at() || !leads()) return;
@@ -226,7 +238,8 @@ void Machine::State::on_job_end(Time now, std::optional<Time> end) {
     if (end && !config.stop.first_left) config.stop.first_left = *end - now;
 }
 
-// Every node has got it, or none but this one was meant: so it goes no further than its workers.
+// Either every node has got this signal, or only this node was meant. So it goes to the workers of
+// this node only.
 void Machine::State::pass_on(int number) {
     const bool to_somebody = running && !running->sweep.is_under_way() && phase != Phase::waiting;
     note(Note::Level::info, "signal " + std::to_string(number) +
@@ -241,13 +254,13 @@ void Machine::State::kill_now(Time now) {
     begin_stop(now, kKill, Duration::zero());
 }
 
-// Leaves with this ending as soon as nothing runs here any more.
+// Exits with this result as soon as no worker runs here.
 void Machine::State::leave(Time now, Ending with) {
     if (!ending) ending = std::move(with);
     request.answered();
     if (!running || running->sweep.is_stuck()) {
-        // What is stuck is being killed in any case; the keeper shall not take us for frozen while we
-        // leave.
+        // What is stuck has SIGKILL pending anyway. Without a deadline the keeper does not take
+        // this process for frozen while it exits.
         if (running) effects.push_back(SetDeadline{kNever});
         send(rendezvous::Leave{ending->sentence});
         effects.push_back(Exit{*ending});
@@ -262,6 +275,7 @@ void Machine::State::leave(Time now, Ending with) {
     }
 }
 
+// The lease has passed. The keeper kills at this moment too; whichever is first, no worker runs on.
 void Machine::State::expire(Time now) {
     if (!running || now < deadline() || running->sweep.is_under_way()) return;
     note(Note::Level::warn,
@@ -269,6 +283,7 @@ void Machine::State::expire(Time now) {
              " has passed without a word of the rendezvous; its workers are killed");
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it
+    // After an expired lease this node is no member any more, so it must not wait for the others.
     running->planned_stop = false;
     facts.interrupt({{}, "the lease has passed on node " + config.node.name, false}, deadline());
     judge_withheld(now);
@@ -290,6 +305,8 @@ void Machine::State::on_tick(Time now) {
     if (link.is_welcomed() && now >= std::min(lease.next_beat(), tell_at)) beat(now);
 }
 
+// The earliest time at which on_tick() or expire() has something to do. Each condition here mirrors
+// one there; a missing one would let the machine sleep through a deadline.
 Time Machine::State::next_deadline() const {
     if (phase == Phase::finished) return kNever;
     Time next = std::min({request.answer_by(), link.calls_at(), stop_due()});

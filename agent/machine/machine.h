@@ -1,13 +1,15 @@
-// The agent machine: the life of one node. Pure: an event and the time in, effects out.
+// The agent machine: the life of one node. Pure: it takes an event and the time, and returns
+// effects.
 //
 //     joining ──Assigned──▶ running ──failure, over, Stop, lease──▶ stopping ──Swept──▶ joining …
-//        │                     └───── all workers exited 0 ──▶ waiting (still a member) ──over──▶ joining …
+//        │                     └── all exited 0 ──▶ waiting (still a member) ──over──▶ joining …
 //        └──Finished, Refused, join timeout──▶ finished (from everywhere)
 //
-// It is also the node's half of the lease (design 4.3, rules 1, 2, 4, 5, 6): floor, seen, beats,
-// echoes, the deadline; that half lives in lease_member.h. And it is the node's half of succession
-// (rule 10): whom to call when the leader is lost, and when to lead itself; rendezvous/rules/succession.h
-// knows the order. Total, deterministic. Thread: the loop's; owned by the runner (or the simulator).
+// It contains the node's half of the lease (rendezvous/PROTOCOL.md, rules 1, 2, 4, 5 and 6): floor,
+// seen, Beats, echoes and the deadline are in rendezvous/rules/lease_member.h. It also contains the
+// node's half of succession (rule 10): which node to call when the leader is lost, and when to lead
+// itself; rendezvous/rules/succession.h has the order. Total and deterministic. Thread: the loop's;
+// owned by the runner (or the simulator).
 #pragma once
 
 #include <memory>
@@ -29,16 +31,17 @@ struct MachineConfig {
     std::string version{};
     rendezvous::Limits limits{};  // for a rendezvous outside the job
     bool leads = false;           // this node's service leads at the start
-    bool may_lead = false;   // later too, if the leader is lost and the ledger proves to be shared
-    std::string unusable{};  // why no worker can run here: the others are told; empty: they can
+    // Later too, if the leader is lost and the ledger proves to be shared.
+    bool may_lead = false;
+    std::string unusable{};  // why no worker can run here; empty: workers can run
     Duration join_timeout = std::chrono::seconds{600};
     Duration grace_final = std::chrono::seconds{30};
     Duration grace_restart = std::chrono::seconds{5};
     StopOptions stop{};
-    std::vector<int> passed_on{};  // signals that are the workers' business: the job goes on
+    std::vector<int> passed_on{};  // signals that only the workers get: the job goes on
     bool at_terminal =
         false;  // a second SIGINT means it: kill (Slurm repeats signals without meaning it)
-    // How long what was sent SIGKILL may live on, before this node counts as unusable.
+    // How long a process may live after SIGKILL before this node counts as unusable.
     Duration kill_patience = std::chrono::seconds{60};
 };
 

@@ -1,5 +1,5 @@
-// The inside of the agent machine, shared by its sources and nobody else. Parts of its state are
-// objects of agent/parts and rendezvous/rules, which alone change it:
+// The state of the agent machine, shared by its source files only. Parts of the state are objects
+// of agent/parts and rendezvous/rules, which alone change their data:
 //   leader_search.cc  finding a leader, and leading
 //   machine.cc        the link, the lease, stops
 //   workers.cc        starting, watching and stopping the workers
@@ -24,7 +24,7 @@ constexpr int kInterrupt = 2;                               // SIGINT
 constexpr int kKill = 9;                                    // SIGKILL
 constexpr auto kAskJobEndAgain = std::chrono::minutes{10};  // a limit may be changed
 
-// What is running, or being stopped, on this node.
+// The generation that runs, or is being stopped, on this node.
 struct Running {
     explicit Running(const rendezvous::NodePlace& p) : place(p), workers(p.slots, p.rank_offset) {}
 
@@ -38,17 +38,8 @@ struct Running {
     std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
 };
 
-inline rendezvous::Ending unavailable(std::string sentence) {
-    return {.verdict = rendezvous::Verdict::unavailable,
-            .code = 69,
-            .sentence = std::move(sentence),
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
-}
-
-// The generation that was run here last: when this node knew of its end, when its last worker had
-// ended, and when the keeper had verified it.
+// The generation that ran here last: when this node learned of its end, when its last worker had
+// ended, and when the keeper had verified that nothing is left.
 struct Past {
     Generation generation = kNoGeneration;
     Time told{}, stopped{}, gone{};
@@ -62,7 +53,7 @@ struct Machine::State {
     Phase phase = Phase::joining;
     LeaderLink link;
     rendezvous::LeaseMember lease;
-    bool ledger_found;      // who leads at the start has made it
+    bool ledger_found;      // the node that leads at the start has made the ledger
     std::uint64_t job = 0;  // in which the first entry was heard of; before: of the newest Welcome
     bool keeper_alive = true;
     std::optional<Running> running;

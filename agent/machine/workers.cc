@@ -1,4 +1,4 @@
-// The part of the agent machine that starts, watches and stops the workers of one generation.
+// Starts, watches and stops the workers of one generation. Part of the agent machine.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,8 @@
 namespace ddprun::agent {
 namespace {
 
-// Of a node's failures, those whose last lines travel; and those of one that was earlier than all.
+// The last output lines of this number of failures are sent. An earlier failure than all others
+// always sends its lines.
 constexpr std::size_t kTailsTold = 4;
 
 }  // namespace
@@ -20,6 +21,7 @@ void Machine::State::start_workers(Time now, const rendezvous::Assigned& assigne
     facts = rendezvous::GenerationFacts(place.generation);
     lease.run(place.generation, assigned.entry, deadline);
     phase = Phase::running;
+    // The deadline reaches the keeper before the workers start, so no worker ever runs without one.
     effects.push_back(SetDeadline{deadline});
     if (place.has_store()) effects.push_back(OpenStore{place});
     effects.push_back(Spawn{place});
@@ -54,9 +56,11 @@ void Machine::State::on_exited(Time now, const WorkerExited& event) {
 void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     const bool last = running->workers.ended(outcome.local_rank, now);
     outcome.local_rank += running->place.host().first_local_rank;
-    // Who ends after the stop began does so because of it.
+    // A worker that ends after the stop began does so because of the stop.
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
+    // Once one death is withheld, later ones wait too: their order decides which is the first
+    // failure.
     const bool withhold = counts && phase == Phase::running &&
                           (!running->withheld.empty() ||
                            (config.stop.in_slurm && rendezvous::asks_to_stop(outcome.signal)));
@@ -72,13 +76,15 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
 void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     const rendezvous::FirstFailure& failure = facts.failure();
     const bool first = !failure || at < failure.at();
+    // A broken collective makes all workers of a node fail at once. Their outputs would make the
+    // messages large without saying more.
     if (!first && failure.count() >= kTailsTold) outcome.tail.clear();
     facts.failed(config.node.name, outcome, at);
     outcome.age = now - at;
     send(rendezvous::Report{.generation = running->place.generation, .outcomes = {outcome}});
 }
 
-// No stop has come in time, or another cause has ended the generation: they were failures.
+// No stop came in time, or another cause ended the generation: these deaths were failures.
 void Machine::State::judge_withheld(Time now) {
     if (!running || running->withheld.empty()) return;
     for (auto& [outcome, at] : running->withheld.take()) take_failure(now, std::move(outcome), at);
@@ -90,6 +96,7 @@ void Machine::State::begin_stop(Time now, int signal, Duration grace) {
     phase = Phase::stopping;
     if (!running->stopping_since) running->stopping_since = now;
     if (running->sweep.is_under_way()) return;
+    // A stop is under way already. A second reason can only make the kill earlier.
     if (running->ladder) return running->ladder->kill_at(now + grace);
     running->ladder = StopLadder(signal, now, grace);
     climb(now);
@@ -104,6 +111,8 @@ void Machine::State::climb(Time now) {
         effects.push_back(SignalWorkers{*signal, running->hint});
 }
 
+// SIGKILL for everything that is left, descendants too. Only the keeper can verify that nothing is
+// left.
 void Machine::State::sweep(Time now) {
     if (!running->sweep.begin(now, config.kill_patience)) return;
     effects.push_back(Sweep{running->place.generation});
@@ -115,8 +124,9 @@ void Machine::State::look_for_stuck(Time now) {
         effects.push_back(LookForStuck{running->place.generation, *since});
 }
 
-// It stays to hear how the job ends: an early exit would be a failed task to Slurm. Its vow holds
-// all the same, for what is left runs no instruction any more.
+// The node stays connected to hear the end of the job, since Slurm takes an early exit for a failed
+// task. Its vow holds all the same: what is left has SIGKILL pending and runs no instruction any
+// more.
 void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
     if (!is_running(event.generation) || !running->sweep.is_under_way() ||
         running->sweep.is_stuck())
@@ -127,9 +137,9 @@ void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
     send(rendezvous::Unusable{event.sentence});
 }
 
-// Nothing of the generation is left here. After a success, or a planned stop, the node stays a
-// member, so that its vow does not end the generation under those that still run; `over` lets it
-// go.
+// Nothing of the generation is left here. After success or a planned stop the node stays a member,
+// so that its vow does not end the generation for workers that still run elsewhere. `over` in an
+// Ack releases it.
 void Machine::State::on_swept(Time now, const Swept& event) {
     if (!is_running(event.generation) || running->sweep.is_stuck()) return;
     running->workers.all_are_gone();
@@ -144,8 +154,8 @@ void Machine::State::on_swept(Time now, const Swept& event) {
     cleared(now);
 }
 
-// The generation has ended on this node for good, its workers are gone: the vow is kept, and said,
-// with a new offer, for the next generation's store has a port of its own.
+// The generation has ended on this node and its workers are gone. The node says its vow with a new
+// offer, since the next generation's store has another port.
 void Machine::State::cleared(Time now) {
     past = {running->place.generation, running->stopping_since.value_or(now),
             std::min(running->workers.all_ended_at(), now), now};
@@ -161,6 +171,8 @@ void Machine::State::cleared(Time now) {
     send(std::move(join));
 }
 
+// The workers die with their keeper, so the generation cannot go on. The runner has killed what was
+// left and starts a new keeper.
 void Machine::State::on_keeper_died(Time now) {
     keeper_alive = false;
     note(Note::Level::error, "the keeper has died; the workers of this node are gone with it");
@@ -179,7 +191,7 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
     if (config.limits.hang_timeout > Duration{}) tell_soon(now);
 }
 
-// Where the regular beats tell it, they do.
+// Schedules a Beat in a job of one node. In other jobs the next regular Beat carries the news.
 void Machine::State::tell_soon(Time now) {
     if (lease.next_beat() == kNever && tell_at == kNever)
         tell_at = now + share(lease.lease(), rendezvous::kBeatPeriod);
@@ -215,6 +227,8 @@ void Machine::State::on_examined(const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
     rendezvous::Report report{.generation = event.generation, .outcomes = event.outcomes};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
+        // The runner counts the workers of this ddprun; the leader and the user count ranks and the
+        // workers of the host.
         outcome.rank = running->place.rank_offset + outcome.local_rank;
         outcome.local_rank += running->place.host().first_local_rank;
         outcome.hung = true;
@@ -226,12 +240,14 @@ void Machine::State::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
     NodeWorkers& workers = running->workers;
     if (workers.in_contact(now)) tell_soon(now);
+    // Only the node with the store sees contacts, so it alone starts this clock.
     if (workers.contacts() >= running->place.world_size && !workers.waits_for_life() &&
         !facts.progressed())
         workers.all_in_contact(now);
 }
 
-// Said at once the first time, for a failure may follow on its heels and the budget depends on it.
+// The first progress is sent at once: a failure may follow immediately, and the restart budget
+// depends on it.
 void Machine::State::made_progress(Time now) {
     running->workers.no_more_waiting();
     if (facts.made_progress()) beat(now);

@@ -1,4 +1,4 @@
-// Whether this node has a leader, since when it has none, and whom it calls then
+// Whether this node has a leader, since when it has none, and which service it calls then
 // (rendezvous/PROTOCOL.md, rule 10; succession.h has the order of the calls).
 //
 // Pure; owned by the agent machine.
@@ -20,7 +20,7 @@ class LeaderLink {
     bool is_welcomed() const { return welcomed_; }
     bool was_welcomed() const { return was_welcomed_; }  // ever
     Time lost_since() const { return lost_since_; }
-    // The leader has welcomed this node: nobody is called any more.
+    // The leader has welcomed this node, which ends the search.
     void welcomed(const rendezvous::Welcome& welcome) {
         welcomed_ = was_welcomed_ = true;
         call_.reset();
@@ -30,7 +30,7 @@ class LeaderLink {
     }
     void lost(Time now) { lost_since_ = now; }
     void disconnected() { welcomed_ = false; }
-    // The rendezvous does not want this node: it calls nobody any more.
+    // The rendezvous refused this node, so it calls nobody any more.
     void refused() {
         refused_ = true;
         welcomed_ = false;

@@ -1,3 +1,4 @@
+// Counts starts, ends, contacts and progress of the workers (node_workers.h).
 #include "agent/parts/node_workers.h"
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 namespace ddprun::agent {
 namespace {
 
-// A worker that never reports progress counts as progressing when it has lived so long after all
-// were in contact.
+// A worker that never reports progress counts as progressing after it has lived this long since all
+// workers were in contact with the store.
 constexpr auto kLifeAfterContact = std::chrono::seconds{60};
 
 }  // namespace
@@ -71,6 +72,7 @@ NodeWorkers::Worker& NodeWorkers::worker(int local_rank) {
 std::vector<rendezvous::RankStep> NodeWorkers::slowest() const {
     std::vector<rendezvous::RankStep> living;
     for (int i = 0; i < count(); ++i) {
+        // A worker that has ended makes no progress and would always be the slowest.
         const Worker& worker = workers_[static_cast<std::size_t>(i)];
         if (!worker.ended) living.push_back({first_rank_ + i, worker.step});
     }

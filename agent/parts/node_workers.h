@@ -1,5 +1,5 @@
-// What is known of the workers of one generation on this node: which have ended, how far they are,
-// and when they passed the marks that the cost of a restart is measured by.
+// The workers of one generation on this node: which have ended, how far each one is, and when they
+// passed the phases by which restarts are measured.
 //
 // Pure; owned by the agent machine.
 #pragma once

@@ -1,3 +1,4 @@
+// Steps of a stop (stop_ladder.h).
 #include "agent/parts/stop_ladder.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@ namespace ddprun::agent {
 
 StopLadder::StopLadder(int first_signal, Time started, Duration grace, std::optional<Time> cut_by)
     : first_signal_(first_signal), started_(started), kill_at_(kNever) {
-    // A grace that would overflow the clock means "wait for ever".
+    // A grace that would overflow the clock means "wait forever".
     if (grace < kNever - started) kill_at_ = started + std::max(grace, Duration::zero());
     if (first_signal == SIGKILL) kill_at_ = started;
     if (cut_by) kill_at(*cut_by);
@@ -35,6 +36,7 @@ Time StopLadder::next_deadline() const {
     return kNever;
 }
 
+// Never later: the lease or the user may have set the earlier time.
 void StopLadder::kill_at(Time when) { kill_at_ = std::min(kill_at_, when); }
 
 }  // namespace ddprun::agent

@@ -1,8 +1,8 @@
-// TERM, grace, KILL: which signal a stop sends now, and when to look again. Pure.
+// First signal, grace, SIGKILL: which signal a stop sends now, and when to look again. Pure.
 //
 //     first signal ──grace, or cut_by if that is earlier──▶ SIGKILL ──▶ done (nothing more to send)
 //
-// The ladder knows nothing of workers: who uses it stops asking when all are gone.
+// The ladder knows nothing about workers. Its user stops asking when all workers are gone.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ class StopLadder {
     // Call step() no later than this; kNever: there is nothing more to send.
     Time next_deadline() const;
 
-    // A second request: kill now (second Ctrl-C), or a deadline that has moved. Both only ever make
-    // it quicker.
+    // A second request: kill now (second Ctrl-C), or an earlier deadline. It can only make the kill
+    // earlier.
     void kill_at(Time when);
     bool killed() const { return stage_ == Stage::killed; }
 

@@ -1,3 +1,4 @@
+// Signals, time limits and graces of a stop (stop_policy.h).
 #include "agent/parts/stop_policy.h"
 
 #include <algorithm>
@@ -17,6 +18,8 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 }  // namespace
 
 Duration stop_before(const StopOptions& options, Duration snapshot_took) {
+    // The user knows best. Otherwise half of the job's time at most, so that a short job gets to
+    // train at all.
     if (options.before) return *options.before;
     const Duration wanted = std::max(kLeastStopBefore, 2 * snapshot_took + kKeptBack);
     return options.first_left ? std::min(wanted, *options.first_left / 2) : wanted;
@@ -43,6 +46,8 @@ StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
         asked.reason += " (" + signal_name(signal) + ", --requeue-signal)";
         asked.requeue = options.requeue != RequeueMode::never;
     } else if (signal == kTerminate) {
+        // A plain SIGTERM may be scancel's, so it leads to a requeue only if the user says so.
+        // After the time limit it is certainly Slurm's.
         asked.requeue = options.requeue == RequeueMode::always;
         if (options.job_end && now >= *options.job_end) {
             asked.cause = StopCause::time_limit;
@@ -61,6 +66,7 @@ Duration grace_of(StopCause cause, std::optional<Duration> left, Duration final,
                   const StopOptions& options, Duration snapshot_took) {
     if (cause != StopCause::time_limit && cause != StopCause::named_signal) return final;
     if (left && *left <= Duration{}) return final;  // Slurm kills when its own grace is over
+    // With little time left, half of it: the fixed reserve could leave the workers none.
     const Duration time = left.value_or(stop_before(options, snapshot_took));
     return std::max(time - kKeptBack, time / 2);
 }

@@ -1,9 +1,9 @@
-// What a stop is on one node: what a signal means, when the end of the job's time is near, how long
-// workers have, which signal they get, and what they can read about it. Pure.
+// What a stop means on one node: the meaning of a signal, when the time limit of the job is near,
+// how long workers have, which signal they get, and what they can read about the stop. Pure.
 //
-// One event for all causes: whoever hears of it asks the leader, who tells all nodes (StopAsked,
-// Stop). Only what the time limit or a signal that the user has named as such has stopped goes on
-// from the queue: after a plain SIGTERM, which may be scancel's, nothing may start by our doing.
+// All causes take one path: the node asks the leader (StopAsked), and the leader tells all nodes
+// (Stop). A job goes back into the queue only after the time limit or a signal that the user has
+// named for it. A plain SIGTERM may come from scancel, and nothing may start again after that.
 #pragma once
 
 #include <optional>
@@ -37,12 +37,12 @@ inline constexpr Duration kLeastStopBefore = std::chrono::seconds{60};
 // Of the time that is left, what is kept for killing, recording the end and asking Slurm.
 inline constexpr Duration kKeptBack = std::chrono::seconds{10};
 
-// How long before the end of the job's time workers are told: what the user says; else twice what
-// the last snapshot took and what is kept back, 60 s at least, but never more than half of the time
-// that the job had.
+// How long before the time limit the workers get the stop. The user's value counts if there is one.
+// Otherwise it is twice the time of the last snapshot plus the time that is kept back, at least 60
+// s, but at most half of the time that the job had.
 Duration stop_before(const StopOptions& options, Duration snapshot_took);
 
-// When a stop is to be asked for because of the time limit; kNever: no end is known.
+// When this node asks for a stop because of the time limit; kNever: the limit is not known.
 Time stop_due_at(const StopOptions& options, Duration snapshot_took);
 
 rendezvous::StopAsked stop_by_time_limit(const StopOptions& options, Time now);
@@ -52,8 +52,9 @@ rendezvous::StopAsked stop_by_signal(int signal, const StopOptions& options, Tim
 // Which signal workers get: --stop-signal; else that which came, or SIGTERM.
 int signal_for_workers(rendezvous::StopCause cause, int signal, const StopOptions& options);
 
-// How long workers have before SIGKILL. `final`: the grace of other last stops; `left` of the job's
-// time. A named signal without a known end came as early as the time limit would have.
+// How long workers have before SIGKILL. `final`: the grace of other final stops; `left`: what is
+// left of the job's time. Without a known limit, a named signal gets the same time as a stop before
+// the time limit.
 Duration grace_of(rendezvous::StopCause cause, std::optional<Duration> left, Duration final,
                   const StopOptions& options, Duration snapshot_took);
 

@@ -1,5 +1,5 @@
-// The stop that this node asks its leader for: by a signal that came here, or because the end of the
-// job's time is near.
+// The stop that this node asks its leader for, because of a signal or because the time limit of the
+// job is near.
 //
 // Pure; owned by the agent machine.
 #pragma once
@@ -14,7 +14,8 @@ namespace ddprun::agent {
 class StopRequest {
   public:
     const std::optional<rendezvous::StopAsked>& asked() const { return asked_; }
-    // The first request counts, but for one that cancels what was to go on from Slurm's queue.
+    // The first request counts. The exception is a plain signal that cancels the requeue of an
+    // earlier request.
     bool would_take(const rendezvous::StopAsked& stop) const {
         const bool cancels = asked_ && asked_->requeue && !stop.requeue &&
                              stop.cause == rendezvous::StopCause::signal;
@@ -27,12 +28,13 @@ class StopRequest {
         return *asked_;
     }
 
-    // Of a stop by a signal: without an answer by then the node stops alone.
+    // For a stop by a signal: without an answer by this time, the node stops alone.
     void await_answer(Time by) { answer_by_ = by; }
     void answered() { answer_by_ = kNever; }
     Time answer_by() const { return answer_by_; }
 
-    // How long the newest snapshot took that a worker here has told: the last one needs as long.
+    // How long the newest snapshot of a worker on this node took. The last snapshot needs about as
+    // long.
     void snapshot_took(Duration time) { snapshot_took_ = time; }
     Duration snapshot_took() const { return snapshot_took_; }
 

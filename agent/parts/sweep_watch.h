@@ -1,5 +1,5 @@
-// The keeper has been asked to kill whatever is left of a generation on this node: since when, and
-// whether something outlives SIGKILL because it hangs in the kernel.
+// Whether the keeper is killing what is left of a generation on this node, since when, and whether
+// something survives SIGKILL because it hangs in the kernel.
 //
 // Pure; owned by the agent machine.
 #pragma once
@@ -13,7 +13,7 @@ namespace ddprun::agent {
 
 class SweepWatch {
   public:
-    // False: it is under way already.
+    // Returns false if a sweep is under way already.
     bool begin(Time now, Duration patience) {
         if (under_way_) return false;
         under_way_ = true;
@@ -28,7 +28,7 @@ class SweepWatch {
     }
 
     Time looks_at() const { return look_at_; }  // kNever: nobody looks
-    // It takes long: for how long already. Once.
+    // The sweep takes long: returns its duration, once.
     std::optional<Duration> look(Time now) {
         if (now < look_at_) return std::nullopt;
         look_at_ = kNever;

@@ -1,5 +1,5 @@
-// Deaths of workers that may turn out to be a stop of Slurm's, whose signals reach workers and
-// ddprun in any order. They are not told as failures before it is clear that no stop comes.
+// Deaths of workers that a stop by Slurm may have caused. Slurm signals workers and ddprun in any
+// order. The node reports these deaths as failures only once it is clear that no stop comes.
 //
 // Pure; owned by the agent machine.
 #pragma once
@@ -21,9 +21,9 @@ class WithheldFailures {
     }
     bool empty() const { return failures_.empty(); }
     Time judged_at() const { return judged_at_; }  // kNever: there are none
-    // A stop came: it was the cause of them.
+    // A stop came, and it was the cause of these deaths.
     void forget() { take(); }
-    // None came: they are failures.
+    // No stop came: they are failures.
     std::vector<Failure> take() {
         judged_at_ = kNever;
         return std::exchange(failures_, {});

@@ -141,7 +141,7 @@ Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe
     if (input < 0 || !output.is_open()) {
         const std::string why = ::strerror(errno);
         if (input >= 0) ::close(input);
-        return Error(ErrorCode::unavailable, "no pipe for " + words[0] + ": " + why);
+        return Error(ErrorCode::unavailable, "cannot create a pipe for " + words[0] + ": " + why);
     }
     auto pid = spawn(words, input, output, errors);
     ::close(input);

@@ -65,9 +65,9 @@ asio::awaitable<Result<Addresses>> ask_getent(std::string host, Duration limit) 
                         "looking up " + host + ": " + answer.error().sentence());
     Addresses found = parse_ahosts(answer->output);
     if (found.empty())
-        co_return Error(ErrorCode::not_found, "nobody knows the host " + host + " (getent ahosts " +
-                                                  host + " exited with " +
-                                                  std::to_string(answer->code) + ")");
+        co_return Error(ErrorCode::not_found, "unknown host " + host + " (getent ahosts " + host +
+                                                  " exited with " + std::to_string(answer->code) +
+                                                  ")");
     co_return found;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/exit_code.h"
 #include "launcher/check/check_look.h"
 #include "launcher/check/check_reach.h"
 #include "launcher/check/check_report.h"
@@ -132,10 +133,10 @@ class Check {
     Steady::time_point begun_ = Steady::now();
 };
 
-// 70 is EX_SOFTWARE of sysexits.h: the check itself failed, so nothing is known about the nodes.
+// The check itself failed, so nothing is known about the nodes.
 int fail(const Error& error) {
     std::fprintf(stderr, "ddprun --check: %s\n", error.sentence().c_str());
-    return 70;
+    return kInternalCode;
 }
 
 }  // namespace

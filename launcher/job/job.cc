@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "agent/node/runner.h"
+#include "base/exit_code.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/job/job_config.h"
@@ -38,12 +39,9 @@ constexpr auto kLookLimit = std::chrono::seconds{10};
 // An ending for a job that never came to run on this node. `at` stays 0: no leader has said this.
 Ending failed(const Error& error) {
     const bool ours = error.code() == ErrorCode::internal;
-    return {.verdict = ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
-            .code = ours ? 70 : 69,
-            .sentence = error.sentence(),
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
+    return rendezvous::ended(
+        ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
+        ours ? kInternalCode : kUnavailableCode, error.sentence());
 }
 
 // The lowest level that is printed. By default one node, the leader, tells the story of the job and

@@ -1,3 +1,4 @@
+// Translates the plan into the agent's configuration (agent_config.h).
 #include "launcher/plan/agent_config.h"
 
 namespace ddprun::launcher {
@@ -25,6 +26,7 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads) {
     offer.node_rank = plan.node_rank;
     offer.addresses = input.host.local_addresses;
     offer.role = plan.role;
+    // One node meets nobody, so nothing needs to be reachable from outside.
     if (plan.max_nodes == 1)
         offer.address = "127.0.0.1";
     else if (plan.local_addr)

@@ -1,5 +1,5 @@
-// What a node offers and what its workers are, out of its plan: the part of the agent's
-// configuration that a dry run shows as well. A translation, nothing is decided here. Pure.
+// Translates the plan into the agent's configuration: what a node offers, and what its workers are.
+// A dry run shows this part too. It decides nothing. Pure.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@ namespace ddprun::launcher {
 
 rendezvous::Limits limits_of(const Plan& plan);
 
-// The others reach the leader by the name that they were given for it; who is not the leader
-// offers the address from which it reached it (LinkUp), and none here.
+// The other nodes reach the leader by the name that they were given. A node that does not lead
+// leaves the address empty here, and later offers the one from which it reached the leader
+// (LinkUp).
 rendezvous::Offer offer_of(const JobInput& input, bool leads);
 
-// torchrun's file timers.
+// Whether the node serves torchrun's file timers.
 bool serves_timers(const JobInput& input);
-// Where their FIFO is to be, if the user has named a place. Tasks of a host are named the same, and
-// each has its own: /run/timer, /run/timer.1, /run/timer.2.
+// The path of their FIFO, if the user gave one. Tasks on one host all get the same value, so each
+// task after the first adds its number: /run/timer, /run/timer.1, /run/timer.2.
 std::string timer_file(const JobInput& input);
 
-// Whether a worker holds the terminal is the caller's to add.
+// The caller adds whether a worker holds the terminal.
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node);
 
 }  // namespace ddprun::launcher

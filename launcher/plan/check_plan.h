@@ -1,22 +1,23 @@
-// A check is a job: nodes meet, prove who they are, share a ledger and run one worker each, all by
-// the same code as in a start. Only the worker is ours (check_node.h), and nobody waits for ten
-// minutes. Pure.
+// Turns a plan into the plan of a check (--check). A check is a job: the nodes meet, prove their
+// identity, share a ledger and run one worker each, with the same code as a real start. Only the
+// worker is our own (check_node.h), and the time-outs are short. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "launcher/plan/plan.h"
 
 namespace ddprun::launcher {
 
-// The first word of that worker's command line; ddprun's own words follow, as they were given.
+// The first word of that worker's command line. The words that ddprun was called with follow it.
 inline constexpr const char* kCheckArgument = "--ddprun-check";
 
-// The exit code of that worker, and so of all nodes, when the report has something wrong in it.
-constexpr int kCheckWrong = 69;
+// The exit code of that worker, and so of all nodes, if the report contains a problem.
+inline constexpr int kCheckWrong = kUnavailableCode;
 
-// Who has not come by then is missing: an option that says so counts.
+// A node that has not come by then counts as missing. An option of the user overrides it.
 constexpr std::chrono::milliseconds kCheckMeeting{20'000};
 
 void make_check_plan(Plan& plan, const Options& options, const std::vector<std::string>& words);

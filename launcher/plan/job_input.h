@@ -1,4 +1,4 @@
-// All that one node's part of a job is made of, before anything runs. A plain value.
+// Everything that one node's part of a job is made from, before anything runs. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ struct JobInput {
     Plan plan;
     HostFacts host;
     std::map<std::string, std::string> environment;
-    std::optional<std::uint64_t> nofile_soft;  // workers are given back
+    // The soft limit that the workers get back.
+    std::optional<std::uint64_t> nofile_soft;
     std::string slurm_job_id;
-    std::string secret;  // what stands in --secret-file; empty: not given
+    std::string secret;  // the contents of --secret-file; empty: not given
 };
 
 }  // namespace ddprun::launcher

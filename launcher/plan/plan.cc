@@ -1,3 +1,4 @@
+// Makes the plan from its halves, and plans ledger, times, signals and stops (plan.h).
 #include "launcher/plan/plan.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using MaybeError = std::optional<Error>;
 using slurm::Allocation;
 using std::chrono::milliseconds;
 
-// Cluster and job stand first even where the user gave a run id: the same one stands in many
+// Cluster and job come first even if the user gave a run id, because one run id may stand in many
 // scripts.
 std::string ledger_name(const Plan& plan, const std::optional<Allocation>& allocation) {
     if (!allocation) return plan.run_id;
@@ -44,8 +45,10 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
         std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
     if (!of_job) return of_job.error();
     plan.ledger.place = std::move(*of_job);
+    // Only where the user did not choose memory, and only from nodes that may lead: the ledger of
+    // the others is the leader's.
     if (plan.ledger.place.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
-        plan.lead != Lead::no)  // it is the leader's
+        plan.lead != Lead::no)
         plan.warnings.push_back(
             "the loss of the leader's node will end the job, and its history with it, since the "
             "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, or "
@@ -53,8 +56,10 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
     return std::nullopt;
 }
 
+// Options of ddprun have priority over the same settings in --rdzv-conf, and these over the
+// defaults.
 void plan_times(Plan& plan, const Options& options, bool in_step) {
-    constexpr milliseconds kLeastLease(2000);  // design 4.4: less than 1 s of stall is refused
+    constexpr milliseconds kLeastLease(2000);  // half of it is the harmless stall: 1 s
     const RdzvConf& conf = options.rdzv_conf;
     Times& times = plan.times;
     if (conf.lease) times.lease = std::max(*conf.lease, kLeastLease);
@@ -66,9 +71,11 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
     times.join_timeout =
         options.join_timeout.value_or(conf.join_timeout.value_or(times.join_timeout));
     const bool is_static = options.rdzv_backend.value_or("static") == "static";
+    // torchrun reads this key with the static backend only.
     if (is_static && conf.static_timeout && !options.join_timeout && !conf.join_timeout)
         times.join_timeout = *conf.static_timeout;
     times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
+    // Slurm kills 30 s after SIGTERM by default (KillWait). The stop must be over before that.
     if (in_step) times.grace_final = milliseconds(25'000);
     if (options.shutdown_timeout)
         times.grace_final = times.grace_restart = *options.shutdown_timeout;
@@ -87,7 +94,7 @@ void plan_signals(Plan& plan, const Options& options) {
                             : options.signal_names;
 }
 
-// Only a step has a job that can be put back into the queue.
+// Only a Slurm step belongs to a job that can go back into the queue.
 MaybeError plan_stop(Plan& plan, const Options& options,
                      const std::optional<Allocation>& allocation) {
     agent::StopOptions& stop = plan.stop;
@@ -100,6 +107,8 @@ MaybeError plan_stop(Plan& plan, const Options& options,
             return Error(ErrorCode::usage,
                          "--requeue-signal: SIGTERM, SIGINT, SIGHUP and SIGQUIT also cancel jobs; "
                          "give another, such as USR1, and name it in sbatch --signal too");
+        // A signal that the user names for the requeue stops the job, so it is not passed on to the
+        // workers.
         std::erase(plan.passed_on, number);
         if (std::ranges::find(plan.signals, number) == plan.signals.end())
             plan.signals.push_back(number);
@@ -121,6 +130,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
                        const HostFacts& host) {
     Plan plan;
     plan.warnings = options.warnings;
+    // The order matters: slots need the node range, shares need the slots, and the ledger's name
+    // needs the run id.
     if (auto error = plan_meeting(plan, options, allocation, host)) return *error;
     if (auto error = plan_slots(plan, options, allocation, host)) return *error;
     if (auto error = plan_shares(plan, options, allocation, host)) return *error;
@@ -130,6 +141,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
                      options.secret_file.value_or("")};
     if (plan.identity.mode == rendezvous::IdentityMode::none && options.secret_file)
         return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
+    // torchrun's own default is 0 restarts.
     plan.max_restarts = options.max_restarts.value_or(
         host.called_as_torchrun ? RestartLimit{false, 0} : RestartLimit{});
     plan.crash_loop = options.crash_loop.value_or(plan.crash_loop);

@@ -1,9 +1,10 @@
-// From what the user said, what Slurm says and what this host has to one plain plan: who leads at
-// the start, where the nodes meet, how many take part, and what each worker runs.
+// Combines the user's options, Slurm's variables and the facts of this host into one plain plan:
+// which node leads at the start, where the nodes meet, how many take part, and what each worker
+// runs.
 //
-// The user's word beats Slurm's, but for what Slurm knows better: the node's rank and the order of
-// nodes. Whatever was concluded rather than told stands in `notes`, for the log. All checks of a
-// layout happen here, before any socket. Pure.
+// The user's options have priority over Slurm, except for what Slurm knows better: the node's rank
+// and the order of nodes. Everything that was concluded rather than given stands in `notes`, for
+// the log. All checks of a layout happen here, before any socket is opened. Pure.
 #pragma once
 
 #include <chrono>
@@ -20,10 +21,10 @@
 
 namespace ddprun::launcher {
 
-// The interpreter that nobody chose.
+// The default interpreter.
 inline constexpr const char* kPython = "python3";
 
-// What the caller found out about this host.
+// Facts about this host that the caller collected.
 struct HostFacts {
     std::string hostname;
     int cpus = 1;                      // in the affinity mask
@@ -35,7 +36,8 @@ struct HostFacts {
     std::vector<std::pair<std::string, std::string>>
         interfaces;  // each address with its interface in front; for --interface only
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
-    // Of the batch script's host, where the step does not run on it: nobody of the step has them.
+    // Addresses of the batch script's host, if the step does not run on it. No node of the step has
+    // them.
     std::vector<std::string> addresses_outside_step;
     std::string working_directory;
     std::string temporary_directory = "/tmp";  // for files that stay
@@ -47,7 +49,7 @@ struct HostFacts {
     bool omp_num_threads_set = false;
 };
 
-// Whether this node leads at the start (design 4.1).
+// Whether this node leads at the start.
 enum class Lead {
     yes,                 // start the service active; a port of the endpoint must be bound
     no,                  // be a client of the endpoint
@@ -69,7 +71,7 @@ struct Ledger {
     bool chosen = false;            // the user named it; else it is a default
 };
 
-// By what nodes prove that they are of this job's user (design 4.1).
+// How nodes prove that they belong to the same user.
 struct Identity {
     rendezvous::IdentityMode mode = rendezvous::IdentityMode::automatic;
     std::string secret_file;  // empty: not given
@@ -148,8 +150,8 @@ struct Plan {
     std::vector<int> passed_on;           // that go to this node's workers and stop nothing
     agent::StopOptions stop;              // but for the end of the job's time on our own clock
     std::optional<std::int64_t> job_end;  // since 1970; none: no variable tells it
-    // Of a step of several nodes: whether what the batch script leaves is ended by us, where it and
-    // srun are, and who we are to Slurm (headless.h).
+    // For a step of several nodes: whether ddprun ends what the batch script leaves, the address of
+    // srun, and the id of this step (headless.h).
     bool end_headless = false;
     std::string srun_address;
     std::string slurm_step_id;
@@ -158,9 +160,9 @@ struct Plan {
     std::vector<std::map<std::string, std::string>> worker_variables;  // by local rank, or empty
     std::optional<int> omp_num_threads;  // set for the workers; empty: leave the environment's
     slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
-    // Sentences for the log. Notes and warnings are those of the job, the same on every node: the
-    // leader says them, or each node where it is not planned who leads. A warning about this host
-    // alone each node says for itself.
+    // Sentences for the log. Notes and warnings are about the job and equal on every node. The
+    // leader logs them, or each node if the plan does not say which node leads. host_warnings are
+    // about this host only, and each node logs its own.
     std::vector<std::string> notes, warnings, host_warnings;
 };
 
@@ -168,7 +170,7 @@ struct Plan {
 Result<Plan> make_plan(const Options& options, const std::optional<slurm::Allocation>& allocation,
                        const HostFacts& host);
 
-// Whether this is the one that speaks for its host.
+// Whether this node logs for its host.
 inline bool first_on_host(const Plan& plan) { return !plan.task || plan.task->local_id == 0; }
 
 const char* to_string(Lead lead);

@@ -1,3 +1,4 @@
+// Plans where the nodes meet (plan_meeting.h).
 #include "launcher/plan/plan_meeting.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ std::string_view short_name(std::string_view host) {
     return is_address(host) ? host : host.substr(0, host.find('.'));
 }
 
-// Place of a host in a list of names, with its domain or without; -1: not there.
+// The index of a host in a list of names, with its domain or without; -1: not in the list.
 int place_of(std::string_view host, const std::vector<std::string>& names) {
     for (std::size_t i = 0; i < names.size(); ++i)
         if (short_name(names[i]) == short_name(host)) return static_cast<int>(i);
@@ -45,7 +46,7 @@ std::vector<int> ports_of(const PortRange& range) {
     return ports;
 }
 
-// The endpoint that the user gave, in either of torchrun's two forms; with both the endpoint
+// The endpoint that the user gave, in either form of torchrun. If both are given, --rdzv-endpoint
 // counts.
 std::optional<HostPort> given_endpoint(const Options& options) {
     if (options.rdzv_endpoint) {
@@ -72,8 +73,8 @@ std::vector<int> step_ports(const Options& options, const Allocation& allocation
     return ports;
 }
 
-// Whether it is a node of the job that this step does not run on; scripts that take `hostname` in
-// the batch shell give such endpoints.
+// Whether the endpoint is a node of the job on which this step does not run. Scripts that take
+// `hostname` in the batch shell give such endpoints.
 bool outside_step(const HostPort& endpoint, const Allocation& allocation, const HostFacts& host) {
     return place_of(endpoint.host, allocation.nodes) < 0 &&
            (place_of(endpoint.host, allocation.job_nodes) >= 0 ||
@@ -84,8 +85,8 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
                          const HostFacts& host) {
     plan.endpoint = {allocation.nodes.front(), step_ports(options, allocation)};
     plan.lead = allocation.node_id == 0 ? Lead::yes : Lead::no;
-    // srun of a batch script runs on the job's first node; that of a login node's shell elsewhere,
-    // where nobody of this job answers.
+    // A batch script calls srun on the first node of the job. A login shell calls it elsewhere,
+    // where no node of this job answers.
     if (!allocation.job_nodes.empty() && allocation.job_nodes.front() == allocation.nodes.front())
         plan.endpoint.if_unknown = allocation.launch_node_address;
     auto given = given_endpoint(options);
@@ -107,8 +108,8 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
     }
     plan.endpoint.host = given->host;
     if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
-    // The user's port first; behind it the others, for two jobs with one fixed port on a node are
-    // common.
+    // The user's port comes first, then the derived ones: two jobs with one fixed port often share
+    // a node.
     int first = given->port.value_or(0);
     if (first != 0) {
         std::erase(plan.endpoint.ports, first);
@@ -121,8 +122,8 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
     return std::nullopt;
 }
 
-// Where a script's own expansion of $SLURM_PROCID gives every node 0, the second node is the first
-// to see it, and enough to say it.
+// If a script expands $SLURM_PROCID itself, every node gets 0. The second node is the first to see
+// it, and one message is enough.
 void say_unused_rank(Plan& plan, const Options& options, const Allocation& allocation) {
     const bool task = options.task_per_worker;
     const int own = task ? allocation.proc_id : allocation.node_id;
@@ -222,8 +223,8 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
     return std::nullopt;
 }
 
-// One srun a node, each a step of one node, with an endpoint: the steps are the nodes, and Slurm's
-// list says nothing.
+// Whether the script calls srun once per node with an endpoint. Then each step is one node, and
+// Slurm's list does not name the others.
 bool steps_meet(const Options& options, const Allocation& allocation) {
     return allocation.nodes.size() == 1 && options.nnodes && options.nnodes->max > 1 &&
            !options.standalone && (options.rdzv_endpoint || options.master_addr);
@@ -231,7 +232,8 @@ bool steps_meet(const Options& options, const Allocation& allocation) {
 
 }  // namespace
 
-// The first IPv4 address of the interface, else an IPv6 one that reaches beyond its cable.
+// Takes the first IPv4 address of the interface, else an IPv6 address that is valid beyond the
+// local link.
 MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& host) {
     plan.local_addr = options.local_addr;
     if (!options.interface) return std::nullopt;
@@ -282,7 +284,7 @@ MaybeError plan_meeting(Plan& plan, const Options& options,
     if (!error && allocation) {
         plan.node_name = allocation->node_name;
         plan.slurm_restart_count = allocation->restart_count;
-        // Without the step's id, which differs from node to node here.
+        // Leaves the step id out, since it differs from node to node here.
         if (!options.rdzv_id)
             plan.run_id =
                 (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;

@@ -1,9 +1,9 @@
-// The half of a plan that says who meets whom and where: run id, node range, order, endpoint, and
-// who leads at the start.
+// The half of the plan about the meeting: run id, range of nodes, their order, the endpoint, and
+// which node leads at the start.
 //
-// Within a step of Slurm its own list decides, and an endpoint that the user gave is believed only
-// where it can be right. Elsewhere the user's words decide, read as torchrun reads them. Pure; used
-// by plan.cc alone.
+// Within a Slurm step the list of Slurm decides, and an endpoint from the user is used only where
+// it can be right. Elsewhere the user's options decide, read as torchrun reads them. Pure; used by
+// plan.cc only.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ std::optional<Error> plan_meeting(Plan& plan, const Options& options,
                                   const std::optional<slurm::Allocation>& allocation,
                                   const HostFacts& host);
 
-// After it. The address that the others are told: --local-addr, --interface. Possible errors:
-// usage.
+// Call it after plan_meeting(). Plans the address that other nodes get: --local-addr, --interface.
+// Possible errors: usage.
 std::optional<Error> plan_address(Plan& plan, const Options& options, const HostFacts& host);
 
-// Ports to try for a step: the same on all its nodes, apart for steps that run at the same time,
-// and below the ports that Linux gives out by itself (32768-60999).
+// The ports to try for a step. They are equal on all its nodes, differ between steps that run at
+// the same time, and are below the range from which Linux chooses ports itself (32768-60999).
 std::vector<int> derived_ports(const slurm::Allocation& allocation);
 
 }  // namespace ddprun::launcher

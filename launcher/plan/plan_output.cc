@@ -1,3 +1,4 @@
+// Plans the workers' output (plan_output.h).
 #include "launcher/plan/plan_output.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ int bits(const Streams& streams) {
     return (streams.out ? agent::kStdout : 0) | (streams.err ? agent::kStderr : 0);
 }
 
-// On this host.
+// The number of workers on this host, over all its tasks.
 int workers_here(const Plan& plan) { return plan.task ? plan.task->tasks_here : plan.slots; }
 
 std::string there_are(const Plan& plan) {
@@ -24,7 +25,7 @@ std::string there_are(const Plan& plan) {
            rendezvous::host_of(plan.node_name);
 }
 
-// The least of those that there are not.
+// Warns about the lowest rank that does not exist.
 void check_ranks(Plan& plan, const char* option, int rank) {
     plan.host_warnings.push_back(std::string(option) + ": no local rank " + std::to_string(rank) +
                                  "; " + there_are(plan));
@@ -99,7 +100,7 @@ void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
     }
 }
 
-// torchrun puts a prefix before the lines of --tee alone.
+// torchrun labels only the lines of --tee.
 Label label_of(const Plan& plan, const Options& options, const HostFacts& host) {
     if (options.label) return *options.label ? Label::all : Label::none;
     const bool wanted = plan.slots > 1 || !plan.output.prefix_template.empty();

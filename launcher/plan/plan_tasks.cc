@@ -1,3 +1,4 @@
+// Plans tasks as nodes (plan_tasks.h).
 #include "launcher/plan/plan_tasks.h"
 
 #include <algorithm>
@@ -13,16 +14,16 @@ using slurm::Allocation;
 
 Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
-// Tasks on so many hosts: on those that have fewest, or on the first ones.
+// The number of tasks on `hosts` hosts: those with the fewest tasks, or the first ones.
 int tasks_on(std::vector<int> counts, int hosts, bool fewest) {
     if (fewest) std::ranges::sort(counts);
     const auto end = counts.begin() + std::min<std::ptrdiff_t>(hosts, std::ssize(counts));
     return std::accumulate(counts.begin(), end, 0);
 }
 
-// The leader must find one of the endpoint's ports free. The first task of another host may have
-// them all; others take of those that were named, so that they are open in a firewall, from the far
-// end and half of them at the most.
+// The service ports of tasks that do not lead. The leader must find a port of the endpoint free.
+// The first task of another host may try all of them. Other tasks try at most half of the ports
+// that the user named, from the far end, since these are open in a firewall.
 std::vector<int> ports_of_others(const Plan& plan, bool named) {
     if (!named) return {};
     const auto& ports = plan.endpoint.ports;
@@ -70,7 +71,7 @@ std::optional<Error> plan_task_gpus(Plan& plan, const Allocation& allocation, in
                      "; ask Slurm for --gpus-per-node=" + count +
                      " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
     if (visible >= held) return std::nullopt;
-    // Slurm has bound the task to some of them.
+    // Slurm has bound the task to some of the GPUs.
     if (visible * tasks > held)
         return usage("Slurm shows each of the " + count + " tasks on " + allocation.node_name +
                      " " + std::to_string(visible) + " of the step's " + std::to_string(held) +

@@ -1,3 +1,4 @@
+// Plans the workers of one node (plan_workers.h).
 #include "launcher/plan/plan_workers.h"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ std::optional<std::string> listed_devices(const std::optional<Allocation>& alloc
     return allocation->visible_devices;
 }
 
-// A list of devices says it exactly. Without one all of the host's are visible, but for a step that
-// holds fewer; and a step may hold GPUs that this host shows in no place we know.
+// A list of devices is exact. Without one all GPUs of the host are visible, unless the step holds
+// fewer. A step may also hold GPUs that the host shows in no place we know.
 int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& host) {
     const int shown = agent::count_devices(host.gpus, listed_devices(allocation, host));
     if (listed_devices(allocation, host)) return shown;
@@ -30,7 +31,8 @@ int visible_gpus(const std::optional<Allocation>& allocation, const HostFacts& h
     return shown == 0 ? held : std::min(held, shown);
 }
 
-// NCCL takes no GPU twice. Where Slurm has dealt whole ones, there is no doubt of their number.
+// Two ranks of NCCL cannot share a GPU. Where Slurm has dealt whole GPUs, their number is certain,
+// so too many workers is an error.
 std::optional<Error> check_gpus(const Plan& plan, const Allocation& allocation, int gpus) {
     const bool dealt = allocation.gpus_on_node || allocation.gpus_per_task;
     if (!dealt || gpus == 0 || plan.slots <= gpus) return std::nullopt;
@@ -52,7 +54,7 @@ std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFa
     return "one for each of the " + std::to_string(shown) + " GPUs that the driver shows";
 }
 
-// Why there are so many workers.
+// The reason for the number of workers, for the log and the dry run.
 void give_reason(Plan& plan, const Options& options, const std::optional<Allocation>& allocation,
                  const HostFacts& host) {
     using Kind = WorkersPerNode::Kind;
@@ -120,12 +122,14 @@ void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const
                          number_of(plan.slots, "worker") + "); set it to choose another");
 }
 
-// Among all tasks of the host where Slurm has bound none of them, else within this one's CPUs.
+// Binds workers to CPUs. The shares are among all tasks of the host if Slurm has not bound them,
+// else within the CPUs of this task.
 std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
                                const std::optional<Allocation>& allocation, const HostFacts& host) {
     const bool shared = plan.task && shares_cpus(plan, *allocation, host.cpus);
     auto nodes = agent::device_nodes(host.gpus, listed_devices(allocation, host));
-    if (plan.task && plan.task->own_gpus && shared) nodes.clear();  // others' are not seen
+    // GPUs of other tasks are not visible.
+    if (plan.task && plan.task->own_gpus && shared) nodes.clear();
     if (plan.task && !plan.task->own_gpus && !shared) nodes = own_part(plan, std::move(nodes));
     auto shares = agent::share_cpus(binding, host.cpu_list, std::move(nodes),
                                     shared ? plan.task->tasks_here : plan.slots);
@@ -134,8 +138,8 @@ std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
     return std::nullopt;
 }
 
-// torchrun runs everything by Python but for --no-python; ddprun goes by the name, so that a C++
-// worker needs no option.
+// torchrun starts every program with Python unless --no-python is given. ddprun decides by the
+// name, so a C++ worker needs no option.
 bool runs_by_python(const Options& options, const HostFacts& host) {
     if (options.no_python) return options.run_path;  // as in torchrun, --run-path beats --no-python
     return options.module || options.run_path || options.python || host.called_as_torchrun ||
@@ -209,7 +213,8 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
     const auto list = listed_devices(allocation, host);
     const bool divided =
         !list && std::ranges::any_of(host.gpus, [](const auto& gpu) { return !gpu.mig.empty(); });
-    // Workers of this host that share its GPUs; a task with its own has the only one that it sees.
+    // The number of workers that share the GPUs of this host. A task with its own GPU sees only
+    // that one.
     const bool own = plan.task && plan.task->own_gpus;
     const int sharing = plan.task && !own ? plan.task->tasks_here : plan.slots;
     if (options.numa_binding)

@@ -1,5 +1,5 @@
-// The half of the plan that concerns the workers of one node: how many, with which GPUs, CPUs and
-// threads, and what they run. Pure; called by make_plan alone.
+// The half of the plan about the workers of one node: how many, with which GPUs, CPUs and threads,
+// and what they run. Pure; used by make_plan only.
 #pragma once
 
 #include "launcher/plan/plan.h"

@@ -1,3 +1,4 @@
+// Plans a step that srun has not started yet (step_to_come.h).
 #include "launcher/plan/step_to_come.h"
 
 #include <algorithm>
@@ -9,14 +10,14 @@ namespace {
 
 using slurm::Allocation;
 
-constexpr const char* kJob = "JOB";  // for their numbers
+constexpr const char* kJob = "JOB";  // placeholder for the number of the job
 constexpr const char* kStep = "STEP";
 
 bool names_endpoint(const Options& options) {
     return options.standalone || options.rdzv_endpoint || options.master_addr;
 }
 
-// Of a job that is to be submitted.
+// The allocation of a job that is not submitted yet, with placeholder names.
 Allocation of_no_job(int nodes) {
     Allocation allocation;
     allocation.job_id = kJob;
@@ -25,8 +26,8 @@ Allocation of_no_job(int nodes) {
     return allocation;
 }
 
-// Slurm gives srun all nodes of the job, unless it is asked for fewer. The batch script's own
-// devices and its place are not the step's.
+// Slurm gives srun all nodes of the job by default. Variables about the batch script's own task and
+// devices do not describe the step, so they are removed.
 Result<Allocation> of_job(Environment environment) {
     for (const char* name :
          {"SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NODELIST",
@@ -69,6 +70,7 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
                        std::to_string(options.nnodes->max) + " nodes";
     } else {
         const slurm::ShapeAsked asked = shape_asked(options);
+        // A step is there already, or a start here would work: then nothing is to come.
         if (slurm::context_of(environment) == slurm::Context::step ||
             slurm::check_launch_shape(environment, std::nullopt, asked))
             return std::optional<StepToCome>();
@@ -86,6 +88,7 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
     return std::optional(std::move(step));
 }
 
+// Removes options whose result depends on the devices of a node.
 Options without_host(Options options, const StepToCome& step) {
     if (!step.workers_known)
         options.nproc_per_node = WorkersPerNode{WorkersPerNode::Kind::count, 1};
@@ -96,6 +99,7 @@ Options without_host(Options options, const StepToCome& step) {
 }
 
 HostFacts without_host(HostFacts host) {
+    // The login node's devices and CPUs are not those of the compute nodes.
     host.gpus.clear();
     host.cuda_visible_devices.reset();
     host.hip_visible_devices.reset();

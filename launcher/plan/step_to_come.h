@@ -1,7 +1,7 @@
-// What a dry run plans for where srun is still to come: on a login node with --nnodes, in salloc's
-// shell, in a batch script of several nodes. Without a dry run these refuse to start; a dry run
-// shows the step that `srun ddprun` with the same options would be there, as far as it can be known.
-// What this host has says nothing of the nodes then. Pure.
+// What a dry run plans where srun has not been called yet: on a login node with --nnodes, in
+// salloc's shell, or in a batch script of several nodes. A real start refuses there. The dry run
+// shows the step that `srun ddprun` with these options would be, as far as it can be known. The
+// facts of this host say nothing about the nodes then. Pure.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,21 @@
 
 namespace ddprun::launcher {
 
-// Of more nodes nobody tells the ranks one by one, though as many as come may be allowed.
+// A dry run lists the nodes one by one up to this number only; larger jobs are allowed.
 inline constexpr int kMostNodesShown = 65536;  // in a range of Slurm's
 
 slurm::ShapeAsked shape_asked(const Options& options);
 
 struct StepToCome {
-    slurm::Allocation allocation;  // of the first node; names of what is not known yet stand for it
-    bool nodes_known = false;      // their names; else their number alone
-    bool workers_known = false;    // their number on each node; else it is taken for 1
-    std::string workers_note;      // how it will be found then
-    std::string warning;           // that srun is to be written in front, and why
+    // Of the first node; placeholders stand for unknown names.
+    slurm::Allocation allocation;
+    bool nodes_known = false;    // the names are known; else only their number
+    bool workers_known = false;  // their number per node is known; else 1 is assumed
+    std::string workers_note;    // how the number will be found at the start
+    std::string warning;         // that srun must come first, and why
 };
 
-// Nothing where a start would not lack srun. Possible errors: usage (Slurm's variables).
+// Empty if a real start would not lack srun. Possible errors: usage (Slurm's variables).
 Result<std::optional<StepToCome>> step_to_come(const Options& options,
                                                const Environment& environment);
 

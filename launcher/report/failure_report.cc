@@ -11,25 +11,6 @@ namespace {
 
 using rendezvous::Verdict;
 
-// The same names as to_string(Verdict) in exit_code.h; that enumeration has `usage` besides.
-const char* verdict_text(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::succeeded:
-            return "succeeded";
-        case Verdict::worker_failed:
-            return "worker_failed";
-        case Verdict::unavailable:
-            return "unavailable";
-        case Verdict::internal:
-            return "internal";
-        case Verdict::work_left:
-            return "stopped_with_work_left";
-        case Verdict::user_signal:
-            return "stopped_by_signal";
-    }
-    return "internal";
-}
-
 // With leading zeros, to `width` digits.
 std::string padded(long number, std::size_t width) {
     std::string text = std::to_string(number);
@@ -149,7 +130,7 @@ std::optional<FailureReport> make_failure_report(const rendezvous::Ending& endin
                                                  const ReportContext& context) {
     if (ending.verdict == Verdict::succeeded) return std::nullopt;
     FailureReport report;
-    report.verdict = verdict_text(ending.verdict);
+    report.verdict = to_string(ending.verdict);
     report.code = ending.code;
     report.reason = ending.sentence;
     // Without a leader's word the ending has no time; then the time of the report is the best there

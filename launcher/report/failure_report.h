@@ -46,7 +46,7 @@ struct FailureReport {
         std::string node, time, sentence;
     };
 
-    std::string verdict;  // "worker_failed", see exit_code.h
+    std::string verdict;  // "worker_failed", rendezvous::to_string(Verdict)
     int code = 0;         // the exit code of every node
     std::string reason;   // why the job ended
     std::string time;     // of the first cause, else of the report; UTC

@@ -107,8 +107,9 @@ void Endpoint::State::admit(Socket socket, const tcp::endpoint& peer) {
 // The one that has been silent longest goes: a real client speaks at once.
 void Endpoint::State::make_room() {
     if (silent.size() < patience.most_silent) return;
-    turn_away(silent.begin()->first, "says nothing, like " + std::to_string(patience.most_silent) +
-                                         " others (the limit), and has done so longest");
+    turn_away(silent.begin()->first, "has been silent longest of " +
+                                         std::to_string(patience.most_silent) +
+                                         " silent connections (the limit)");
 }
 
 // Waits for more bytes of a caller that may be closed meanwhile, so it is looked up by number.

@@ -80,7 +80,7 @@ void Jobs::adopt(const Hello& hello, Socket socket) {
                                                      " (--nnodes=" + range(hello.limits) +
                                                      ") is not that of " + job->first.node.name +
                                                      " (--nnodes=" + range(job->first.limits) +
-                                                     "), whose times and limits count"});
+                                                     "), whose times and limits are used"});
     if (job->service)
         job->service->adopt(std::move(socket));
     else

@@ -15,6 +15,7 @@
 #include <ctime>
 #include <optional>
 
+#include "base/exit_code.h"
 #include "base/system/descriptor_room.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
@@ -28,9 +29,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr int kUsage = 2;
-constexpr int kUnavailable = 69;
 
 // Writes a log line with the local time: the program runs for weeks.
 void say(const Note& note) {
@@ -100,7 +98,7 @@ int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
          stopped + "; still served: " + served + std::to_string(c10d) +
              " c10d connections; workers of ddprun are stopped when their lease is over, torchrun "
              "ends at once"});
-    return 128 + signal;
+    return code_of_signal(signal);
 }
 
 Result<IdentityConfig> identity_of(const DaemonOptions& options) {
@@ -123,14 +121,14 @@ int run(const DaemonOptions& options) {
     auto acceptor = listen(loop, options);
     if (!acceptor) {
         say({Note::Level::error, acceptor.error().sentence()});
-        return kUnavailable;
+        return kUnavailableCode;
     }
     const std::string here = place(acceptor->local_endpoint());
     FileThread files(loop);
     auto identity = identity_of(options);
     if (!identity) {
         say({Note::Level::error, identity.error().sentence()});
-        return kUsage;
+        return kUsageCode;
     }
     Secrets secrets(loop, files, std::move(*identity));
     // Set by the callbacks below, all of which run on the loop.
@@ -140,7 +138,7 @@ int run(const DaemonOptions& options) {
         // The look-up ends after start(), so the refusal comes from within the loop.
         if (options.identity == IdentityMode::require) {
             say({Note::Level::error, found.error().sentence()});
-            code = kUnavailable;
+            code = kUnavailableCode;
             return loop.stop();
         }
         say({Note::Level::warn, "anybody who reaches the port may join, read or stop a job: " +
@@ -180,7 +178,7 @@ int main(int count, char** words) {
     const auto options = read_daemon_options({words + 1, words + count});
     if (!options) {
         std::fprintf(stderr, "ddprun-rendezvous: %s\n", options.error().sentence().c_str());
-        return kUsage;
+        return ddprun::exit_code(options.error());
     }
     if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;
     if (options->version) return std::puts("ddprun-rendezvous " DDPRUN_VERSION) < 0 ? 1 : 0;

@@ -1,3 +1,4 @@
+// Reads and writes a claim, and decides what a starting job does with a ledger (ledger_claim.h).
 #include "rendezvous/ledger_format/ledger_claim.h"
 
 #include <charconv>
@@ -30,6 +31,7 @@ Result<LedgerClaim> claim_from_json(std::string_view text) {
         const std::string mark = json.at("mark").get<std::string>();
         const char* last = mark.data() + mark.size();
         const auto [end, error] = std::from_chars(mark.data(), last, claim.mark, 16);
+        // Mark 0 means "no shared ledger" in messages, so a claim with it is damaged.
         if (error != std::errc() || end != last || claim.mark == 0)
             return malformed("its mark is no hexadecimal number above 0");
         return claim;
@@ -47,6 +49,8 @@ LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& e
                      const LedgerOwner& owner) {
     if (!entries.empty() && entries.back().end() && !continues(entries.back(), owner.requeue))
         return LedgerUse::finished;
+    // An entry that cannot be read may be one that a running job relies on. Only the entry of an
+    // allocation that Slurm has ended is safe to drop.
     if (cut) {
         const bool left = !entries.empty() && entries.back().requeue < owner.requeue;
         return left ? LedgerUse::left : LedgerUse::unreadable;

@@ -1,6 +1,7 @@
-// What a ledger begins with, before its first entry: whose it is, and the mark by which others know
-// that they read the same one. Written once, with the same care as an entry, and never changed. And
-// what is decided by it: whether a ledger that was found is that of the job that begins.
+// The first record of a ledger, before its entries: which command it belongs to, and the mark by
+// which nodes recognize that they read the same ledger. It is written once, as safely as an entry,
+// and never changed. This file also decides whether a ledger that exists already belongs to the
+// starting job (PROTOCOL.md, rule 25).
 //
 // Pure. Errors of reading: malformed.
 #pragma once
@@ -15,16 +16,17 @@
 
 namespace ddprun::rendezvous {
 
-// Who opens a ledger.
+// The job or node that opens a ledger.
 struct LedgerOwner {
     std::string command_digest;  // of the job's command: another command has a ledger of its own
     int requeue = 0;             // SLURM_RESTART_COUNT
-    // 0: a job begins, or goes on after a requeue; what is in the way is set aside. Else a running
-    // job's leader is followed: only the ledger with this mark will do, and nothing is begun.
+    // 0: a job begins, or goes on after a requeue; a ledger in the way is set aside. Otherwise the
+    // node follows the leader of a running job: only the ledger with this mark is accepted, and
+    // none is created.
     std::uint64_t mark = 0;
 };
 
-// As LedgerOwner::mark: the newest ledger of the command, by whomever it was begun.
+// As LedgerOwner::mark: the newest ledger of the command, no matter which job began it.
 inline constexpr std::uint64_t kAnyMark = ~std::uint64_t{0};
 
 struct LedgerClaim {
@@ -36,10 +38,10 @@ struct LedgerClaim {
 std::string to_json(const LedgerClaim& claim);
 Result<LedgerClaim> claim_from_json(std::string_view text);
 
-// Whether it is the ledger that one who begins none looks for, by owner.mark.
+// Whether this is the ledger that a follower looks for, by owner.mark.
 bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner);
 
-// What a job that begins does with a ledger of its name.
+// What a starting job does with an existing ledger of its name.
 enum class LedgerUse {
     ours,       // begin, or go on after its last entry
     finished,   // its last entry is the end of a job, and no stop after which Slurm has requeued
@@ -49,7 +51,7 @@ enum class LedgerUse {
                 // ended since: set it aside, begin a new one
     unreadable  // an entry cannot be read, and somebody may rely on it: refuse
 };
-// `entries`: all that can be read; `cut`: whether one stands behind them that cannot.
+// `entries`: all readable entries; `cut`: whether an unreadable entry follows them.
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner);
 

@@ -1,4 +1,5 @@
-// A ledger entry ↔ JSON, field by field; what stands around it in a file is ledger_json's. Pure.
+// Converts a ledger entry to JSON and back, field by field. ledger_json.h adds the format line and
+// the checksum around it. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,11 +11,11 @@ namespace ddprun::rendezvous {
 
 inline constexpr const char* kEntryKinds[] = {"generation", "takeover", "end"};
 
-// Its keys are sorted: the same entry always has the same text.
+// The keys are sorted, so one entry always has one text; the checksum depends on this.
 nlohmann::json write_entry(const LedgerEntry& entry);
 
-// A wrong value is a fault of the place. Throws nlohmann::json::exception where a field is missing
-// or of the wrong type.
+// A value out of range is recorded as a fault of `place`. A missing field or a wrong type throws
+// nlohmann::json::exception.
 LedgerEntry read_entry(const Place& place, const nlohmann::json& json);
 
 }  // namespace ddprun::rendezvous

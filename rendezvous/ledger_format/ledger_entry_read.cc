@@ -1,3 +1,5 @@
+// JSON to ledger entry (ledger_entry_json.h). Every value is checked against its range, since a
+// person or a broken file system may have changed the file.
 #include <charconv>
 
 #include "rendezvous/ledger_format/ledger_entry_json.h"
@@ -7,6 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Reads a number and checks its range. A value out of range becomes a fault of the place, so the
+// message can name the field.
 int number(const Place& place, const Json& json, const char* field, std::int64_t low,
            std::int64_t high) {
     return static_cast<int>(place.integer(field, json.at(field).get<std::int64_t>(), low, high));
@@ -17,6 +21,8 @@ std::int64_t long_number(const Place& place, const Json& json, const char* field
     return place.integer(field, json.at(field).get<std::int64_t>(), low, kMaxNumber);
 }
 
+// Random 64-bit numbers are hexadecimal text, since JSON numbers lose bits beyond 2^53 in many
+// readers.
 std::uint64_t from_hex(const Place& place, const Json& json, const char* field) {
     const std::string text = json.at(field).get<std::string>();
     std::uint64_t value = 0;
@@ -26,6 +32,7 @@ std::uint64_t from_hex(const Place& place, const Json& json, const char* field) 
     return value;
 }
 
+// The counterpart of text_json(): {"hex": "…"} stands for text that is not UTF-8.
 std::string plain_text(const Place& place, const char* field, const Json& json) {
     if (json.is_string()) return json.get<std::string>();
     const std::string digits = json.at("hex").get<std::string>();
@@ -98,6 +105,7 @@ WorkerOutcome read_outcome(const Place& place, const Json& json) {
     outcome.sentence = text(place, json, "sentence");
     outcome.error = text(place, json, "error");
     outcome.tail = texts(place, json, "tail", kMaxTail);
+    // Only a hung worker has a stack, so the field itself says that it hung.
     outcome.hung = json.contains("stack");
     if (outcome.hung) outcome.stack = texts(place, json, "stack", kMaxTail);
     outcome.error_file = text(place, json, "error_file");
@@ -170,6 +178,8 @@ Blame read_blame(const Place& place, const Json& json) {
     return blame;
 }
 
+// An unknown kind may come from a newer version. It is a fault, so that no entry is read as
+// something else.
 EntryAct read_act(const Place& place, const Json& json) {
     const std::string kind = json.at("kind").get<std::string>();
     if (kind == kEntryKinds[0]) return MakesGeneration{};
@@ -201,6 +211,8 @@ LedgerEntry read_entry(const Place& place, const nlohmann::json& json) {
     if (json.contains("blame")) entry.blame = read_blame(place.at("blame"), json.at("blame"));
     if (json.contains("restart"))
         entry.restart = read_restart(place.at("restart"), json.at("restart"));
+    // The end of a job that never had a generation has no members. Every other entry needs at least
+    // one, since callers use the first member.
     if (!entry.end() && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
     return entry;

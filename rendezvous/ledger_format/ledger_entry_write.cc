@@ -1,3 +1,4 @@
+// Ledger entry to JSON (ledger_entry_json.h).
 #include "base/hexadecimal.h"
 #include "rendezvous/ledger_format/ledger_entry_json.h"
 
@@ -6,6 +7,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+// nlohmann::json throws when it dumps text that is not UTF-8. Names and output of workers may hold
+// any bytes.
 bool is_utf8(const std::string& text) {
     try {
         Json(text).dump();

@@ -1,3 +1,4 @@
+// Puts format line and checksum around an entry, and checks both (ledger_json.h).
 #include "rendezvous/ledger_format/ledger_json.h"
 
 #include <boost/crc.hpp>
@@ -12,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "ddprun ledger entry 1";
 
+// Computed from the compact text with sorted keys, so reformatting the file keeps it valid.
 std::string checksum(const Json& entry) {
     const std::string text = entry.dump();
     boost::crc_32_type crc;

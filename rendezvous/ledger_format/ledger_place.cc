@@ -1,3 +1,4 @@
+// Reads and writes the place of a ledger (ledger_place.h).
 #include "rendezvous/ledger_format/ledger_place.h"
 
 #include <charconv>
@@ -19,6 +20,7 @@ std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
     if (colon == std::string_view::npos) return std::nullopt;
     std::string_view host = word.substr(0, colon);
     const std::string_view port = word.substr(colon + 1);
+    // Brackets separate the colons of an IPv6 address from the colon of the port.
     const bool bracketed = host.starts_with('[') && host.ends_with(']');
     if (bracketed) host = host.substr(1, host.size() - 2);
     const bool plain = host.find_first_of(bracketed ? "/@[] " : "/@[] :") == std::string_view::npos;
@@ -44,7 +46,8 @@ Result<LedgerPlace> read_etcd(std::string_view text) {
     return place;
 }
 
-// A job's name may hold anything, or nothing; a folder's name may not.
+// A job name may contain any character, or be empty; a folder name may not. A leading dot is
+// encoded too, so that "." and ".." cannot leave the folder.
 std::string plain_name(std::string_view name) {
     std::string plain;
     for (const char c : name) {
@@ -59,6 +62,7 @@ std::string plain_name(std::string_view name) {
         const auto byte = static_cast<unsigned char>(c);
         plain += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
     }
+    // No other name encodes to a single "%", so the empty name keeps a place of its own.
     return plain.empty() ? "%" : plain;
 }
 
@@ -71,6 +75,7 @@ Result<LedgerPlace> read_ledger_place(std::string_view text) {
     const bool named = text.starts_with("directory:");
     std::string path(named ? text.substr(10) : text);
     if (path.empty()) return wrong("no folder; give directory:PATH");
+    // A plain word is most likely a misspelled kind of ledger, not a folder.
     if (!named && path.find('/') == std::string::npos && path != "." && path != "..")
         return wrong(
             "not a ledger; give memory, directory:PATH, a path with a slash in it or "

@@ -1,10 +1,10 @@
-// Where a ledger lies: --ledger's value, and the place it makes for one job. Pure.
+// Where a ledger lies: the value of --ledger, and the place that one job uses within it. Pure.
 //
 //   memory                      in the leader's process
-//   directory:PATH              a folder of PATH for each job, on a file system all nodes share
+//   directory:PATH              one folder below PATH for each job, on a shared file system
 //   etcd:HOST:PORT,…            keys below ddprun/ in etcd, version 3
 //
-// A job's part of it is named by cluster, job id and step under Slurm, else by the run id.
+// Under Slurm the place of a job is named by cluster, job id and step, else by the run id.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +30,19 @@ struct LedgerPlace {
     bool operator==(const LedgerPlace&) const = default;
 };
 
-// --ledger's value, without a job yet; a path with a slash in it is a directory. IPv6 addresses
-// stand in brackets. Errors: usage, with what to give instead.
+// Reads the value of --ledger, without a job yet. A path with a slash in it is a directory. IPv6
+// addresses are in brackets. Errors: usage, with the accepted forms.
 Result<LedgerPlace> read_ledger_place(std::string_view text);
 
-// That of the job `name` within what --ledger has chosen. Two names never share a place: what a
-// file name or key cannot hold stands as %XX. Errors: usage (too long for a file name).
+// The place of the job `name` within the chosen one. Two names never share a place: characters that
+// a file name or key cannot hold become %XX. Errors: usage (too long for a file name).
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name);
 
 std::string folder_of(const LedgerPlace& place);  // empty: in none
 
 std::string to_text(const EtcdEndpoint& endpoint);
 std::string to_text(const std::vector<EtcdEndpoint>& endpoints);  // "a:2379,b:2379"
-// As --ledger takes it: "directory:/home/u/.ddprun/lab.8812.0", "etcd:a:2379,b:2379".
+// In the syntax of --ledger: "directory:/home/u/.ddprun/lab.8812.0", "etcd:a:2379,b:2379".
 std::string to_text(const LedgerPlace& place);
 
 }  // namespace ddprun::rendezvous

@@ -1,5 +1,5 @@
-// The part of the rendezvous machine that leads a generation from its ledger entry to its end, by
-// the rules of the lease (PROTOCOL.md, rules 3 to 6).
+// Leads a generation from its ledger entry to its end, by the rules of the lease (PROTOCOL.md,
+// rules 3 to 6). Part of the rendezvous machine.
 #include <algorithm>
 #include <set>
 
@@ -14,7 +14,7 @@ std::string count(std::size_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-// Tasks of a host are one node to a reader, who knows the workers from the other number.
+// The log line counts the tasks of a host as one node; the number of workers stands beside it.
 std::size_t hosts_of(const Assignment& assignment) {
     std::set<std::string> hosts;
     for (const Member& member : assignment.members) hosts.insert(host_of(member.node.name));
@@ -38,6 +38,8 @@ void Machine::State::on_won(Time now) {
     if (held()->taken_over) return take_over(now);
     for (const std::string& line : record.began(*top())) note(Note::Level::warn, line);
     forget_generation();
+    // The create may have taken long. A member that left meanwhile must not be sent into the
+    // generation (PROTOCOL.md, rule 6).
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
         const NodeState* node = roster.find(member.node);
@@ -60,7 +62,7 @@ void Machine::State::on_won(Time now) {
     announce(now);
 }
 
-// What was known of the one before.
+// Drops everything that was known about the previous generation.
 void Machine::State::forget_generation() {
     claim.began();
     facts = GenerationFacts(newest());
@@ -69,6 +71,7 @@ void Machine::State::forget_generation() {
     hang.forget();
 }
 
+// Members get their places; all other nodes learn that they are spares.
 void Machine::State::announce(Time now) {
     const std::vector<Peer> order_now = order();
     const std::string parked =
@@ -84,11 +87,15 @@ void Machine::State::announce(Time now) {
 
 void Machine::State::expire(Time now) {
     if (!holding()) return;
+    // PROTOCOL.md, rule 9: without all echoes the takeover fails. By then every deadline of the
+    // previous leader has passed.
     if (held()->taken_over && !held()->lease.granted() &&
         now > held()->since + share(lease(), kEchoes))
         return interrupt(now, {{}, "not all nodes answered the takeover in time"},
                          Note::Level::warn);
     if (!held()->lease.expired(now)) return;
+    // The lease passed because of the member with the oldest confirmation; the log and blame name
+    // it.
     const auto [node, at] = held()->lease.slowest();
     record.ended(at, now);
     interrupt(now,
@@ -119,25 +126,22 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
     ack_all(now);
 }
 
-// Every node whose workers have all exited says so; when all have, the job has succeeded (or a
-// planned stop is done).
+// A node says `complete` when all its workers have exited. When all nodes say so, the job has
+// succeeded, or a planned stop is done.
 void Machine::State::all_complete(Time now) {
     if (!claim.all_completed()) return;
     if (const auto larger = stop.regrouping())
         return end_generation(now, std::string(*larger), Note::Level::info);
     if (!stop.is_asked())
-        end.decide({.verdict = Verdict::succeeded,
-                    .code = 0,
-                    .sentence = all_of(held()->assignment) + " of generation " +
-                                text(held()->assignment.generation) + " succeeded",
-                    .first_failure = {},
-                    .first_failure_node = {},
-                    .consequences = 0});
+        end.decide(ended(Verdict::succeeded, 0,
+                         all_of(held()->assignment) + " of generation " +
+                             text(held()->assignment.generation) + " succeeded"));
     end_generation(now, stop.is_asked() ? "all workers have stopped" : "all workers succeeded",
                    Note::Level::debug);
 }
 
-// What ended it for the leader before, or for one of its nodes, says more than `why`.
+// Facts from the previous leader or from a node may name an earlier interruption than `why`. The
+// earliest becomes the cause.
 void Machine::State::declare_over(Time now, const Interruption& why) {
     facts.interrupt(why, now);
     count_as_over(now, facts.interrupted()->what.sentence);
@@ -153,8 +157,8 @@ void Machine::State::count_as_over(Time now, const std::string& cause) {
     ack_all(now);
 }
 
-// Nodes that come while a smaller world runs are taken in by a planned stop, whose lease goes on
-// until all workers have stopped.
+// A planned stop takes in nodes that joined while a smaller world runs. The lease goes on until all
+// workers have stopped.
 void Machine::State::consider_late_joiners(Time now) {
     if (!holding() || stop.is_under_way()) return;
     const auto members = static_cast<int>(held()->assignment.members.size());

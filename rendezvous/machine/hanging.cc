@@ -1,5 +1,5 @@
-// The part of the rendezvous machine that ends a generation which makes no progress. When that is,
-// and what is asked of the nodes, the HangWatch decides.
+// Ends a generation that makes no progress (PROTOCOL.md, rule 22). HangWatch decides when, and what
+// to ask the nodes. Part of the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -18,7 +18,7 @@ void Machine::State::watch_for_hang(Time now) {
     wake_at(hang.examined_by());
 }
 
-// The slowest workers can only be examined while they live, so that comes before any stop.
+// The examination comes before any stop, because only living workers can be examined.
 void Machine::State::examine(Time now) {
     std::vector<NodeSteps> nodes;
     for (const Member& member : held()->assignment.members) {
@@ -31,6 +31,8 @@ void Machine::State::examine(Time now) {
 }
 
 void Machine::State::end_hung(Time now) {
+    // A hang counts as a failure of the slowest worker, so it uses up a restart. Its time is the
+    // last progress.
     const HangWatch::Hung hung = hang.take(now, config.limits);
     facts.failed(hung.node, hung.outcome, hung.since);
     if (hung.to_blame) record.ended_by(hung.node);

@@ -1,13 +1,14 @@
-// The part of the rendezvous machine that ends the job: the end is recorded in the ledger, then the
-// nodes are told.
+// Ends the job: records the end in the ledger, then tells the nodes (PROTOCOL.md, rule 24). Part of
+// the rendezvous machine.
 #include <algorithm>
 
+#include "base/exit_code.h"
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
 
-// At the start the nodes of a step are all that there will be. Those that have not come yet are to
-// hear why there is no job, so the end waits a lease for them.
+// At the start of a Slurm step no further nodes will come. The end waits one lease for nodes that
+// have not connected yet, so that they learn why there is no job.
 bool Machine::State::too_few_are_usable(Time now) {
     const auto nodes = static_cast<int>(config.limits.order.size());
     const int lost = unusable.count();
@@ -20,7 +21,7 @@ bool Machine::State::too_few_are_usable(Time now) {
         return true;
     }
     Ending ending = unavailable(unusable.sentence());
-    ending.code = 2;
+    ending.code = kUsageCode;
     end.decide(std::move(ending));
     propose_end(now);
     return true;
@@ -35,7 +36,7 @@ void Machine::State::propose_end(Time now) {
     propose(now, std::move(entry));
 }
 
-// The end stands in the ledger, and the job is in Slurm's queue again where it should be.
+// The end is in the ledger, and the job is back in Slurm's queue if it should be.
 void Machine::State::on_requeued(Time now) {
     if (!top() || !top()->end() || phase == Phase::closed) return;
     Ending recorded = *top()->end();
@@ -47,8 +48,8 @@ void Machine::State::on_requeued(Time now) {
 void Machine::State::close(Time now) {
     phase = Phase::closed;
     end.closes(now, lease());
-    // After a lost node srun ends with 1, whatever became of the job (Slurm 23.02). So this line
-    // says that it has succeeded.
+    // After a lost node, srun exits with 1 whatever the job's result is (Slurm 23.02). This line
+    // tells the user that the job succeeded.
     const bool in_spite =
         end.ending()->verdict == Verdict::succeeded && top() && top()->restart.totals.restarts > 0;
     note(in_spite ? Note::Level::info : Note::Level::debug,
@@ -68,8 +69,8 @@ void Machine::State::tell_end(NodeState& node) {
     send(*node.session, Finished{*end.ending()});
 }
 
-// Members whose connection has just been lost get a lease's time to come again and hear the
-// verdict, counted from when they were heard; or, where another has led until now, from then.
+// Members that are disconnected get one lease to connect again and hear the verdict. The time
+// counts from when they were last heard, or from the start of this activation.
 void Machine::State::closed(Time now) {
     if (end.is_told()) return;
     Time until = kLongAgo;

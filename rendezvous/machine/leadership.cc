@@ -1,5 +1,6 @@
-// The part of the rendezvous machine that decides who leads: it becomes active, finds out what the
-// newest generation is that it did not make, takes it over, and yields (PROTOCOL.md, rules 9 to 11).
+// Decides whether this node leads: it becomes active, finds out the state of a newest generation
+// that it did not make, takes it over, and yields (PROTOCOL.md, rules 9 to 11). Part of the
+// rendezvous machine.
 #include <algorithm>
 
 #include "rendezvous/machine/machine_state.h"
@@ -26,6 +27,8 @@ void Machine::State::while_dormant(Time now, const Event& event) {
     }
 }
 
+// Starts with a fresh state. Only proofs, the patience with the ledger and the random numbers
+// survive, so that nothing of an earlier activation is mistaken for news.
 void Machine::State::activate(Time now, const Lead& lead) {
     State fresh(config, now);
     fresh.roster = std::move(roster);
@@ -42,7 +45,7 @@ void Machine::State::activate(Time now, const Lead& lead) {
     a.ledger_name = lead.ledger;
     a.ledger_lasts = config.succession || lead.ledger_mark != 0;
     if (config.succession) a.ledger_mark = lead.ledger_mark;  // else nobody has to read it
-    // A ledger in memory is the same one only as long as its leader is.
+    // A ledger in memory lives only as long as its leader, so the incarnation identifies the job.
     a.job = a.ledger_lasts ? lead.ledger_mark : a.identity.incarnation.value;
     *this = std::move(fresh);
     ask_ledger(now, ReadLedger{kNoEntry});
@@ -62,9 +65,9 @@ std::vector<Peer> Machine::State::order() const {
     return successors.order(members, active.self, roster);
 }
 
-// The first node that does not read the leader's ledger decides that nobody leads after this leader.
-// What stands in the ledger stays the truth: a node that has not heard yet that the order is void
-// leads with the same entries.
+// Once one node does not read the leader's ledger, no node may lead after this leader. The ledger
+// stays the truth: a node that has not heard yet that the order is void leads with the same
+// entries.
 void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
     if (active.ledger_mark == 0 || mark == active.ledger_mark || node.id == active.self.node ||
         !successors.ledger_is_shared())
@@ -81,8 +84,9 @@ void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
     keep_standby();
 }
 
-// Who stands in the order hears of a newcomer in it: it may be the only one left one day. So does
-// the newcomer before the first generation, for its Welcome named those that had come by then.
+// Every node of the order hears of a newcomer in it, because it may one day be the only one left.
+// Before the first generation the newcomer itself gets the order too, since its Welcome named only
+// the nodes that had come by then.
 void Machine::State::tell_order(const NodeId& newcomer) {
     const std::vector<Peer> all = order();
     const auto tell = [&](const NodeId& id) {
@@ -103,6 +107,8 @@ void Machine::State::keep_standby() {
         out.add(Standby{successors.standby()});
 }
 
+// Everything that a leader does on its own, after each event. It also sets the time of the next
+// step.
 void Machine::State::lead(Time now) {
     if (holding() && held()->lease.granted() && held()->lease.held_until() != kNever)
         wake_at(held()->lease.held_until() + Duration{1});
@@ -126,7 +132,7 @@ void Machine::State::lead(Time now) {
     if (phase == Phase::gathering) follow(now);
 }
 
-// The newest entry is another's: what it says of the generation is still to be found out.
+// Another leader wrote the newest entry. The state of its generation is still to be found out.
 void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     const bool same = claim.adopt(entry);
     if (!same) forget_generation();
@@ -139,7 +145,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
         return close(now);
     }
     record.next_because("another leads");
-    // Slurm ended that allocation before it started this one.
+    // Slurm ended that allocation before it started this one, so none of its workers lives.
     if (top()->requeue < config.requeue) {
         claim.count_as_over();
         record.next_because("the job was requeued");
@@ -149,7 +155,8 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
     ack_all(now);
 }
 
-// Rule 9. Without a word of this leader nobody's lease grows, so that waiting ends by itself.
+// PROTOCOL.md, rule 9: is the newest generation still running? This leader has granted nothing yet,
+// so no lease grows and the wait ends by itself.
 void Machine::State::settle(Time now) {
     const Generation g = newest();
     if (!top() || claim.is_over() || held()) return;
@@ -182,7 +189,8 @@ void Machine::State::settle(Time now) {
     declare_over(now, {{}, "no member of generation " + text(g) + " came"});
 }
 
-// Rule 11: a leader that holds nothing asks who might lead with more right.
+// PROTOCOL.md, rule 11: a leader that holds nothing asks other services whether they lead with more
+// right.
 void Machine::State::inquire(Time now) {
     if (!config.succession || single()) return;
     if (now < inquiries.next_round()) return wake_at(inquiries.next_round());
@@ -213,6 +221,8 @@ void Machine::State::on_called(Time now, const Called& called) {
         yield(now, *to, {}, to->node.name + " leads");
 }
 
+// Sends all nodes to the other leader and becomes dormant. Only this node's own agent gets `rest`:
+// it must not lead again too soon.
 void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::string& why) {
     note(Note::Level::info, why + "; this node does not lead any more, " + to.node.name + " does");
     for (const auto& [id, node] : roster.nodes()) {
@@ -227,14 +237,16 @@ void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::s
     fresh.roster = std::move(roster);
     fresh.roster.forget(now);
     fresh.out = std::move(out);
+    // The wake-up times of the old activation would only cause empty steps.
     fresh.out.sleep();
     fresh.heard.heard(to, now);
     fresh.ledger = ledger.after_yield();
     *this = std::move(fresh);
 }
 
-// The same generation under this leader: nothing is extended until every member has echoed an Ack
-// sent from now on, for only then none listens to the leader before.
+// The same generation under this leader. Nothing is extended until every member has echoed an Ack
+// that was sent from now on. Only such an echo shows that the member no longer follows the previous
+// leader.
 void Machine::State::take_over(Time now) {
     for (auto& [id, node] : roster.nodes()) {
         node.acks.clear();

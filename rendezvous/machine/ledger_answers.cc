@@ -1,5 +1,5 @@
-// The part of the rendezvous machine that talks with the ledger: what its answers mean, and what to
-// do while it does not answer.
+// Handles the answers of the ledger, and decides what to do while it does not answer. Part of the
+// rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -10,6 +10,7 @@ void Machine::State::ask_ledger(Time now, Effect effect) {
 }
 
 void Machine::State::on_read(Time now, const LedgerRead& read) {
+    // A read that was asked before the create may be older than the entry that is being created.
     if (phase == Phase::creating || phase == Phase::ending || phase == Phase::closed) return;
     ledger.was_read(now);
     if (phase == Phase::reading) {
@@ -28,7 +29,7 @@ void Machine::State::on_unread(const LedgerUnread& unread) {
 void Machine::State::on_created(Time now, const LedgerCreated& created) {
     if (phase != Phase::creating && phase != Phase::ending) return;
     const bool ours = created.entry.leader == active.identity;
-    // An entry that an earlier activation has asked for says nothing of what this one has asked.
+    // The answer to a create of an earlier activation says nothing about the question of this one.
     if (created.outcome == LedgerCreated::Outcome::won && !ours) return;
     ledger.was_answered();
     phase = Phase::gathering;
@@ -41,10 +42,10 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
                                     "; it is adopted");
         return adopt(now, created.entry);
     }
-    // Perhaps an earlier try wrote it, whose answer was lost.
+    // An earlier try may have written it, and only the answer was lost. It is ours all the same.
     claim.recorded(created.entry);
     if (!top()->end()) return on_won(now);
-    if (top()->end()->requeue && end.requeues()) {  // nobody has taken it back meanwhile
+    if (top()->end()->requeue && end.requeues()) {  // nobody has withdrawn it meanwhile
         phase = Phase::ending;
         stop.requeues();
         out.add(Requeue{});
@@ -53,7 +54,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     on_requeued(now);
 }
 
-// While no end is decided, ledger_is_silent() sees to it that this does not last for ever.
+// While no end is decided, ledger_is_silent() limits how long this goes on.
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     if (ledger.was_not_created(now, sentence, lease()))
         note(Note::Level::error, "ledger: " + sentence + "; trying again");
@@ -63,7 +64,8 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     }
 }
 
-// A leader that cannot propose looks up anew each lease: its last look-up may have been stale.
+// A leader that cannot propose reads the ledger once per lease, since its last read may have been
+// stale.
 void Machine::State::look_up_again(Time now) {
     if (!config.succession || ledger.waits() || phase != Phase::gathering) return;
     if (ledger.reads_again(now, lease()))
@@ -71,8 +73,9 @@ void Machine::State::look_up_again(Time now) {
     wake_at(ledger.reads_again_at(lease()));
 }
 
-// Rule 11: a leader whose ledger does not answer lets another node try, unless it holds a generation
-// or only has the end to record. Where the other ledgers do not answer either, that has an end too.
+// PROTOCOL.md, rule 11: a leader whose ledger does not answer lets another node try, unless it
+// holds a generation or only has the end to record. If the ledger answers no node, the job ends at
+// the join timeout.
 bool Machine::State::ledger_is_silent(Time now) {
     const Time since = ledger.silent_since();
     if (since == kNever || holding() || end.is_decided()) return false;

@@ -1,3 +1,4 @@
+// Dispatches events, and handles connections and the messages of nodes (machine.h).
 #include "rendezvous/machine/machine.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ Effects Machine::step(Time now, const Event& event) {
         s.while_dormant(now, event);
         return s.out.take();
     }
-    s.expire(now);  // rule 5: looked at before any other event
+    s.expire(now);  // PROTOCOL.md, rule 5: before any other event
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
                         [&](const ConnectionLost& e) { s.roster.lost(e.session); },
                         [&](const LedgerRead& e) { s.on_read(now, e); },
@@ -55,7 +56,7 @@ Effects Machine::step(Time now, const Event& event) {
                         [](const Lead&) {}, [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
     if (s.phase != Phase::closed) s.lead(now);
-    if (s.phase == Phase::closed) s.closed(now);  // by this event, perhaps
+    if (s.phase == Phase::closed) s.closed(now);  // this event may have closed it
     return s.out.take();
 }
 
@@ -95,8 +96,8 @@ void Machine::State::came(Time now, const Came& event) {
                event.message);
 }
 
-// A node's session speaks for that very process (its keeper holds a duplicate); one without a Hello
-// is a leader's standby link.
+// A session with a Hello speaks for its own process only (the keeper holds a duplicate of the
+// connection). A session without a Hello is the standby connection of a leader.
 void Machine::State::on_said_gone(Time now, Session session, const NodeId& id) {
     const NodeState* node = roster.of(session);
     if (!node || node->id == id) on_gone(now, id, "is gone: its ddprun has ended");
@@ -131,7 +132,8 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
 
-// It would take part in this one, and end as this one does.
+// A node of an earlier job with this run id would otherwise take part in this job and end with its
+// result.
 std::string Machine::State::of_another_job(const NodeState& node) const {
     return "node " + node.id.name + " is of another job of run \"" + config.run_id +
            "\" than the one that meets here now: that has ended, or " +
@@ -163,7 +165,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
                              order()});
     on_facts(now, node->id, join.facts);
     on_beat(now, session, join.beat);
-    // It may have been away when the others were told.
+    // The node may have been disconnected when the others got the Stop.
     if (const auto told = stop_now(now); told && held()->lease.has(node->id)) send(session, *told);
 }
 
@@ -176,6 +178,7 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     node->beat.floor = floor;
     node->beat_came = now;
     auto& acks = node->acks;
+    // Echoes only grow, so Acks before the echoed one are not needed any more.
     acks.erase(acks.begin(), std::find_if(acks.begin(), acks.end(), [&](const auto& ack) {
                    return ack.number >= beat.echo;
                }));
@@ -216,6 +219,8 @@ void Machine::State::beat_in_held(Time now, NodeState& node, std::optional<Time>
              "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
             Note::Level::warn);
     if (node.idle() && !held()->taken_over && node.assigned != g) send_assigned(node, order(), now);
+    // PROTOCOL.md, rule 3: a member whose `seen` is above this entry follows another leader, so its
+    // echo counts for nothing here.
     if (confirmed && node.beat.seen <= held()->entry && claim.confirm(node.id, *confirmed, now))
         ack_all(now);
 }
@@ -234,7 +239,7 @@ void Machine::State::on_report(Time now, Session session, const Report& report) 
     on_facts(now, node->id, said);
 }
 
-// Who fails while all are stopped as planned may have failed because of that.
+// A worker that fails during a planned stop may have failed because of it.
 void Machine::State::end_by_failure(Time now) {
     if (claim.is_over() || !facts.failure() || stop.is_under_way()) return;
     const std::string& cause = facts.failure().outcome().sentence;
@@ -244,7 +249,7 @@ void Machine::State::end_by_failure(Time now) {
         count_as_over(now, cause);
 }
 
-// A leader that has not read the ledger yet, or not its newest entry, keeps them for then.
+// A leader that has not read the newest entry yet keeps the facts until then.
 void Machine::State::on_facts(Time now, const NodeId& node, const Facts& said) {
     if (said.generation > newest()) return early.hear(node, said, now);
     if (said.generation != newest() || phase == Phase::ending || phase == Phase::closed) return;
@@ -262,8 +267,8 @@ void Machine::State::on_gone(Time now, const NodeId& id, const std::string& why,
         note(Note::Level::info, "node " + id.name + " " + why);
 }
 
-// It never joins again, so what it did not leave willingly is as good as gone; where nobody else
-// can come, that is the end.
+// An unusable node never joins again, so for the generation it counts as gone. In a job of one node
+// this is the end.
 void Machine::State::on_unusable(Time now, Session session, const std::string& reason) {
     const NodeState* node = roster.of(session);
     if (!node || roster.gone(node->id)) return;
@@ -296,16 +301,16 @@ Told Machine::State::to_tell(const NodeState& node) const {
     return told;
 }
 
-// The answer is the dearest part of a Beat: where neither says anything new, each second Beat has
-// one. Of those that a leader finds after it has stood still, the last ones know how far the lease
-// has grown.
+// An answer is the most expensive part of a Beat, so without news only each second Beat gets one
+// (PROTOCOL.md, rule 2). After a stall the leader finds several Beats of one node; the last ones
+// still get an Ack if the lease has grown.
 bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& before) const {
     const Duration each = share(lease(), kAckEach);
     if (node.acks.empty() || now - node.acks.back().at >= each) return true;
     const Beat& beat = node.beat;
     if (beat.seen != before.seen || beat.floor != before.floor || beat.running != before.running)
         return true;
-    // Should this leader be lost now, the others are to know until when it has lived.
+    // If this leader is lost now, the other nodes must know until when it lived.
     if (facts.failure() && !record.is_judged()) return true;
     const Told next = to_tell(node), &last = node.told;
     if (next.entry != last.entry || next.held != last.held || next.over != last.over ||
@@ -314,7 +319,8 @@ bool Machine::State::owes_ack(Time now, const NodeState& node, const Beat& befor
     return next.until > last.until && (last.until == kLongAgo || next.until - last.until >= each);
 }
 
-// Facts come with the answer to a Beat only: that a generation is over all must hear at once.
+// Facts come only with the answer to a Beat. The Ack to all nodes at the end of a generation must
+// be small and quick.
 void Machine::State::send_ack(Time now, NodeState& node, bool with_facts) {
     if (!node.connected()) return;
     node.acks.push_back({roster.next_ack(), now});
@@ -339,8 +345,8 @@ void Machine::State::ack_all(Time now) {
     for (auto& [id, node] : roster.nodes()) send_ack(now, node);
 }
 
-// A connection on which nothing is heard any more is given up. That proves nothing of the node, as
-// no end of a connection and no refused call does: only its own word or the lease ends its claim.
+// Closes connections that have been silent for too long. A closed connection or a refused call
+// proves nothing about the node; only its own word or the lease ends its claim.
 void Machine::State::scan(Time now) {
     const Roster::Look look = roster.looks_for_silence(now, lease());
     if (single() || look == Roster::Look::not_due) return;

@@ -1,25 +1,27 @@
-// The rendezvous machine: decides who leads, who is in, with which rank, and what now. Every node
-// has one, dormant but on the leader. Pure: an event and the time in, effects out.
+// The rendezvous machine decides which node leads, which nodes are members with which ranks, and
+// what happens next. Every node has one; on all nodes but the leader it is dormant. Pure: it takes
+// an event and the time, and returns effects.
 //
 //                             all here, evidence that the last is over    entry is ours
 //     dormant ─Lead─▶ reading ─▶ gathering ─────────▶ creating ─────────▶ running
-//        ▲                        │   ▲                  │ lost, failed     │ failure, lease passed,
+//        ▲                        │   ▲                  │ lost, failed     │ failure, lease over,
 //        └── yields to another ───┘   └──────────────────┴──────────────────┘ floor reached, gone
 //
 //     gathering, running ─▶ ending (the end is being recorded) ─▶ closed
 //
-// The rules are those of design 4.3. Each time it becomes active a leader has a new identity. What
-// the newest generation is to a leader that did not make it is found out by rule 9: all its members
-// come running it: taken over; one comes without, one is proven gone, or none comes: over.
+// The rules are those of rendezvous/PROTOCOL.md, section 3. The leader has a new identity each time
+// it becomes active. A new leader finds out the state of a newest generation that it did not make
+// (rule 9). If all members come running it, the leader takes it over. If a member comes without it,
+// is proven gone, or none comes, the generation is over.
 //
-// One thing differs from rule 12 as it is written: the leader's keeper speaks to the first
-// *connected* node of the order that is not its own, for that is the one the others will find
+// The standby connection for the leader's keeper (rule 12) goes to the first *connected* node of
+// the order other than the leader's own, because that is the node that the others will find
 // leading.
 //
-// Total: each event in each phase has an answer. Deterministic: sorted containers, randomness only
-// from the seed. Fencing first: a session without Hello, or of an incarnation that has been
-// replaced, is answered before any state is looked at. Thread: the loop's; owned by the service (or
-// the simulator).
+// Total: every event in every phase has an answer. Deterministic: sorted containers, and randomness
+// only from the seed. Fencing comes first: a session without Hello, or of a replaced incarnation,
+// gets its answer before any state is looked at. Thread: the loop's; owned by the service (or the
+// simulator).
 #pragma once
 
 #include <memory>
@@ -36,20 +38,22 @@ const char* to_string(Phase phase);
 
 struct MachineConfig {
     std::string run_id;
-    NodeId self;  // of this process
+    NodeId self;  // this process
     int requeue = 0;
     std::string command_digest;
     std::string version;
     Limits limits;
-    std::uint64_t seed = 0;   // of the entries' random numbers and the leader's identities
-    bool succession = false;  // the ledger is shared: others may lead after this one
-    bool in_slurm = false;    // whose signals may reach workers before ddprun
-    bool outside = false;     // the rendezvous runs in none of the nodes: one node has a lease too
-    // From a Time of this node to the time of day, since 1970: what a report's times are in.
+    // For the entries' random numbers and the leader's identities.
+    std::uint64_t seed = 0;
+    // The ledger is shared: other nodes may lead after this one.
+    bool succession = false;
+    bool in_slurm = false;  // Slurm may signal workers before ddprun
+    bool outside = false;   // the service runs outside the job: one node has a lease too
+    // Added to a Time of this node, it gives the time since 1970, for reports.
     Duration to_day{};
 };
 
-// What status and tests may see.
+// The state that status output and tests may read.
 struct Snapshot {
     Phase phase = Phase::dormant;
     Generation newest = kNoGeneration;

@@ -1,16 +1,16 @@
-// The inside of the rendezvous machine, shared by its sources and nobody else. Each part of its state
-// is an object of rendezvous/parts, which alone changes it; the sources carry events to the parts
-// and turn what they decide into effects:
-//   machine.cc        connections, and what nodes say
-//   leadership.cc     who leads: becoming active, taking over, yielding
-//   ledger_answers.cc what the ledger answers, and what to do while it does not
+// The state of the rendezvous machine, shared by its source files only. Each part of the state is
+// an object of rendezvous/parts, which alone changes its data. The source files pass events to the
+// parts and turn their decisions into effects:
+//   machine.cc        connections and the messages of nodes
+//   leadership.cc     which node leads: becoming active, taking over, yielding
+//   ledger_answers.cc answers of the ledger, and what to do while it does not answer
 //   generation.cc     a generation, from its entry to its end
-//   may_follow.cc     who may propose what follows, and who can be a member
-//   missing_nodes.cc  nodes that are absent, and what Slurm knows of them
-//   proposal.cc       what follows: a restart, a wait, the next generation
+//   may_follow.cc     when the next entry may be proposed, and which nodes can be members
+//   missing_nodes.cc  absent nodes, and what Slurm knows about them
+//   proposal.cc       what follows a generation: a restart, a wait, the next generation
 //   job_end.cc        the end of the job
 //   hanging.cc        generations that make no progress
-//   stopping.cc       the agreed stop
+//   stopping.cc       planned stops
 #pragma once
 
 #include <random>
@@ -39,16 +39,17 @@
 
 namespace ddprun::rendezvous {
 
-// One time of leading: from the moment at which this node's turn has come until it yields.
+// One period of leading: from the moment this node's turn comes until it yields.
 struct Activation {
     std::mt19937_64 random;
     Time since = kLongAgo;
-    NodeId identity;                // of the leader, another one each time
-    Peer self;                      // where it is called
-    std::string ledger_name;        // with which it leads
-    std::uint64_t ledger_mark = 0;  // that nodes are to find; 0: they need not
-    bool ledger_lasts = false;      // longer than this process
-    std::uint64_t job = 0;          // that is led; 0: it is not told from others of its run id
+    NodeId identity;                // the leader's identity, new each time
+    Peer self;                      // where other nodes reach it
+    std::string ledger_name;        // the ledger that it leads with
+    std::uint64_t ledger_mark = 0;  // nodes must find it; 0: they need not
+    bool ledger_lasts = false;      // the ledger outlives this process
+    // Identifies the job; 0: not distinguished from others of its run id.
+    std::uint64_t job = 0;
 };
 
 struct Machine::State {
@@ -58,7 +59,7 @@ struct Machine::State {
 
     // ---- over all activations
     MachineConfig config;
-    Roster roster;  // its proofs; the rest is of this activation
+    Roster roster;  // only its proofs; the rest is of this activation
     HeardLeader heard;
     LedgerPatience ledger;
 
@@ -69,7 +70,7 @@ struct Machine::State {
     Inquiries inquiries;
     Claim claim;            // to the newest generation
     GenerationFacts facts;  // of the newest generation
-    EarlyFacts early;       // of one that comes after it
+    EarlyFacts early;       // of generations that come after it
     JobRecord record;
     HangWatch hang;
     LateJoinWatch late;
@@ -89,7 +90,7 @@ struct Machine::State {
     void on_facts(Time now, const NodeId& node, const Facts& said);
     void end_by_failure(Time now);
     void on_said_gone(Time now, Session session, const NodeId& node);
-    // Who left in good order is not to blame.
+    // A node that left in good order gets no blame.
     void on_gone(Time now, const NodeId& node, const std::string& why, bool to_blame = true);
     void on_unusable(Time now, Session session, const std::string& reason);
     void beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed);
@@ -100,6 +101,7 @@ struct Machine::State {
     void ack_all(Time now);
     void scan(Time now);
     void refuse(Session session, std::string sentence);
+    std::string of_another_job(const NodeState& node) const;
 
     // leadership.cc: who leads
     void while_dormant(Time now, const Event& event);
@@ -107,7 +109,6 @@ struct Machine::State {
     void lead(Time now);
     Standing standing() const;
     std::vector<Peer> order() const;
-    std::string of_another_job(const NodeState& node) const;
     void judge_ledger(const NodeState& node, std::uint64_t mark);
     void tell_order(const NodeId& newcomer);
     void keep_standby();
@@ -132,10 +133,10 @@ struct Machine::State {
     void forget_generation();
     void announce(Time now);
     void expire(Time now);
-    // By no failure. A node is lost; one that left on its own is not to blame.
+    // Ends the held generation by something other than a worker's failure.
     void interrupt(Time now, const Interruption& why, Note::Level level);
     void end_generation(Time now, const std::string& cause, Note::Level level);
-    // One that is not held here.
+    // Ends a generation that this leader does not hold.
     void declare_over(Time now, const Interruption& why);
     void count_as_over(Time now, const std::string& cause);
     void all_complete(Time now);
@@ -190,7 +191,7 @@ struct Machine::State {
     void begin_stop(Time now, const StopAsked& asked, const std::string& sentence);
     void resume_stop(Time now, const Stop& told);
     void withdraw_requeue(const StopAsked& asked);
-    // What a member is told while a stop, or a pause for a larger world, is under way.
+    // The Stop that members get while a planned stop is under way.
     std::optional<Stop> stop_now(Time now) const;
     void stop_all(Time now);
     bool may_be_stop(Time now);
@@ -201,7 +202,7 @@ struct Machine::State {
     bool holding() const { return claim.holding(); }
     Generation newest() const { return claim.newest(); }
     bool is_member(const NodeId& node) const { return claim.is_member(node); }
-    // The leader's own node is the job: nobody else could train, so there is no lease.
+    // A job of one node inside ddprun. No other node could train, so there is no lease.
     bool single() const { return config.limits.max_nodes == 1 && !config.outside; }
     Duration lease() const { return config.limits.times.lease; }
     Duration beat_period() const { return share(lease(), kBeatPeriod); }

@@ -1,12 +1,12 @@
-// On what evidence a generation may be followed, and by whom: the part of the rendezvous machine
-// that holds rules 7 and 8.
+// Decides on what evidence the next entry may be proposed, and which nodes can be members
+// (PROTOCOL.md, rules 7 and 8). Part of the rendezvous machine.
 #include <algorithm>
 
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
 
-// Rule 7 (a).
+// PROTOCOL.md, rule 7 (a): every member has vowed, or is proven gone.
 bool Machine::State::all_back() {
     if (!gathering.may_all_be_back()) return false;
     std::int64_t absent = 0;
@@ -18,8 +18,8 @@ bool Machine::State::all_back() {
     return absent == 0;
 }
 
-// Rule 7: who may create the entry that follows the newest generation. `by_lease` says that only
-// case (b) gives the right.
+// PROTOCOL.md, rule 7: whether this leader may create the entry after the newest generation.
+// `by_lease` is set if only case (b) allows it.
 bool Machine::State::may_follow(Time now, bool& by_lease) {
     by_lease = false;
     if (!top()) return true;
@@ -30,7 +30,10 @@ bool Machine::State::may_follow(Time now, bool& by_lease) {
     if (all_back()) return true;
     const bool mine = held() && held()->assignment.generation == g;
     if (mine && (!held()->over || now <= held()->lease.safe_after())) return false;
+    // Case (b): the lease that this leader granted has passed, with its margin.
     if (mine && held()->lease.granted()) return by_lease = true;
+    // Case (c) proves that the leases of *other* leaders have passed. A lease that this node
+    // granted in an earlier activation must have passed too.
     if (!claim.is_safe_after_own(now)) return false;
     return std::any_of(top()->assignment.members.begin(), top()->assignment.members.end(),
                        [&](const Member& member) {
@@ -62,9 +65,9 @@ std::vector<Candidate> Machine::State::candidates(Time now) const {
     return here;
 }
 
-// Rule 8: absent members of the last generation are waited for, unless they are gone; after the
-// lease alone has given the right, only those that are connected. So is who waits to be taken in:
-// its vow is on its way, and without it the world would close without the node it was stopped for.
+// PROTOCOL.md, rule 8: absent members of the last generation are waited for, unless they are gone.
+// In case (b) only connected ones are. Idle nodes whose vow is on its way are waited for too:
+// otherwise the world would close without the node that it was stopped for.
 Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
     if (!top() || top()->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top()->assignment.members) {

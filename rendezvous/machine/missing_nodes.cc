@@ -1,5 +1,5 @@
-// The part of the rendezvous machine that knows which nodes are absent while it gathers, asks Slurm
-// about them, and judges which of them were silent when a worker failed.
+// Knows which nodes are absent while the leader gathers, asks Slurm about them, and judges which
+// members were silent when a worker failed. Part of the rendezvous machine.
 #include <set>
 #include <string_view>
 
@@ -8,7 +8,7 @@
 
 namespace ddprun::rendezvous {
 
-// Where nobody knows who may come at all, nobody is given up, so Slurm is not asked.
+// If the expected nodes are not known, no node is given up, so Slurm is not asked.
 void Machine::State::gather_anew(Time now) {
     gathering.begin(now);
     const bool asks = config.in_slurm && !config.outside && !config.limits.order.empty();
@@ -21,6 +21,7 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
     std::set<std::string_view> known;
     for (const Candidate& candidate : here) known.insert(candidate.node.name);
     const auto absent = [&](const std::string& name) { return !known.contains(name); };
+    // The expected nodes if they are known, else the members of the last generation.
     if (!config.limits.order.empty()) {
         for (const std::string& name : config.limits.order)
             if (absent(name)) names.push_back(name);
@@ -31,7 +32,7 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
     return names;
 }
 
-// A node that is connected comes back by itself, drained or not.
+// A connected node comes back by itself, drained or not.
 std::vector<std::string> Machine::State::unheard(const std::vector<std::string>& missing) const {
     std::set<std::string_view> connected;
     for (const auto& [id, node] : roster.nodes())
@@ -49,7 +50,7 @@ void Machine::State::ask_about(Time now, const std::vector<std::string>& missing
     if (!hosts.empty()) out.add(AskNodeStates{hosts});
 }
 
-// What it changes is looked at, and logged, at once.
+// An answer with news changes for which nodes the leader waits, so the next count logs it at once.
 void Machine::State::on_out_of_service(Time now, const OutOfService& said) {
     if (out_of_service.said(said.nodes)) gathering.speak_soon(now);
 }
@@ -65,13 +66,15 @@ std::vector<Absent> Machine::State::absent_members() const {
         const NodeState* node = roster.find(member.node);
         if ((node && is_back(*node)) || unusable.contains(member.node.name)) continue;
         Time heard = node ? node->beat_came : kLongAgo;
+        // A new leader never heard the previous one, but the nodes did: facts.led() is when they
+        // heard it last.
         if (member.node == top()->at.node) heard = std::max(heard, facts.led());
         absent.push_back({member.node, heard > kLongAgo ? std::optional(heard) : std::nullopt});
     }
     return absent;
 }
 
-// All nodes are told the result, for a leader that follows cannot know it.
+// All nodes get the result, since the next leader cannot know it.
 void Machine::State::judge_silence(Time now) {
     if (single() || !facts.failure() || facts.silent()) return;
     const Time at = silence_is_known_at(facts, beat_period());

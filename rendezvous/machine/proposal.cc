@@ -1,17 +1,18 @@
-// The part of the rendezvous machine that decides what follows a generation once it may be followed:
-// a restart, a wait for nodes, the next generation, or the end of the job.
+// Decides what follows a generation once that is allowed: a restart, a wait for nodes, the next
+// generation, or the end of the job. Part of the rendezvous machine.
 #include <algorithm>
 
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
 
-// What follows the newest generation, as soon as it may be followed.
+// Decides what follows the newest generation, as soon as PROTOCOL.md, rule 7 allows it.
 void Machine::State::follow(Time now) {
     bool by_lease = false;
     if (!may_follow(now, by_lease)) {
         if (claim.may_follow_at() > now) wake_at(claim.may_follow_at());
-        // Without evidence nothing may be written; then the wait must have an end all the same.
+        // Without evidence nothing may be written to the ledger. The wait must still end at some
+        // time.
         const Time give_up = gathering.since() + config.limits.times.join_timeout + lease();
         if (now < give_up) return wake_at(give_up);
         end.decide(unavailable("no member of generation " + std::to_string(newest().value) +
@@ -27,8 +28,8 @@ void Machine::State::follow(Time now) {
     gather(now, by_lease);
 }
 
-// The failure is a consequence, of the loss of a node or of what else had ended the generation: it
-// uses up no restart.
+// Whether the failure is a consequence of a lost node or of another earlier event (PROTOCOL.md,
+// rule 15). Then it uses up no restart.
 bool Machine::State::is_explained() {
     const auto cause = cause_before_failure(facts, absent_members(), beat_period());
     if (!cause) return false;
@@ -40,6 +41,7 @@ bool Machine::State::is_explained() {
 }
 
 void Machine::State::decide_failure() {
+    // Set first: whatever the result is, one failure is judged once.
     record.judged();
     if (is_explained()) return;
     const FirstFailure& failure = facts.failure();
@@ -49,16 +51,12 @@ void Machine::State::decide_failure() {
     if (decision.restart) {
         // The failure itself was logged when the generation ended.
         note(Note::Level::warn, decision.sentence);
-        for (const std::string& line : failure.outcome().stack)  // else the report has it
-            note(Note::Level::warn, line);
+        // Without a restart, the report has it.
+        for (const std::string& line : failure.outcome().stack) note(Note::Level::warn, line);
         record.next_because(failure.outcome().sentence);
         return;
     }
-    Ending ending{.verdict = Verdict::worker_failed,
-                  .code = failure.outcome().code(),
-                  .sentence = decision.sentence,
-                  .first_failure = {},
-                  .first_failure_node = {}};
+    Ending ending = ended(Verdict::worker_failed, failure.outcome().code(), decision.sentence);
     failure.tell(ending);
     ending.at = config.to_day + failure.at().time_since_epoch();
     ending.generation = newest();
@@ -106,6 +104,8 @@ void Machine::State::say_waiting(Time now, const std::string& sentence) {
     wake_at(gathering.speaks_at());
 }
 
+// Numbers the entry after the newest known one. If another leader has written that number, the
+// create loses and that entry is adopted.
 void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.number = EntryNumber{top() ? top()->number.value + 1 : 0};
     entry.leader = active.identity;
@@ -114,6 +114,7 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
     record.write(entry, now, !top(), blame(), facts.progressed());
+    // The phase changes before the answer, so that a second proposal cannot start meanwhile.
     phase = entry.end() ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
@@ -136,7 +137,7 @@ Blame Machine::State::blame() const {
     return top() ? record.blame(*top(), facts, config.limits) : record.blame();
 }
 
-// Where nodes that come are spares, the world never grows beyond what it was.
+// With --on-join=spare, new nodes stay spares and the world never grows.
 int Machine::State::most_nodes() const {
     if (!top() || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
     return std::max(config.limits.min_nodes, static_cast<int>(top()->assignment.members.size()));

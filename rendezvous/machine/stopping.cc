@@ -1,5 +1,5 @@
-// The part of the rendezvous machine that stops all workers as agreed: who asked for it, what the
-// nodes are told, and whether the job goes back into Slurm's queue.
+// Stops all workers as planned: who asked for it, what the nodes get, and whether the job goes back
+// into Slurm's queue (PROTOCOL.md, rule 23). Part of the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
@@ -19,13 +19,14 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
 
 void Machine::State::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
     stop.begin(asked, now);
-    Ending ending = AgreedStop::ending_of(asked, sentence);
+    Ending ending = ended_by_stop(asked.cause, asked.signal, sentence);
     ending.requeue = asked.requeue && !config.outside;
     end.decide(std::move(ending));
     note(Note::Level::info, sentence);
 }
 
-// The leader before had told it to a node. All others hear it when the generation is taken over.
+// The previous leader had sent this Stop to a node. All other nodes get it when this leader takes
+// the generation over.
 void Machine::State::resume_stop(Time now, const Stop& told) {
     if (told.cause != StopCause::larger_world)
         begin_stop(now, {told.signal, told.reason, told.cause, told.left, told.requeue},
@@ -34,7 +35,7 @@ void Machine::State::resume_stop(Time now, const Stop& told) {
         stop.regroup(told.reason);
 }
 
-// A user who cancels the job means it, whatever has stopped it before.
+// A user who cancels the job wants it to end, no matter why it was stopping before.
 void Machine::State::withdraw_requeue(const StopAsked& asked) {
     if (asked.cause != StopCause::signal || asked.requeue || stop.is_requeueing() ||
         !end.requeues())
@@ -55,7 +56,7 @@ void Machine::State::stop_all(Time now) {
         if (node.connected() && held()->lease.has(id)) send(*node.session, *told);
 }
 
-// Whether the first failure may turn out to be a stop's: then it is judged later.
+// Whether a stop may turn out to be the cause of the first failure. Then it is judged later.
 bool Machine::State::may_be_stop(Time now) {
     const FirstFailure& failure = facts.failure();
     const Time until = failure.at() + kSignalPatience;

@@ -1,5 +1,5 @@
-// All that can happen to the rendezvous machine (Event) and all it can ask for (Effect). Plain
-// values; the service makes the one and performs the other, in the order given.
+// All inputs (Event) and outputs (Effect) of the rendezvous machine, as plain values. The service
+// turns what happens into events, and performs the effects in the given order.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace ddprun::rendezvous {
 
-// One connection of a node (or the leader's own node, which has no socket). Numbered by the
-// service, never reused.
+// One connection of a node. The leader's own node has a session too, but no socket. The service
+// numbers sessions and never reuses a number.
 using Session = Strong<struct SessionTag, std::int64_t>;
 
 // ---- events
 
-// A message came on a connection whose frames have passed wire.cc. The first is Hello, from a
-// keeper Gone.
+// A message arrived, and its frame passed the checks of wire/. The first message of a node is
+// Hello; a keeper sends only Gone.
 struct Came {
     Session session;
     ToLeader message;
@@ -28,46 +28,48 @@ struct Came {
 struct ConnectionLost {
     Session session;
 };
-// The ledger was read: its newest entries from the asked one on, in order, perhaps none.
+// The answer to ReadLedger: the entries from the requested number on, in order; may be empty.
 struct LedgerRead {
     std::vector<LedgerEntry> entries;
 };
-// It cannot be read just now; the shell tries again.
+// The ledger cannot be read now. The shell tries again.
 struct LedgerUnread {
     std::string sentence;
 };
-// A create has returned: it is ours, another's entry stands there, or the ledger failed.
+// The answer to CreateEntry: this entry won, another entry has that number, or the ledger failed.
 struct LedgerCreated {
     enum class Outcome { won, lost, failed };
     Outcome outcome = Outcome::won;
     LedgerEntry entry;     // what stands there (won, lost)
     std::string sentence;  // failed: why
 };
-// This service is to lead from now on: at the start, or because its node's own turn has come.
+// This service leads from now on: at the start of the job, or because its turn has come
+// (PROTOCOL.md, rule 10).
 struct Lead {
-    Peer self;                      // where it is called
-    std::string ledger = "memory";  // the name of the one with which it leads
-    std::uint64_t ledger_mark = 0;  // by which others know it; 0: nobody else can read it
+    Peer self;                      // where other nodes reach it
+    std::string ledger = "memory";  // name of the ledger that it leads with
+    // Identifies that ledger; 0: no other node can read it.
+    std::uint64_t ledger_mark = 0;
 };
-// Its own node has heard a leader elsewhere: an Ack came. An empty one: that leader is lost.
+// The agent of this node got an Ack from a leader elsewhere. An empty peer: that leader is lost.
 struct LeaderHeard {
     Peer leader;
 };
-// A Call was answered. One that failed says nothing: a refused connection may be a firewall's, so
-// that it proves no more than silence does. Only what the answer says of the moment counts, so a
-// late one does no harm.
+// A Call was answered. A call that failed makes no event: a refused connection proves no more than
+// silence does, since a firewall may refuse it. The answer describes the present only, so a late
+// answer does no harm.
 struct Called {
     NodeId node;  // that was called
     Standing standing;
 };
-// The answer to Requeue: it is done, or has failed and was said.
+// The answer to Requeue. It comes after a failure too, which the shell has logged.
 struct Requeued {};
-// The answer to AskNodeStates: those that Slurm has taken out of service, each with its state in
-// Slurm's word ("drained", "down").
+// The answer to AskNodeStates: hosts that Slurm has taken out of service, each with the state as
+// Slurm names it ("drained", "down").
 struct OutOfService {
     std::map<std::string, std::string> nodes;
 };
-struct Tick {};  // the deadline of next_deadline() has come
+struct Tick {};  // the time of next_deadline() has come
 
 using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, Lead,
                            LeaderHeard, Called, Requeued, OutOfService, Tick>;
@@ -79,7 +81,7 @@ struct Send {
     ToNode message;
     bool operator==(const Send&) const = default;
 };
-// Flush what was sent, then close.
+// Send what is queued, then close the connection.
 struct Close {
     Session session;
     bool operator==(const Close&) const = default;
@@ -92,31 +94,33 @@ struct CreateEntry {
     LedgerEntry entry;
     bool operator==(const CreateEntry&) const = default;
 };
-// Connect anew to that service and say Inquire; tell its answer, if one comes `within` that time.
+// Connect to that service and send Inquire. If an answer comes `within` that time, report it as
+// Called.
 struct Call {
     Peer peer;
     Duration within;
     bool operator==(const Call&) const = default;
 };
-// Keep a link to that service, which will lead after this one, for the keeper's last word; instead
-// of the one before. Nobody: keep none.
+// Keep a connection to the service that leads after this one, for the final message of this host's
+// keeper (PROTOCOL.md, rule 12). It replaces the previous one. No peer: keep none.
 struct Standby {
     std::optional<Peer> peer;
     bool operator==(const Standby&) const = default;
 };
-// Put the job back into Slurm's queue: the end is recorded, no worker lives. Comes once at the most
-// in the life of an allocation, and before the nodes are told the end, for the first of them that
-// leaves may make srun kill the others. Answered by Requeued.
+// Put the job back into Slurm's queue. The end is recorded and no worker lives. This effect comes
+// at most once in an allocation. It comes before the nodes get the verdict, because srun may kill
+// the other nodes when the first one exits. Answered by Requeued.
 struct Requeue {
     bool operator==(const Requeue&) const = default;
 };
-// Which of these hosts has Slurm taken out of service? Answered by OutOfService, or not at all: the
-// job waits for no answer.
+// Ask Slurm which of these hosts it has taken out of service. Answered by OutOfService, or not at
+// all; the job does not wait for the answer.
 struct AskNodeStates {
     std::vector<std::string> hosts;
     bool operator==(const AskNodeStates&) const = default;
 };
-// The job has ended and everyone was told: the service flushes, then may be destroyed.
+// The job has ended and all connected nodes have the verdict. The service sends what is queued;
+// then it may be destroyed.
 struct Closed {
     Ending ending;
     bool operator==(const Closed&) const = default;

@@ -7,12 +7,12 @@
 namespace ddprun::rendezvous {
 
 enum class IdentityMode {
-    automatic,  // where a secret can be had; else a warning
-    require,    // rather no job than none
-    none,       // ask for no proof, and follow who asks for none
+    automatic,  // ask for a proof if a secret is available; else only warn
+    require,    // run no job without a proof
+    none,       // ask for no proof, and follow a leader that asks for none
 };
 
-// "auto", "require", "none"; anything else: nothing.
+// Reads "auto", "require" or "none". Any other text: no value.
 inline std::optional<IdentityMode> read_identity_mode(std::string_view text) {
     if (text == "auto") return IdentityMode::automatic;
     if (text == "require") return IdentityMode::require;

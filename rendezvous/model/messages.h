@@ -1,6 +1,6 @@
-// The messages of the agent link as plain structs, one for each message of proto/agent_link.proto;
-// what repeating one does stands there. Durations are relative on purpose: no two nodes share a
-// clock. Pure values.
+// The messages of the agent link as plain structs, one for each message of proto/agent_link.proto.
+// That file says what repeating a message does. Times in messages are relative ("how long ago"),
+// because no two nodes share a clock. Pure values.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,11 @@
 
 namespace ddprun::rendezvous {
 
-inline constexpr std::size_t kSlowest = 3;  // ranks that are looked at when a job hangs
+// Number of ranks that are examined when a job hangs.
+inline constexpr std::size_t kSlowest = 3;
 
-// All are to stop as planned within a held generation: signal the workers, grace, kill. The lease
-// goes on until they are gone.
+// A planned stop: all nodes signal their workers, wait for the grace, then kill. The lease of the
+// held generation goes on until the workers are gone.
 struct Stop {
     Generation generation = kNoGeneration;
     int signal = 0;
@@ -27,7 +28,8 @@ struct Stop {
     bool operator==(const Stop&) const = default;
 };
 
-// What ended a generation that was no worker's failure: a node is lost, a lease has passed, ….
+// An event other than a worker's failure that ended a generation: a lost node, an expired lease, a
+// stop.
 struct Interruption {
     std::string node;  // that is lost; empty: none
     std::string sentence;
@@ -41,7 +43,7 @@ struct NodeFailure {
     bool operator==(const NodeFailure&) const = default;
 };
 
-// What is known of a generation that no ledger entry says yet (generation_facts.h).
+// What is known about a generation and is in no ledger entry yet (generation_facts.h).
 struct Facts {
     Generation generation = kNoGeneration;
     bool progressed = false;
@@ -51,7 +53,8 @@ struct Facts {
     Duration interrupted{};                          // how long ago
     std::optional<std::vector<NodeId>> silent = {};  // members not heard since the first failure
     std::optional<Stop> stop = {};
-    std::optional<Duration> led = {};  // how long ago the leader that held it was heard
+    // How long ago any node heard the leader that held it.
+    std::optional<Duration> led = {};
     bool operator==(const Facts&) const = default;
 };
 inline constexpr std::size_t kSilentTold = 8;
@@ -63,8 +66,8 @@ struct Hello {
     NodeId node;
     std::string version;
     int requeue = 0;  // SLURM_RESTART_COUNT
-    // What its command line says of the job, for a rendezvous outside that hears of the run first
-    // by this node; a leader inside has its own. `order` does not travel.
+    // The limits of the job from this node's command line, for ddprun-rendezvous, which learns of a
+    // run from its first node. A leader inside the job uses its own. `order` is not sent.
     Limits limits{};
     bool operator==(const Hello&) const = default;
 };
@@ -76,8 +79,8 @@ struct RankStep {
     bool operator==(const RankStep&) const = default;
 };
 
-// Which phases of a restart are past on this node, and for how long: of the making of the
-// generation that it runs, or of the end of the one that it has run.
+// The phases of a restart that this node has passed, and how long ago. They belong to the start of
+// the generation that runs here, or to the end of the one that ran here.
 struct Mark {
     RestartPhase phase = RestartPhase::told;
     Duration ago{};
@@ -89,24 +92,25 @@ struct Marks {
     bool operator==(const Marks&) const = default;
 };
 
-// A node's word on itself, every heartbeat period and at once when floor, seen or running changes
-// (design 4.3, rule 1).
+// A node's report on itself. The node sends it every Beat period, and at once when floor, seen or
+// running changes (PROTOCOL.md, rule 1).
 struct Beat {
     std::int64_t number = 0;             // of this connection: 1, 2, 3, …
     std::int64_t echo = 0;               // newest Ack received on this connection; 0: none
     Generation floor = kNoGeneration;    // will never run a generation ≤ floor
-    EntryNumber seen = kNoEntry;         // highest entry number heard of
+    EntryNumber seen = kNoEntry;         // highest entry number that this node has heard of
     Generation running = kNoGeneration;  // the generation whose workers it runs or is stopping
     Duration silent{};  // how long no *other* leader has sent it an Ack; Duration::max(): never
     bool progressed =
         false;  // a worker of `running` has reported progress (or lived 60 s after first contact)
     std::int64_t step = -1;      // newest progress reported, -1: none
     std::int64_t snapshot = -1;  // newest snapshot reported, -1: none
-    std::int64_t reports = 0;    // of progress by the workers of `running`
-    Duration reported{};         // how long ago the newest of them came
+    std::int64_t reports = 0;    // number of progress reports by the workers of `running`
+    Duration reported{};         // how long ago the newest report came
     Marks marks{};
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
-    bool complete = false;  // all workers of `running` have exited 0, or as a planned stop wants it
+    // All workers of `running` have exited 0, or stopped as a planned stop asked.
+    bool complete = false;
     bool operator==(const Beat&) const = default;
 };
 
@@ -115,20 +119,21 @@ struct Join {
     Beat beat;                      // the first of its connection, number 1
     std::uint64_t ledger_mark = 0;  // the Welcome's, if this node reads the ledger with it; else 0
     std::uint64_t job = 0;  // the Welcome's of who told it of its first entry; 0: nobody has
-    Facts facts = {};       // of the newest generation that it has heard of
+    Facts facts = {};       // about the newest generation that it has heard of
     bool operator==(const Join&) const = default;
 };
 
-// Workers of a generation have failed on this node; said at once. The answer to Examine is one too:
-// its outcomes are of workers that live, `hung`.
+// Workers of a generation have failed on this node. The node sends it at once. It is also the
+// answer to Examine: then the workers still live, and each outcome is `hung`.
 struct Report {
     Generation generation = kNoGeneration;
     std::vector<WorkerOutcome> outcomes;
     bool operator==(const Report&) const = default;
 };
 
-// All are to stop: this node got a signal, or sees the end of the job's time coming. The first one
-// counts; a later plain signal (cause `signal`) takes back the requeue that an earlier one wanted.
+// This node asks for a stop of all nodes: it got a signal, or the time limit of the job is near.
+// The first request counts. A later plain signal (cause `signal`) withdraws the requeue of an
+// earlier request.
 struct StopAsked {
     int signal = 0;
     std::string reason;
@@ -138,36 +143,37 @@ struct StopAsked {
     bool operator==(const StopAsked&) const = default;
 };
 
-// The node goes away in good order; its workers are gone.
+// The node leaves in good order; its workers are gone.
 struct Leave {
     std::string reason;
     bool operator==(const Leave&) const = default;
 };
 
-// A keeper's last word: ddprun and workers of that incarnation are gone. Proof, like a floor of
-// every generation.
+// A keeper's final message: ddprun and the workers of that incarnation are gone. It proves as much
+// as a floor above every generation.
 struct Gone {
     NodeId node;
     bool operator==(const Gone&) const = default;
 };
 
-// The node's workers cannot be killed (they hang in the kernel): it can never run a generation
-// again, but stays connected to hear how the job ends. SIGKILL is pending for what is left, so no
-// instruction of it will run: as good a proof as Gone.
+// SIGKILL has no effect on a worker of this node, or the node can run no worker at all. It can
+// never run a generation again, but it stays connected to get the verdict. What is left of the
+// worker has SIGKILL pending and runs no instruction any more, so this proves as much as Gone.
 struct Unusable {
     std::string reason;
     bool operator==(const Unusable&) const = default;
 };
 
-// Whether that service leads, and what: asked by other leaders, and to see whether a port answers.
+// Asks a service whether it leads, and which generation. Leaders ask each other, and the service
+// checks with it whether a port answers.
 struct Inquire {
-    Hello as;  // who asks, for the proof of identity; the node says no Hello by it
+    Hello as;  // the caller, for the proof of identity; it does not count as a Hello
     bool operator==(const Inquire&) const = default;
 };
 
 using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire>;
 
-// Who opens a connection with this message; null: it is none that may.
+// The caller that opens a connection with this message; null: the message may not be the first.
 inline const Hello* caller_of(const ToLeader& opening) {
     if (const auto* inquire = std::get_if<Inquire>(&opening)) return &inquire->as;
     return std::get_if<Hello>(&opening);
@@ -181,7 +187,7 @@ struct Welcome {
     std::vector<Peer> order;        // who leads after this leader; empty: nobody
     int max_nodes = 1;              // 1: a job of one node, which leads itself, has no lease
     Peer at;                        // where this leader is called
-    std::string ledger;             // for sentences
+    std::string ledger;             // name of the ledger, for log lines
     std::uint64_t ledger_mark = 0;  // by which it is known; 0: nobody else has to read it
     std::uint64_t job = 0;          // tells it from others of this run id; 0: it is not told
     bool operator==(const Welcome&) const = default;
@@ -208,16 +214,16 @@ struct Assigned {
     bool operator==(const Assigned&) const = default;
 };
 
-// Nothing to do yet: spare, or waiting for others; the sentence says for whom. Without one it only
-// tells the order anew.
+// The node has nothing to run now: it is a spare, or the job waits for other nodes. The sentence
+// says which. An empty sentence only carries a new order.
 struct Parked {
     std::string sentence;
     std::vector<Peer> order = {};  // as in Welcome, newer
     bool operator==(const Parked&) const = default;
 };
 
-// Not the leader, or not any more: call that address, or wait a little and call again where it is
-// empty; and do not lead yourself for so long.
+// This service does not lead (any more). Call the given address; if it is empty, wait a moment and
+// call again. Do not lead for the time `rest`.
 struct Elsewhere {
     std::string address;
     std::uint16_t port = 0;
@@ -225,7 +231,8 @@ struct Elsewhere {
     bool operator==(const Elsewhere&) const = default;
 };
 
-// No rank has made progress for long: look where these workers are. Answered by a Report.
+// No rank has made progress for a long time: find out where these workers are. Answered by a
+// Report.
 struct Examine {
     Generation generation = kNoGeneration;
     std::vector<int> ranks;
@@ -237,7 +244,7 @@ struct Finished {
     bool operator==(const Finished&) const = default;
 };
 
-// Not wanted here: other run, other version. Do not call again.
+// The node does not belong here (another run, another version). It must not call again.
 struct Refused {
     std::string sentence;
     bool operator==(const Refused&) const = default;

@@ -1,5 +1,5 @@
-// The nouns of the rendezvous as plain structs: what a node is, what a generation is, how a job is
-// limited and how it ends. No behaviour, no thread; owned by whoever holds them.
+// The data types of the rendezvous as plain structs: what a node is, what a generation is, the
+// limits of a job, and how it ends. No behaviour and no thread; a value belongs to its holder.
 #pragma once
 
 #include <array>
@@ -10,20 +10,22 @@
 #include <variant>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "base/time.h"
 #include "proto/ids.h"
 
 namespace ddprun::rendezvous {
 
-// One `ddprun` process: never known by its host's name alone, for a restarted one is another.
+// One ddprun process. The host name alone does not identify it: a restarted process on the same
+// host is another node.
 struct NodeId {
     std::string name;  // node_name.h
     Incarnation incarnation;
     auto operator<=>(const NodeId&) const = default;
 };
 
-// A node's rendezvous service, leading or dormant, and where it is to be called. No address: at the
-// endpoint that all were given; port 0: it cannot be called.
+// A node's rendezvous service, leading or dormant, and its address. An empty address means the
+// endpoint that all nodes were given; port 0 means that nobody can call it.
 struct Peer {
     NodeId node;
     std::string address;
@@ -31,7 +33,8 @@ struct Peer {
     bool operator==(const Peer&) const = default;
 };
 
-// The times of design 4.4. The period of beats is always 0.05 lease.
+// The configured times of a job. All other durations of the protocol are shares of the lease
+// (durations.h).
 struct Times {
     Duration lease = std::chrono::seconds{10};
     Duration join_timeout = std::chrono::seconds{600};
@@ -39,16 +42,18 @@ struct Times {
     bool operator==(const Times&) const = default;
 };
 
-inline constexpr int kAutoRestarts = -1;  // 3, but none for a job that has never made progress
+// 3 restarts, but none before the job has made progress.
+inline constexpr int kAutoRestarts = -1;
 
-// What becomes of a node that comes while a smaller world than MAX runs. The numbers travel.
+// What happens to a node that joins while fewer than max_nodes run (--on-join). The numbers are
+// sent: never renumber.
 enum class OnJoin : int {
     restart = 0,  // a larger generation is made, at the next snapshot
     wait = 1,     // it is taken in when a generation begins for another reason
     spare = 2,    // the world never grows; it takes the place of one that is lost
 };
 
-// What the job was started with, as far as the rendezvous must know it.
+// The options of the job that the rendezvous needs.
 struct Limits {
     int min_nodes = 1;
     int max_nodes = 1;
@@ -64,7 +69,7 @@ struct Limits {
     bool operator==(const Limits&) const = default;
 };
 
-// What a node offers when it joins.
+// What a node contributes when it joins.
 struct Offer {
     int slots = 1;                 // workers it will start
     std::optional<int> node_rank;  // --node-rank or SLURM_NODEID
@@ -84,8 +89,8 @@ struct Member {
     bool operator==(const Member&) const = default;
 };
 
-// One generation as the ledger records it; a member is told its own place in it (node_place.h).
-// Members stand in the order of node ranks.
+// One generation as the ledger records it. Members are in the order of node ranks. A member itself
+// gets only its own place (node_place.h).
 struct Assignment {
     Generation generation = kNoGeneration;
     std::vector<Member> members;
@@ -105,23 +110,20 @@ struct Assignment {
     bool operator==(const Assignment&) const = default;
 };
 
-inline constexpr int kWorkLeft = 75;  // what a stop with work left ends the job with
-
 inline constexpr int kTerminate = 15;  // SIGTERM
 
-// TERM, INT, HUP, USR1, USR2: with these Slurm, or its user, asks to stop.
+// SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2: the signals with which Slurm or a user asks a job to
+// stop.
 inline constexpr bool asks_to_stop(int signal) {
     return signal == kTerminate || signal == 2 || signal == 1 || signal == 10 || signal == 12;
 }
 
-// A worker's death by one of these that no ddprun sent is not judged for so long: a stop that
-// reaches any node in that time was its cause. Where Slurm tracks processes without control groups
-// it signals workers and ddprun in any order.
+// How long a worker's death by such a signal is not judged, when ddprun did not send the signal. If
+// a stop request reaches any node in that time, the stop caused the death. Slurm without control
+// groups signals workers and ddprun in any order.
 inline constexpr Duration kSignalPatience = std::chrono::seconds{1};
 
-inline constexpr int kHungCode = 124;  // what a hang ends the job with, as timeout(1) does
-
-// How a worker ended, as its own node saw it; or where it is, of one that hangs.
+// How a worker ended, as its own node saw it. For a hung worker: where it is.
 struct WorkerOutcome {
     int rank = 0;
     int local_rank = 0;
@@ -132,19 +134,19 @@ struct WorkerOutcome {
         age{};  // between its end and the sending of the report: places causes in time across nodes
     std::string sentence;  // "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) …"
     std::string error;     // last line of its error file's message, or empty
-    std::vector<std::string> tail;          // its last lines of output
-    bool hung = false;                      // it lives, and is taken for the one that all wait for
+    std::vector<std::string> tail;  // its last lines of output
+    bool hung = false;              // it lives, and counts as the worker that all others wait for
     std::vector<std::string> stack = {};    // of a hung one: where it and the next slowest are
     std::string error_file = {};            // where its own account of its death is kept, or empty
     bool core_dumped = false;               // a remark says where
-    bool out_of_memory = false;             // so the kernel or its control group says
+    bool out_of_memory = false;             // the kernel or the control group reports it
     std::vector<std::string> remarks = {};  // what else is known of this death, a line each
     bool failed() const { return exit_code != 0 || signal != 0 || hung; }
-    int code() const { return hung ? kHungCode : signal ? 128 + signal : exit_code; }
+    int code() const { return hung ? kHungCode : signal ? code_of_signal(signal) : exit_code; }
     bool operator==(const WorkerOutcome&) const = default;
 };
 
-// How the job ended. The numbers travel and stand in ledgers: never renumber.
+// How the job ended. The numbers are sent and stand in ledgers: never renumber.
 enum class Verdict : int {
     succeeded = 0,      // every worker of one generation exited 0
     worker_failed = 1,  // budget or crash loop; code is the first failed worker's
@@ -154,15 +156,15 @@ enum class Verdict : int {
     user_signal = 5,    // stopped by a user's signal; 128+n
 };
 
-// Why workers are stopped as planned, with time for a last snapshot. The numbers travel.
+// Why a planned stop happens; it leaves time for a last snapshot. The numbers are sent.
 enum class StopCause : int {
-    signal = 0,        // a user's or Slurm's, that nobody has said more of: ends with 128+n
-    time_limit = 1,    // the job's time is nearly over: ends with 75
-    named_signal = 2,  // of --requeue-signal: ends with 75
-    larger_world = 3,  // for nodes that wait to be taken in: the next generation follows
+    signal = 0,        // by a user or Slurm, without another reason: ends with 128+n
+    time_limit = 1,    // the job's time limit is near: ends with 75
+    named_signal = 2,  // a signal of --requeue-signal: ends with 75
+    larger_world = 3,  // to take in waiting nodes: the next generation follows
 };
 
-// A failure that came after the first one of its generation, without its output.
+// A failure after the first one of its generation, without its output.
 struct Consequence {
     std::string node;
     WorkerOutcome outcome;
@@ -171,7 +173,7 @@ struct Consequence {
 };
 inline constexpr std::size_t kConsequencesTold = 8;  // the others are only counted
 
-// What is wrong with a node, as it ended a generation.
+// A lost node that ended a generation, and what happened to it.
 struct NodeLoss {
     std::string node;
     std::string sentence;  // "node gpu03 is gone: its ddprun has ended"
@@ -187,32 +189,42 @@ struct Ending {
     int consequences = 0;  // other workers that failed after it
     // The first of these, by time.
     std::vector<Consequence> told_consequences = {};
-    // Of a node that ended the last generation, or was lost with it.
+    // The node whose loss ended the last generation, or came with its end.
     std::optional<NodeLoss> loss = {};
     Generation generation = kNoGeneration;  // that failed
-    // When the first cause was, or the end where there is none, since 1970 by the clock of the
-    // leader's host; 0: no leader has said it.
+    // When the first cause happened, or the end if there is none: since 1970, by the clock of the
+    // leader's host. 0: not known.
     Duration at{};
-    // The job is to be put back into Slurm's queue, once, by the leader that records this.
+    // The leader that records this end puts the job back into Slurm's queue, once.
     bool requeue = false;
     bool operator==(const Ending&) const = default;
 };
 
-// Which host was the first cause of a generation's end.
+// The name of a verdict in reports: "worker_failed".
+const char* to_string(Verdict verdict);
+
+// An ending that names no worker and no node.
+Ending ended(Verdict verdict, int code, std::string sentence);
+// The nodes cannot meet, or cannot go on.
+Ending unavailable(std::string sentence);
+// All workers were stopped as planned; `signal`: of a plain signal, else 0.
+Ending ended_by_stop(StopCause cause, int signal, std::string sentence);
+
+// The host that was the first cause of a generation's end.
 struct FirstCause {
     Generation generation = kNoGeneration;
     std::string node;
     bool operator==(const FirstCause&) const = default;
 };
 
-// Who fails again and again (blame.h).
+// Hosts that failed again and again (blame.h).
 struct Blame {
     std::vector<FirstCause> causes;  // of the newest generations, oldest first
     std::vector<std::string> nodes;  // that are blamed, for the rest of the job
     bool operator==(const Blame&) const = default;
 };
 
-// What a restart consists of, one after the other: each phase lasts until …
+// The phases of a restart, in order. Each phase lasts until the moment that is named beside it.
 enum class RestartPhase : int {
     detected,  // the leader knew that the generation had failed
     told,      // its last node knew
@@ -237,21 +249,22 @@ struct PhaseTime {
 };
 using RestartTimes = std::array<PhaseTime, kRestartPhases>;
 
-// Of all restarts of a job so far.
+// The sums over all restarts of a job so far.
 struct RestartTotals {
     int restarts = 0;
     std::array<Duration, kRestartPhases> took{};
-    // The longest phase of all, and which generation was waited for in it.
+    // The longest single phase, and the generation that the job waited for in it.
     PhaseTime longest;
     RestartPhase longest_phase = RestartPhase::detected;
     Generation longest_of = kNoGeneration;
     bool operator==(const RestartTotals&) const = default;
 };
 
-// What a ledger entry says of restarts (restart_times.h).
+// The restart times in a ledger entry (restart_times.h).
 struct RestartRecord {
-    // Up to `met` of the restart that this entry makes; from `started` on of the making of the
-    // generation before, whose entry was written too early to know them.
+    // The phases up to `met` belong to the restart that this entry makes. The phases from `started`
+    // on belong to the start of the previous generation, whose entry was written before they were
+    // known.
     RestartTimes times;
     RestartTotals totals;  // with these
     bool operator==(const RestartRecord&) const = default;
@@ -272,8 +285,8 @@ struct EndsJob {
 };
 using EntryAct = std::variant<MakesGeneration, TakesOver, EndsJob>;
 
-// One entry of the ledger, written once. `random` tells its writer that a repeated create was its
-// own.
+// One entry of the ledger, written once. `random` lets its writer recognize its own entry when it
+// repeats a create whose answer was lost.
 struct LedgerEntry {
     EntryNumber number = kNoEntry;
     EntryAct act;
@@ -298,8 +311,8 @@ struct LedgerEntry {
     bool operator==(const LedgerEntry&) const = default;
 };
 
-// Whether the job goes on after that end: it was stopped with work left, and Slurm has started it
-// anew since (`requeue`: SLURM_RESTART_COUNT).
+// Whether the job goes on after that end: it stopped with work left, and Slurm has started it again
+// since. `requeue` is the current SLURM_RESTART_COUNT.
 inline bool continues(const LedgerEntry& last, int requeue) {
     const Ending* end = last.end();
     return end && last.requeue < requeue &&

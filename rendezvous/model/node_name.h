@@ -1,6 +1,6 @@
-// What nodes are called: by their host, "n1"; where several tasks of a host are a node each
-// (--task-per-worker), with the number of the task on its host behind it, "n1/2". No host's name
-// has a slash. Pure.
+// The names of nodes. A node has the name of its host, "n1". With --task-per-worker several tasks
+// of a host are nodes, and a task adds its number on the host: "n1/2". A host name never contains a
+// slash. Pure.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline std::string host_of(std::string_view name) {
     return std::string(name.substr(0, name.find('/')));
 }
 
-// What nodes of these names are for the log.
+// The word for such nodes in the log: "nodes", or "tasks".
 inline std::string plural_of(const std::vector<std::string>& names) {
     return !names.empty() && is_task_node(names.front()) ? "tasks" : "nodes";
 }

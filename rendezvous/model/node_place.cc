@@ -1,3 +1,4 @@
+// Computes the place of every member from an assignment (node_place.h).
 #include "rendezvous/model/node_place.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 namespace ddprun::rendezvous {
 namespace {
 
-// Where every task of a host is a node: its workers are numbered across them.
+// With --task-per-worker several nodes share a host. Workers see one local world per host, so local
+// ranks continue across its nodes, in the order of ranks.
 void share_hosts(const Assignment& assignment, std::map<NodeId, NodePlace>& places) {
     if (std::ranges::none_of(assignment.members, is_task_node,
                              [](const Member& member) { return member.node.name; }))
@@ -38,6 +40,8 @@ void share_hosts(const Assignment& assignment, std::map<NodeId, NodePlace>& plac
 
 std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
     std::map<NodeId, NodePlace> places;
+    // torchrun counts ranks within each role too. Members come in the order of ranks, so the sizes
+    // so far are the offsets.
     std::map<std::string, int> role_sizes;  // in workers, of the members so far
     std::set<std::string> addresses;
     int node_rank = 0;
@@ -60,6 +64,7 @@ std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
             .master_address = assignment.master().address,
             .master_port = assignment.master().store_port,
             .max_restarts = assignment.max_restarts};
+        // A set: nodes on one host offer the same addresses.
         addresses.insert(offer.addresses.begin(), offer.addresses.end());
     }
     for (const Member& member : assignment.members) {

@@ -1,6 +1,6 @@
-// One node's place in a generation: all that the node is told of it, and all that its workers' own
-// places (agent/workers/worker_env.h) are made of. It does not name the other members, so that telling it
-// costs the same in a world of two nodes and of ten thousand. Pure.
+// One node's place in a generation: everything that the leader tells this node about it. The node
+// computes the places of its workers from it (agent/workers/worker_env.h). The place does not name
+// the other members, so its size is the same with two nodes and with ten thousand. Pure.
 #pragma once
 
 #include <map>
@@ -14,34 +14,34 @@ namespace ddprun::rendezvous {
 
 // The place of one of several nodes that share a host (node_name.h).
 struct HostPlace {
-    int rank = 0;              // of the host, by the lowest rank on it
-    int hosts = 1;             // that have members
-    int first_local_rank = 0;  // of this node's workers, in the order of ranks
+    int rank = 0;              // of the host, ordered by the lowest rank on it
+    int hosts = 1;             // number of hosts with members
+    int first_local_rank = 0;  // local rank of this node's first worker on the host
     int workers = 1;           // on this host
-    bool equal = true;         // whether every host has so many
+    bool equal = true;         // whether every host has this number of workers
     bool operator==(const HostPlace&) const = default;
 };
 
 struct NodePlace {
     Generation generation = kNoGeneration;
     int node_rank = 0;
-    int nodes = 1;            // that are members
+    int nodes = 1;            // number of members
     int slots = 1;            // workers of this node
-    bool equal_slots = true;  // whether every member has so many
+    bool equal_slots = true;  // whether every member has this number of slots
     int rank_offset = 0;
     int world_size = 1;
     int role_rank_offset = 0;  // ranks counted among the nodes of this node's role
     int role_world_size = 1;
     std::string master_address;
     std::uint16_t master_port = 0;  // of the store
-    int max_restarts = 0;           // what workers are told
-    // Where the members' workers may come from: each address once. Only the node with the store
-    // admits anybody, so that only its place has them.
+    int max_restarts = 0;           // TORCHELASTIC_MAX_RESTARTS of the workers
+    // Addresses from which the workers of the members may connect; each address once. Only the node
+    // with the store admits connections, so only its place has them.
     std::vector<std::string> addresses = {};
-    std::optional<HostPlace> shared = {};  // none: each node is a host of its own
+    std::optional<HostPlace> shared = {};  // empty: each node is a host of its own
 
     bool has_store() const { return node_rank == 0; }
-    // As the workers see it.
+    // The host as the workers see it: with one node per host, the node itself.
     HostPlace host() const {
         return shared.value_or(HostPlace{node_rank, nodes, 0, slots, equal_slots});
     }

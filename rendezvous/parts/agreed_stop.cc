@@ -1,3 +1,4 @@
+// The planned stop of all workers (agreed_stop.h).
 #include "rendezvous/parts/agreed_stop.h"
 
 namespace ddprun::rendezvous {
@@ -14,6 +15,8 @@ std::optional<Stop> AgreedStop::told(Time now, Generation generation,
         stop.signal = asked_->signal;
         stop.reason = ending->sentence;
         stop.cause = asked_->cause;
+        // The request said how much time was left when it came. A node that gets the Stop later has
+        // less.
         if (asked_->left) stop.left = *asked_->left - (now - since_);
         stop.requeue = ending->requeue;
     } else if (larger_world_) {
@@ -23,16 +26,6 @@ std::optional<Stop> AgreedStop::told(Time now, Generation generation,
         return std::nullopt;
     }
     return stop;
-}
-
-Ending AgreedStop::ending_of(const StopAsked& asked, const std::string& sentence) {
-    const bool plain = asked.cause == StopCause::signal;
-    return {.verdict = plain ? Verdict::user_signal : Verdict::work_left,
-            .code = plain ? 128 + asked.signal : kWorkLeft,
-            .sentence = sentence,
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
 }
 
 }  // namespace ddprun::rendezvous

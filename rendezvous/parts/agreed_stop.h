@@ -1,5 +1,5 @@
-// Why all workers are being stopped as planned, if they are: somebody asked for it (a signal, the
-// end of the job's time), or the generation makes room for a larger world.
+// The planned stop that is under way, if any: somebody asked for the end of the job (a signal, the
+// time limit), or the generation makes room for a larger world (PROTOCOL.md, rules 20 and 23).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -16,7 +16,8 @@ class AgreedStop {
     // ---- the job is to end
     void begin(const StopAsked& asked, Time now);
     bool is_asked() const { return asked_.has_value(); }
-    // Slurm is being asked to put the job back into its queue, and signals all workers for it.
+    // The requeue is in progress. Slurm itself then signals all workers, and that signal must not
+    // withdraw the requeue.
     void requeues() { requeueing_ = true; }
     bool is_requeueing() const { return requeueing_; }
 
@@ -26,11 +27,10 @@ class AgreedStop {
     const std::optional<std::string>& regrouping() const { return larger_world_; }
 
     bool is_under_way() const { return is_asked() || larger_world_; }
-    // What a member is told; nothing: no stop is under way. `ending`: of the job, where it ends.
+    // The Stop that a member gets; empty: no stop is under way. `ending`: the decided end of the
+    // job, if it ends.
     std::optional<Stop> told(Time now, Generation generation,
                              const std::optional<Ending>& ending) const;
-    // The end that a stop leads to.
-    static Ending ending_of(const StopAsked& asked, const std::string& sentence);
 
   private:
     std::optional<StopAsked> asked_;

@@ -1,11 +1,12 @@
+// The right of this leader to the newest generation (claim.h).
 #include "rendezvous/parts/claim.h"
 
 #include <algorithm>
 
 namespace ddprun::rendezvous {
 
-// What this leader held of the same generation still counts: its members listen to it until the
-// other's first Ack has come.
+// A lease that this leader granted for the same generation still counts. The members follow it
+// until the first Ack of the other leader has come.
 bool Claim::adopt(const LedgerEntry& entry) {
     const bool same = top_ && entry.assignment.generation == newest();
     own_safe_after_ = held_ && same ? held_->lease.safe_after() : same ? own_safe_after_ : kLongAgo;
@@ -28,6 +29,7 @@ void Claim::end_held() {
 }
 
 Time Claim::may_follow_at() const {
+    // One nanosecond later: the comparisons in may_follow() are strict.
     const Time mine =
         held_ && held_->over && held_->lease.granted() ? held_->lease.safe_after() : kNever;
     const Time own = own_safe_after_ > kLongAgo ? own_safe_after_ : kNever;

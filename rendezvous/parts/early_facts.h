@@ -1,5 +1,5 @@
-// What nodes have said of a generation that this leader has not read of yet. It counts as soon as
-// the entry is known.
+// Facts about a generation whose entry this leader has not read yet. They count as soon as the
+// leader knows the entry.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once

@@ -1,9 +1,9 @@
-// The time between two generations: since when nodes are gathered, since when there are enough of
-// them, and when to say again for whom the job waits.
+// The time between two generations: since when the leader gathers nodes, since when there are
+// enough, and when it next logs for which nodes it waits.
 //
-// Counting all nodes at each event would cost too much with ten thousand of them. So events that
-// can add a node are numbered, and nobody counts before so many more of them have come as nodes
-// were missing at the last count.
+// With ten thousand nodes it would cost too much to count them at each event. Each event that can
+// add a node gets a number. After a count that found k nodes missing, the leader counts again only
+// after k more such events.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -23,6 +23,7 @@ class Gathering {
     void begin(Time now) {
         since_ = now;
         since_min_ = kNever;
+        // 0 forces a fresh count: the old counts belong to another generation.
         all_back_at_ = enough_at_ = 0;
     }
     Time since() const { return since_; }

@@ -1,3 +1,4 @@
+// Finds out that a generation makes no progress, and which worker is the slowest (hang_watch.h).
 #include "rendezvous/parts/hang_watch.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ constexpr auto kExamined = std::chrono::seconds{10};  // until a node must have 
 
 }  // namespace
 
-// The number tells what is new: the same report, heard again a little later, is no progress.
+// Beats repeat the newest report. Only a higher number is new progress.
 void HangWatch::heard(Time now, const NodeId& node, const Beat& beat) {
     std::int64_t& known = reports_[node];
     if (beat.reports <= known) return;
@@ -27,8 +28,8 @@ bool HangWatch::resumed() {
     return true;
 }
 
-// A leader that looks this late has stood still itself, and with it the Beats that carry reports:
-// it counts anew.
+// A leader that looks this late has stood still itself, and it has not handled the Beats that carry
+// reports. It starts the count again.
 bool HangWatch::is_due(Time now, const Limits& limits) {
     const Time at = looks_at(limits);
     if (now < at) return false;
@@ -57,8 +58,8 @@ bool HangWatch::is_complete(Time now) const {
     return examining_->asked.empty() || now >= examining_->until;
 }
 
-// One outcome for the whole generation: that of the slowest worker, with the stacks of all that
-// were examined, for they may wait for each other.
+// Makes one outcome for the whole generation: the slowest worker, with the stacks of all examined
+// workers, since they may wait for each other.
 HangWatch::Hung HangWatch::take(Time now, const Limits& limits) {
     const Examination found = std::move(*examining_);
     examining_.reset();

@@ -1,6 +1,6 @@
-// Whether the generation that runs makes progress. Where it does not for the hang timeout, the
-// slowest workers are examined while they still live, then the generation is over: hang.h has the
-// rules, and which worker is the slowest.
+// Watches whether the running generation makes progress. After the hang timeout the leader examines
+// the slowest workers while they still live, then it ends the generation. hang.h has the rules and
+// finds the slowest workers.
 //
 //     reports come ──none for hang_timeout──▶ examining ──all answered, or 10 s──▶ hung
 //           ▲───────────── a new report ──────────┘
@@ -28,17 +28,17 @@ class HangWatch {
 
     // A Beat of a node that runs the generation.
     void heard(Time now, const NodeId& node, const Beat& beat);
-    // Whether there was a report to count from; without one nothing ever hangs.
+    // Whether any report has come. Without one, nothing counts as hung.
     bool counts() const { return reported_at_ != kLongAgo; }
 
-    // Whether progress was made after the examination had begun; that ends it.
+    // Whether progress came after the examination began; that ends the examination.
     bool resumed();
     bool examines() const { return examining_.has_value(); }
-    // Whether the workers are to be examined now. False: look again at looks_at().
+    // Whether the workers should be examined now. False: look again at looks_at().
     bool is_due(Time now, const Limits& limits);
     Time looks_at(const Limits& limits) const { return hangs_at(reported_at_, limits); }
 
-    // Begins the examination: which ranks each node is asked for.
+    // Begins the examination. Returns the ranks to ask each node for.
     std::map<NodeId, std::vector<int>> examine(Time now, const std::vector<NodeSteps>& nodes);
     void answered(const NodeId& node, const Report& report);
     // Whether the examination is complete; else it is over at examined_by().
@@ -46,7 +46,7 @@ class HangWatch {
     Time examined_by() const { return examining_->until; }
 
     struct Hung {
-        std::string node;  // of the slowest worker; empty: nobody knows
+        std::string node;  // the node of the slowest worker; empty: not known
         bool to_blame = false;
         WorkerOutcome outcome;
         Time since{};  // the newest report

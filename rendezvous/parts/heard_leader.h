@@ -1,5 +1,5 @@
-// The leader that this node has heard last, for nodes that call its service while it does not lead
-// itself (rule 10).
+// The leader that this node heard last. The dormant service of this node names it to callers
+// (PROTOCOL.md, rule 10).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -12,7 +12,7 @@ namespace ddprun::rendezvous {
 
 class HeardLeader {
   public:
-    // An empty leader: it is lost.
+    // An empty peer means that the leader is lost.
     void heard(const Peer& leader, Time now) {
         leader_ = leader == Peer{} ? std::nullopt : std::optional(leader);
         at_ = now;

@@ -1,3 +1,4 @@
+// Rounds of inquiries to other leaders (inquiries.h).
 #include "rendezvous/parts/inquiries.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// Bounds the connections of one round; the turns reach all of them in a few rounds.
 constexpr std::size_t kAskedAtOnce = 8;
 
 }  // namespace
@@ -19,6 +21,7 @@ std::vector<Peer> Inquiries::round(Time now, Duration lease, const std::optional
     asked_.clear();
     std::vector<Peer> called;
     const auto ask = [&](const Peer& peer) {
+        // The writer may stand in the order too; emplace keeps it from being called twice.
         if (may_call(peer) && asked_.emplace(peer.node, peer).second) called.push_back(peer);
     };
     if (writer) ask(*writer);

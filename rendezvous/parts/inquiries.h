@@ -1,5 +1,5 @@
-// Whom a leader that holds no generation asks whether it leads with more right (rule 11): the
-// writer of the newest entry, and some of those that stand before it in the order, in turn.
+// Which services a leader without a generation asks whether they lead with more right (PROTOCOL.md,
+// rule 11): the writer of the newest entry, and in turn some of the nodes before it in the order.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -19,11 +19,11 @@ class Inquiries {
     void begin(Time now, Duration lease);
     Time next_round() const { return next_; }
 
-    // A round is due: whom to call. Late answers to the round before no longer count.
+    // A round is due. Returns the services to call. Answers to the previous round no longer count.
     using MayCall = std::function<bool(const Peer&)>;
     std::vector<Peer> round(Time now, Duration lease, const std::optional<Peer>& writer,
                             const std::vector<Peer>& before, const MayCall& may_call);
-    // Who was asked in this round, by its node.
+    // The peer of this node, if it was asked in this round.
     std::optional<Peer> asked(const NodeId& node) const;
 
   private:

@@ -1,8 +1,10 @@
+// Completes the end of the job with its time and a lost node (job_end.h).
 #include "rendezvous/parts/job_end.h"
 
 namespace ddprun::rendezvous {
 
-// Where the loss of a node ended the last generation, it is why there is none after it.
+// If the loss of a node ended the last generation and the job could not go on, then the loss is the
+// cause in the report. The failures of other workers become its consequences.
 void JobEnd::complete(Time now, Duration to_day, const GenerationFacts& facts) {
     Ending& ending = *ending_;
     if (ending.at == Duration{}) ending.at = to_day + now.time_since_epoch();

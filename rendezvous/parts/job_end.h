@@ -1,4 +1,5 @@
-// How the job ends, once that is decided, and until when absent nodes may come and hear it.
+// How the job ends, once that is decided, and how long the leader waits for absent nodes to tell
+// them (PROTOCOL.md, rule 24).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -12,16 +13,6 @@
 
 namespace ddprun::rendezvous {
 
-// The end of a job whose nodes cannot meet, or cannot go on.
-inline Ending unavailable(std::string sentence) {
-    return {.verdict = Verdict::unavailable,
-            .code = 69,
-            .sentence = std::move(sentence),
-            .first_failure = {},
-            .first_failure_node = {},
-            .consequences = 0};
-}
-
 class JobEnd {
   public:
     // ---- what it will be; it may still change until it is recorded
@@ -31,13 +22,13 @@ class JobEnd {
     void reopen() { ending_.reset(); }
     bool requeues() const { return ending_ && ending_->requeue; }
     void withdraw_requeue() { ending_->requeue = false; }
-    // Adds when it was, and the loss of a node that is the reason. `to_day`: from a Time to the
-    // time of day since 1970.
+    // Adds the time of the end, and the loss of a node if that is the reason. `to_day`: added to a
+    // Time, it gives the time since 1970.
     void complete(Time now, Duration to_day, const GenerationFacts& facts);
 
     // ---- telling it
     void closes(Time now, Duration lease) { hear_by_ = now + share(lease, kHearTheEnd); }
-    // Until when a node that was heard at `heard` may come again.
+    // Until when a node that was heard at `heard` may connect again.
     Time waits_until(Time heard, Duration lease) const {
         return std::min(hear_by_, heard + share(lease, kHearTheEnd));
     }

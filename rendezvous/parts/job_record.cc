@@ -1,3 +1,4 @@
+// Carries the job's past from entry to entry (job_record.h).
 #include "rendezvous/parts/job_record.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@ std::vector<std::string> JobRecord::began(const LedgerEntry& entry) {
     for (const std::string& node : entry.blame.nodes) {
         if (std::find(blame_.nodes.begin(), blame_.nodes.end(), node) != blame_.nodes.end())
             continue;
+        // The blamed host is no member of the new generation: a spare took its place.
         const bool replaced = std::none_of(members.begin(), members.end(), [&](const Member& each) {
             return host_of(each.node.name) == node;
         });
@@ -45,12 +47,15 @@ void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& bla
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
     const bool generation = entry.makes_generation();
+    // A takeover only repeats the sums: its generation goes on, and nothing was lost.
     entry.restart = entry.takes_over() ? RestartRecord{{}, times_.totals()}
                                        : times_.record(now, !first && generation);
+    // The entry may come back later as won; its random number then tells that this proposal made
+    // it.
     if (generation) proposed_ = {entry.random, now};
 }
 
-// A job on one host has no other to go to, so nobody there is blamed.
+// A job on one host cannot replace the host, so blame would have no effect.
 Blame JobRecord::blame(const LedgerEntry& newest, const GenerationFacts& facts,
                        const Limits& limits) const {
     const auto& interrupted = facts.interrupted();

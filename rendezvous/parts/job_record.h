@@ -1,6 +1,6 @@
-// What each ledger entry says of the job's past, so that whoever leads next decides as this leader
-// would: restarts and crash loops (restart_policy.h), nodes that fail again and again (blame.h),
-// and what restarts have cost (restart_times.h).
+// The job's past, as each ledger entry records it: restarts and crash loops (restart_policy.h),
+// blamed hosts (blame.h), and the cost of restarts (restart_times.h). The next leader decides with
+// the same past.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -21,25 +21,27 @@ namespace ddprun::rendezvous {
 class JobRecord {
   public:
     // ---- the ledger's newest entry
-    // Another leader wrote it; `same`: it is of the generation that was known before.
+    // Another leader wrote the newest entry. `same`: it is about the generation that was known
+    // before.
     void adopt(const LedgerEntry& entry, bool same);
-    // This leader wrote it, and it makes a generation. Returns what is to be said of nodes that are
-    // blamed from now on.
+    // This leader wrote the newest entry, and it makes a generation. Returns the log lines for
+    // newly blamed hosts.
     std::vector<std::string> began(const LedgerEntry& entry);
-    // Fills in an entry that is proposed now. `first`: the ledger has none yet.
+    // Fills in an entry that this leader proposes now. `first`: the ledger has no entry yet.
     void write(LedgerEntry& entry, Time now, bool first, const Blame& blame, bool progressed);
 
     // ---- the newest generation
     void heard(const NodeId& node, const Marks& marks, Time now) { times_.heard(node, marks, now); }
-    // It has failed at `since`, and this leader knows it now. The first call counts.
+    // The generation failed at `since`, and this leader learned it `now`. Only the first call
+    // counts.
     void ended(Time since, Time now) { times_.ended(since, now); }
-    // Whether its failure was judged already; then the judgement.
+    // Whether its failure was judged already, so that it uses up one restart only.
     bool is_judged() const { return judged_; }
     void judged() { judged_ = true; }
     RestartDecision decide(const WorkerOutcome& failure, bool progressed, const Limits& limits) {
         return decide_restart(history_, failure, progressed, limits);
     }
-    // It has ended because of a worker on this node.
+    // It ended because of a worker on this node.
     void ended_by(const std::string& node) { culprit_ = node; }
     // The blame that follows from its end.
     Blame blame(const LedgerEntry& newest, const GenerationFacts& facts,

@@ -1,3 +1,4 @@
+// Looks for waiting nodes at the right moments (late_join_watch.h).
 #include "rendezvous/parts/late_join_watch.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ std::optional<JoinVerdict> LateJoinWatch::look(Time now, const World& world, con
     const bool first = since_ == kNever;
     if (first) {
         since_ = now;
+        // Only a snapshot after this moment makes the stop cheap.
         snapshot_ = world.snapshot;
     }
     const JoinVerdict verdict = decide_join({.members = world.members,

@@ -1,8 +1,8 @@
-// When the leader looks for nodes that came while a smaller world runs, and what it knows of them:
+// When the leader looks for nodes that joined while a smaller world runs, and since when they wait.
 // late_joiner.h decides whether they are taken in.
 //
-// It looks when a node joins, at each snapshot that a worker reports, and once in a while. With ten
-// thousand nodes a look at each event would be too often.
+// The leader looks when a node joins, at each snapshot that a worker reports, and at intervals. A
+// look at each event would be too expensive with ten thousand nodes.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -21,7 +21,7 @@ class LateJoinWatch {
     void generation_began() { since_ = kNever; }
     void somebody_joined() { next_look_ = kLongAgo; }
 
-    // `snapshot`: the newest that a worker has reported. False: look again at next_look().
+    // `snapshot`: the newest that a worker reported. False: look again at next_look().
     bool is_due(Time now, std::int64_t snapshot) const {
         return now >= next_look_ || snapshot != looked_at_;
     }
@@ -33,7 +33,7 @@ class LateJoinWatch {
         std::int64_t snapshot = -1;        // the newest that was reported
         std::vector<std::string> waiting;  // nodes that could be members of the next generation
     };
-    // Nothing: nobody waits.
+    // Empty: no node waits.
     std::optional<JoinVerdict> look(Time now, const World& world, const Limits& limits);
 
   private:

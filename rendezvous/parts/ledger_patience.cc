@@ -1,3 +1,4 @@
+// Limits for every question to the ledger (ledger_patience.h).
 #include "rendezvous/parts/ledger_patience.h"
 
 #include "rendezvous/model/durations.h"
@@ -7,6 +8,7 @@ namespace ddprun::rendezvous {
 void LedgerPatience::was_read(Time now) {
     asked_ = unanswered_since_ = kNever;
     read_at_ = now;
+    // While creates fail, the sentence stays: a read that works must not make the log repeat it.
     if (failing_since_ == kNever) failing_.clear();
 }
 
@@ -45,7 +47,7 @@ LedgerPatience LedgerPatience::after_yield() const {
     return next;
 }
 
-// After a longer pause it is another silence.
+// After a longer pause the silence of the ledger is a new one, so its time starts again.
 LedgerPatience LedgerPatience::in_next_activation(Time now, Duration lease) const {
     LedgerPatience next;
     if (now - yielded_at_ < share(lease, 2 * kRest)) next.unanswered_since_ = unanswered_since_;

@@ -1,6 +1,6 @@
-// How long the leader has waited for its ledger. A ledger may hang or fail for as long as its file
-// system does, so every question has a time: when to ask again, when to let another node try
-// (rule 11), and when the job must end without it.
+// How long the leader has waited for its ledger. A ledger may hang or fail as long as its file
+// system does. So every question has a limit: when to ask again, when to let another node try
+// (PROTOCOL.md, rule 11), and when the job must end without the ledger.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -14,7 +14,7 @@ namespace ddprun::rendezvous {
 
 class LedgerPatience {
   public:
-    // A question goes to the ledger. Of several that are open the first one counts.
+    // A question goes to the ledger. If several are open, the oldest counts.
     void asks(Time now) {
         if (asked_ == kNever) asked_ = now;
     }
@@ -24,30 +24,31 @@ class LedgerPatience {
     // ---- answers. A failure returns whether its sentence is new, and so to be logged.
     void was_read(Time now);
     bool was_not_read(const std::string& why);
-    // Any answer to a create, before one of the next two.
+    // Call it for any answer to a create, before was_created() or was_not_created().
     void was_answered() { asked_ = kNever; }
     void was_created() { failing_since_ = unanswered_since_ = kNever; }
     bool was_not_created(Time now, const std::string& why, Duration lease);
 
     // ---- asking again
     Time create_again_at() const { return create_again_at_; }
-    // A leader that cannot propose looks up what is new. True: it must ask now.
+    // A leader that cannot propose reads the ledger again at intervals. Returns true if it must ask
+    // now.
     bool reads_again(Time now, Duration lease);
     Time reads_again_at(Duration lease) const;
-    // No create has succeeded for so long that the end is not worth recording.
+    // Creates have failed for so long that the job ends without recording its end.
     bool end_is_unrecorded(Time now, Duration lease) const;
 
     // ---- a ledger that does not answer
-    // Since when it does not; kNever: it does.
+    // Since when it does not answer; kNever: it answers.
     Time silent_since() const { return std::min(asked_, failing_since_); }
-    // The same, over several activations that each gave up: the job's end counts from here.
+    // The same over several activations that each gave up. The end of the job counts from here.
     Time unanswered_since() {
         return unanswered_since_ = std::min(unanswered_since_, silent_since());
     }
     std::string why() const { return failing_.empty() ? "no answer" : failing_; }
 
     // ---- the leader before and after
-    // It yields because of this ledger: the next activation may be of the same node.
+    // The leader yields because of this ledger. The next activation may be on the same node.
     void yields(Time now) { yielded_at_ = now; }
     LedgerPatience after_yield() const;
     LedgerPatience in_next_activation(Time now, Duration lease) const;

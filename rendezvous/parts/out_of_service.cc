@@ -1,3 +1,4 @@
+// What Slurm says about absent hosts (out_of_service.h).
 #include "rendezvous/parts/out_of_service.h"
 
 #include <chrono>
@@ -7,6 +8,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// Slurm's answer may change while the leader waits.
 constexpr auto kAskAgain = std::chrono::minutes{1};
 
 }  // namespace

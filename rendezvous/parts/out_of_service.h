@@ -1,6 +1,7 @@
-// Which hosts Slurm has taken out of service, and when to ask it again. What Slurm says proves
-// nothing of the workers there, so it decides about waiting alone: the leader does not wait for a
-// node that will not come back. Who may follow a generation stays the lease's matter.
+// Which hosts Slurm has taken out of service, and when to ask Slurm again. Slurm's answer proves
+// nothing about workers on these hosts. It only decides about waiting: the leader does not wait for
+// a node that will not come back. Which evidence allows the next generation is up to the lease
+// (PROTOCOL.md, rules 7 and 8).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -16,19 +17,20 @@ namespace ddprun::rendezvous {
 
 class OutOfServiceNodes {
   public:
-    // Gathering begins. At the start of a job nodes that are only slow are waited for, and asked
-    // about a minute later. Never: there is no Slurm, or nobody knows who may come at all.
+    // Gathering begins. `later`: at the start of a job nodes may only be slow, so the first
+    // question comes after a minute. `never`: there is no Slurm, or the expected nodes are not
+    // known.
     enum class Ask { never, later, now };
     void gathering(Time now, Ask when);
 
     Time asks_at() const { return ask_at_; }
-    // It is time to ask: the hosts of these nodes, none of which is connected.
+    // It is time to ask. Returns the hosts of these nodes, none of which is connected.
     std::vector<std::string> ask(Time now, const std::vector<std::string>& nodes);
-    // Slurm's answer: host to state. True: it is not what it said before.
+    // Slurm's answer, host to state. Returns true if it differs from the previous answer.
     bool said(const std::map<std::string, std::string>& states);
 
     bool contains(const std::string& node) const;
-    // Of these nodes those that are out of service: "n3 (drained)".
+    // Those of `nodes` that are out of service: "n3 (drained)".
     std::vector<std::string> of(const std::vector<std::string>& nodes) const;
 
   private:

@@ -1,5 +1,5 @@
-// What one step of the machine asks for: its effects, in order, and when it wants to be called
-// again at the latest.
+// The results of one step of the machine: its effects, in order, and the latest time of the next
+// step.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -14,7 +14,7 @@ namespace ddprun::rendezvous {
 
 class Output {
   public:
-    // A step begins: nothing is asked for yet.
+    // A step begins with no effects and no wake-up time.
     void begin() {
         effects_.clear();
         wake_ = kNever;

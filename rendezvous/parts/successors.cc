@@ -1,3 +1,4 @@
+// The order of the nodes that may lead next (successors.h).
 #include "rendezvous/parts/successors.h"
 
 #include "rendezvous/rules/succession.h"
@@ -8,6 +9,7 @@ std::vector<Peer> Successors::order(std::span<const Member> members, const Peer&
                                     const Roster& roster) const {
     std::vector<Peer> others{self};
     for (const NodeId& id : arrivals_) {
+        // The order goes to every node, so its length is bounded.
         if (members.size() + others.size() >= kOrderFirst) break;
         const NodeState* node = roster.find(id);
         if (id != self.node && node && node->connected())

@@ -1,5 +1,5 @@
-// Who leads after this leader: the order in which its nodes would, whether they can (all must read
-// the same ledger), and which one has a standby link already (rules 10 to 12).
+// Which nodes may lead after this leader: their order, whether they can (all nodes must read the
+// same ledger), and which one has the standby connection (PROTOCOL.md, rules 10 to 12).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -17,19 +17,20 @@ class Successors {
     // A node has joined for the first time.
     void arrived(const NodeId& node) { arrivals_.push_back(node); }
     std::size_t arrived_count() const { return arrivals_.size(); }
-    // Some node does not read this leader's ledger: nobody can follow.
+    // Some node does not read this leader's ledger, so no other node may lead.
     void ledger_is_not_shared() { shared_ = false; }
     bool ledger_is_shared() const { return shared_; }
 
-    // Members of the newest generation by rank; then this leader and the others as they came, at
-    // most so many that there is somebody before the first generation.
+    // Members of the newest generation by rank, then this leader, then other nodes in the order of
+    // arrival. The others fill the order up to kOrderFirst names, so that a successor exists before
+    // the first generation too.
     std::vector<Peer> order(std::span<const Member> members, const Peer& self,
                             const Roster& roster) const;
-    // The first of them that is connected.
+    // The first connected node of the order, other than `self`.
     static std::optional<Peer> next(const std::vector<Peer>& order, const NodeId& self,
                                     const Roster& roster);
 
-    // The node with the standby link. True: it is another one now.
+    // Sets the node with the standby connection. Returns true if it changed.
     bool stands_by(const std::optional<Peer>& peer);
     const std::optional<Peer>& standby() const { return standby_; }
 

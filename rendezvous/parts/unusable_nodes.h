@@ -1,4 +1,4 @@
-// Nodes that have said that they can run no worker, and why. They never join again.
+// Nodes that said that they can run no worker, and why. They never join again.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once

@@ -1,3 +1,4 @@
+// Blame: which hosts are blamed, and which candidates are left out for it (blame.h).
 #include "rendezvous/rules/blame.h"
 
 #include <algorithm>
@@ -17,6 +18,8 @@ bool is_blamed(const Blame& blame, const std::string& host) {
 }  // namespace
 
 Blame with_cause(Blame blame, const FirstCause& cause) {
+    // Old causes are forgotten, so that rare faults in a long job never add up. Each generation
+    // counts once.
     std::erase_if(blame.causes, [&](const FirstCause& old) {
         return old.generation.value <= cause.generation.value - kWithin ||
                old.generation == cause.generation;
@@ -31,6 +34,7 @@ Blame with_cause(Blame blame, const FirstCause& cause) {
 
 std::vector<Candidate> without_blamed(std::vector<Candidate> candidates, const Blame& blame,
                                       int most) {
+    // The condition is checked before each removal, so at least `most` candidates stay.
     for (auto it = candidates.begin();
          it != candidates.end() && static_cast<int>(candidates.size()) > most;)
         it = is_blamed(blame, host_of(it->node.name)) ? candidates.erase(it) : it + 1;

@@ -1,7 +1,8 @@
-// Nodes that fail again and again: who was the first cause of a generation's end twice within five
-// generations is blamed for the rest of the job (design 4.2). A spare takes its place where there
-// is one, and it is named for the next submission. Hosts, not processes: a new ddprun on the same
-// one has the same hardware, and so has another task of it. Pure functions.
+// Hosts that fail again and again. A host that was the first cause of a generation's end twice
+// within five generations is blamed for the rest of the job (PROTOCOL.md, rule 21). A spare takes
+// its place if there is one, and the log names the host for the next submission. Blame is on hosts,
+// not on processes: a new ddprun or another task on the same host has the same hardware. Pure
+// functions.
 #pragma once
 
 #include <optional>
@@ -13,16 +14,17 @@
 
 namespace ddprun::rendezvous {
 
-// The generation has ended because of that node: remembered, and perhaps blamed for it.
+// Records that the generation ended because of this node, and blames its host if that is the second
+// time.
 Blame with_cause(Blame blame, const FirstCause& cause);
 
-// The candidates without blamed nodes, as long as the world of at most `most` nodes grows no
-// smaller by it.
+// The candidates without blamed nodes. Blamed nodes are left out only while more than `most`
+// candidates remain, so blame never makes the world smaller.
 std::vector<Candidate> without_blamed(std::vector<Candidate> candidates, const Blame& blame,
                                       int most);
 
-// Of one that is newly blamed: "gpu07 was the first cause of the end of generations 2 and 4; a
-// spare takes its place (--blame=off leaves it)". Without a spare it says that.
+// The log line for a newly blamed host: "gpu07 was the first cause of the end of generations 2 and
+// 4; a spare takes its place (--blame=off leaves it)". Without a spare it says so.
 std::string blame_sentence(const Blame& blame, const std::string& node, bool replaced);
 
 // "for the next submission: sbatch --exclude=gpu07,gpu09".

@@ -1,3 +1,4 @@
+// Which event came first: the loss of a node or the failure of a worker (first_cause.h).
 #include "rendezvous/rules/first_cause.h"
 
 #include <algorithm>
@@ -12,6 +13,8 @@ std::string sentence_of(const GenerationFacts& facts, const Absent& absent) {
     const std::string rank = "rank " + std::to_string(facts.failure().outcome().rank) + " failed";
     if (!absent.heard) return lost + "it has not been heard since " + rank;
     const Duration before = facts.failure().at() - *absent.heard;
+    // The last Beat came after the failure but within one period, so a negative age would confuse
+    // the reader.
     if (before < Duration{}) return lost + "it was not heard any more when " + rank;
     return lost + "it was last heard " + to_text(before) + " before " + rank;
 }

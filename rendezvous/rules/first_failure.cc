@@ -1,3 +1,4 @@
+// Orders the failures of a generation by time (first_failure.h).
 #include "rendezvous/rules/first_failure.h"
 
 #include <algorithm>
@@ -5,15 +6,18 @@
 namespace ddprun::rendezvous {
 
 bool FirstFailure::take(const std::string& node, const WorkerOutcome& outcome, Time at) {
+    // The same failure may come first without its output (an Ack leaves it out) and later with it.
     if (!ranks_.insert(outcome.rank).second) {
         for (One& known : all_)
             if (known.outcome.rank == outcome.rank && known.outcome.tail.empty())
                 known.outcome = outcome;
         return false;
     }
+    // upper_bound, so that of two failures with the same time the one reported first stays first.
     const auto place = std::upper_bound(all_.begin(), all_.end(), at,
                                         [](Time time, const One& one) { return time < one.at; });
     all_.insert(place, {node, outcome, at});
+    // With thousands of workers only the earliest matter; ranks_ still counts all of them.
     if (all_.size() > 1 + kConsequencesTold) all_.pop_back();
     return true;
 }

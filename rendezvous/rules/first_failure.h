@@ -1,10 +1,12 @@
-// Which failure of a generation was the first, and which came after it, as consequences. Pure.
+// Finds the first failure of a generation, and keeps the later ones as its consequences
+// (PROTOCOL.md, rule 14). Pure.
 //
-// Reports come from many nodes, in any order and perhaps twice; each names how long ago its worker
-// died by its own node's clock, so the leader places all of them on its own: moment of receipt less
-// that age. What is wrong in it is the way of the message, well below a millisecond in a quiet
-// network, and never in the order of two deaths on one node. Who counts first is decided only when
-// the generation is followed, so a late report of an early death still counts.
+// Reports come from many nodes, in any order and perhaps twice. Each says how long ago its worker
+// died, by the clock of its own node. The leader subtracts that age from the moment of arrival, so
+// all failures are on the leader's clock. The error is the delay of the message: well below a
+// millisecond in a quiet network, and never in the order of two deaths on one node. The first
+// failure is fixed only when the next generation or the end is decided, so a late report of an
+// early death still counts.
 #pragma once
 
 #include <optional>
@@ -18,8 +20,8 @@ namespace ddprun::rendezvous {
 
 class FirstFailure {
   public:
-    // True if it is news. Repeating one of the same rank changes nothing, but that its last lines
-    // may have been missing.
+    // Adds a failure. Returns true if it is new. Repeating a failure of the same rank changes
+    // nothing, except that it may supply missing output lines.
     bool take(const std::string& node, const WorkerOutcome& outcome, Time at);
 
     explicit operator bool() const { return !all_.empty(); }
@@ -27,11 +29,11 @@ class FirstFailure {
     const std::string& node() const { return all_.front().node; }
     Time at() const { return all_.front().at; }
     std::size_t count() const { return ranks_.size(); }
-    // As a message has them: by time, with their age.
+    // The failures in the form of a message: ordered by time, with their ages.
     std::vector<NodeFailure> told(Time now) const;
-    // Sets first failure, its node and the consequences.
+    // Fills in the first failure, its node and the consequences.
     void tell(Ending& ending) const;
-    // Something else, at that time, was the first cause: all of them are its consequences.
+    // Another event at time `cause` was the first cause: all failures become consequences.
     void tell_as_consequences(Ending& ending, Time cause) const;
 
   private:
@@ -42,7 +44,8 @@ class FirstFailure {
         WorkerOutcome outcome;
         Time at;
     };
-    std::vector<One> all_;  // by time; what comes late behind kConsequencesTold is only counted
+    // By time; failures beyond kConsequencesTold are only counted.
+    std::vector<One> all_;
     std::set<int> ranks_;
 };
 

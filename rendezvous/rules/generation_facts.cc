@@ -1,3 +1,4 @@
+// Collects and passes on what is known about a generation (generation_facts.h).
 #include "rendezvous/rules/generation_facts.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ bool GenerationFacts::saved(std::int64_t snapshot) {
 }
 
 bool GenerationFacts::failed(const std::string& node, const WorkerOutcome& outcome, Time at) {
+    // Only a new first failure changes brief(), so only then all nodes need another Ack.
     const bool first = !failure_ || at < failure_.at();
     const bool news = failure_.take(node, outcome, at);
     note(news && first);
@@ -24,6 +26,7 @@ bool GenerationFacts::interrupt(const Interruption& what, Time at) {
 }
 
 bool GenerationFacts::not_heard(const std::vector<NodeId>& members) {
+    // An empty list is news too: it says that the leader has judged and that nobody was silent.
     const bool first = !silent_;
     if (first) silent_.emplace();
     const std::size_t before = silent_->size();
@@ -48,6 +51,7 @@ std::optional<Stop> GenerationFacts::stop(Time now) const {
 }
 
 void GenerationFacts::hear(const Facts& said, Time now) {
+    // Facts of another generation must never mix with these: restarts are counted per generation.
     if (said.generation != generation_) return;
     if (said.progressed) made_progress();
     saved(said.snapshot);
@@ -76,6 +80,7 @@ Facts GenerationFacts::all(Time now) const {
 
 Facts GenerationFacts::brief(Time now) const {
     Facts facts = all(now);
+    // The output of a failed worker may be large, and an Ack goes to every node.
     facts.stop.reset();
     facts.led.reset();
     if (facts.failures.size() > 1) facts.failures.resize(1);

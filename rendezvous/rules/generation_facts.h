@@ -1,14 +1,15 @@
-// What is known of a generation that stands in no ledger entry yet, and on which depends whether the
-// job is restarted: whether a worker has made progress, which have failed, what else has ended it,
-// and a stop that was asked for. The entry of a generation is written before any of this happens.
+// What is known about a generation and is in no ledger entry yet: whether a worker made progress,
+// which workers failed, what else ended it, and a requested stop. The entry of a generation is
+// written before any of this happens, and the decision about a restart depends on it (PROTOCOL.md,
+// rule 16).
 //
-// The leader and every node keep it. A node's own workers tell it some; the leader tells it the rest
-// in an Ack when something is new; and the Join of each new connection says all of it. So a leader
-// that is lost takes no knowledge with it, and whoever leads next decides the same. Hearing is
-// idempotent and does not depend on the order.
+// The leader and every node keep these facts. A node learns some from its own workers, and the rest
+// from the leader, whose Acks carry what is new. The Join of each new connection repeats all of
+// them. So a lost leader takes no knowledge with it, and the next leader decides with the same
+// facts. Hearing facts is idempotent and does not depend on their order.
 //
-// Pure; owned by the rendezvous machine and by the agent machine. Moments are on the owner's clock;
-// what travels (Facts, messages.h) says how long ago they were.
+// Pure; owned by the rendezvous machine and by the agent machine. Times are on the owner's clock.
+// Messages (Facts in messages.h) carry how long ago each event was.
 #pragma once
 
 #include <algorithm>
@@ -37,18 +38,18 @@ class GenerationFacts {
     std::int64_t snapshot() const { return snapshot_; }  // newest reported; -1: none
     const FirstFailure& failure() const { return failure_; }
     const std::optional<Interrupted>& interrupted() const { return interrupted_; }
-    // Members of which nothing was heard since the first failure; none: not judged yet.
+    // Members that were silent since the first failure; empty: not judged yet.
     const std::optional<std::vector<NodeId>>& silent() const { return silent_; }
-    // When the leader that held it was heard last, by any node; kLongAgo: never.
+    // When any node last heard the leader that held this generation; kLongAgo: never.
     Time led() const { return led_; }
-    // What all workers were told, as it is to be told now.
+    // The planned stop as it is to be sent now, with the time that is left.
     std::optional<Stop> stop(Time now) const;
 
     // ---- what happens. True: it is news.
     bool made_progress() { return note(!std::exchange(progressed_, true)); }
     bool saved(std::int64_t snapshot);
     bool failed(const std::string& node, const WorkerOutcome& outcome, Time at);
-    // The earliest counts.
+    // Of several interruptions the earliest counts.
     bool interrupt(const Interruption& what, Time at);
     bool not_heard(const std::vector<NodeId>& members);
     void stopping(const Stop& stop, Time now);
@@ -57,8 +58,8 @@ class GenerationFacts {
     // ---- telling others. Facts of another generation change nothing.
     void hear(const Facts& said, Time now);
     Facts all(Time now) const;
-    // What every node is told: the first failure without its output, and no stop, which has a
-    // message of its own.
+    // The part that every node gets: the first failure without its output, and no stop, since Stop
+    // is a message of its own.
     Facts brief(Time now) const;
     std::int64_t revision() const { return revision_; }  // grows with each change of brief()
 

@@ -1,3 +1,4 @@
+// Finds the slowest workers of a hung generation (hang.h).
 #include "rendezvous/rules/hang.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// A rank that never reported a step sorts last: its step is unknown, not 0.
 std::pair<std::int64_t, int> key(std::int64_t step, int rank) {
     return {step < 0 ? std::numeric_limits<std::int64_t>::max() : step, rank};
 }
@@ -31,6 +33,7 @@ Slowest find_slowest(const std::vector<NodeSteps>& nodes) {
     Slowest found;
     found.workers.assign(all.begin(),
                          all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kSlowest)));
+    // Without any step there is nothing to compare, so no node gets the blame.
     if (all.empty() || all.front().step < 0) return found;
     bool others = false, ahead = true;
     for (const Slow& slow : all) {

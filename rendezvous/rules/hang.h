@@ -1,7 +1,8 @@
-// When a job hangs, and who is the slowest then. A generation hangs when no rank of any node has
-// reported progress for the hang timeout, counted from the generation's first report on; living
-// through the first minute is no report. Half a lease is added, for so long a node may stall
-// without harm. Pure functions.
+// When a generation counts as hung, and which workers are the slowest then. A generation hangs when
+// no rank of any node has reported progress for the hang timeout plus half a lease (PROTOCOL.md,
+// rule 22). The count starts with the generation's first report; living through the first minute is
+// not a report. Half a lease is added because a node may stall for that long without effect. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -26,17 +27,17 @@ struct Slow {
 
 struct Slowest {
     std::vector<Slow> workers;  // at most kSlowest, the slowest first
-    // All that stand at the lowest step are on one node, and all others are ahead: then it is the
-    // node that the others wait for. Where all stand at the same step nobody can tell.
+    // True if all workers at the lowest step are on one node and all other workers are ahead. The
+    // others then wait for this node. If all workers are at one step, nobody can tell.
     bool one_node = false;
 };
 
-// The lowest step counts, then the rank; who has named no step comes last, for many programs report
-// on one rank alone.
+// Orders by step, then by rank. A rank without a step comes last, because many programs report on
+// one rank only.
 bool slower(const RankStep& a, const RankStep& b);
 Slowest find_slowest(const std::vector<NodeSteps>& nodes);
 
-// When the generation is taken for hung, if nothing is reported until then.
+// When the generation counts as hung, if no report comes before.
 Time hangs_at(Time newest_report, const Limits& limits);
 
 // "rank 3 (local 1 on gpu02), at step 17".

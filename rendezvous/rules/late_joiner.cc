@@ -1,3 +1,4 @@
+// Decides when a smaller world stops to take in new nodes (late_joiner.h).
 #include "rendezvous/rules/late_joiner.h"
 
 #include <algorithm>
@@ -11,6 +12,8 @@ JoinVerdict decide_join(const LateJoiners& late, const Limits& limits, Time now)
     const int room = limits.max_nodes - late.members;
     if (limits.on_join != OnJoin::restart || late.names.empty() || room <= 0 || late.ending)
         return {};
+    // A snapshot after the arrival makes the stop cheap. The interval bounds the wait for programs
+    // that never report one.
     const Time latest = late.since + limits.join_interval;
     if (!late.snapshot && now < latest) return {false, latest, {}};
     const int next = late.members + std::min(room, static_cast<int>(late.names.size()));

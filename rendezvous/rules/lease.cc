@@ -1,3 +1,4 @@
+// The leader's half of the lease: grows with echoes, never shrinks (lease.h).
 #include "rendezvous/rules/lease.h"
 
 #include <algorithm>
@@ -20,15 +21,21 @@ bool Lease::confirm(const NodeId& node, Time sent, Time now) {
     place.key() = sent;
     member->second = by_time_.insert(by_time_.end(), std::move(place));  // most often the newest
     const Time oldest = by_time_.begin()->first;
+    // A member that has not confirmed at all: nothing is granted yet. Otherwise its absence would
+    // go unnoticed.
     if (oldest == kLongAgo) return false;
     const Time before = held_until_;
+    // It never shrinks: members may already run by the longer lease that they were granted.
     held_until_ = std::max(before, oldest + share(lease_, kHold));
     if (before == kLongAgo) return push_first_;
+    // Little was left before it grew, so some member is close to its deadline. The regular Acks may
+    // come too late for it.
     return held_until_ > before && before - now < share(lease_, kPushBelow);
 }
 
 Time Lease::safe_after() const {
     if (held_until_ == kNever || !granted()) return held_until_;
+    // PROTOCOL.md, section 5: the margin covers the drift of two clocks and the time of a kill.
     return held_until_ + share(lease_, kMargin);
 }
 

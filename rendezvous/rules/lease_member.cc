@@ -1,3 +1,4 @@
+// A node's half of the lease: Beats, echoes and the deadline (lease_member.h).
 #include "rendezvous/rules/lease_member.h"
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 namespace ddprun::rendezvous {
 
 void LeaseMember::welcomed(Time now, const Welcome& welcome) {
+    // `silent` in a Beat counts from the last Ack of any *other* leader (PROTOCOL.md, rule 7 c).
+    // When the leader changes, the Acks of the previous one move there.
     if (welcome.leader != leader_) {
         other_leader_heard_ = std::max(other_leader_heard_, leader_acked_);
         leader_acked_ = kLongAgo;
@@ -37,6 +40,8 @@ Beat LeaseMember::beat(Time now) {
 LeaseMember::AckResult LeaseMember::ack(Time now, const Ack& ack) {
     if (!connected_) return {};
     heard_ = now;
+    // The entry number is a fencing token. This leader does not know yet that another one has
+    // written a newer entry, so it may extend nothing.
     if (ack.entry < seen_) return {};
     AckResult result{
         .accepted = true, .deadline_moved = false, .beat_now = see(ack.entry) || echo_ == 0};
@@ -44,6 +49,7 @@ LeaseMember::AckResult LeaseMember::ack(Time now, const Ack& ack) {
     echo_ = std::max(echo_, ack.number);
     if (running_ == kNoGeneration || ack.held != running_ || !ack.remaining) return result;
     const auto until = granted_until(ack.beat, *ack.remaining);
+    // A late Ack may carry less than an earlier one. The deadline only moves forward.
     if (until && *until > deadline_) {
         deadline_ = *until;
         result.deadline_moved = true;
@@ -54,6 +60,8 @@ LeaseMember::AckResult LeaseMember::ack(Time now, const Ack& ack) {
 std::optional<Time> LeaseMember::granted_until(std::int64_t beat, Duration remaining) const {
     const auto it = sent_.find(beat);
     if (it == sent_.end()) return std::nullopt;
+    // Counted from the sending of the Beat, not from the arrival of the Ack. A slow network then
+    // only shortens the deadline (PROTOCOL.md, rule 3).
     return remaining == Duration::max() ? kNever : it->second + remaining;
 }
 
@@ -63,6 +71,8 @@ void LeaseMember::run(Generation generation, EntryNumber entry, Time deadline) {
     see(entry);
 }
 
+// The floor rises only here or by raise_floor(), when no worker of the generation lives: the leader
+// builds on this vow.
 void LeaseMember::stopped() {
     raise_floor(running_);
     running_ = kNoGeneration;

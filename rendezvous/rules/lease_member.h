@@ -1,5 +1,5 @@
-// A node's half of the lease (design 4.3, rules 1, 2, 4): what it has vowed and seen, its beats and
-// echoes, and until when it may run the generation it runs. Pure; owned by the agent machine.
+// A node's half of the lease (PROTOCOL.md, rules 1, 2 and 4): its floor, the newest entry it has
+// seen, its Beats and echoes, and its deadline. Pure; owned by the agent machine.
 #pragma once
 
 #include <map>
@@ -11,22 +11,23 @@ namespace ddprun::rendezvous {
 
 class LeaseMember {
   public:
-    // A new connection was welcomed: numbers of the old one mean nothing any more.
+    // A new connection was welcomed. Beat and Ack numbers start again.
     void welcomed(Time now, const Welcome& welcome);
     void disconnected() { connected_ = false; }
 
-    // The next Beat, to be sent now. The caller fills in progress.
+    // Makes the Beat that is sent now. The caller fills in the progress of the workers.
     Beat beat(Time now);
 
     struct AckResult {
-        bool accepted = false;  // false: of a leader that has been succeeded; do nothing
+        // False: from a leader that has been succeeded; ignore it.
+        bool accepted = false;
         bool deadline_moved = false;
         bool beat_now = false;  // seen has changed, or this connection's first Ack must be echoed
     };
     AckResult ack(Time now, const Ack& ack);
 
-    // When a generation granted with `remaining` counted from Beat `beat` must stop; nullopt if
-    // that Beat is not known.
+    // The deadline of a generation that was granted `remaining`, counted from the sending of Beat
+    // `beat`. Empty if that Beat is not known (any more).
     std::optional<Time> granted_until(std::int64_t beat, Duration remaining) const;
 
     void run(Generation generation, EntryNumber entry, Time deadline);

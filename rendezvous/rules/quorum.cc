@@ -1,3 +1,4 @@
+// Closes, waits or gives up, with the sentence that says why (quorum.h).
 #include "rendezvous/rules/quorum.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ std::string counts(const QuorumInput& input, const Limits& limits) {
     return text;
 }
 
-// Whether Slurm keeps so many that the others, if all came, would be too few.
+// Whether the job must fail: even if all nodes come that Slurm has not taken out of service, there
+// are fewer than min_nodes.
 bool cannot_be_enough(const QuorumInput& input, const Limits& limits) {
     const std::size_t to_come = input.missing.size() - input.out_of_service.size();
     return !input.out_of_service.empty() &&
@@ -29,7 +31,7 @@ std::string taken(const QuorumInput& input) {
     return name_some(input.out_of_service) + ", which Slurm has taken out of service";
 }
 
-// Nobody is left who could be called a last time.
+// No missing node can come, so a last call is pointless.
 bool nobody_to_come(const QuorumInput& input) {
     return !input.missing.empty() && input.out_of_service.size() == input.missing.size();
 }
@@ -40,6 +42,8 @@ std::vector<std::string> hosts_named(const std::vector<std::string>& nodes) {
         if (is_task_node(node)) ++tasks[host_of(node)];
     std::vector<std::string> names;
     for (const std::string& node : nodes) {
+        // The first task of a host names the host with the count of all its tasks. It sets the
+        // count to 0, so the other tasks add no name.
         const auto found = is_task_node(node) ? tasks.find(host_of(node)) : tasks.end();
         if (found == tasks.end() || found->second == 1)
             names.push_back(node);
@@ -64,6 +68,8 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
     using What = QuorumVerdict::What;
     if (input.here >= limits.max_nodes) return {What::closes, now, counts(input, limits)};
     if (input.here >= limits.min_nodes) {
+        // Only the first generation has a last call: nodes may be slow at the start. After a
+        // failure every second of waiting costs the whole job.
         const bool calls = input.first && !nobody_to_come(input);
         const Time last_call = calls ? input.since_min + limits.times.last_call : kLongAgo;
         const Time until = std::max(input.wait_for_members, last_call);

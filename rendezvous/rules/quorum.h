@@ -1,5 +1,5 @@
-// Whether a generation may close now: closed, wait until, or impossible, each with its sentence. A
-// pure function.
+// Decides whether a generation may close now: it closes, waits, or is impossible (PROTOCOL.md,
+// rules 8 and 18). Each verdict carries its sentence for the log. A pure function.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 namespace ddprun::rendezvous {
 
 struct QuorumInput {
-    int here = 0;                                  // nodes that could be members now
-    std::vector<std::string> missing;              // names of expected nodes that are not here
-    std::vector<std::string> out_of_service = {};  // of these, who will not come: "n3 (drained)"
-    bool first = false;               // no generation was made before: the last call applies
+    int here = 0;                      // number of candidates now
+    std::vector<std::string> missing;  // expected nodes that are not here
+    // The missing nodes that Slurm has taken out of service.
+    std::vector<std::string> out_of_service = {};
+    bool first = false;               // there was no generation before: the last call applies
     Time since_gathering = kLongAgo;  // when gathering began
-    Time since_min = kNever;          // when `here` last reached min; kNever: it has not
+    Time since_min = kNever;          // when `here` last reached min_nodes; kNever: it has not
     Time wait_for_members =
         kLongAgo;  // until when missing members of the last generation are waited for
 };
@@ -30,8 +31,8 @@ struct QuorumVerdict {
 
 QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time now);
 
-// At most three names and the count of the rest: "gpu03, gpu04, gpu06 and 2 more". Of several tasks
-// of a host only that is named, where their first one stands: "gpu03 (4 tasks), gpu04/1".
+// At most three names and the count of the rest: "gpu03, gpu04, gpu06 and 2 more". Several tasks of
+// one host become one name, at the place of the first task: "gpu03 (4 tasks), gpu04/1".
 std::string name_some(const std::vector<std::string>& names);
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// Assigns ranks: earlier members keep their places, new nodes fill the gaps (rank_assignment.h).
 #include "rendezvous/rules/rank_assignment.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ std::pair<std::string, std::size_t> digits(const std::string& text, std::size_t 
     return {text.substr(at, end - at), end};
 }
 
-struct First {  // the order of nodes that have no place yet
+// The order of nodes that have no place yet.
+struct First {
     std::unordered_map<std::string_view, std::size_t> order;
 
     explicit First(const std::vector<std::string>& names) {
@@ -45,7 +47,7 @@ struct First {  // the order of nodes that have no place yet
     }
 };
 
-// Puts into free places of `previous` those candidates for whom `same` holds, and takes them out of
+// Fills free places of `previous` with candidates for which `same` holds, and removes these from
 // `left`.
 template <class Same>
 void place(std::deque<Candidate>& left, const std::vector<Member>& previous,
@@ -90,6 +92,8 @@ std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
     const First first(order);
     std::sort(left.begin(), left.end(), std::cref(first));
     std::vector<std::optional<Candidate>> places(previous.size());
+    // First the same processes, then new processes on the same nodes: data on a host often belongs
+    // to its ranks.
     place(left, previous, places, [](const NodeId& a, const NodeId& b) { return a == b; });
     place(left, previous, places,
           [](const NodeId& a, const NodeId& b) { return a.name == b.name; });
@@ -118,6 +122,7 @@ std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
 
 std::vector<Candidate> of_whole_hosts(std::vector<Candidate> candidates,
                                       const std::vector<std::string>& order, int max_nodes) {
+    // With room for all tasks nobody is left out, and without tasks each node is a whole host.
     if (order.size() <= static_cast<std::size_t>(max_nodes) ||
         std::ranges::none_of(order, is_task_node))
         return candidates;

@@ -1,5 +1,5 @@
-// Members, slots and the last assignment → node order, rank offsets, world size. Pure free
-// functions.
+// Turns candidates and the last assignment into the order of nodes, rank offsets and the world size
+// (PROTOCOL.md, rule 19). Pure free functions.
 #pragma once
 
 #include <string>
@@ -18,21 +18,21 @@ struct Candidate {
 // "n2" before "n10": digits compare as numbers.
 bool natural_less(const std::string& a, const std::string& b);
 
-// At most max_nodes of the candidates with their places. The first time nodes stand by node rank,
-// else in the order of `order`, else by natural order of names. Later a node keeps its node rank; a
-// new process on the same node, else any replacement, takes the place that became free; when the
-// world shrinks the order is kept. Who was a member before is preferred to who was not.
-// Precondition: there is at least one candidate.
+// Chooses at most max_nodes candidates and gives them their places. The first generation orders
+// nodes by node rank, then by `order`, then by natural order of names. Later a node keeps its node
+// rank. A free place goes to a new process on the same node, else to any candidate. A smaller world
+// keeps the order. Earlier members have priority over new nodes. Precondition: there is at least
+// one candidate.
 std::vector<Member> assign_ranks(const std::vector<Candidate>& candidates,
                                  const std::vector<Member>& previous,
                                  const std::vector<std::string>& order, int max_nodes);
 
-// Where tasks are nodes and more of them are to come than may take part: those of hosts that are
-// here with all their tasks of `order`, so that a host is a member or a spare as a whole.
+// For --task-per-worker with more expected nodes than max_nodes: keeps only hosts all of whose
+// tasks are here. A host is then a member or a spare as a whole.
 std::vector<Candidate> of_whole_hosts(std::vector<Candidate> candidates,
                                       const std::vector<std::string>& order, int max_nodes);
 
-// Workers of all members, of which there is at least one.
+// The number of workers of all members. Precondition: there is at least one member.
 int world_size(const std::vector<Member>& members);
 
 }  // namespace ddprun::rendezvous

@@ -1,3 +1,4 @@
+// Restart or give up: crash loop first, then progress, then the budget (restart_policy.h).
 #include "rendezvous/rules/restart_policy.h"
 
 namespace ddprun::rendezvous {
@@ -14,6 +15,8 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     history.progressed |= generation_progressed;
     const std::string cause = cause_key(failure);
     const bool again = !generation_progressed && cause == history.last_cause;
+    // A generation that made progress breaks the row: a fault that appears only after hours is no
+    // crash loop.
     history.in_a_row = generation_progressed ? 0 : again ? history.in_a_row + 1 : 1;
     history.last_cause = generation_progressed ? "" : cause;
 
@@ -21,6 +24,8 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
         return {false, "crash loop: " + std::to_string(history.in_a_row) +
                            " generations in a row died of the same cause before they made progress "
                            "(--crash-loop)"};
+    // A program that never got anywhere most likely has a bug, and restarts would only hide its
+    // error.
     if (limits.max_restarts == kAutoRestarts && !history.progressed)
         return {false,
                 "no restart: the job has never made progress, so this is taken for a fault of the "

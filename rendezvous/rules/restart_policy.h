@@ -1,4 +1,5 @@
-// Failure, budget and progress → restart, or give up, with the sentence (design 4.2). Pure.
+// Decides after a failure whether the job restarts or gives up, from the budget and the progress
+// made, with the sentence for the log (PROTOCOL.md, rule 17). Pure.
 #pragma once
 
 #include <string>
@@ -21,15 +22,15 @@ struct RestartDecision {
     std::string sentence;
 };
 
-// What makes two failures the same: rank, exit code or signal, last line of the error; or that it
-// hangs.
+// The key by which two failures count as the same: rank, exit code or signal, and the last line of
+// the error; or that it hung.
 std::string cause_key(const WorkerOutcome& failure);
 
-// The budget in numbers: what workers are told as TORCHELASTIC_MAX_RESTARTS.
+// The budget as a number. Workers see it as TORCHELASTIC_MAX_RESTARTS.
 int restart_budget(int max_restarts);
 
-// A generation has ended by a worker's failure. Updates the history: a restart uses up one of the
-// budget.
+// Decides after a generation ended by a worker's failure. Updates `history`: a restart uses up one
+// of the budget.
 RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure,
                                bool generation_progressed, const Limits& limits);
 

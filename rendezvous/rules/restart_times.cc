@@ -1,3 +1,4 @@
+// Adds up the phases of restarts from the marks of all nodes (restart_times.h).
 #include "rendezvous/rules/restart_times.h"
 
 #include <algorithm>
@@ -7,7 +8,8 @@ namespace {
 
 constexpr std::size_t index(RestartPhase phase) { return static_cast<std::size_t>(phase); }
 
-// The first of a generation's workers counts, of all else the last.
+// For store contact and progress the first worker counts: the job moves again. In all other phases
+// the job waits for the last node.
 constexpr bool first_counts(RestartPhase phase) {
     return phase == RestartPhase::contact || phase == RestartPhase::progress;
 }
@@ -60,7 +62,9 @@ RestartWatch::Moment RestartWatch::moment(RestartPhase phase) const {
     return found;
 }
 
-// Phase after phase, from `begin` to `end` at the latest; gives back where the last one ended.
+// Lays the phases end to end, from `begin` to `end` at the latest. Clamping each moment keeps a
+// late or early mark from making a phase negative, so the sum stays exact. Returns where the last
+// phase ended.
 Time RestartWatch::chain(RestartTimes& times, RestartPhase from, RestartPhase to, Time begin,
                          Time end) const {
     for (std::size_t i = index(from); i <= index(to); ++i) {
@@ -77,7 +81,8 @@ RestartRecord RestartWatch::record(Time now, bool restart) const {
     using enum RestartPhase;
     RestartRecord record{{}, totals_};
     if (generation_ == kNoGeneration) return record;
-    // Another leader's failure is known by who stopped first.
+    // If another leader saw the failure, this one knows only when nodes stopped; the earliest
+    // counts.
     Time failed = failed_ == kNever ? now : failed_;
     for (const auto& [node, times] : heard_) failed = std::min(failed, times[index(told)]);
 

@@ -1,14 +1,14 @@
-// What restarts cost: the time from a generation's failure to the first progress of the next one,
-// in phases that follow each other without a gap, so that their sum is the time lost.
+// Measures what restarts cost: the time from a generation's failure to the first progress of the
+// next one. The phases follow each other without a gap, so their sum is the lost time.
 //
 //     failure ─detected─ told ─ stopped ─ gone ─ met ─ started ─ contact ─ progress
 //              the leader  the last node of the old     of the new generation
 //
-// All moments are on the leader's clock: a node says how long ago it passed one, and the leader
-// takes that from when it hears it, so that nobody's wall clock matters. Of what is heard again the
-// earliest is the most exact. What nobody says takes no time: workers that report nothing train, as
-// far as can be known, from their last mark on. A leader that follows another begins with what the
-// newest entry adds up, and with the first node that had stopped.
+// All times are on the leader's clock. A node says how long ago it passed a phase, and the leader
+// subtracts that from the moment of arrival, so no wall clock matters. If a node repeats a mark,
+// the earliest result is the most exact. A phase that no node reports takes no time: workers that
+// report nothing count as training since their last mark. A new leader starts with the sums of the
+// newest entry and with the first node that had stopped.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -21,15 +21,16 @@ namespace ddprun::rendezvous {
 
 class RestartWatch {
   public:
-    // The newest entry is this generation's. `made`: when it could be made; kNever: another made
-    // it.
+    // The newest entry belongs to this generation. `made`: when it could be made; kNever: another
+    // leader made it.
     void began(Generation generation, Time made, const RestartTotals& totals);
-    // It has failed at `since`; the leader knows it now.
+    // It failed at `since`, and the leader learned it `now`.
     void ended(Time since, Time now);
     void heard(const NodeId& node, const Marks& marks, Time now);
 
-    // What the entry that is proposed now says. `restart`: it makes a generation that follows
-    // another; else it is the end. A takeover repeats the sums, for its generation goes on.
+    // The record for the entry that is proposed now. `restart`: the entry makes a generation after
+    // another one; else it is the end. A takeover repeats the sums only, because its generation
+    // goes on.
     RestartRecord record(Time now, bool restart) const;
     const RestartTotals& totals() const { return totals_; }
 

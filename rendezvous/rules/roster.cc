@@ -1,3 +1,4 @@
+// Keeps the nodes and their sessions (roster.h).
 #include "rendezvous/rules/roster.h"
 
 #include "rendezvous/model/durations.h"
@@ -8,7 +9,8 @@ std::optional<Session> Roster::hello(Session session, const NodeId& node) {
     NodeState& state = nodes_[node];
     const std::optional<Session> replaced = state.session;
     if (replaced) by_session_.erase(*replaced);
-    // What it confirmed before stays true; all else is of the old connection.
+    // What the node confirmed and vowed on its old connection stays true. Everything else belongs
+    // to that connection and must not survive it: numbers of Acks start again.
     const auto confirmed = state.confirmed;
     const Beat beat = state.beat;
     const Time beat_came = state.beat_came;
@@ -41,6 +43,8 @@ void Roster::forget(Time now) {
 }
 
 Roster::Look Roster::looks_for_silence(Time now, Duration lease) {
+    // Measured at every step, before the check whether a look is due: only the gap since the last
+    // step shows that this process got no processor.
     const bool stalled = now - last_step_ > share(lease, kStalled);
     last_step_ = now;
     if (now < next_look_) return Look::not_due;

@@ -1,6 +1,6 @@
-// Who is a member of the job, in which incarnation, connected or not, and what it last said of
-// itself. Pure; owned by the rendezvous machine. Two sessions of one node never live at once: the
-// newer one counts.
+// All nodes that have connected: which incarnation, on which session, and what each last said about
+// itself. Pure; owned by the rendezvous machine. A node never has two live sessions: the newer one
+// replaces the older.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@ struct SentAck {
     Time at;
 };
 
-// What an Ack says.
+// The contents of the newest Ack to a node.
 struct Told {
     EntryNumber entry = kNoEntry;
     Generation held = kNoGeneration, over = kNoGeneration;
-    Time until = kLongAgo;   // when the lease of `held` ends; kLongAgo: nothing is granted
-    std::int64_t facts = 0;  // their revision
+    Time until = kLongAgo;   // end of the lease of `held`; kLongAgo: nothing is granted
+    std::int64_t facts = 0;  // the revision of the facts
 };
 
 struct NodeState {
@@ -32,12 +32,14 @@ struct NodeState {
     Offer offer;
     Beat beat;                  // newest on this connection
     Time beat_came = kLongAgo;  // or the one of the connection before
-    std::vector<SentAck> acks;  // sent on this connection, from the newest that it has echoed on
-    Told told;                  // by the newest of them
-    std::optional<Time> confirmed;       // when the newest Ack that it has echoed was sent
-    std::optional<Generation> assigned;  // what it was sent on this connection
-    bool arrived = false;                // it has joined at some time
-    bool told_end = false;               // it was sent Finished
+    // Sent on this connection; the newest echoed one and all later.
+    std::vector<SentAck> acks;
+    Told told;                      // contents of the newest Ack
+    std::optional<Time> confirmed;  // when the newest Ack that it has echoed was sent
+    // The generation it was sent on this connection.
+    std::optional<Generation> assigned;
+    bool arrived = false;   // it has joined at least once
+    bool told_end = false;  // it was sent Finished
 
     bool idle() const { return beat.running == kNoGeneration; }
     bool connected() const { return session.has_value() && joined; }
@@ -46,29 +48,30 @@ struct NodeState {
 class Roster {
   public:
     Roster() = default;
-    // Not copied, for sessions point into it.
+    // Not copied: by_session_ points into nodes_.
     Roster(Roster&&) = default;
     Roster& operator=(Roster&&) = default;
 
-    // A connection said Hello. Returns the session that it replaces, if any.
+    // Registers a connection that sent Hello. Returns the session that it replaces, if any.
     std::optional<Session> hello(Session session, const NodeId& node);
     void lost(Session session);
-    void forget(Time now);  // all but the proofs: another leads now
+    // Everything except the proofs in gone_: this node no longer leads.
+    void forget(Time now);
 
     NodeState* of(Session session);
     NodeState* find(const NodeId& node);
     const NodeState* find(const NodeId& node) const;
 
-    // Proof that process and workers are gone; true when it is news.
+    // Records the proof that the process and its workers are gone. Returns true if it is new.
     bool set_gone(const NodeId& node, Time now);
     bool gone(const NodeId& node) const { return gone_.contains(node); }
     std::optional<Time> gone_since(const NodeId& node) const;
 
     // ---- who is silent, looked at ten times a lease
     enum class Look { not_due, stalled, due };
-    // stalled: this process itself has stood still, so silence proves nothing now.
+    // stalled: this process itself stood still, so silence of others proves nothing now.
     Look looks_for_silence(Time now, Duration lease);
-    // Connections of nodes that have sent no Beat for too long; not that of `self`.
+    // Sessions of nodes that have sent no Beat for too long, except the session of `self`.
     std::vector<Session> silent(Time now, Duration lease, const NodeId& self) const;
 
     std::int64_t next_ack() { return ++ack_number_; }

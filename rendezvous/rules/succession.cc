@@ -1,3 +1,4 @@
+// Whom a node calls next, and which leader yields (succession.h).
 #include "rendezvous/rules/succession.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ Caller::Call Caller::begin(Time now, Duration lease, bool may_lead) {
     for (const Peer& peer : order_)
         if (!leader_ || peer.node != leader_->node || is_self(peer)) round_.push_back(peer);
     place_ = 0;
-    // Who stands in no order (a newcomer that nobody was told of) comes last.
+    // A newcomer that is in no order yet calls itself last.
     if (!contains(round_, self_)) round_.push_back(Peer{self_, {}, 0});
     return turn(now, round_.front());
 }
@@ -38,11 +39,12 @@ Caller::Call Caller::turn(Time now, const Peer& peer) {
 
 Caller::Call Caller::next(Time now) {
     if (++place_ < round_.size()) return turn(now, round_[place_]);
-    // A new round, a moment later: where all are refused and this node may not lead, it would spin.
+    // The next round starts a moment later. If all calls are refused and this node may not lead,
+    // the loop would otherwise spin without a pause.
     leader_.reset();
     round_ = order_;
     if (!contains(round_, self_)) round_.push_back(Peer{self_, {}, 0});
-    round_.push_back(Peer{});  // the endpoint: somebody may have come anew there
+    round_.push_back(Peer{});  // the endpoint: a new process may have started there
     place_ = 0;
     const Time from = std::max(now, call_.from) + share(lease_, kCallAgain);
     if (is_self(round_.front()) && (!may_lead_ || from < not_before_)) ++place_;
@@ -55,6 +57,7 @@ Caller::Call Caller::elsewhere(Time now, const Elsewhere& answer) {
         call_.from = now + share(lease_, kCallAgain);
         return call_.from < call_.until && !is_self(call_.peer) ? call_ : next(now);
     }
+    // Two services may point at each other while leaders change. The limit ends such a circle.
     if (++pointers_ > kMostPointers) return next(now);
     call_ = Call{Peer{{}, answer.address, answer.port}, false, now, now + share(lease_, kCallTurn)};
     return call_;

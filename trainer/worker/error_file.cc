@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/exit_code.h"
+
 namespace ddprun::trainer {
 
 std::string error_file_text(const Error& error, long when) {
@@ -23,7 +25,7 @@ int report_error(const Error& error) {
     const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
     // Without a check of the result: the worker ends with its error in any case.
     if (path && *path) std::ofstream(path) << error_file_text(error, std::time(nullptr));
-    return error.code() == ErrorCode::usage ? 2 : 1;
+    return error.code() == ErrorCode::usage ? kUsageCode : 1;
 }
 
 }  // namespace ddprun::trainer

@@ -107,7 +107,7 @@ TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
 
 // Of a job that hung: where the slowest are.
 TEST(FailureReport, TellsWhereAHungJobStands) {
-    Ending end = ending(Verdict::worker_failed, rendezvous::kHungCode, "restart 1 of 1 used up");
+    Ending end = ending(Verdict::worker_failed, kHungCode, "restart 1 of 1 used up");
     end.first_failure = exited(3, 0);
     end.first_failure->sentence = "no rank has made progress for 35.0 s";
     end.first_failure->hung = true;
@@ -123,7 +123,7 @@ TEST(FailureReport, TellsWhereAHungJobStands) {
     EXPECT_THAT(text_of(*report), HasSubstr("  exitcode  : <N/A> (pid: "));
     EXPECT_EQ(json["first_failure"]["exit_code"], nullptr);
     const auto above = nlohmann::json::parse(torchrun_error_json(*report, kContext.now));
-    EXPECT_EQ(above["message"]["errorCode"], rendezvous::kHungCode);
+    EXPECT_EQ(above["message"]["errorCode"], kHungCode);
 }
 
 TEST(FailureReport, IsWhatASchedulerAboveReads) {

@@ -19,9 +19,7 @@ TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
     EXPECT_FALSE(stop.told(at(0), Generation{2}, std::nullopt));
     stop.begin(by_signal(), at(100));
     EXPECT_TRUE(stop.is_asked() && stop.is_under_way());
-    Ending ending = AgreedStop::ending_of(by_signal(), "stopped: SIGUSR1 on node a");
-    EXPECT_EQ(ending.verdict, Verdict::user_signal);
-    EXPECT_EQ(ending.code, 138);
+    Ending ending = ended_by_stop(StopCause::signal, 10, "stopped: SIGUSR1 on node a");
     ending.requeue = true;
     const auto told = stop.told(at(103), Generation{2}, ending);
     ASSERT_TRUE(told);
@@ -30,13 +28,6 @@ TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
     EXPECT_EQ(told->reason, "stopped: SIGUSR1 on node a");
     EXPECT_EQ(told->left, sec(17));
     EXPECT_TRUE(told->requeue);
-}
-
-TEST(AgreedStop, ThatIsNoPlainSignalLeavesWork) {
-    StopAsked limit = by_signal();
-    limit.cause = StopCause::time_limit;
-    EXPECT_EQ(AgreedStop::ending_of(limit, "").verdict, Verdict::work_left);
-    EXPECT_EQ(AgreedStop::ending_of(limit, "").code, 75);
 }
 
 TEST(AgreedStop, ForALargerWorldEndsWithTheGeneration) {
