@@ -65,9 +65,10 @@ Result<Dataset> Dataset::from_csv(const std::string& path) {
         const bool good = parse_line(line, row) && row.size() >= 2;
         // The first row decides how many columns the file has.
         if (!good || (data.inputs_ && row.size() != static_cast<std::size_t>(data.inputs_) + 1)) {
-            return Error(ErrorCode::malformed,
-                         path + ":" + std::to_string(number) +
-                             ": not a row of numbers, or not as many as above");
+            const std::string columns =
+                data.inputs_ ? std::to_string(data.inputs_ + 1) : "2 or more";
+            return Error(ErrorCode::malformed, path + ":" + std::to_string(number) +
+                                                   ": not a row of " + columns + " numbers");
         }
         data.inputs_ = static_cast<int>(row.size()) - 1;
         data.x_.insert(data.x_.end(), row.begin(), row.end() - 1);

@@ -114,14 +114,14 @@ class Expander {
             high = read_digits();
             if (high.empty()) return wrong("not a host range", at_);
         }
-        if (low.size() > kMostDigits) return wrong("too long a number", low_at);
-        if (high.size() > kMostDigits) return wrong("too long a number", high_at);
+        if (low.size() > kMostDigits) return wrong("number too long", low_at);
+        if (high.size() > kMostDigits) return wrong("number too long", high_at);
         // Digits may continue with another character, as in "3x". The error then points to that
         // character, not to the range.
         if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']')
             return wrong("not a host range", at_);
         std::uint64_t from = number(low), to = number(high);
-        if (to < from) return wrong("a range the wrong way round", high_at);
+        if (to < from) return wrong("a descending range", high_at);
         // Limits are checked before the numbers are made: a short text must not take much memory.
         if (to - from >= kMostHostsInRange)
             return wrong("a range of more than 65536 hosts", low_at);

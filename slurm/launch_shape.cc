@@ -35,15 +35,15 @@ Result<LaunchShape> within_step(const Allocation& allocation, const ShapeAsked& 
                      "does --export or a container drop Slurm's variables?");
     if (most == 1 || asked.task_per_worker) return LaunchShape{LaunchShape::Kind::in_step, ""};
     const std::string count = std::to_string(most);
-    return Error(ErrorCode::usage,
-                 "srun starts " + count +
-                     " ddprun on a node, where one is to start all workers; "
-                     "use srun --ntasks=" +
-                     std::to_string(allocation.nodes.size()) +
-                     " --ntasks-per-node=1 ddprun --nproc-per-node=" + count +
-                     " (and --gpus-per-node=" + count +
-                     " rather than --gpus-per-task), or say that each task is one worker: "
-                     "ddprun --task-per-worker");
+    return Error(
+        ErrorCode::usage,
+        "srun starts " + count +
+            " ddprun processes on a node, but one ddprun starts all workers; use srun --ntasks=" +
+            std::to_string(allocation.nodes.size()) +
+            " --ntasks-per-node=1 ddprun --nproc-per-node=" + count +
+            " (and --gpus-per-node=" + count +
+            " rather than --gpus-per-task), or say that each task is one worker: ddprun "
+            "--task-per-worker");
 }
 
 }  // namespace
@@ -53,10 +53,10 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
                                        const ShapeAsked& asked) {
     if (allocation) return within_step(*allocation, asked);
     if (asked.task_per_worker)
-        return Error(ErrorCode::usage,
-                     "--task-per-worker: each task that srun starts would run one worker, but this "
-                     "is none; use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave "
-                     "the option out");
+        return Error(
+            ErrorCode::usage,
+            "--task-per-worker: each task that srun starts would run one worker, but this is none; "
+            "use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave the option out");
     Context context = context_of(environment);
     LaunchShape alone;
     if (context == Context::none) return alone;
@@ -83,8 +83,8 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     }
     return Error(ErrorCode::usage,
                  job + " has " + count +
-                     " nodes, but ddprun runs on this one only: srun is missing; "
-                     "use srun --ntasks-per-node=1 ddprun … (or --standalone for one node)");
+                     " nodes, but ddprun runs on this one only: srun is missing; use srun "
+                     "--ntasks-per-node=1 ddprun … (or --standalone for one node)");
 }
 
 }  // namespace ddprun::slurm

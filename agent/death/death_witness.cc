@@ -75,9 +75,9 @@ void DeathWitness::look_for_memory_kill(DeathFacts& facts) {
     const long more = count_file_.empty() ? 0 : counted() - counted_before_;
     const bool killed = facts.status.signal == kKill && !facts.stopped && facts.sent_signal.empty();
     if (killed && killed_.erase(static_cast<long>(facts.pid)) != 0)
-        facts.memory_kill = "the kernel's log says that it killed it (dmesg)";
+        facts.memory_kill = "the kernel's log says that the kernel killed this worker (dmesg)";
     else if (killed && more > 0)
-        facts.memory_kill = "its control group counts one more process that the kernel killed (" +
+        facts.memory_kill = "its cgroup counts one more process killed by the kernel (" +
                             count_file_.substr(count_file_.rfind('/') + 1) + ": oom_kill)";
     if (facts.memory_kill.empty())
         facts.other_kills = std::max(more, 0L);

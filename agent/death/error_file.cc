@@ -36,12 +36,12 @@ ErrorFile read_error_file(const std::string& path) {
     struct stat info {};
     if (!file || ::fstat(file.get(), &info) != 0)
         return problem(std::string("cannot be read: ") + std::strerror(errno));
-    if (!S_ISREG(info.st_mode)) return problem("is no file");
+    if (!S_ISREG(info.st_mode)) return problem("is not a regular file");
     // The file exists even if its content cannot be used: the report then names its path.
     found.there = true;
     if (static_cast<std::size_t>(info.st_size) > kLargestErrorFile)
-        return problem("has " + size_text(info.st_size) + "; more than " +
-                       size_text(kLargestErrorFile) + " are not read");
+        return problem("has " + size_text(info.st_size) + " (limit " +
+                       size_text(kLargestErrorFile) + "), so it was not read");
     const auto account = read_error_account(read_bounded(file.get(), kLargestErrorFile));
     if (!account) return problem(account.error().sentence());
     found.error = *account;

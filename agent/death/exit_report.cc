@@ -22,13 +22,12 @@ std::string signal_hint(int signal, const ExitSubject& who) {
             return "often out of memory: see dmesg" +
                    (slurm ? " or sacct -j " + who.slurm_job_id : "");
         case SIGSEGV:
-            return "it touched memory that it does not own: look at its last lines, or run it with "
-                   "a debugger";
+            return "invalid memory access: see its last lines, or run it in a debugger";
         case SIGBUS:
             return "often /dev/shm or the disk is full, or a file on the network was cut short: "
                    "see df";
         case SIGABRT:
-            return "it gave up by itself (assert, uncaught exception): its last lines say why";
+            return "it aborted (assert or uncaught exception): see its last lines";
         case SIGFPE:
             return "an integer division by zero or overflow";
         case SIGILL:
@@ -38,12 +37,12 @@ std::string signal_hint(int signal, const ExitSubject& who) {
         case SIGXCPU:
             return "its limit of CPU time is used up: see ulimit -t";
         case SIGXFSZ:
-            return "a file would exceed the limit of file size: see ulimit -f";
+            return "it tried to exceed the file size limit: see ulimit -f";
         case SIGSYS:
             return "a system call was forbidden (seccomp)";
         case SIGTERM:
-            return slurm ? "somebody asked it to stop: see sacct -j " + who.slurm_job_id
-                         : "somebody asked it to stop";
+            return slurm ? "something sent it SIGTERM: see sacct -j " + who.slurm_job_id
+                         : "something sent it SIGTERM";
         default:
             return {};
     }
@@ -56,16 +55,17 @@ std::string code_hint(int code) {
         case 2:
             return "often wrong arguments: its last lines say which";
         case 126:
-            return "a shell says so when a program cannot be executed: see its permissions";
+            return "shells use this code when a program cannot be executed: check its permissions";
         case 127:
-            return "a shell says so when a program or a library is not found: see PATH and ldd";
+            return "shells use this code when a program or library is not found: check PATH and "
+                   "ldd";
         default:
             break;
     }
     // A shell reports a program that was ended by signal n as 128 + n. Linux has 64 signals.
     if (code <= 128 || code > 128 + 64) return {};
     const int signal = code - 128;
-    std::string hint = "a shell says so when " + signal_name(signal) + " ended its program";
+    std::string hint = "shells use this code when " + signal_name(signal) + " ended the program";
     if (signal == SIGKILL) hint += ", often out of memory: see dmesg";
     return hint;
 }
@@ -109,7 +109,7 @@ std::string exit_sentence(const ExitStatus& status, const ExitSubject& who) {
         if (!who.stopped_by_us) hint = code_hint(status.code);
     }
     text += " after " + to_text(who.ran);
-    if (who.stopped_by_us) text += ", when it was being stopped";
+    if (who.stopped_by_us) text += ", while ddprun was stopping it";
     if (status.core) text += ", core dumped";
     if (!who.known_cause.empty() && !who.stopped_by_us) hint = who.known_cause;
     if (!hint.empty()) text += "; " + hint;

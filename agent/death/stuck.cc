@@ -40,7 +40,7 @@ std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since) 
     std::string text = first.rank >= 0
                            ? "rank " + std::to_string(first.rank) + " (process " + named + ")"
                            : "process " + std::to_string(first.pid) + " (" + first.name + ")";
-    text += " has outlived SIGKILL by " + to_text(since) + ": " + state_text(first);
+    text += " is still alive " + to_text(since) + " after SIGKILL: " + state_text(first);
     // One example with details and the number of the others: a report of hundreds of processes
     // would hide its reason.
     const std::size_t more = processes.size() - 1;

@@ -21,7 +21,7 @@ struct StuckProcess {
 // From the text of /proc/PID/stat. pid is 0 when the text has another form.
 StuckProcess read_process_stat(const std::string& stat);
 
-// For example "rank 1 (process 4711, python3) has outlived SIGKILL by 60.0 s: it is in an
+// For example "rank 1 (process 4711, python3) is still alive 60.0 s after SIGKILL: it is in an
 // uninterruptible sleep (D) in nfs_wait_bit_killable; and 2 more processes". Workers are named
 // before other processes.
 std::string stuck_sentence(std::vector<StuckProcess> processes, Duration since);

@@ -90,8 +90,8 @@ Result<CpuList> share_of(CpuBinding binding, std::span<const Cpu> cpus, const De
     if (of_node(cpus, device).empty())
         return wrong("GPU " + std::to_string(device.index) + " is near NUMA node " +
                      std::to_string(device.node) +
-                     ", of which no CPU may be used here; ask Slurm for CPUs near the GPUs, or "
-                     "leave the option out");
+                     ", but this job may use no CPU of that node; request CPUs near the GPUs, or "
+                     "remove --numa-binding");
     switch (binding) {
         case CpuBinding::node:
             return of_node(cpus, device);
@@ -144,7 +144,7 @@ Result<std::vector<std::vector<int>>> share_cpus(CpuBinding binding, std::span<c
                                                  std::vector<int> device_nodes, int workers) {
     if (device_nodes.empty()) device_nodes = deal_nodes(cpus, workers);
     if (device_nodes.empty())
-        return wrong("this host does not say which CPUs it has; leave the option out");
+        return wrong("the CPUs of this host are unknown; remove --numa-binding");
     // The kernel says -1 when a machine has only one NUMA node or the firmware does not tell.
     for (int& node : device_nodes) node = std::max(node, 0);
     std::vector<std::vector<int>> shares;

@@ -291,7 +291,7 @@ void Keeper::Impl::kill_what_is_left() {
 // The maps are emptied before the callbacks run, because a callback may make new requests.
 void Keeper::Impl::call_back_died() {
     foreground.clear();
-    const Error closed{ErrorCode::closed, "the keeper has died, and its workers with it"};
+    const Error closed{ErrorCode::closed, "the keeper died, so its workers were killed"};
     for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
     for (auto& [id, done] : std::exchange(sweeps, {})) done();
     if (events.died) events.died();
@@ -327,7 +327,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     Impl& impl = *impl_;
     if (!impl.alive()) {
         asio::post(*impl.io, [done = std::move(done)] {
-            done(Error{ErrorCode::closed, "there is no keeper to start workers"});
+            done(Error{ErrorCode::closed, "cannot start workers: the keeper is dead"});
         });
         return;
     }

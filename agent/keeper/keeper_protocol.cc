@@ -25,7 +25,8 @@ Result<UniqueFd> make_payload(const std::string& bytes) {
     UniqueFd fd(::memfd_create("ddprun-request", MFD_CLOEXEC));
     if (!fd)
         return Error{ErrorCode::internal,
-                     std::string("no memfd for the keeper: ") + std::strerror(errno)};
+                     std::string("cannot create a memfd for a request to the keeper: ") +
+                         std::strerror(errno)};
     for (std::size_t at = 0; at < bytes.size();) {
         const ssize_t n = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
         if (n < 0 && errno == EINTR) continue;

@@ -28,7 +28,7 @@ struct SocketPair {
 Result<SocketPair> make_pair() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return errno_error("no socketpair for the keeper", errno);
+        return errno_error("cannot create a socketpair for the keeper", errno);
     return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -37,7 +37,7 @@ Result<SocketPair> make_pair() {
 Result<Started> start_by_fork(const KeeperOptions& options) {
     // As a subreaper, ddprun inherits what a dead keeper leaves behind.
     if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        return errno_error("this kernel has no subreapers", errno);
+        return errno_error("this kernel does not support PR_SET_CHILD_SUBREAPER", errno);
     Result<SocketPair> pair = make_pair();
     if (!pair) return pair.error();
     const pid_t self = ::getpid();

@@ -75,7 +75,7 @@ Error start_error(Stage stage, int error, const std::string& program) {
     // side.
     if (error == EBUSY)
         return {ErrorCode::unavailable,
-                program + " is not started: the keeper is still ending what ran before"};
+                "cannot start " + program + ": the keeper is still killing the previous workers"};
     return {ErrorCode::internal, "the keeper does not understand the request to start " + program};
 }
 

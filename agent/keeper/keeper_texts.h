@@ -22,7 +22,8 @@ ForkRequest make_fork_request(const WorkerStart& start);
 // The error for Keeper::spawn(); keeper.h lists the codes.
 Error start_error(Stage stage, int error, const std::string& program);
 
-// An `internal` error with a sentence such as "no socketpair for the keeper: Too many open files".
+// An `internal` error with a sentence such as "cannot create a socketpair for the keeper: Too many
+// open files".
 Error errno_error(const char* what, int error);
 
 }  // namespace ddprun::agent::keeper

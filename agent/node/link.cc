@@ -91,9 +91,8 @@ class RemoteLink {
         for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
         if (members != members_ && !members.empty()) {
             log_({Note::Level::info,
-                  "no answer yet; the ledger names members of the job, among "
-                  "them " +
-                      peers.front().node.name + ": they are called, too"});
+                  "no answer yet; also calling members that the ledger names, for example " +
+                      peers.front().node.name});
             members_ = std::move(members);
             call(request);
         }

@@ -185,8 +185,8 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
     };
     UniqueFd listener = master_port_.take(place.master_port);
     if (listener.get() < 0)
-        return warn("the workers' store cannot be started: port " +
-                    std::to_string(place.master_port) + " is not held");
+        return warn("the workers' store cannot be started: this node does not hold port " +
+                    std::to_string(place.master_port) + " any more");
     auto store = store::StoreThread::start(listener.release(), std::move(options));
     if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
     store_ = std::move(*store);

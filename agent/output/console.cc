@@ -178,7 +178,8 @@ void Console::Impl::fail(int error) {
     if (std::exchange(said_broken, true)) return;
     say({dead ? ErrorCode::closed : ErrorCode::unavailable,
          "cannot write to " + name + ": " + std::strerror(error) +
-             (dead ? "; nothing more is written there" : "; what does not fit is dropped")});
+             (dead ? "; output to it is discarded from now on"
+                   : "; output that does not fit is discarded")});
 }
 
 // Called after every write. With `drop` it enforces the limit. With `block` the caller stops
@@ -231,10 +232,11 @@ void Console::Impl::let_go(const std::string& line_end) {
 
 void Console::Impl::say_slow() {
     if (std::exchange(said_slow, true)) return;
-    say({ErrorCode::timed_out,
-         in_words(options.limit) + " wait for " + name + ", which does not take them; " +
-             (options.overflow == Overflow::drop ? "the oldest lines are dropped until it does"
-                                                 : "workers that print wait until it does")});
+    say({ErrorCode::timed_out, name + " is too slow: " + in_words(options.limit) +
+                                   " are waiting; " +
+                                   (options.overflow == Overflow::drop
+                                        ? "the oldest lines are dropped until it catches up"
+                                        : "workers that print wait until it catches up")});
 }
 
 // Half of the limit must be free again before pipes are read. Otherwise they would be stopped and
@@ -251,7 +253,7 @@ std::optional<Error> Console::Impl::take_dropped() {
     if (lines == 0) return std::nullopt;
     return Error(ErrorCode::timed_out,
                  std::to_string(lines) + (lines == 1 ? " line" : " lines") + " for " + name +
-                     " dropped, the oldest, since it did not keep up (--console-overflow=drop)");
+                     " dropped (the oldest), because it was too slow (--console-overflow=drop)");
 }
 
 // Blocks the loop's thread on purpose: this is the end of the process. The result is the number of

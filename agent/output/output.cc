@@ -224,8 +224,9 @@ struct WorkerOutput::Impl {
 Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-        return Error{ErrorCode::internal,
-                     std::string("no pipe for a worker's output: ") + std::strerror(errno)};
+        return Error{
+            ErrorCode::internal,
+            std::string("cannot create a pipe for a worker's output: ") + std::strerror(errno)};
     UniqueFd ours(ends[0]), workers(ends[1]);
     // Only our end is non-blocking. The worker's stdout must block as usual: many programs do not
     // expect EAGAIN.

@@ -22,7 +22,7 @@ Result<TimerRequest> read_timer_request(std::string_view line) {
                        json.contains("scope_id") && json["scope_id"].is_string();
     if (!whole)
         return Error(ErrorCode::malformed,
-                     "not a timer's request: " + std::string(line.substr(0, 80)));
+                     "not a valid timer request: " + std::string(line.substr(0, 80)));
     return TimerRequest{json["pid"].get<std::int64_t>(), json["scope_id"].get<std::string>(),
                         json["expiration_time"].get<double>(), json["signal"].get<int>()};
 }

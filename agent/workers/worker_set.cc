@@ -108,7 +108,7 @@ void WorkerSet::forgo() { forgone_ = true; }
 void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     if (files.problem)
         warn_(Error(files.problem->code(),
-                    files.problem->sentence() + "; what has no file goes to the console"));
+                    files.problem->sentence() + "; output without a file goes to the console"));
     output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
     for (auto& worker : workers_)
         if (const std::string folder = output_->folder(worker->index); !folder.empty())

@@ -172,7 +172,7 @@ asio::awaitable<void> Reach::State::call_next() {
         const Peer& peer = peers[next++];
         // No co_await inside ?: because GCC 12 destroys the temporaries of such an expression
         // twice.
-        Result<> reached = Error(ErrorCode::timed_out, "not tried, others took too long");
+        Result<> reached = Error(ErrorCode::timed_out, "not tested: earlier calls took too long");
         if (Steady::now() < until) reached = co_await call(peer);
         if (reached)
             ++outcome.reached;

@@ -82,12 +82,11 @@ CheckRow nodes_row(const CheckedJob& job) {
     if (came < wanted)
         findings.push_back(
             (missing.empty() ? counted(wanted - came, "node") : some_of(missing)) +
-            " did not come in time; what ddprun says there tells why: it did not start, or does "
-            "not reach " +
+            " did not come in time; see ddprun's log there: it did not start, or cannot reach " +
             job.meeting_place);
     if (!silent.empty())
         findings.push_back("rank " + some_of(silent) +
-                           ": met the others and then did not answer; a file system that hangs?");
+                           ": joined, then stopped answering; does a file system hang there?");
     if (wanted == 1) return row_of("nodes", "one node", std::move(findings));
     return row_of("nodes",
                   std::to_string(came) + " of " + std::to_string(wanted) + " have met at " +
@@ -99,7 +98,7 @@ CheckRow nodes_row(const CheckedJob& job) {
 // When two nodes cannot reach each other, both directions are one finding.
 CheckRow network_row(const CheckedJob& job) {
     const std::size_t nodes = job.nodes.size();
-    if (nodes < 2) return {"network", State::skipped, "one node: nobody to reach", {}};
+    if (nodes < 2) return {"network", State::skipped, "only one node: nothing to test", {}};
     std::map<std::pair<int, int>, std::string> cut;  // (from, to) and why
     std::vector<std::size_t> missed(nodes);
     std::vector<std::string> reasons(nodes);  // as the first of these told it
@@ -149,16 +148,15 @@ CheckRow ledger_row(const CheckedJob& job) {
     if (job.ledger.kind == Kind::memory)
         return {"ledger",
                 State::skipped,
-                job.nodes.size() < 2 ? "in memory"
-                                     : "in memory: the loss of the leader's node ends a job; see "
-                                       "--ledger",
+                job.nodes.size() < 2
+                    ? "in memory"
+                    : "in memory: the loss of the leader's node ends a job; see --ledger",
                 {}};
     const bool etcd = job.ledger.kind == Kind::etcd;
-    const std::string what = etcd ? "another etcd" : "another folder of that name",
-                      mend = etcd ? "; give --ledger=etcd:HOST:PORT with an address that means "
-                                    "the same to all nodes"
-                                  : "; give --ledger=directory:PATH on a file system that all "
-                                    "nodes share";
+    const std::string what = etcd ? "a different etcd" : "a different folder under that name";
+    const std::string mend =
+        etcd ? "; give --ledger=etcd:HOST:PORT with an address that means the same to all nodes"
+             : "; give --ledger=directory:PATH on a file system that all nodes share";
     Findings found;
     const std::uint64_t mark = job.nodes.front() ? job.nodes.front()->ledger_mark : 0;
     each(job, [&](const NodeFacts& node) {
@@ -166,7 +164,7 @@ CheckRow ledger_row(const CheckedJob& job) {
             // etcd's text has its own fix.
             found.add(node.ledger_fault + (etcd ? "" : mend), node.name);
         else if (node.ledger_mark != mark)
-            found.add(what + " is seen than by the first node" + mend, node.name);
+            found.add("this node sees " + what + " than the first node" + mend, node.name);
     });
     return row_of("ledger", rendezvous::to_text(job.ledger), found.lines());
 }
@@ -217,14 +215,14 @@ CheckRow clocks_row(const CheckedJob& job) {
         if (apart > kClocksApart)
             found.add(std::string("the clock is ") + seconds_text(apart) +
                           (node.clock->ahead > 0 ? " behind" : " ahead of") +
-                          " the first node's; times of logs and files do not compare, and MUNGE "
-                          "may refuse; tell the site (NTP)",
+                          " the first node's; log and file times cannot be compared, and MUNGE may "
+                          "refuse credentials; tell the site (NTP)",
                       node.name);
     });
     if (!any) return {"clocks", State::skipped, "one clock", {}};
     return row_of("clocks",
                   most > 0 ? "at most " + seconds_text(most) + " from the first node's"
-                           : "the same, as far as messages can tell",
+                           : "no measurable difference",
                   found.lines());
 }
 
@@ -256,8 +254,8 @@ CheckRow space_row(const CheckedJob& job) {
                       node.name);
         if (node.shared_memory_free && *node.shared_memory_free < kLeastShared)
             found.add("/dev/shm has " + mib(*node.shared_memory_free) +
-                          " free, where NCCL and data loaders share memory; of a container that "
-                          "is an option such as --shm-size",
+                          " free, where NCCL and data loaders share memory; of a container that is "
+                          "an option such as --shm-size",
                       node.name);
     });
     return row_of("space", "temporary files and shared memory", found.lines());
@@ -270,8 +268,8 @@ CheckRow limits_row(const CheckedJob& job) {
     each(job, [&](const NodeFacts& node) {
         if (node.rdma && node.locked_memory)
             found.add("RLIMIT_MEMLOCK is " + std::to_string(*node.locked_memory / 1024) +
-                          " KiB, and RDMA fails for want of it; ulimit -l unlimited before sbatch, "
-                          "or tell the site",
+                          " KiB, too little for RDMA; ulimit -l unlimited before sbatch, or tell "
+                          "the site",
                       node.name);
         if (node.open_files && *node.open_files < kLeastFiles)
             found.add("RLIMIT_NOFILE is " + std::to_string(*node.open_files) +

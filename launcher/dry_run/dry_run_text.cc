@@ -62,9 +62,11 @@ std::string folded(const std::vector<int>& numbers) {
 std::string command_line(const std::vector<std::string>& argv) {
     std::string text;
     for (const std::string& word : argv) {
-        const bool plain = !word.empty() && word.find_first_not_of(
-                                                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
-                                                "yz0123456789_-+=./:,@%") == std::string::npos;
+        const bool plain =
+            !word.empty() &&
+            word.find_first_not_of(
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%") ==
+                std::string::npos;
         std::string quoted = word;
         for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
             quoted.replace(at, 1, "'\\''");
@@ -190,7 +192,7 @@ class Writer {
     // In the order in which a job tries them (rendezvous/secret/secret.h).
     std::string identity() const {
         using rendezvous::IdentityMode;
-        if (plan_.identity.mode == IdentityMode::none) return "nobody has to prove anything";
+        if (plan_.identity.mode == IdentityMode::none) return "no proof is asked for";
         if (!plan_.identity.secret_file.empty())
             return "the secret in " + plan_.identity.secret_file;
         return std::string("MUNGE where it runs, else ") +
@@ -210,7 +212,7 @@ class Writer {
         row("crash loop", plan_.crash_loop == 0
                               ? "off"
                               : "gives up after " + std::to_string(plan_.crash_loop) +
-                                    " deaths in a row of one cause");
+                                    " consecutive failures with the same cause");
         row("hang timeout", plan_.hang_timeout.count() == 0 ? "off" : seconds(plan_.hang_timeout));
         const Times& times = plan_.times;
         row("SIGTERM to SIGKILL", seconds(times.grace_final) + " at the end, " +

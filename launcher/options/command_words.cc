@@ -21,7 +21,7 @@ bool looks_like_option(std::string_view word) {
 
 // A frequent mistake is an option of the program in front of the program's name.
 constexpr const char* kNoSuchOption =
-    ": no such option; see --help (options of the program stand behind it)";
+    ": no such option; see --help (write the program's own options after its name)";
 
 bool takes_value(const OptionRow& row) { return !row.placeholder.empty(); }
 

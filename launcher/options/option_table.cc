@@ -43,7 +43,7 @@ constexpr OptionRow kTable[] = {
      "the endpoint), with static timeout; others have no effect"},
     {"master-addr", 0, "HOST", value, Group::meeting, true, "127.0.0.1",
      "Where the nodes meet without --rdzv-endpoint"},
-    {"master-port", 0, "PORT", value, Group::meeting, true, "29500", "Port to that"},
+    {"master-port", 0, "PORT", value, Group::meeting, true, "29500", "Port for --master-addr"},
     {"local-addr", 0, "ADDRESS", value, Group::meeting, true, "the one that reaches the leader",
      "Address of this node that the others are told",
      "the full host name, which other nodes may not be able to look up"},
@@ -58,26 +58,23 @@ constexpr OptionRow kTable[] = {
      "loss of the leader's node does not end the job"},
     {"secret-file", 0, "PATH", value, Group::meeting, false,
      "MUNGE, else a file in the ledger's folder",
-     "A file that only the user can read, with the same 16 bytes or more on all nodes: who does "
-     "not "
-     "have it can "
-     "neither join nor stop the job. head -c 32 /dev/urandom | base64 makes one"},
+     "A file that only the user can read, with the same 16 bytes or more on all nodes: without it "
+     "nobody can join or stop the job. head -c 32 /dev/urandom | base64 makes one"},
     {"identity", 0, "auto|require|none", value, Group::meeting, false, "auto",
      "auto: nodes prove that they are of this job's user, where there is a secret to prove it by, "
-     "else a warning says "
-     "that anybody may join. require: no job without. none: nobody has to prove anything",
+     "else a warning says that anybody may join. require: no secret, no job. none: no proof is "
+     "asked for",
      "", "auto require none"},
     {"lease", 0, "SECONDS", value, Group::meeting, false, "10",
-     "A generation trains only while all its nodes hear each other within this time; half of it is "
-     "the stall of one "
-     "node that harms nobody"},
+     "A generation trains only while all its nodes hear each other within this time; one node may "
+     "stall for half this time without effect"},
     {"join-timeout", 0, "SECONDS", value, Group::meeting, false, "600",
      "How long to wait for MIN nodes"},
     {"last-call", 0, "SECONDS", value, Group::meeting, false, "30",
      "How long to wait for more than MIN nodes at the first start"},
 
     {"on-join", 0, "restart|wait|spare", value, Group::meeting, false, "restart",
-     "What becomes of a node that comes while fewer than MAX run: a larger world at the next "
+     "What to do with a node that joins while fewer than MAX run: a larger world at the next "
      "snapshot, a place in the next generation whenever that begins, or a spare for one that is "
      "lost",
      "", "restart wait spare"},
@@ -86,16 +83,15 @@ constexpr OptionRow kTable[] = {
 
     {"max-restarts", 0, "N|auto", value, Group::failure, true, "auto",
      "Restarts after failures of workers, for the whole job. auto: 3, but none before the job has "
-     "made progress, for "
-     "that is a bug in the script",
+     "made progress, for that is a bug in the script",
      "0, and its restarts are counted by each node for itself", "auto"},
     {"crash-loop", 0, "N", value, Group::failure, false, "3",
      "Give up after N deaths in a row of the same cause without progress; 0: never"},
     {"hang-timeout", 0, "SECONDS", value, Group::failure, false, "0, which is off",
      "A generation in which no rank reports progress (a line on DDPRUN_PROGRESS_FD) for so long "
-     "and "
-     "half a lease, counted from its first report, is taken for hung: it ends as by a worker's "
-     "failure, and it is said where the slowest ranks are. Longer than saving and evaluating take"},
+     "and half a lease, counted from its first report, is taken for hung: it ends as by a worker's "
+     "failure, and the log shows where the slowest ranks are. Choose it longer than saving and "
+     "evaluating take"},
     {"blame", 0, "on|off", value, Group::failure, false, "on",
      "Whether a node that was the first cause of a generation's end twice within five is replaced "
      "by a spare, where there is one, and named for sbatch --exclude",
@@ -119,8 +115,7 @@ constexpr OptionRow kTable[] = {
     {"log-dir", 0, "PATH", value, Group::output, true,
      "a new folder in TMPDIR, where files are asked for",
      "Folder for the files of --redirects and --tee: RUN_XXXXXXXX/attempt_GENERATION/LOCAL_RANK/ "
-     "with "
-     "stdout.log and stderr.log, which nothing writes over. /dev/null: no files",
+     "with stdout.log and stderr.log, which nothing writes over. /dev/null: no files",
      "a new folder in TMPDIR at every start, which nobody removes"},
     {"redirects", 'r', "DIGIT|RANK:DIGIT,...", value, Group::output, true, "0",
      "Streams of the workers that go to files: 0 none, 1 stdout, 2 stderr, 3 both", "", "0 1 2 3"},
@@ -128,8 +123,7 @@ constexpr OptionRow kTable[] = {
      "The same, and to the console too", "", "0 1 2 3"},
     {"duplicate-stdout-filters", 0, "TEXT,...", value, Group::output, true, "",
      "Lines of stdout of --tee with one of these texts in them also go to filtered_stdout.log of "
-     "the "
-     "generation, one file for all ranks; two commas stand for one in a text"},
+     "the generation, one file for all ranks; two commas stand for one in a text"},
     {"duplicate-stderr-filters", 0, "TEXT,...", value, Group::output, true, "",
      "The same for stderr: filtered_stderr.log"},
     {"local-ranks-filter", 0, "RANK,...", value, Group::output, true, "",
@@ -142,8 +136,8 @@ constexpr OptionRow kTable[] = {
      "What stands in front of such a line; there are ${role_name}, ${local_rank}, ${rank} and "
      "${hostname}"},
     {"console-overflow", 0, "block|drop", value, Group::output, false, "block",
-     "When 64 MiB wait for a console that does not take them: block, and workers that print wait; "
-     "drop, and the oldest lines are dropped and counted. Files get all lines",
+     "When 64 MiB wait for a console that is too slow: block, and workers that print wait; drop, "
+     "and the oldest lines are dropped and counted. Files get all lines",
      "", "block drop"},
     {"verbose", 'v', "", flag, Group::output, false, "", "Say more, as LOGLEVEL=DEBUG does"},
     {"quiet", 'q', "", flag, Group::output, false, "",
@@ -169,8 +163,7 @@ constexpr OptionRow kTable[] = {
 
     {"task-per-worker", 0, "", flag, Group::slurm, false, "",
      "Each task that srun starts is one worker, as in srun --ntasks-per-node=4 python train.py: "
-     "its "
-     "rank is SLURM_PROCID. Without it several tasks on a node are refused"},
+     "its rank is SLURM_PROCID. Without it several tasks on a node are refused"},
     {"slurm-env", 0, "rewrite|keep|drop", value, Group::slurm, false, "rewrite",
      "Slurm's variables in the workers, which describe ddprun. rewrite: each worker sees itself as "
      "a task of the step (SLURM_PROCID is RANK, ...). drop: it sees no job. Both remove those of "
@@ -205,14 +198,14 @@ constexpr OptionRow kTable[] = {
     {"store-max-request", 0, "BYTES", value, Group::store, false, "2G",
      "Keys and values of one request together"},
     {"store-max-queued", 0, "BYTES", value, Group::store, false, "256M",
-     "Replies waiting for a worker that does not take them; more closes its connection"},
+     "Replies waiting for a worker that does not read them; more closes its connection"},
     {"store-max-memory", 0, "BYTES", value, Group::store, false, "8G",
-     "All that the store holds; who wants to add more loses its connection"},
+     "All that the store holds; a client that adds more loses its connection"},
 
     // For ignored options the help text is the reason why they have no effect; the warning prints
     // it.
     {"monitor-interval", 0, "SECONDS", ignored, Group::other, true, "",
-     "the end of a worker is seen at once"},
+     "ddprun notices the end of a worker at once"},
     {"start-method", 0, "spawn|fork|forkserver", ignored, Group::other, true, "",
      "every worker is a program of its own", "", "spawn fork forkserver"},
     {"event-log-handler", 0, "NAME", ignored, Group::other, true, "null",
@@ -228,9 +221,9 @@ constexpr OptionRow kTable[] = {
      "on a login node too. Of a step that srun starts, its first node prints it",
      "", "text json", false, "text"},
     {"check", 0, "text|json", value, Group::other, false, "",
-     "Test the allocation in place of a start, and say what is wrong and what mends it: all nodes "
-     "meet and reach each other, see the ledger, have their GPUs, clocks, space and limits; the "
-     "exit code is then 69. No program need be given",
+     "Test the allocation in place of a start, and print each problem with its fix: all nodes meet "
+     "and reach each other, see the ledger, have their GPUs, clocks, space and limits; with a "
+     "problem the exit code is 69. No program need be given",
      "", "text json", false, "text"},
     {"print-completion", 0, "bash|zsh|fish|tcsh", value, Group::other, true, "",
      "Print the completion of that shell and leave", "", "bash zsh fish tcsh", false},

@@ -12,14 +12,14 @@ namespace {
 constexpr const char* kWhat =
     "Starts one worker a GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
     "MASTER_PORT, and starts all of them again when one fails. PROGRAM is run by Python when its "
-    "name ends in .py. Options end at PROGRAM: all behind it is the program's.";
+    "name ends in .py. Options end at PROGRAM: everything after it goes to the program.";
 constexpr const char* kSpelling =
     "Options are torchrun's and some more; _ and - are the same, and an abbreviation does as long "
     "as it can mean one option only. PET_NNODES=2 stands in for --nnodes=2, and so on. "
     "OMP_NUM_THREADS, where you have not set it, is each worker's share of the CPUs; torchrun's is "
-    "1, which leaves the others idle. Called by "
-    "the name torchrun (a link), ddprun has torchrun's defaults for --nproc-per-node, "
-    "--max-restarts and OMP_NUM_THREADS, and runs every program by Python but for --no-python.";
+    "1, which leaves the others idle. Called by the name torchrun (a link), ddprun has torchrun's "
+    "defaults for --nproc-per-node, --max-restarts and OMP_NUM_THREADS, and runs every program by "
+    "Python but for --no-python.";
 
 // Appends words, broken into lines of at most `columns` with `indent` blanks in front. It always
 // begins with a new line.
@@ -134,14 +134,13 @@ std::string bash_completion(const std::string& name) {
         text += ") COMPREPLY=($(compgen -W '" + std::string(row.choices) +
                 "' -- \"$word\")); return ;;\n";
     }
-    text +=
-        "        " + options_with([](const OptionRow& row) { return is_path(row); }) +
-        ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n        " +
-        options_with([](const OptionRow& row) {
-            return row.choices.empty() && !row.placeholder.empty() && !is_path(row);
-        }) +
-        ") COMPREPLY=(); return ;;\n    esac\n    if [[ $word == -* ]]; then COMPREPLY=($(compgen "
-        "-W '";
+    text += "        " + options_with([](const OptionRow& row) { return is_path(row); }) +
+            ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n        " +
+            options_with([](const OptionRow& row) {
+                return row.choices.empty() && !row.placeholder.empty() && !is_path(row);
+            }) +
+            ") COMPREPLY=(); return ;;\n    esac\n    if [[ $word == -* ]]; then "
+            "COMPREPLY=($(compgen -W '";
     for (const OptionRow& row : option_table()) text += "--" + std::string(row.name) + " ";
     text.back() = '\'';
     return text + " -- \"$word\"))\n    else COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\n" +
@@ -224,11 +223,11 @@ std::string help_text() {
 std::string man_page(std::string_view version) {
     std::string text =
         ".TH DDPRUN 1 \"\" \"ddprun " + std::string(version) +
-        "\" \"User Commands\"\n.SH NAME\nddprun \\- start the workers of a "
-        "training job on all nodes, and again when one fails\n.SH SYNOPSIS\n"
+        "\" \"User Commands\"\n.SH NAME\nddprun \\- start the workers of a training job on all "
+        "nodes, and again when one fails\n.SH SYNOPSIS\n"
         ".B srun ddprun\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n.br\n"
-        ".B ddprun \\-\\-standalone\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR "
-        "[\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n" +
+        ".B ddprun \\-\\-standalone\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n.SH "
+        "DESCRIPTION\n" +
         roff(kWhat) + "\n.PP\n" + roff(kSpelling) + "\n.SH OPTIONS\n";
     for_each_option([&](std::string_view group) { text += ".SS " + std::string(group) + "\n"; },
                     [&](const OptionRow& row) {
@@ -239,8 +238,8 @@ std::string man_page(std::string_view version) {
     // Variables that are not made from the option table.
     const char* const kVariables[][2] = {
         {"PET_NAME",
-         "in place of the option --name; the command line wins; 0 or 1 for an option "
-         "without a value; an empty one counts as not set"},
+         "in place of the option --name; the command line wins; 0 or 1 for an option without a "
+         "value; an empty one counts as not set"},
         {"PYTHON_EXEC, VIRTUAL_ENV",
          "the interpreter of Python programs, if --python is not given"},
         {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
@@ -258,9 +257,13 @@ std::string man_page(std::string_view version) {
         {"N", "that of the first worker that failed, on every node; 128+N if signal N ended it"},
         {"2", "a wrong command line"},
         {"69", "the nodes could not meet, or not go on"},
+        {"70", "a fault of ddprun itself"},
+        {"75", "stopped by a time limit, preemption or drain, with work left; start the job again"},
+        {"124", "the job hung (--hang-timeout)"},
         {"128+N", "stopped by signal N"},
     };
-    for (const auto& [code, what] : kCodes) text += ".TP\n.B " + roff(code) + "\n" + what + "\n";
+    for (const auto& [code, what] : kCodes)
+        text += ".TP\n.B " + roff(code) + "\n" + roff(what) + "\n";
     return text;
 }
 

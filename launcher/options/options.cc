@@ -26,7 +26,7 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
     if (value.empty()) {
         if (may_be_empty(row.name)) return std::nullopt;
         // In scripts an empty value nearly always comes from a variable that is not set.
-        return usage(given + "=: nothing behind it; is a variable of the script not set?");
+        return usage(given + "=: the value is empty; is a variable in your script not set?");
     }
     const bool ignored = row.kind == OptionKind::ignored;
     const OptionSetter set = option_setter(row.name);
@@ -130,15 +130,14 @@ MaybeError check_together(Options& options) {
     if (options.rdzv_endpoint && is_second_address(options.program))
         return usage(
             "--rdzv-endpoint has two addresses, the second of them (" + options.program +
-            ") stands where the program should; give one, or under Slurm leave the option out");
+            ") would be taken for the program; give only one, or under Slurm leave the option out");
     if (options.module && options.no_python)
         return usage("--module and --no-python contradict each other; give one of them");
     if (options.standalone && options.nnodes && options.nnodes->min > 1)
         return usage("--standalone is for one node, but --nnodes asks for " +
                      std::to_string(options.nnodes->min) + "; leave one of them out");
     if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
-        options.warnings.push_back(
-            "--standalone: the endpoint that is given too is not used; leave one of them out");
+        options.warnings.push_back("--standalone: the endpoint is ignored; leave one of them out");
     const bool is_static = options.rdzv_backend.value_or("static") == "static";
     // torchrun's back end is "static" unless another one is named.
     if (options.rdzv_conf.static_timeout && !is_static)

@@ -67,7 +67,8 @@ std::string reason(const grpc::Status& status, Duration limit) {
                    " (is etcd full? compact and defragment it, or raise --quota-backend-bytes)";
         case grpc::StatusCode::UNAUTHENTICATED:
         case grpc::StatusCode::PERMISSION_DENIED:
-            return status.error_message() + " (this etcd wants a user; a ledger cannot name one)";
+            return status.error_message() +
+                   " (this etcd requires a user name, which ddprun does not support)";
         case grpc::StatusCode::UNIMPLEMENTED:
             return "it is no etcd of version 3";
         default:
@@ -160,10 +161,10 @@ EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self,
         if (self->over) co_return self->closed();
         failures += (failures.empty() ? "" : "; ") + to_text(endpoint) + ": " + why;
     }
-    co_return Error(ErrorCode::unavailable,
-                    "etcd " + failures +
-                        "; see that etcd is up there, or choose another with "
-                        "--ledger=etcd:HOST:PORT,…");
+    co_return Error(
+        ErrorCode::unavailable,
+        "etcd " + failures +
+            "; see that etcd is up there, or choose another with --ledger=etcd:HOST:PORT,…");
 }
 
 EtcdClient::EtcdClient(asio::io_context& loop, std::vector<EtcdEndpoint> endpoints, Duration limit)

@@ -37,8 +37,8 @@ std::string folder_of_command(const std::string& path, const LedgerOwner& owner)
 // The error with what the user can do about it.
 Error with_mend(const Error& fault) {
     return Error(fault.code(), fault.sentence() +
-                                   "; move its folder away if no job needs it, or "
-                                   "choose another with --ledger=directory:PATH");
+                                   "; move its folder away if no job needs it, or choose another "
+                                   "with --ledger=directory:PATH");
 }
 
 // One attempt to open the folder in `opened`. True: it is ours and open. False with an error in the
@@ -63,7 +63,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             opened.set_aside("finished", "is that of a job that has ended");
             return false;
         case LedgerUse::left:
-            opened.set_aside("damaged", "cannot be gone on with (" + fault + ")");
+            opened.set_aside("damaged", "cannot be continued (" + fault + ")");
             return false;
         case LedgerUse::unreadable:
             opened.claim = with_mend(*entries.fault);
@@ -75,9 +75,10 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     // Even the folder for this very command belongs to another one: two digests are equal, or
     // somebody copied it.
     if (opened.folder == own) {
-        opened.claim = Error(ErrorCode::unavailable, "ledger folder " + own +
-                                                         " is that of another command; choose "
-                                                         "another with --ledger=directory:PATH");
+        opened.claim =
+            Error(ErrorCode::unavailable,
+                  "ledger folder " + own +
+                      " is that of another command; choose another with --ledger=directory:PATH");
         return false;
     }
     opened.say("is that of another command with this run id; that of this job lies at " + own);
@@ -119,10 +120,10 @@ Opened find_folder(const std::string& path, const LedgerOwner& owner) {
         opened.claim = read_claim(folder);
         if (opened.claim && is_sought(*opened.claim, owner)) return opened;
     }
-    opened.claim =
-        Error(ErrorCode::not_found, "ledger folder " + path +
-                                        " is not that of the running job: is it on a file system "
-                                        "that all nodes share?");
+    opened.claim = Error(
+        ErrorCode::not_found,
+        "ledger folder " + path +
+            " does not belong to the running job; put it on a file system that all nodes share");
     return opened;
 }
 

@@ -144,7 +144,7 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
                 passed = "is that of a job that has ended";
                 break;
             case LedgerUse::left:
-                passed = "cannot be gone on with (" + entries.fault->sentence() + ")";
+                passed = "cannot be continued (" + entries.fault->sentence() + ")";
                 break;
             case LedgerUse::foreign:
                 passed = "is that of another command with this run id";
@@ -158,9 +158,9 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
 }
 
 Error not_found(const LedgerPlace& place) {
-    return Error(ErrorCode::not_found, "ledger " + place.path + " in " + to_text(place) +
-                                           " is not that of the running job: do all nodes name "
-                                           "the same etcd?");
+    return Error(ErrorCode::not_found,
+                 "ledger " + place.path + " in " + to_text(place) +
+                     " does not belong to the running job; name the same etcd on all nodes");
 }
 
 // The claim of a series; nothing if the series does not exist.

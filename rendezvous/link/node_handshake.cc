@@ -60,7 +60,7 @@ void NodeHandshake::State::take(std::string_view body) {
             return;
         case Phase::looking:
             // A leader has nothing to say between its Challenge and our Proof.
-            return fail("speaks before it is answered", ErrorCode::malformed);
+            return fail("sent a message too early", ErrorCode::malformed);
         case Phase::through:
             return handlers.on_message(body);
         case Phase::over:
@@ -77,7 +77,8 @@ void NodeHandshake::State::first(std::string_view body) {
     if (challenge && phase == Phase::asked) return challenged(*challenge);
     if (proof && phase == Phase::proved) return leader_proves(*proof);
     // The right word at the wrong time: this is no peer of ours.
-    if (challenge || proof) return fail("mixes up the handshake", ErrorCode::malformed);
+    if (challenge || proof)
+        return fail("sent a handshake message at the wrong time", ErrorCode::malformed);
     unproven(body);
 }
 

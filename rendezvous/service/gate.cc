@@ -96,9 +96,9 @@ void Gate::State::make_room() {
     const auto link = callers.at(id).link;
     // drop() calls nobody, so the end is reported here.
     link->drop();
-    link_ended(
-        id, Error(ErrorCode::timed_out, link->peer() + " makes place for others, since " +
-                                            std::to_string(config.room) + " wait to be admitted"));
+    link_ended(id, Error(ErrorCode::timed_out,
+                         link->peer() + " had to make room: " + std::to_string(config.room) +
+                             " connections wait to be admitted"));
 }
 
 void Gate::State::frame_came(Id id, std::string_view body) {
@@ -107,8 +107,7 @@ void Gate::State::frame_came(Id id, std::string_view body) {
     Caller& caller = found->second;
     // The leader's nonce exists once the Challenge is sent, so this frame must be the Proof.
     if (!caller.transcript.leader_nonce.empty()) return proved(id, caller, body);
-    if (caller.opening)
-        return garbage(id, Error(ErrorCode::malformed, "speaks before it is asked"));
+    if (caller.opening) return garbage(id, Error(ErrorCode::malformed, "sent a message too early"));
     opened(id, caller, body);
 }
 
@@ -206,9 +205,9 @@ void Gate::State::say(Note::Level level, const std::string& sentence) {
     const Time now = boot_now();
     if (now - lines_since >= kLogPeriod) {
         if (unsaid > 0)
-            log({Note::Level::warn, std::to_string(unsaid) +
-                                        " more connections were refused or closed before they had "
-                                        "proved themselves"});
+            log({Note::Level::warn,
+                 std::to_string(unsaid) +
+                     " more connections were refused or closed before they had proved themselves"});
         lines_since = now;
         lines = unsaid = 0;
     }

@@ -146,7 +146,7 @@ void Call::received(std::size_t count, Deadline now) {
     // While a wait is taken back, its own answer may come unexpectedly. Anywhere else surplus bytes
     // mean that the two sides disagree about the stream.
     if (!spoiled_ && reader_.surplus() && stage_ != Stage::taking_back)
-        spoil(ErrorCode::malformed, "bytes that answer nothing");
+        spoil(ErrorCode::malformed, "unexpected bytes after the answer");
 }
 
 void Call::advance(Deadline now) {

@@ -26,10 +26,10 @@ bool ClientState::may_connect(const Task& task) const {
 }
 
 Error ClientState::refusal() const {
-    return said(Error(ErrorCode::closed, "not usable any more since: " + lost_ +
-                                             (unconfirmed_ ? "; what was written just before may "
-                                                             "not have arrived"
-                                                           : "")));
+    return said(
+        Error(ErrorCode::closed,
+              "not usable any more since: " + lost_ +
+                  (unconfirmed_ ? "; what was written just before may not have arrived" : "")));
 }
 
 void ClientState::note(Operation operation, const Call& call, const Result<Answer>& result) {
@@ -51,7 +51,7 @@ void ClientState::abandoned() {
 
 Error ClientState::no_new_one(const Error& why) const {
     return said(Error(ErrorCode::closed,
-                      "the connection was lost, and there is no new one: " + why.sentence()));
+                      "the connection was lost, and reconnecting failed: " + why.sentence()));
 }
 
 Error ClientState::said(const Error& error) const {

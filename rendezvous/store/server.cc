@@ -105,8 +105,8 @@ bool Server::may_enter(const asio::ip::address& address) {
     }
     if (refused_.size() < kRefusedToName && refused_.insert(address).second) {
         log("the store refused a connection from " + address.to_string() +
-            ", which is no address of a member of this generation; further ones from there are "
-            "not logged; --store-allow admits more");
+            ", which is no address of a member of this generation; further ones from there are not "
+            "logged; --store-allow admits more");
     }
     return false;
 }
@@ -174,7 +174,7 @@ bool Server::takes_replies(Session& session) {
     const bool store_full = queued > kQueuedWhenFull && !memory().has_room_for(0);
     if (!too_much && !store_full) return true;
     const std::string who =
-        "it does not take its replies, " + std::to_string(queued) + " bytes are waiting";
+        "it does not read its replies; " + std::to_string(queued) + " bytes are waiting";
     session.end((too_much ? over_limit(who, options_.limits.max_queued, "--store-max-queued")
                           : no_room(who, memory()))
                     .sentence());

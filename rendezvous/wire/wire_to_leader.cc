@@ -197,7 +197,8 @@ ToLeader read(Fault& fault, const link::ToLeader& from) {
             break;
     }
     // A field of a newer version, or none at all.
-    Place(fault, "ToLeader").complain("message", "none that I know; is the other side newer?");
+    Place(fault, "ToLeader")
+        .complain("message", "unknown; does the other side run a newer version?");
     return Leave{};
 }
 

@@ -184,7 +184,7 @@ ToNode read(Fault& fault, const link::ToNode& from) {
             break;
     }
     // A field of a newer version, or none at all.
-    Place(fault, "ToNode").complain("message", "none that I know; is the other side newer?");
+    Place(fault, "ToNode").complain("message", "unknown; does the other side run a newer version?");
     return Parked{};
 }
 

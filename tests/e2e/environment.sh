@@ -85,7 +85,7 @@ TORCHELASTIC_ENABLE_FILE_TIMER=1 run 40 --standalone --nproc-per-node=2 --max-re
 expect_code 0
 expect_in "$work/run.err" 'timer late of process [0-9]+ has expired'
 expect_not_in "$work/run.err" 'timer released'
-expect_in "$work/run.err" 'not a timer.s request: nonsense'
+expect_in "$work/run.err" 'not a valid timer request: nonsense'
 expect_nothing_left
 run 20 --standalone bash -c "$show" "$work"
 [[ -z $(value 0 0 TORCHELASTIC_TIMER_FILE) ]] || fail "a timer file that nobody serves"

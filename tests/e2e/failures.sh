@@ -16,7 +16,7 @@ normalised() { # file of standard error
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/' -e 's/\(pid: [1-9][0-9]*\)/(pid: PID)/' \
         -e 's/after ([0-9.]+ (ms|s)|[0-9]+ m [0-9]+ s)/after SPAN/g' -e 's/^(  id +: ).*/\1ID/' \
         -e 's/within [0-9.]+ (ms|s)/within SPAN/g' \
-        -e 's/out of memory: (the kernel.s log|its control group) .*/out of memory: WITNESS/' \
+        -e 's/out of memory: (the kernel.s log|its cgroup) .*/out of memory: WITNESS/' \
         -e 's|/[A-Za-z0-9_.-]+/failure.json|/RUN/failure.json|' \
         -e 's|/deaths_[A-Za-z0-9_]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/' \
         -e 's/progress for [0-9.]+ s/progress for SPAN/' -e 's/^        (thread|gdb|Thread) .*/        STACK/' -e '/^        #/d' |
@@ -218,11 +218,11 @@ broken() { # what rank 1 does to its error file, what is said of it
     expect_in "$work/run.err" '^    its last word$'
     expect_nothing_left
 }
-broken 'truncate -s 1G "$file"' 'has 1024 MiB; more than 1 MiB are not read'
+broken 'truncate -s 1G "$file"' 'has 1024 MiB \(limit 1 MiB\), so it was not read'
 broken 'echo "{\"message\": \"cut" >"$file"' 'is not JSON'
 broken 'echo "[1, 2]" >"$file"' 'has no text "message"'
-broken 'mkfifo "$file"' 'is no file'
-broken 'mkdir "$file"' 'is no file'
+broken 'mkfifo "$file"' 'is not a regular file'
+broken 'mkdir "$file"' 'is not a regular file'
 ((EUID == 0)) || broken 'echo "{}" >"$file"; chmod 0 "$file"' 'cannot be read'
 
 say "--on-failure gets the JSON, once; what it does wrong is one line"
@@ -282,7 +282,7 @@ if ((EUID == 0)) && mkdir "$frozen" 2>/dev/null; then
         exit 5'
     join stuck 40
     expect_code 5
-    expect_in "$work/stuck.err" 'rank 1 \(process [0-9]+, bash\) has outlived SIGKILL by .*uninterruptible sleep \(D\)'
+    expect_in "$work/stuck.err" 'rank 1 \(process [0-9]+, bash\) is still alive .* after SIGKILL: .*uninterruptible sleep \(D\)'
     expect_in "$work/stuck.err" '^  and node .* is unusable: rank 1'
     echo THAWED >"$frozen/freezer.state"
     expect_nothing_left 10

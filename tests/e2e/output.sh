@@ -190,7 +190,7 @@ say "a console that closes ends nothing"
     for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 5' 2>"$work/run.err" </dev/null || code=$?; echo $code >"$work/code"; } | head -n 1 >"$work/first"
 [[ $(<"$work/code") == 5 ]] || fail "exit code $(<"$work/code")"
 [[ $(<"$work/first") == "[default0]:line 0" ]] || fail "$(<"$work/first")"
-(($(grep -c 'cannot write to stdout: Broken pipe; nothing more is written there' "$work/run.err") == 1)) || fail "not told once"
+(($(grep -c 'cannot write to stdout: Broken pipe; output to it is discarded from now on' "$work/run.err") == 1)) || fail "not told once"
 (($(wc -l <"$(only "$work/logs8" attempt_0/0/stdout.log)") == 20000)) || fail "the file is not whole"
 
 say "nor do standard streams that are closed from the start"
@@ -225,7 +225,7 @@ for n in range(100000):
         open(sys.argv[1], "w").write(str(n))
 open(sys.argv[1], "w").write("done")'
 start_into_fifo job --log-dir="$work/logs9" --tee=1 --no-label python3 -c "$flood" "$work/progress"
-wait_until 30 has "$work/job.err" '64 MiB wait for stdout, which does not take them; workers that print wait until it does' || fail "not told"
+wait_until 30 has "$work/job.err" 'stdout is too slow: 64 MiB are waiting; workers that print wait until it catches up' || fail "not told"
 stands() { local was=$(<"$work/progress"); sleep 0.3; [[ $(<"$work/progress") == "$was" ]]; }
 wait_until 30 stands || fail "the worker goes on"
 [[ $(<"$work/progress") != done ]] || fail "100 MB were taken"
@@ -233,7 +233,7 @@ wait_until 30 stands || fail "the worker goes on"
 head -c 100000000 <&6 >"$work/read"
 join job 30
 expect_code 0
-(($(grep -c 'MiB wait for' "$work/job.err") == 1)) || fail "told more than once"
+(($(grep -c 'MiB are waiting' "$work/job.err") == 1)) || fail "told more than once"
 sed 's/ .*//' "$work/read" | cmp - <(seq -f '%08.0f' 0 99999) || fail "lines are missing"
 cmp "$work/read" "$(only "$work/logs9" attempt_0/0/stdout.log)" || fail "the file is not the same"
 
@@ -260,7 +260,7 @@ join job 30
 expect_code 0
 exec 6>&-
 wait "$reader" || fail "the reader's end did not come"
-lost=$(sed -n 's/^ddprun: \([0-9]*\) lines for stdout dropped, the oldest, since it did not keep up.*/\1/p' "$work/job.err")
+lost=$(sed -n 's/^ddprun: \([0-9]*\) lines for stdout dropped (the oldest), because it was too slow.*/\1/p' "$work/job.err")
 ((lost > 30000 && lost + $(wc -l <"$work/read") == 100000)) || fail "$lost lines dropped, $(wc -l <"$work/read") came"
 ! grep -qvxE '[0-9]{8} x{990}' "$work/read" || fail "a line is torn"
 sed 's/ .*//' "$work/read" | sort -c || fail "out of order"
@@ -271,7 +271,7 @@ say "log folders that cannot be used: one line, and what has no file comes to th
 touch "$work/plain"
 run 30 --standalone --nproc-per-node=2 --log-dir="$work/plain" --redirects=3 bash -c "$worker; [[ -d \${TORCHELASTIC_ERROR_FILE%/*} ]]"
 expect_code 0
-expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a directory; what has no file goes to the console\$"
+expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a directory; output without a file goes to the console\$"
 (($(grep -c "log-dir" "$work/run.err") == 1)) || fail "not one line"
 is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
 expect_nothing_left
@@ -294,7 +294,7 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
     fsfreeze -f "$work/hangs"
     touch "$work/go"
     for rank in 0 1; do
-        wait_until 30 has "$work/node$rank.err" '8 MiB wait for .*/stdout.log, which does not take them' || fail "node $rank does not tell"
+        wait_until 30 has "$work/node$rank.err" '/stdout.log is too slow: 8 MiB are waiting' || fail "node $rank does not tell"
     done
     sleep 2 # the lease once more
     ! has "$work/node0.err" 'generation 0 ends' || fail "the generation has ended"
@@ -324,7 +324,7 @@ if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work
     run 30 --standalone --nproc-per-node=2 --log-dir="$work/small" --tee=3 bash -c '
         head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99; head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99 >&2'
     expect_code 0
-    (($(grep -c 'No space left on device; what does not fit is dropped' "$work/run.err") == 1)) || fail "not told once"
+    (($(grep -c 'No space left on device; output that does not fit is discarded' "$work/run.err") == 1)) || fail "not told once"
     (($(wc -l <"$work/run.out") == 60608)) || fail "the console has $(wc -l <"$work/run.out") lines"
     say "and so is one that is full before the first worker"
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 --log-dir="$work/small" --tee=3 bash -c "$worker; exit 4"

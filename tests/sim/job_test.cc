@@ -189,7 +189,7 @@ TEST(Sim, AWorkerThatAlwaysStandsStillEndsTheJobWithItsOwnCode) {
             },
             [](const World& world) {
                 EXPECT_EQ(generations(world).size(), 2u);
-                expect_all_exit(world, Verdict::worker_failed, rendezvous::kHungCode);
+                expect_all_exit(world, Verdict::worker_failed, kHungCode);
             });
 }
 

@@ -33,15 +33,14 @@ TEST(LaunchShape, AgentPerNode) {
 TEST(LaunchShape, SeveralTasksAreRefused) {
     const auto shape = check_launch_shape({}, step_with_tasks({4, 4}), {});
     ASSERT_FALSE(shape);
-    EXPECT_EQ(
-        shape.error(),
-        Error(ErrorCode::usage,
-              "srun starts 4 ddprun on a node, where one is to start all workers; use srun "
-              "--ntasks=2 "
-              "--ntasks-per-node=1 ddprun --nproc-per-node=4 (and --gpus-per-node=4 rather than "
-              "--gpus-per-task), or say that each task is one worker: ddprun --task-per-worker"));
+    EXPECT_EQ(shape.error(),
+              Error(ErrorCode::usage,
+                    "srun starts 4 ddprun processes on a node, but one ddprun starts all workers; "
+                    "use srun --ntasks=2 --ntasks-per-node=1 ddprun --nproc-per-node=4 (and "
+                    "--gpus-per-node=4 rather than --gpus-per-task), or say that each task is one "
+                    "worker: ddprun --task-per-worker"));
     EXPECT_THAT(check_launch_shape({}, step_with_tasks({1, 2}), {}).error().sentence(),
-                HasSubstr("srun starts 2 ddprun on a node"));
+                HasSubstr("srun starts 2 ddprun processes on a node"));
 }
 
 TEST(LaunchShape, TaskPerWorker) {

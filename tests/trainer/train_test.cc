@@ -114,8 +114,8 @@ TEST(Train, NamesAGradientThatIsNoNumber) {
     test::TemporaryFolder folder;
     EXPECT_EQ(run_program(2, 0, train({"--lr=1e6", "--momentum=1"}), folder.path()), Ends({1, 1}));
     EXPECT_THAT(test::read_all(folder.path() / "1"),
-                testing::ContainsRegex("train: the gradient of \"w[12]\" is not a finite number on "
-                                       "rank [01]"));
+                testing::ContainsRegex(
+                    "train: the gradient of \"w[12]\" is not a finite number on rank [01]"));
 }
 
 // A snapshot of another model, other data or another seed is refused, and says which.
@@ -125,7 +125,7 @@ TEST(Train, RefusesAForeignSnapshot) {
     ASSERT_EQ(run_program(1, 0, command, folder.path() / "a"), Ends({0}));
     const std::pair<const char*, const char*> mistakes[] = {
         {"--hidden=65", "has no \"w1\" of 1040 floats; was it written with other --hidden"},
-        {"--samples=100", "does not exist among 100 samples"},
+        {"--samples=100", "is outside of the data set (100 samples)"},
         {"--seed=2", "was written with another --seed"}};
     int generation = 1;
     for (const auto& [option, sentence] : mistakes) {

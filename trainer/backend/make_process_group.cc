@@ -30,7 +30,7 @@ Result<BackendChoice> choose(const Context& context, Store& store, const GroupOp
         if (!offer) {
             return Error(offer.error().code(),
                          "rank " + std::to_string(rank) +
-                             " did not come to the process group: " + offer.error().sentence());
+                             " did not join the process group: " + offer.error().sentence());
         }
         gpus.push_back(*offer == "-" ? "" : *offer);
     }

@@ -64,7 +64,7 @@ class GlooStore : public ::gloo::rendezvous::Store {
         if (error.code() != ErrorCode::timed_out) return error;
         const auto digits = key.find_last_not_of("0123456789") + 1;
         return Error(ErrorCode::timed_out,
-                     "rank " + key.substr(digits) + " did not come to the process group within " +
+                     "rank " + key.substr(digits) + " did not join the process group within " +
                          std::to_string(timeout_.count()) + " ms; see its log");
     }
 

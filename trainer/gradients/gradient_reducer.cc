@@ -34,7 +34,7 @@ Result<double> square_sum(Memory memory, const Buffer& buffer) {
     if (memory == Memory::gpu) {
         if (buffer.type != DataType::float32)
             return Error(ErrorCode::usage,
-                         "gradients on a GPU are clipped and searched as F32 only");
+                         "gradients on a GPU can be clipped or searched only as F32");
         return gpu_square_sum(static_cast<const float*>(buffer.data), buffer.count);
     }
     switch (buffer.type) {
@@ -208,10 +208,10 @@ Result<void> GradientReducer::mark_unused() {
     const auto missing = progress_.missing();
     if (!options_.find_unused) {
         if (missing.empty()) return {};
-        return Error(ErrorCode::usage,
-                     "backward did not come to " + std::to_string(missing.size()) +
-                         " parameters, the first is \"" + parameters_[missing[0]].name +
-                         "\"; set find_unused, or say ready() for each");
+        return Error(ErrorCode::usage, "backward did not reach " + std::to_string(missing.size()) +
+                                           " parameters, the first is \"" +
+                                           parameters_[missing[0]].name +
+                                           "\"; set find_unused, or call ready() for each");
     }
     std::vector<double> used(parameters_.size(), 1.0);
     for (std::size_t i : missing) {

@@ -130,11 +130,11 @@ Result<void> check_parts(const Operation& o, int rank, int size) {
     // count 0 and no type of its own.
     const bool both = o.kind != Collective::exchange && o.in.count && o.out.count;
     if (fits && !(both && o.in.type != o.out.type)) return {};
-    return Error(ErrorCode::usage, describe(o) + ": in has " + std::to_string(o.in.count) + " " +
-                                       std::string(to_string(o.in.type)) + ", out " +
-                                       std::to_string(o.out.count) + " " +
-                                       std::string(to_string(o.out.type)) + ", which do not fit " +
-                                       std::to_string(size) + " ranks");
+    return Error(ErrorCode::usage,
+                 describe(o) + ": the buffers do not fit each other on " + std::to_string(size) +
+                     " ranks: in has " + std::to_string(o.in.count) + " " +
+                     std::string(to_string(o.in.type)) + ", out has " +
+                     std::to_string(o.out.count) + " " + std::string(to_string(o.out.type)));
 }
 
 }  // namespace
@@ -147,14 +147,14 @@ Result<void> check(const Operation& o, int rank, int size) {
     if (reduces(o.kind) && o.type() == DataType::uint64)
         return wrong("does not take U64; it takes F32, F64, F16, BF16, I32, I64 and U8");
     if (reduces(o.kind) && o.op == ReduceOp::avg && is_integer(o.type()))
-        return wrong("has no average of integers; sum and divide");
+        return wrong("cannot average integers; use sum and divide the result");
     for (int other : {o.root, o.source}) {
         if (other < 0 || other >= size)
             return wrong("names rank " + std::to_string(other) + ", but the ranks are 0 to " +
                          std::to_string(size - 1));
         // An exchange may name this rank: in a group of one, every neighbour is the rank itself.
         if (!o.is_collective() && o.kind != Collective::exchange && other == rank)
-            return wrong("is between this rank and itself");
+            return wrong("names this rank as its own peer; name another rank");
     }
     for (const Buffer& buffer : {o.in, o.out}) {
         if (buffer.count && !buffer.data)

@@ -97,7 +97,7 @@ Result<void> ProcessGroup::meet_monitored(const Operation& operation) {
         absent.push_back(other);
     }
     if (absent.empty()) return {};
-    return Error(ErrorCode::timed_out, name_ranks(absent) + " did not come within " +
+    return Error(ErrorCode::timed_out, name_ranks(absent) + " did not reach the barrier within " +
                                            std::to_string(timeout().count()) + " ms");
 }
 

@@ -173,7 +173,7 @@ Result<void> make_durable(const std::string& path, int flags, Old old, Fill&& fi
         // Some file systems create the file and then refuse O_DIRECT. With EEXIST it is another
         // writer's file.
         if (problem != EEXIST) ::unlink(temporary.c_str());
-        return system_error("cannot make", temporary, problem);
+        return system_error("cannot create", temporary, problem);
     }
     int problem = fill_file(file);
     if (!problem) problem = put_in_place(temporary, path, old);
@@ -207,8 +207,8 @@ Result<void> write_durably(const std::string& path, const PageBuffer& buffer, Ol
 
 Result<void> make_first(const std::string& path) {
     Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL);
-    if (file.get() < 0) return system_error("cannot make", path, errno);
-    if (const int problem = file.close()) return system_error("cannot make", path, problem);
+    if (file.get() < 0) return system_error("cannot create", path, errno);
+    if (const int problem = file.close()) return system_error("cannot create", path, problem);
     return {};
 }
 
@@ -259,7 +259,7 @@ Result<void> sync_folder(const std::string& folder) {
 Result<void> make_folder(const std::string& folder) {
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);
-    if (problem) return system_error("cannot make the folder", folder, problem.value());
+    if (problem) return system_error("cannot create the folder", folder, problem.value());
     return {};
 }
 

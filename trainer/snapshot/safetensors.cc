@@ -48,7 +48,8 @@ std::uint64_t read_length(std::span<const std::byte> file) {
 // value, which is no object.
 Result<Json> parse_header(std::span<const std::byte> file) {
     if (file.size() < 8)
-        return bad("the file has " + std::to_string(file.size()) + " bytes, not even a length");
+        return bad("the file has " + std::to_string(file.size()) +
+                   " bytes; the header's length alone needs 8");
     const std::uint64_t length = read_length(file);
     if (length > kLongestHeader || length > file.size() - 8) {
         return bad("the header's length " + std::to_string(length) + " is more than the file's " +
@@ -141,9 +142,9 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
         const auto& tensor = tensors[index];
         auto bytes = bytes_of(tensor.type, tensor.shape);
         if (!bytes || *bytes != tensor.data.size() || header.contains(tensor.name)) {
-            return Error(ErrorCode::usage,
-                         "tensor \"" + tensor.name + "\" is there twice, or its " +
-                             std::to_string(tensor.data.size()) + " bytes do not fit its shape");
+            return Error(ErrorCode::usage, "tensor \"" + tensor.name + "\" occurs twice, or its " +
+                                               std::to_string(tensor.data.size()) +
+                                               " bytes do not fit its shape");
         }
         header[tensor.name] = {{"dtype", to_string(tensor.type)},
                                {"shape", tensor.shape},

@@ -148,7 +148,8 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     if (!manifest) return manifest.error();
     // A manifest that was copied or renamed.
     if (manifest->name != name)
-        return Error(ErrorCode::malformed, "the manifest is that of " + manifest->name.stem());
+        return Error(ErrorCode::malformed, "the manifest belongs to " + manifest->name.stem() +
+                                               "; was the file renamed?");
     Snapshot snapshot;
     snapshot.files.resize(manifest->files.size());
     std::vector<Result<Safetensors>> tensors(manifest->files.size());

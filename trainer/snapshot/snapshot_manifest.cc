@@ -114,8 +114,9 @@ Result<Manifest> parse_manifest(const std::string& text) {
         const int edition = files.empty() ? 0 : edition_of(files[0].name);
         for (std::size_t i = 0; i < files.size(); ++i) {
             if (files[i].name != manifest.name.tensors(i, files.size(), edition))
-                return Error(ErrorCode::malformed,
-                             "the manifest names a foreign file: " + files[i].name);
+                return Error(
+                    ErrorCode::malformed,
+                    "the manifest names a file that is not part of its snapshot: " + files[i].name);
         }
         return manifest;
     } catch (const Json::exception&) {

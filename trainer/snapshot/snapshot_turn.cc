@@ -85,8 +85,8 @@ Result<void> SnapshotFolder::check_turn() const {
                      (record ? "generation " + std::to_string(record->generation.value) +
                                    " of run \"" + record->run_id + "\""
                              : "another loader") +
-                     "; nothing is written there by generation " +
-                     std::to_string(generation_.value) + " of run \"" + run_id_ + "\" any more");
+                     "; generation " + std::to_string(generation_.value) + " of run \"" + run_id_ +
+                     "\" must not write there any more");
 }
 
 // Why a write failed. A later loader removes our temporary files and may use our names; then its

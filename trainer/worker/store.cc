@@ -64,7 +64,9 @@ class MemoryStore final : public Store {
     Result<std::string> get(const std::string& key, std::chrono::milliseconds) override {
         auto it = values_.find(key);
         if (it == values_.end())
-            return Error(ErrorCode::timed_out, "no key " + key + " in a world of one");
+            return Error(
+                ErrorCode::timed_out,
+                "key " + key + " was never set, and a world of one has no other rank to set it");
         return it->second;
     }
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {

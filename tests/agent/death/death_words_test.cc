@@ -54,9 +54,10 @@ TEST(MemoryKills, ReadsBothVersionsOfTheCount) {
 }
 
 TEST(MemoryKills, KnowsTheKernelsWords) {
-    EXPECT_EQ(memory_kill_process("3,99,1234,-;Memory cgroup out of memory: Killed process 4711 "
-                                  "(python3) total-vm:1kB"),
-              4711);
+    EXPECT_EQ(
+        memory_kill_process(
+            "3,99,1234,-;Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB"),
+        4711);
     EXPECT_EQ(memory_kill_process("3,1,2,-;Out of memory: Killed process 7 (a b) total"), 7);
     EXPECT_EQ(memory_kill_process("6,1,2,-;Killed process 7 (x)"), std::nullopt);
     EXPECT_EQ(memory_kill_process("Out of memory: Killed process 7"), std::nullopt);
@@ -93,11 +94,11 @@ TEST(Stuck, NamesWorkersBeforeOthers) {
     EXPECT_EQ(child.state, 'D');
     StuckProcess worker{4711, "python3", 'D', "nfs_wait_bit_killable", 1};
     EXPECT_EQ(stuck_sentence({child, worker}, std::chrono::seconds{60}),
-              "rank 1 (process 4711, python3) has outlived SIGKILL by 60.0 s: it is in an "
+              "rank 1 (process 4711, python3) is still alive 60.0 s after SIGKILL: it is in an "
               "uninterruptible sleep (D) in nfs_wait_bit_killable; and 1 more process");
     child.state = 'R';
     EXPECT_EQ(stuck_sentence({child}, std::chrono::seconds{2}),
-              "process 12 (a (b) c) has outlived SIGKILL by 2.0 s: it is in state R");
+              "process 12 (a (b) c) is still alive 2.0 s after SIGKILL: it is in state R");
     EXPECT_EQ(stuck_sentence({}, std::chrono::seconds{2}), "");
     EXPECT_EQ(read_process_stat("").pid, 0);
 }

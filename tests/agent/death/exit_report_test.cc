@@ -36,8 +36,7 @@ TEST(ExitReport, SaysWhoHowAndWhereToLook) {
     who.slurm_job_id = "8812";
     EXPECT_EQ(exit_sentence({0, SIGKILL, false}, who),
               "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL) after 42 m 00 s; often "
-              "out of memory: see "
-              "dmesg or sacct -j 8812");
+              "out of memory: see dmesg or sacct -j 8812");
     EXPECT_EQ(exit_sentence({1, 0, false}, who),
               "rank 13 (local 5 on gpu01) exited with 1 after 42 m 00 s");
     EXPECT_NE(exit_sentence({127, 0, false}, who).find("not found"), std::string::npos);
@@ -49,7 +48,7 @@ TEST(ExitReport, DoesNotGuessWhenItWasOurSignal) {
     ExitSubject who;
     who.stopped_by_us = true;
     who.ran = std::chrono::seconds{3};
-    EXPECT_EQ(
-        exit_sentence({0, SIGKILL, false}, who),
-        "rank 0 (local 0) was killed by signal 9 (SIGKILL) after 3.0 s, when it was being stopped");
+    EXPECT_EQ(exit_sentence({0, SIGKILL, false}, who),
+              "rank 0 (local 0) was killed by signal 9 (SIGKILL) after 3.0 s, while ddprun was "
+              "stopping it");
 }

@@ -156,7 +156,7 @@ TEST(Link, FindsTheJobByItsMembers) {
     EXPECT_TRUE(run_until(pair.loop, [&] { return pair.look != nullptr; }));
     pair.look(true);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_TRUE(pair.lines.has("the ledger names members of the job, among them a"));
+    EXPECT_TRUE(pair.lines.has("also calling members that the ledger names, for example a"));
 }
 
 TEST(Link, AsksForNoMembersOnceItIsClosed) {

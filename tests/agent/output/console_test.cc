@@ -23,7 +23,7 @@ TEST(Console, AClosedOneIsReportedOnce) {
         ASSERT_EQ(rig.errors.size(), 1U);
         EXPECT_EQ(rig.errors[0].code(), ErrorCode::closed);
         EXPECT_EQ(rig.errors[0].sentence(),
-                  "cannot write to stdout: Broken pipe; nothing more is written there");
+                  "cannot write to stdout: Broken pipe; output to it is discarded from now on");
         EXPECT_EQ(console->waiting(), 0U);
     }
 }
@@ -149,12 +149,11 @@ TEST(Console, DropsTheOldestLinesWhereTheUserSaysSo) {
         last = number;
     }
     EXPECT_EQ(rig.errors[0].sentence(),
-              "10000 bytes wait for stdout, which does not take them; the oldest lines are dropped "
-              "until it does");
-    EXPECT_EQ(rig.errors[1].sentence(),
-              std::to_string(kLines - lines) +
-                  " lines for stdout dropped, the oldest, since it did not keep up "
-                  "(--console-overflow=drop)");
+              "stdout is too slow: 10000 bytes are waiting; the oldest lines are dropped until it "
+              "catches up");
+    EXPECT_EQ(rig.errors[1].sentence(), std::to_string(kLines - lines) +
+                                            " lines for stdout dropped (the oldest), because it "
+                                            "was too slow (--console-overflow=drop)");
 }
 
 TEST(Console, KnowsWhenTwoNamesAreOnePlace) {

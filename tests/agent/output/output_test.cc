@@ -142,8 +142,7 @@ TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     EXPECT_EQ(::fcntl(slow.in.get(), F_GETFL) & O_NONBLOCK, 0);  // others write to it as before
     ASSERT_EQ(rig.errors.size(), 1U);
     EXPECT_EQ(rig.errors[0].sentence(),
-              "1 MiB wait for stdout, which does not take them; workers that print wait until it "
-              "does");
+              "stdout is too slow: 1 MiB are waiting; workers that print wait until it catches up");
     ends->out.reset();
     std::size_t got = 0;
     EXPECT_TRUE(rig.run_until([&] { return (got += slow.read_now().size()) == total; }));
@@ -171,9 +170,8 @@ TEST(Output, AFileThatHangsHoldsUpItsWorkerAlone) {
         if (n > 0) total += static_cast<std::size_t>(n);
         return n < 0 && !rig.errors.empty();
     }));
-    EXPECT_EQ(
-        rig.errors[0].sentence(),
-        "1 MiB wait for out, which does not take them; workers that print wait until it does");
+    EXPECT_EQ(rig.errors[0].sentence(),
+              "out is too slow: 1 MiB are waiting; workers that print wait until it catches up");
     EXPECT_LE(file->waiting(), std::size_t{2} << 20);
     ends->out.reset();
     std::size_t got = 0;

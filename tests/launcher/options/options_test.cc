@@ -63,16 +63,12 @@ TEST(Options, TheRestIsTheProgram) {
 TEST(Options, FieldsAreFilled) {
     Options options = parsed(
         "--node-rank 1 --rdzv-backend c10d --rdzv-endpoint h:29400 --rdzv-id 101 --rdzv-conf "
-        "is_host=0 --max-restarts 3 "
-        "--role X: --no-python --log-dir logs -t 3 --local-ranks-filter 0,1 --local-addr 10.0.0.1 "
-        "--master-addr m "
-        "--master-port 29500 --ports=20000-20003 --ledger=memory --secret-file=/s --identity "
-        "require --lease 20 --join-timeout=60 "
-        "--last-call 5 "
-        "--shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off --slurm-env drop "
-        "--python /p --no-label -q "
-        "--log-line-prefix-template=${rank}: --duplicate-stdout-filters=a,,b,c "
-        "--duplicate_stderr_filters d --console-overflow=drop p");
+        "is_host=0 --max-restarts 3 --role X: --no-python --log-dir logs -t 3 --local-ranks-filter "
+        "0,1 --local-addr 10.0.0.1 --master-addr m --master-port 29500 --ports=20000-20003 "
+        "--ledger=memory --secret-file=/s --identity require --lease 20 --join-timeout=60 "
+        "--last-call 5 --shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 --blame off "
+        "--slurm-env drop --python /p --no-label -q --log-line-prefix-template=${rank}: "
+        "--duplicate-stdout-filters=a,,b,c --duplicate_stderr_filters d --console-overflow=drop p");
     EXPECT_EQ(options.node_rank, 1);
     EXPECT_EQ(options.rdzv_backend, "c10d");
     EXPECT_EQ(options.rdzv_endpoint, (HostPort{"h", 29400}));
@@ -156,17 +152,18 @@ TEST(Options, IgnoredOptionsWarn) {
         parsed("--monitor_interval=1 --start-method spawn --event-log-handler=null --rdzv-conf "
                "read_timeout=60 p")
             .warnings,
-        ElementsAre("--monitor_interval has no effect here: the end of a worker is seen at once",
-                    "--start-method has no effect here: every worker is a program of its own",
-                    "--rdzv-conf: the key read_timeout has no effect here"));
+        ElementsAre(
+            "--monitor_interval has no effect here: ddprun notices the end of a worker at once",
+            "--start-method has no effect here: every worker is a program of its own",
+            "--rdzv-conf: the key read_timeout has no effect here"));
     EXPECT_THAT(parsed("--standalone --rdzv-endpoint=h:1 p").warnings,
-                ElementsAre(HasSubstr("not used")));
+                ElementsAre(HasSubstr("the endpoint is ignored")));
 }
 
 // What each refusal says stands in tests/data/launcher/messages.txt.
 TEST(Options, RefusalsNameTheOptionAsItWasGiven) {
     EXPECT_EQ(refusal("--nproc_per_node= p"),
-              "--nproc_per_node=: nothing behind it; is a variable of the script not set?");
+              "--nproc_per_node=: the value is empty; is a variable in your script not set?");
     EXPECT_EQ(refusal("--standalone=1 p"),
               "--standalone=1: takes no value; write --standalone alone");
 }

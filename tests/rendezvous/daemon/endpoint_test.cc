@@ -112,10 +112,9 @@ TEST(Endpoint, ClosesStrangersWithOneLineForEachAddress) {
     Caller first(port, "GET / HTTP/1.1\r\n\r\n"), second(port, "SSH-2.0-x\r\n");
     ASSERT_TRUE(port.until([&] { return first.is_closed() && second.is_closed(); }));
     ASSERT_EQ(port.lines.all.size(), 1u);
-    EXPECT_THAT(
-        port.lines.all.front(),
-        testing::MatchesRegex("closed the connection of 127.0.0.1:[0-9]+, which begins with "
-                              "\"GET / HTTP/1.1.*none of ours; further ones.*"));
+    EXPECT_THAT(port.lines.all.front(),
+                testing::MatchesRegex("closed the connection of 127.0.0.1:[0-9]+, which begins "
+                                      "with \"GET / HTTP/1.1.*none of ours; further ones.*"));
 }
 
 // A torchrun that was sent here is told apart from garbage: the operator can mend that.
@@ -154,7 +153,7 @@ TEST(Endpoint, MakesRoomForThoseWhoSpeak) {
     ASSERT_TRUE(port.until([&] { return !port.nodes.empty(); }));
     EXPECT_LE(port.endpoint->silent(), 10u);
     ASSERT_TRUE(port.until([&] { return flood.front().is_closed(); }));
-    EXPECT_TRUE(port.lines.has("like 10 others (the limit)"));
+    EXPECT_TRUE(port.lines.has("longest of 10 silent connections (the limit)"));
 }
 
 // A caller that ends within its Hello is let go at once, not looked at again and again.

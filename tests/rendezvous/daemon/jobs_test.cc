@@ -167,7 +167,7 @@ TEST(Jobs, BeginsAnewWhenAllHaveGoneBeforeItBegan) {
     EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("job"));
     Node next(daemon, "job", "a");
     ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
-    EXPECT_FALSE(daemon.lines.has("whose times and limits count"));
+    EXPECT_FALSE(daemon.lines.has("whose times and limits are used"));
 }
 
 // A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
@@ -201,8 +201,8 @@ TEST(Jobs, NamesANodeWhoseCommandLineDiffers) {
     Node b(daemon, "job", "b", 3);
     ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned; }));
     EXPECT_TRUE(
-        daemon.lines.has("the command line of node b (--nnodes=3) is not that of a "
-                         "(--nnodes=2), whose times and limits count"));
+        daemon.lines.has("the command line of node b (--nnodes=3) is not that of a (--nnodes=2), "
+                         "whose times and limits are used"));
 }
 
 }  // namespace

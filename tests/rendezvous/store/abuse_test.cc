@@ -153,7 +153,7 @@ TEST(StoreAbuse, AReaderThatDoesNotRead) {
     std::string requests = kGreeting + set("large", std::string(8 << 20, 'x'));
     for (int i = 0; i < 100; ++i) requests += encode({Operation::get, {"/large"}, {}, 0});
     deaf.send(requests);
-    EXPECT_THAT(loopback.wait_for_line("does not take its replies"),
+    EXPECT_THAT(loopback.wait_for_line("does not read its replies"),
                 HasSubstr("over the limit of 16777216; --store-max-queued raises it"));
     EXPECT_EQ(bystander.notices(), "");
 }

@@ -152,7 +152,8 @@ TEST(Wire, RefusesAPlaceThatIsOutsideItsWorld) {
 }
 
 TEST(Wire, RefusesAMessageItDoesNotKnow) {
-    EXPECT_THAT(decode_to_leader("").error().sentence(), HasSubstr("none that I know"));
+    EXPECT_THAT(decode_to_leader("").error().sentence(),
+                HasSubstr("ToLeader.message: unknown; does the"));
     EXPECT_THAT(decode_to_node("\xff").error().sentence(), HasSubstr("no protobuf message"));
 }
 

@@ -188,7 +188,7 @@ TEST(ProcessGroup, NamesTheRankThatDoesNotCome) {
         if (!context.is_first()) return 0;
         auto store = connect_store(context, seconds(10)).value();
         auto group = make_process_group(context, *store, {Backend::gloo, milliseconds(400), {}});
-        return !group && group.error().sentence().find("rank 1 did not come") != std::string::npos
+        return !group && group.error().sentence().find("rank 1 did not join") != std::string::npos
                    ? 0
                    : 1;
     });
@@ -345,7 +345,7 @@ TEST(ProcessGroup, NamesWhoIsAbsentFromAMonitoredBarrier) {
         if (context.rank.value % 2) return me.hear("over0") && me.hear("over2") ? 0 : 2;
         auto done = me.group->monitored_barrier();
         if (!me.say("over" + std::to_string(context.rank.value)) || done) return 3;
-        return test::expects_error(done, "ranks 1 and 3 did not come within 800 ms");
+        return test::expects_error(done, "ranks 1 and 3 did not reach the barrier within 800 ms");
     });
     EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
 }
