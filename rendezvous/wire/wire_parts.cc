@@ -120,7 +120,9 @@ void write(const Offer& from, link::Offer& to) {
     // Absent on the wire, too: 0 is a rank.
     if (from.node_rank) to.set_node_rank(*from.node_rank);
     to.set_address(from.address);
-    for (const std::string& address : from.addresses) to.add_addresses(address);
+    // A host of many containers may have more than a reader takes.
+    for (std::size_t i = 0; i < std::min(from.addresses.size(), kMaxAddresses); ++i)
+        to.add_addresses(from.addresses[i]);
     to.set_service_port(from.service_port);
     to.set_store_port(from.store_port);
     to.set_role(from.role);
@@ -214,8 +216,8 @@ void write(const WorkerOutcome& from, link::WorkerOutcome& to, TextBudget& budge
     to.set_error_file(budget.take(from.error_file));
     to.set_core_dumped(from.core_dumped);
     to.set_out_of_memory(from.out_of_memory);
-    for (const std::string& remark : from.remarks)
-        if (!budget.empty()) to.add_remarks(budget.take(remark));
+    for (std::size_t i = 0; i < std::min(from.remarks.size(), kMaxRemarks) && !budget.empty(); ++i)
+        to.add_remarks(budget.take(from.remarks[i]));
 }
 
 WorkerOutcome read(const Place& place, const link::WorkerOutcome& from) {

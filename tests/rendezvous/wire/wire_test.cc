@@ -172,5 +172,20 @@ TEST(Wire, CutsTheTextsOfAReport) {
     EXPECT_EQ(report.outcomes[4095].signal, 9);
 }
 
+// Whatever a node has found out, its leader must be able to read: a refused message is sent again and
+// again.
+TEST(Wire, CutsListsToWhatAReaderTakes) {
+    WorkerOutcome outcome = example_outcome();
+    outcome.remarks.assign(25, "remark");
+    auto back = decode_to_leader(encode(ToLeader(Report{Generation{1}, {outcome}})));
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_EQ(std::get<Report>(*back).outcomes.front().remarks.size(), 20u);
+    Join join{example_offer(), example_beat(), 0, 0, {}};
+    join.offer.addresses.assign(300, "10.0.0.7");
+    back = decode_to_leader(encode(ToLeader(join)));
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_EQ(std::get<Join>(*back).offer.addresses.size(), 256u);
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous
