@@ -107,8 +107,9 @@ Result<void> restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory
 Result<std::vector<float>> parameters_on_host(Mlp& mlp, Memory memory) {
     std::vector<float> values;
     for (const auto& [name, buffer] : mlp.parameters()) {
-        values.resize(values.size() + buffer.count);
-        auto done = copy(memory, &*values.end() - buffer.count, buffer.data, buffer.bytes());
+        const std::size_t begin = values.size();
+        values.resize(begin + buffer.count);
+        auto done = copy(memory, values.data() + begin, buffer.data, buffer.bytes());
         if (!done) return done.error();
     }
     return values;

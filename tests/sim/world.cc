@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
 #include "tests/sim/describe.h"
 
 namespace ddprun::sim {
@@ -28,7 +29,7 @@ World::World(WorldConfig config)
         host.index = i;
         host.name = "n" + std::to_string(i);
         host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
-                               random_.real(-5e-4, 5e-4));
+                               random_.real(-rendezvous::kDrift, rendezvous::kDrift));
         hosts_.push_back(std::move(host));
     }
     const auto in_order = [this](Time when, auto action) {

@@ -191,7 +191,7 @@ TEST(PlanMeeting, StepsOfOneNodeMeet) {
     EXPECT_FALSE(plan({"--nnodes=2"}, step(1, 0)));
 }
 
-// Outside Slurm: alone unless a place to meet is given; who leads follows design 4.1.
+// Outside Slurm: alone unless a place to meet is given; who leads follows the endpoint.
 TEST(PlanMeeting, OutsideSlurm) {
     auto alone = plan({}, std::nullopt);
     EXPECT_TRUE(alone->standalone);
