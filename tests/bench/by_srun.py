@@ -16,7 +16,8 @@ ROWS = [(1, 8, []), (1, 64, []), (4, 8, []), (4, 8, ["--ledger=memory"])]  # nod
 
 
 def start_lab(nodes):
-    os.environ |= {"SLURMLAB_NAME": "bench", "SLURMLAB_NET": "10.95.0", "SLURMLAB_DIR": str(folder() / "lab")}
+    os.environ |= {"SLURMLAB_NAME": "bench", "SLURMLAB_NET": "10.95.0", "SLURMLAB_DIR": str(folder() / "lab"),
+                   "SLURMLAB_FOR": str(os.getpid())}
     subprocess.run([SLURMLAB, "up", str(nodes)], capture_output=True, check=True)
     atexit.register(subprocess.run, [SLURMLAB, "down"], capture_output=True)
 

@@ -53,7 +53,8 @@ def _lab_is_up():
         if Path("/var/run/netns/sl-ctl").exists():
             _lab.append("theirs")
             note("srun: used a Slurm lab that was up already")
-        elif os.geteuid() == 0 and subprocess.run([SLURMLAB, "up", "1"], capture_output=True).returncode == 0:
+        elif os.geteuid() == 0 and subprocess.run([SLURMLAB, "up", "1"], capture_output=True,
+                                                  env=os.environ | {"SLURMLAB_FOR": str(os.getpid())}).returncode == 0:
             _lab.append("ours")
             atexit.register(lab_down)
         else:

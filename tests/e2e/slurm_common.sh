@@ -6,7 +6,7 @@ need_program slurmctld
 need_program munged
 need_program ip
 
-export SLURMLAB_DIR=$work/lab
+export SLURMLAB_DIR=$work/lab SLURMLAB_FOR=$$
 lab_is_up=no
 clean_up() { [[ $lab_is_up == no ]] || "$slurmlab" down; }
 start_lab() { # hosts, GPUs on each

@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
 # The shapes in which Slurm starts a step, on a real cluster of three hosts: a part of the job's nodes, under salloc, in
 # an array, steps at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
-# 127.0.1.1; --interface.
+# 127.0.1.1; --interface. First: the lab of a test that was killed is in nobody's way.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
+say "the lab of a test that was killed is taken down"
+sleep 1000 &
+killed=$!
+SLURMLAB_DIR=$work/killed SLURMLAB_FOR=$killed "$slurmlab" up 1 >"$work/up.out" 2>&1 || fail "the first cluster does not start"
+"$slurmlab" up 1 >"$work/up.out" 2>&1 && fail "a second cluster starts while the first one's owner lives"
+kill -9 "$killed"
+wait "$killed" || true
 # Only this scheduler starts heterogeneous jobs.
 SLURMLAB_SCHEDULER=backfill start_lab 3
+[[ ! -e $work/killed ]] || fail "left: $(ls "$work/killed")"
 cd "$work" # the ledger's folder is made in the working directory
 
 # A batch script from standard input: sbatch's options… Its output is in run.out of the working directory.
