@@ -57,6 +57,9 @@ class Error {
     std::string sentence_;
 };
 
+// Wrong options, variables, layout or arguments: what the user has to change.
+inline Error usage_error(std::string sentence) { return {ErrorCode::usage, std::move(sentence)}; }
+
 // Either a T or an Error. Result<> carries no value: it says only whether an operation succeeded.
 template <class T = void>
 using Result = boost::system::result<T, Error>;

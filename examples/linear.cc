@@ -62,8 +62,8 @@ struct Model {
         for (auto* values : {&w, &b}) {
             const auto* saved = snapshot.content.find(values == &w ? "w" : "b");
             if (!saved || saved->data.size() != values->size() * sizeof(float))
-                return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() +
-                                                   " is another program's; use another folder");
+                return usage_error("snapshot " + snapshot.manifest.name.stem() +
+                                   " is another program's; use another folder");
             std::memcpy(values->data(), saved->data.data(), saved->data.size());
         }
         return {};

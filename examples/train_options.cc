@@ -8,7 +8,7 @@
 namespace example {
 
 using ddprun::Error;
-using ddprun::ErrorCode;
+using ddprun::usage_error;
 using ddprun::Result;
 
 const char kTrainHelp[] =
@@ -116,9 +116,7 @@ const std::map<std::string, Setter>& setters() {
     return kSetters;
 }
 
-Error usage(const std::string& sentence) {
-    return Error(ErrorCode::usage, sentence + "; see train --help");
-}
+Error usage(const std::string& sentence) { return usage_error(sentence + "; see train --help"); }
 
 }  // namespace
 

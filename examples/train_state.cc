@@ -9,7 +9,7 @@
 namespace example {
 
 using ddprun::Error;
-using ddprun::ErrorCode;
+using ddprun::usage_error;
 using ddprun::Result;
 using namespace ddprun::trainer;
 
@@ -31,7 +31,7 @@ Result<void> copy(Memory memory, void* to, const void* from, std::size_t bytes) 
 
 // The error for a snapshot that another model, other data or another program wrote.
 Error of_another(const Snapshot& snapshot, const std::string& what) {
-    return Error(ErrorCode::usage, "snapshot " + snapshot.manifest.name.stem() + " " + what);
+    return usage_error("snapshot " + snapshot.manifest.name.stem() + " " + what);
 }
 
 // A number from the manifest's text. A missing or wrong one means that another program wrote it.

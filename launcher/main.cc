@@ -28,7 +28,7 @@
 #include "launcher/options/option_text.h"
 #include "launcher/options/options.h"
 #include "launcher/plan/check_plan.h"
-#include "launcher/plan/plan.h"
+#include "launcher/plan/make_plan.h"
 #include "rendezvous/secret/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
@@ -55,7 +55,7 @@ Environment read_environment() {
 
 // A node that cannot run workers still joins, to tell the others why. It waits for them at most
 // this long.
-constexpr std::chrono::milliseconds kUnusableComes{60'000};
+constexpr ddprun::Duration kUnusableComes = std::chrono::seconds{60};
 
 std::string value_of(const Environment& environment, const std::string& name) {
     const auto it = environment.find(name);
@@ -173,11 +173,9 @@ int print(const std::string& text) {
 // rendezvous.
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
     const std::string path = value_of(environment, "PATH");
-    if (auto good = launcher::check_program(plan.command, path); !good) return good;
+    if (auto good = launcher::check_worker_program(plan, path); !good) return good;
     if (plan.on_failure.empty()) return {};
-    launcher::WorkerCommand program;
-    program.argv = {plan.on_failure};
-    const auto good = launcher::check_program(program, path);
+    const auto good = launcher::check_program(plan.on_failure, path);
     if (good) return {};
     return Error(good.error().code(), "--on-failure: " + good.error().sentence());
 }
@@ -255,9 +253,10 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
     options.module = options.run_path = false;
     options.no_python = true;
     auto input = plan_job(options, allocation, std::move(environment), called_as);
-    if (!input || input->plan.expected_nodes.size() < 2) return std::nullopt;
+    if (!input || input->plan.limits.order.size() < 2) return std::nullopt;
     input->plan.unusable = why.sentence();
-    input->plan.times.join_timeout = std::min(input->plan.times.join_timeout, kUnusableComes);
+    input->plan.limits.times.join_timeout =
+        std::min(input->plan.limits.times.join_timeout, kUnusableComes);
     input->plan.notes.clear();
     return std::move(*input);
 }

@@ -45,8 +45,8 @@ Variable first_of(const Environment& environment, std::initializer_list<const ch
 // Every message shows the variable, its text and the problem. The usual reason for a wrong text is
 // a variable that was copied from another environment, so the message asks for that.
 Error wrong(const char* name, const std::string& value, const std::string& what) {
-    return Error(ErrorCode::usage, std::string(name) + "=\"" + value + "\": " + what +
-                                       "; is this run inside an allocation?");
+    return usage_error(std::string(name) + "=\"" + value + "\": " + what +
+                       "; is this run inside an allocation?");
 }
 
 // No sign, no blanks, nothing after the digits. std::from_chars reports overflow as an error.
@@ -158,10 +158,9 @@ void read_nodes(Reader& reader, Allocation& allocation) {
     Variable list = first_of(reader.environment(),
                              {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
     if (!list.value)
-        return reader.fail(
-            Error(ErrorCode::usage, "SLURM_STEP_NODELIST is not set within step " +
-                                        allocation.job_id + "." + allocation.step_id +
-                                        "; does --export or a container drop Slurm's variables?"));
+        return reader.fail(usage_error("SLURM_STEP_NODELIST is not set within step " +
+                                       allocation.job_id + "." + allocation.step_id +
+                                       "; does --export or a container drop Slurm's variables?"));
     allocation.nodes = reader.hosts(list);
     allocation.job_nodes =
         reader.hosts(first_of(reader.environment(), {"SLURM_JOB_NODELIST", "SLURM_NODELIST"}));
@@ -179,9 +178,9 @@ void read_nodes(Reader& reader, Allocation& allocation) {
     // node there is only one answer.
     auto node_id = reader.number<int>("SLURM_NODEID");
     if (!node_id && allocation.nodes.size() > 1)
-        return reader.fail(Error(
-            ErrorCode::usage, "SLURM_NODEID is not set in a step of " + count +
-                                  " nodes; does --export or a container drop Slurm's variables?"));
+        return reader.fail(
+            usage_error("SLURM_NODEID is not set in a step of " + count +
+                        " nodes; does --export or a container drop Slurm's variables?"));
     allocation.node_id = node_id.value_or(0);
     if (static_cast<std::size_t>(allocation.node_id) >= allocation.nodes.size())
         return reader.fail(wrong("SLURM_NODEID", std::to_string(allocation.node_id),

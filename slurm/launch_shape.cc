@@ -30,20 +30,18 @@ Result<LaunchShape> within_step(const Allocation& allocation, const ShapeAsked& 
     const int most = allocation.most_tasks();
     // Without the counts this task cannot know how many workers its host has.
     if (asked.task_per_worker && allocation.tasks_per_node.empty())
-        return Error(ErrorCode::usage,
-                     "--task-per-worker: SLURM_STEP_TASKS_PER_NODE is not set within this step; "
-                     "does --export or a container drop Slurm's variables?");
+        return usage_error(
+            "--task-per-worker: SLURM_STEP_TASKS_PER_NODE is not set within this step; "
+            "does --export or a container drop Slurm's variables?");
     if (most == 1 || asked.task_per_worker) return LaunchShape{LaunchShape::Kind::in_step, ""};
     const std::string count = std::to_string(most);
-    return Error(
-        ErrorCode::usage,
+    return usage_error(
         "srun starts " + count +
-            " ddprun processes on a node, but one ddprun starts all workers; use srun --ntasks=" +
-            std::to_string(allocation.nodes.size()) +
-            " --ntasks-per-node=1 ddprun --nproc-per-node=" + count +
-            " (and --gpus-per-node=" + count +
-            " rather than --gpus-per-task), or say that each task is one worker: ddprun "
-            "--task-per-worker");
+        " ddprun processes on a node, but one ddprun starts all workers; use srun --ntasks=" +
+        std::to_string(allocation.nodes.size()) +
+        " --ntasks-per-node=1 ddprun --nproc-per-node=" + count + " (and --gpus-per-node=" + count +
+        " rather than --gpus-per-task), or say that each task is one worker: ddprun "
+        "--task-per-worker");
 }
 
 }  // namespace
@@ -53,8 +51,7 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
                                        const ShapeAsked& asked) {
     if (allocation) return within_step(*allocation, asked);
     if (asked.task_per_worker)
-        return Error(
-            ErrorCode::usage,
+        return usage_error(
             "--task-per-worker: each task that srun starts would run one worker, but this is none; "
             "use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave the option out");
     Context context = context_of(environment);
@@ -71,9 +68,9 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     }
     // salloc's shell usually runs on a login node, which does not belong to the job.
     if (context == Context::shell)
-        return Error(ErrorCode::usage,
-                     "this is the shell of salloc, not a node of " + job +
-                         "; use srun --ntasks-per-node=1 ddprun … (or --standalone for this host)");
+        return usage_error(
+            "this is the shell of salloc, not a node of " + job +
+            "; use srun --ntasks-per-node=1 ddprun … (or --standalone for this host)");
     if (nodes == 1) return alone;
     // In an interactive shell people try things on one node, so this is a note and no error.
     if (context == Context::interactive) {
@@ -81,10 +78,9 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
                      " use srun --overlap --ntasks-per-node=1 ddprun …";
         return alone;
     }
-    return Error(ErrorCode::usage,
-                 job + " has " + count +
-                     " nodes, but ddprun runs on this one only: srun is missing; use srun "
-                     "--ntasks-per-node=1 ddprun … (or --standalone for one node)");
+    return usage_error(job + " has " + count +
+                       " nodes, but ddprun runs on this one only: srun is missing; use srun "
+                       "--ntasks-per-node=1 ddprun … (or --standalone for one node)");
 }
 
 }  // namespace ddprun::slurm

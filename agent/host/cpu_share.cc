@@ -11,7 +11,6 @@ namespace ddprun::agent {
 namespace {
 
 // All errors here come from options that do not fit the host, so they are usage errors.
-Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
 using CpuList = std::vector<int>;
 
@@ -55,9 +54,10 @@ Result<CpuList> of_cores(std::span<const Cpu> cpus, const Device& device) {
     const int count = static_cast<int>(cores.size()), share = count / device.neighbours,
               over = count % device.neighbours;
     if (share == 0)
-        return wrong("NUMA node " + std::to_string(device.node) + " has " + std::to_string(count) +
-                     " cores for " + std::to_string(device.neighbours) +
-                     " workers; give fewer workers, or --numa-binding=node");
+        return usage_error("NUMA node " + std::to_string(device.node) + " has " +
+                           std::to_string(count) + " cores for " +
+                           std::to_string(device.neighbours) +
+                           " workers; give fewer workers, or --numa-binding=node");
     // If the cores cannot be divided evenly, the first devices get one core more each.
     const int begin = device.position * share + std::min(device.position, over);
     const int end = begin + share + (device.position < over ? 1 : 0);
@@ -88,10 +88,11 @@ CpuList of_cache(std::span<const Cpu> cpus, const Device& device) {
 // Then there is no right answer, and the user has to decide.
 Result<CpuList> share_of(CpuBinding binding, std::span<const Cpu> cpus, const Device& device) {
     if (of_node(cpus, device).empty())
-        return wrong("GPU " + std::to_string(device.index) + " is near NUMA node " +
-                     std::to_string(device.node) +
-                     ", but this job may use no CPU of that node; request CPUs near the GPUs, or "
-                     "remove --numa-binding");
+        return usage_error(
+            "GPU " + std::to_string(device.index) + " is near NUMA node " +
+            std::to_string(device.node) +
+            ", but this job may use no CPU of that node; request CPUs near the GPUs, or "
+            "remove --numa-binding");
     switch (binding) {
         case CpuBinding::node:
             return of_node(cpus, device);
@@ -144,7 +145,7 @@ Result<std::vector<std::vector<int>>> share_cpus(CpuBinding binding, std::span<c
                                                  std::vector<int> device_nodes, int workers) {
     if (device_nodes.empty()) device_nodes = deal_nodes(cpus, workers);
     if (device_nodes.empty())
-        return wrong("the CPUs of this host are unknown; remove --numa-binding");
+        return usage_error("the CPUs of this host are unknown; remove --numa-binding");
     // The kernel says -1 when a machine has only one NUMA node or the firmware does not tell.
     for (int& node : device_nodes) node = std::max(node, 0);
     std::vector<std::vector<int>> shares;

@@ -141,12 +141,11 @@ Result<std::vector<std::map<std::string, std::string>>> deal_devices(
         for (int i = 0; !divided && i < workers; ++i) devices.push_back(std::to_string(i));
     }
     if (static_cast<int>(devices.size()) < workers)
-        return Error(ErrorCode::usage,
-                     "--virtual-local-rank: " + std::to_string(workers) + " workers, but " +
-                         std::to_string(devices.size()) +
-                         (devices.size() == 1 ? " device" : " devices") +
-                         (list ? " in \"" + *list + "\"" : "") +
-                         "; give --nproc-per-node=" + std::to_string(devices.size()) + " or fewer");
+        return usage_error(
+            "--virtual-local-rank: " + std::to_string(workers) + " workers, but " +
+            std::to_string(devices.size()) + (devices.size() == 1 ? " device" : " devices") +
+            (list ? " in \"" + *list + "\"" : "") +
+            "; give --nproc-per-node=" + std::to_string(devices.size()) + " or fewer");
     std::vector<std::map<std::string, std::string>> dealt;
     for (int i = 0; i < workers; ++i) {
         const std::string& device = devices[static_cast<std::size_t>(i)];

@@ -39,7 +39,7 @@ void Machine::State::link_lost(Time now, const std::string& sentence) {
     if (link.is_welcomed()) {
         link.lost(now);
         note(Note::Level::warn,
-             "the link to the rendezvous is lost: " + sentence + "; calling again");
+             "the link to the rendezvous is lost: " + sentence + "; reconnecting");
         if (link.has_order()) {
             // Our dormant service must not send callers to a leader that this node has just lost.
             effects.push_back(LeaderHeard{});
@@ -78,7 +78,7 @@ void Machine::State::place_call(Time now) {
     link.wait_until(link.call()->from > now ? link.call()->from : kNever);
     if (link.calls_at() != kNever) return;
     if (link.call()->lead) {
-        note(Note::Level::warn, "no leader is heard; this node leads now");
+        note(Note::Level::warn, "no leader answers; this node leads now");
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
     }
     effects.push_back(Connect{
@@ -136,7 +136,7 @@ void Machine::State::heard_leader() {
 
 void Machine::State::on_ledger_found(bool found) {
     if (found && !ledger_found && config.may_lead)
-        note(Note::Level::debug, "the leader's ledger is read on this node, too: it can take over");
+        note(Note::Level::debug, "this node has found the leader's ledger, so it can take over");
     ledger_found = found;
 }
 

@@ -135,7 +135,7 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
             cleared(now);
         else if (phase == Phase::running || running->planned_stop) {
             judge_withheld(now);
-            begin_stop(now, 15, config.grace_restart);
+            begin_stop(now, 15, config.grace.restart);
         }
     } else if (!running) {
         at_once |= lease.raise_floor(ack.over);
@@ -163,7 +163,7 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
         lease.raise_floor(g);  // never to be run here
         note(Note::Level::warn,
              "generation " + std::to_string(g.value) + " cannot start here: " +
-                 (keeper_alive ? "its lease has passed" : "the keeper is being replaced"));
+                 (keeper_alive ? "its lease has expired" : "the keeper is being replaced"));
         return beat(now);
     }
     link.learn(assigned.order);
@@ -182,8 +182,8 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
     const std::optional<Duration> left =
         stop.left || !config.stop.job_end ? stop.left : std::optional(*config.stop.job_end - now);
     const Duration grace =
-        grace_of(stop.cause, left, config.grace_final, config.stop, request.snapshot_took());
-    note(Note::Level::info, stop.reason + "; stopping the workers, which have " + to_text(grace));
+        grace_of(stop.cause, left, config.grace.final_stop, config.stop, request.snapshot_took());
+    note(Note::Level::info, stop.reason + "; stopping the workers within " + to_text(grace));
     const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
     running->hint =
         StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
@@ -233,8 +233,8 @@ Time Machine::State::stop_due() const {
 
 void Machine::State::on_job_end(Time now, std::optional<Time> end) {
     config.stop.job_end = end;
-    note(Note::Level::debug, end ? "squeue: " + to_text(*end - now) + " of the job's time are left"
-                                 : "squeue says no end of the job's time");
+    note(Note::Level::debug, end ? "squeue reports " + to_text(*end - now) + " until the time limit"
+                                 : "squeue reports no time limit");
     if (end && !config.stop.first_left) config.stop.first_left = *end - now;
 }
 
@@ -244,13 +244,13 @@ void Machine::State::pass_on(int number) {
     const bool to_somebody = running && !running->sweep.is_under_way() && phase != Phase::waiting;
     note(Note::Level::info, "signal " + std::to_string(number) +
                                 (to_somebody ? " is passed on to the workers of this node"
-                                             : " came while no worker runs here; nobody gets it"));
+                                             : " is ignored: no worker runs on this node"));
     if (to_somebody) effects.push_back(SignalWorkers{number});
 }
 
 void Machine::State::kill_now(Time now) {
     if (!running || running->sweep.is_under_way()) return;
-    note(Note::Level::warn, "interrupted again: the workers are killed");
+    note(Note::Level::warn, "interrupted again: killing the workers");
     begin_stop(now, kKill, Duration::zero());
 }
 
@@ -269,7 +269,7 @@ void Machine::State::leave(Time now, Ending with) {
         begin_stop(now,
                    request.asked() && request.asked()->signal != 0 ? request.asked()->signal
                                                                    : rendezvous::kTerminate,
-                   config.grace_final);
+                   config.grace.final_stop);
     } else if (phase == Phase::waiting) {
         cleared(now);
     }
@@ -280,12 +280,12 @@ void Machine::State::expire(Time now) {
     if (!running || now < deadline() || running->sweep.is_under_way()) return;
     note(Note::Level::warn,
          "the lease of generation " + std::to_string(running->place.generation.value) +
-             " has passed without a word of the rendezvous; its workers are killed");
+             " expired without an answer from the rendezvous; killing its workers");
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it
     // After an expired lease this node is no member any more, so it must not wait for the others.
     running->planned_stop = false;
-    facts.interrupt({{}, "the lease has passed on node " + config.node.name, false}, deadline());
+    facts.interrupt({{}, "the lease has expired on node " + config.node.name, false}, deadline());
     judge_withheld(now);
     phase = Phase::stopping;
     sweep(now);

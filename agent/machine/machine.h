@@ -35,14 +35,11 @@ struct MachineConfig {
     bool may_lead = false;
     std::string unusable{};  // why no worker can run here; empty: workers can run
     Duration join_timeout = std::chrono::seconds{600};
-    Duration grace_final = std::chrono::seconds{30};
-    Duration grace_restart = std::chrono::seconds{5};
+    Grace grace{};
     StopOptions stop{};
     std::vector<int> passed_on{};  // signals that only the workers get: the job goes on
     bool at_terminal =
         false;  // a second SIGINT means it: kill (Slurm repeats signals without meaning it)
-    // How long a process may live after SIGKILL before this node counts as unusable.
-    Duration kill_patience = std::chrono::seconds{60};
 };
 
 struct Snapshot {

@@ -68,7 +68,7 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
         running->withheld.add(std::move(outcome), at, now);
     } else if (counts) {
         take_failure(now, std::move(outcome), at);
-        if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace_restart);
+        if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace.restart);
     }
     if (last && running->withheld.empty()) sweep(now);
 }
@@ -88,7 +88,7 @@ void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, T
 void Machine::State::judge_withheld(Time now) {
     if (!running || running->withheld.empty()) return;
     for (auto& [outcome, at] : running->withheld.take()) take_failure(now, std::move(outcome), at);
-    if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace_restart);
+    if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace.restart);
     if (running->workers.have_ended()) sweep(now);
 }
 
@@ -114,7 +114,7 @@ void Machine::State::climb(Time now) {
 // SIGKILL for everything that is left, descendants too. Only the keeper can verify that nothing is
 // left.
 void Machine::State::sweep(Time now) {
-    if (!running->sweep.begin(now, config.kill_patience)) return;
+    if (!running->sweep.begin(now, config.grace.killed)) return;
     effects.push_back(Sweep{running->place.generation});
 }
 
@@ -175,7 +175,7 @@ void Machine::State::cleared(Time now) {
 // left and starts a new keeper.
 void Machine::State::on_keeper_died(Time now) {
     keeper_alive = false;
-    note(Note::Level::error, "the keeper has died; the workers of this node are gone with it");
+    note(Note::Level::error, "the keeper has died; the workers of this node died with it");
     if (!running) return;
     facts.interrupt(
         {config.node.name, "the keeper of node " + config.node.name + " has died", true}, now);

@@ -34,7 +34,7 @@ StopAsked stop_by_time_limit(const StopOptions& options, Time now) {
     StopAsked asked;
     asked.cause = StopCause::time_limit;
     const Duration left = std::max(*options.job_end - now, Duration{});
-    asked.reason = "the time limit is reached in " + to_text(left) + ", seen";
+    asked.reason = "the time limit is " + to_text(left) + " away, noticed";
     asked.requeue = options.requeue != RequeueMode::never;
     return asked;
 }
@@ -51,7 +51,7 @@ StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
         asked.requeue = options.requeue == RequeueMode::always;
         if (options.job_end && now >= *options.job_end) {
             asked.cause = StopCause::time_limit;
-            asked.reason += ", the time limit's,";
+            asked.reason += " (" + signal_name(signal) + ", time limit)";
         }
     }
     return asked;

@@ -33,6 +33,15 @@ struct StopOptions {
         RequeueMode::never;  // outside a batch job there is no queue to go back to
 };
 
+// How long this node's workers have to end.
+struct Grace {
+    Duration final_stop = std::chrono::seconds{30};  // from SIGTERM to SIGKILL when the job ends
+    Duration restart = std::chrono::seconds{5};      // the same when a generation follows
+    // A process may live on after SIGKILL, hanging in the kernel. After this time its node counts
+    // as unusable.
+    Duration killed = std::chrono::seconds{60};
+};
+
 inline constexpr Duration kLeastStopBefore = std::chrono::seconds{60};
 // Of the time that is left, what is kept for killing, recording the end and asking Slurm.
 inline constexpr Duration kKeptBack = std::chrono::seconds{10};

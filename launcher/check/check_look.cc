@@ -17,8 +17,7 @@
 #include "agent/host/gpu_share.h"
 #include "base/system/unique_fd.h"
 #include "launcher/job/program_check.h"
-#include "rendezvous/ledger/ledger_etcd.h"
-#include "rendezvous/ledger/ledger_folder.h"
+#include "rendezvous/ledger/ledger_open.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -59,17 +58,14 @@ std::optional<std::int64_t> limit_of(int resource, bool hard) {
 // Only a ledger that several nodes share is looked at: every node must see the one that the leader
 // began.
 void look_at_ledger(NodeFacts& facts, const Plan& plan) {
-    using Kind = rendezvous::LedgerPlace::Kind;
-    using Claim = Result<rendezvous::LedgerClaim>;
     const rendezvous::LedgerPlace& place = plan.ledger.place;
     // A ledger in memory is the leader's alone; the other nodes never see it.
-    if (plan.max_nodes == 1 || place.kind == Kind::memory) return;
-    // Calls to etcd have deadlines of their own, so they need no thread.
-    const auto claim = place.kind == Kind::etcd
+    if (plan.limits.max_nodes == 1 || !rendezvous::is_shared(place)) return;
+    // A file system may never answer. Other kinds have deadlines of their own, and need no thread.
+    using Claim = Result<rendezvous::LedgerClaim>;
+    const auto claim = rendezvous::folder_of(place).empty()
                            ? std::optional<Claim>(rendezvous::read_claim(place))
-                           : in_time<Claim>([folder = rendezvous::folder_of(place)] {
-                                 return rendezvous::read_claim(folder);
-                             });
+                           : in_time<Claim>([place] { return rendezvous::read_claim(place); });
     if (!claim)
         facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
     else if (!*claim)
@@ -133,10 +129,10 @@ NodeFacts look_at_node(const JobInput& input) {
     look_at_ledger(facts, input.plan);
     look_at_gpus(facts, input);
     // A check may be called without a program; the command then ends in an empty word.
-    if (!input.plan.command.argv.back().empty()) {
+    if (!input.plan.workers.argv.back().empty()) {
         const auto path = input.environment.find("PATH");
         const auto good =
-            check_program(input.plan.command, path == input.environment.end() ? "" : path->second);
+            check_worker_program(input.plan, path == input.environment.end() ? "" : path->second);
         if (!good) facts.program_fault = good.error().sentence();
     }
     facts.temporary = input.host.temporary_directory;

@@ -57,8 +57,8 @@ class Check {
     CheckReport report() {
         const auto until = Steady::now() + kFactsLimit;
         CheckedJob job{.run_id = input_.plan.run_id,
-                       .expected = input_.plan.expected_nodes,
-                       .nodes_wanted = input_.plan.max_nodes,
+                       .expected = input_.plan.limits.order,
+                       .nodes_wanted = input_.plan.limits.max_nodes,
                        .meeting_place = input_.plan.endpoint.host,
                        .ledger = input_.plan.ledger.place,
                        .nodes = {},
@@ -145,7 +145,7 @@ int check_node(const JobInput& input, CheckFormat format) {
     const auto address = input.environment.find("MASTER_ADDR"),
                port = input.environment.find("MASTER_PORT");
     if (address == input.environment.end() || port == input.environment.end())
-        return fail(Error(ErrorCode::usage, "this is not a worker; use ddprun --check"));
+        return fail(usage_error("this is not a worker; use ddprun --check"));
     auto store = StoreClient::connect(
         address->second, static_cast<std::uint16_t>(std::atoi(port->second.c_str())), kPlaceLimit);
     if (!store) return fail(store.error());

@@ -144,27 +144,22 @@ CheckRow network_row(const CheckedJob& job) {
 // mean two different folders or servers: a local disk at the same path, or a name with two
 // meanings.
 CheckRow ledger_row(const CheckedJob& job) {
-    using Kind = rendezvous::LedgerPlace::Kind;
-    if (job.ledger.kind == Kind::memory)
+    if (!rendezvous::is_shared(job.ledger))
         return {"ledger",
                 State::skipped,
                 job.nodes.size() < 2
                     ? "in memory"
                     : "in memory: the loss of the leader's node ends a job; see --ledger",
                 {}};
-    const bool etcd = job.ledger.kind == Kind::etcd;
-    const std::string what = etcd ? "a different etcd" : "a different folder under that name";
-    const std::string mend =
-        etcd ? "; give --ledger=etcd:HOST:PORT with an address that means the same to all nodes"
-             : "; give --ledger=directory:PATH on a file system that all nodes share";
+    const rendezvous::LedgerWords words = rendezvous::words_of(job.ledger);
     Findings found;
     const std::uint64_t mark = job.nodes.front() ? job.nodes.front()->ledger_mark : 0;
     each(job, [&](const NodeFacts& node) {
         if (!node.ledger_fault.empty())
-            // etcd's text has its own fix.
-            found.add(node.ledger_fault + (etcd ? "" : mend), node.name);
+            found.add(node.ledger_fault + (words.errors_have_fix ? "" : words.fix), node.name);
         else if (node.ledger_mark != mark)
-            found.add("this node sees " + what + " than the first node" + mend, node.name);
+            found.add("this node sees " + words.another + " than the first node" + words.fix,
+                      node.name);
     });
     return row_of("ledger", rendezvous::to_text(job.ledger), found.lines());
 }

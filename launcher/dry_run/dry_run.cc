@@ -35,17 +35,17 @@ std::string both(const std::string& a, const std::string& b) {
 Doubts doubts_of(const Plan& plan, const StepToCome* step) {
     Doubts doubts;
     if (step && !step->workers_known) doubts.workers = "depends on the workers of each node";
-    if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return doubts;
+    if (plan.limits.max_nodes == 1 && plan.limits.order.size() <= 1) return doubts;
     // The place of this node is open if nobody numbers the nodes, if more nodes may come than take
     // part (then the first ones do), or if Slurm's order of tasks is not known.
     doubts.place = !plan.node_rank ||
-                   plan.expected_nodes.size() > static_cast<std::size_t>(plan.max_nodes) ||
+                   plan.limits.order.size() > static_cast<std::size_t>(plan.limits.max_nodes) ||
                    (plan.task && !plan.task->order_known);
     // A range such as 1:1000000 is shown for the largest number of nodes that Slurm allows.
-    const int shown = std::min(plan.max_nodes, kMostNodesShown);
-    if (shown < plan.max_nodes)
+    const int shown = std::min(plan.limits.max_nodes, kMostNodesShown);
+    if (shown < plan.limits.max_nodes)
         doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
-    else if (plan.min_nodes < plan.max_nodes)
+    else if (plan.limits.min_nodes < plan.limits.max_nodes)
         doubts.if_all_come = "if all " + std::to_string(shown) + " nodes come";
     if (plan.slots_counted)
         doubts.if_equal = "if each node has " + std::to_string(plan.slots) +
@@ -65,7 +65,7 @@ Known<T> with_doubt(T value, const std::string& unknown, const std::string& cond
 // like it.
 std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) {
     const Plan& plan = input.plan;
-    const auto& names = plan.expected_nodes;
+    const auto& names = plan.limits.order;
     // With tasks as nodes, node_rank (SLURM_PROCID) need not be the index in this list, so a task
     // is found by its name.
     const auto mine =
@@ -73,13 +73,13 @@ std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) 
             ? static_cast<std::size_t>(std::ranges::find(names, plan.node_name) - names.begin())
             : static_cast<std::size_t>(plan.node_rank.value_or(0));
     std::vector<Candidate> candidates;
-    const auto count = names.empty()
-                           ? static_cast<std::size_t>(std::min(plan.max_nodes, kMostNodesShown))
-                           : names.size();
+    const auto count =
+        names.empty() ? static_cast<std::size_t>(std::min(plan.limits.max_nodes, kMostNodesShown))
+                      : names.size();
     for (std::size_t i = 0; i < count; ++i) {
         Candidate one{{names.empty() ? "" : names[i], Incarnation{i + 1}}, {}};
         if (i == mine) one = {self, offer_of(input, plan.lead == Lead::yes)};
-        one.offer.slots = plan.slots, one.offer.role = plan.role;
+        one.offer.slots = plan.slots, one.offer.role = plan.workers.role;
         one.offer.node_rank = static_cast<int>(i);
         candidates.push_back(std::move(one));
     }
@@ -90,15 +90,15 @@ std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) 
 Assignment first_generation(const JobInput& input, const NodeId& self) {
     Assignment assignment;
     assignment.generation = Generation{0};
-    assignment.members = rendezvous::assign_ranks(candidates_of(input, self), {},
-                                                  input.plan.expected_nodes, input.plan.max_nodes);
+    assignment.members = rendezvous::assign_ranks(
+        candidates_of(input, self), {}, input.plan.limits.order, input.plan.limits.max_nodes);
     assignment.world_size = rendezvous::world_size(assignment.members);
-    assignment.max_restarts = rendezvous::restart_budget(limits_of(input.plan).max_restarts);
+    assignment.max_restarts = rendezvous::restart_budget(input.plan.limits.max_restarts);
     return assignment;
 }
 
 // `is_host=0` makes Lead::no: then even a job of one node meets at a rendezvous outside.
-bool meets_nobody(const Plan& plan) { return plan.max_nodes == 1 && plan.lead != Lead::no; }
+bool meets_nobody(const Plan& plan) { return plan.limits.max_nodes == 1 && plan.lead != Lead::no; }
 
 // Ranks and sizes with their doubts. Rank 0 does not depend on how many workers the other nodes
 // have, so the first node's ranks are certain.
@@ -151,16 +151,15 @@ Known<std::vector<int>> ports_of(const Plan& plan, const StepToCome* step) {
 // A ledger in memory has no name, so nothing of it depends on the step.
 Known<std::string> ledger_of(const Plan& plan, const StepToCome* step) {
     std::string place = to_text(plan.ledger.place);
-    if (step && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory)
-        return {std::nullopt, with_numbers(place, *step)};
+    if (step && is_shared(plan.ledger.place)) return {std::nullopt, with_numbers(place, *step)};
     return {std::move(place), ""};
 }
 
 // In words, because the user may need to know why a node has its rank.
 std::string order_of(const Plan& plan) {
-    if (plan.max_nodes == 1 && plan.expected_nodes.size() <= 1) return "there is one";
+    if (plan.limits.max_nodes == 1 && plan.limits.order.size() <= 1) return "there is one";
     if (plan.task) return "that of the tasks, SLURM_PROCID";
-    if (!plan.expected_nodes.empty()) return "that of the step, SLURM_NODEID";
+    if (!plan.limits.order.empty()) return "that of the step, SLURM_NODEID";
     return plan.node_rank ? "--node-rank" : "the names of the nodes that come";
 }
 
@@ -168,7 +167,7 @@ std::string order_of(const Plan& plan) {
 // removed at the end of the job.
 std::string attempt_of(const JobInput& input) {
     const Plan& plan = input.plan;
-    std::string base = plan.output.log_dir;
+    std::string base = plan.log_dir;
     if (base.empty())
         base = input.host.fleeting_directory + "/" + agent::kTemporaryFolder;
     else
@@ -238,7 +237,7 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
     // The number of the first generation is 0 for a new job only. A ledger outside this process may
     // already have generations, from before a requeue or from another leader.
     if (name == "TORCHELASTIC_RESTART_COUNT" &&
-        (plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory || plan.lead != Lead::yes))
+        (is_shared(plan.ledger.place) || plan.lead != Lead::yes))
         return with("", "unless the job has had generations before");
     return {value, ""};
 }
@@ -314,10 +313,10 @@ DryRun make_dry_run(const JobInput& input, const StepToCome* step) {
     const Doubts doubts = doubts_of(plan, step);
     const Places places{assignment, doubts};
     // A list of expected nodes comes from Slurm only, so it tells a step from an endpoint.
-    dry.start = step                           ? DryRun::Start::step_to_come
-                : meets_nobody(plan)           ? DryRun::Start::one_node
-                : !plan.expected_nodes.empty() ? DryRun::Start::step
-                                               : DryRun::Start::endpoint;
+    dry.start = step                         ? DryRun::Start::step_to_come
+                : meets_nobody(plan)         ? DryRun::Start::one_node
+                : !plan.limits.order.empty() ? DryRun::Start::step
+                                             : DryRun::Start::endpoint;
     dry.run_id = run_id_of(input, step);
     dry.order = order_of(plan);
     dry.workers_per_node = with_doubt(plan.slots, step ? step->workers_note : "", "");

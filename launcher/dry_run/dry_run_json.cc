@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 // An empty text means "none" or "not known" throughout, and becomes null.
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
+double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 // Always {"value", "note"}, also when the value is certain, so that a reader needs one rule only.
 template <class T>
@@ -27,8 +27,8 @@ Json nodes_of(const DryRun& dry) {
                         {"this_node", node.here},
                         {"workers", json_of(node.workers)},
                         {"first_rank", json_of(node.first_rank)}});
-    return {{"min", dry.plan.min_nodes},
-            {"max", dry.plan.max_nodes},
+    return {{"min", dry.plan.limits.min_nodes},
+            {"max", dry.plan.limits.max_nodes},
             {"order", dry.order},
             {"list", std::move(list)}};
 }
@@ -77,9 +77,9 @@ Json workers_of(const DryRun& dry) {
 }
 
 Json command_of(const Plan& plan) {
-    return {{"argv", plan.command.argv},
-            {"interpreter", plan.command.python ? Json(plan.command.argv.front()) : Json()},
-            {"role", plan.role}};
+    return {{"argv", plan.workers.argv},
+            {"interpreter", plan.program.python ? Json(plan.workers.argv.front()) : Json()},
+            {"role", plan.workers.role}};
 }
 
 Json variables_of(const DryRun& dry) {
@@ -89,13 +89,14 @@ Json variables_of(const DryRun& dry) {
     return variables;
 }
 
-Json times_of(const Times& times) {
+Json times_of(const Plan& plan) {
+    const rendezvous::Times& times = plan.limits.times;
     return {{"lease_seconds", seconds(times.lease)},
             {"join_timeout_seconds", seconds(times.join_timeout)},
             {"last_call_seconds", seconds(times.last_call)},
-            {"grace_final_seconds", seconds(times.grace_final)},
-            {"grace_restart_seconds", seconds(times.grace_restart)},
-            {"unkillable_seconds", seconds(times.unkillable)}};
+            {"grace_final_seconds", seconds(plan.grace.final_stop)},
+            {"grace_restart_seconds", seconds(plan.grace.restart)},
+            {"unkillable_seconds", seconds(plan.grace.killed)}};
 }
 
 Json stop_of(const Plan& plan) {
@@ -103,8 +104,7 @@ Json stop_of(const Plan& plan) {
     // In the order of agent::RequeueMode.
     constexpr const char* kModes[] = {"auto", "never", "always"};
     const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
-    return {{"before_seconds",
-             stop.before ? Json(std::chrono::duration<double>(*stop.before).count()) : Json()},
+    return {{"before_seconds", stop.before ? Json(seconds(*stop.before)) : Json()},
             {"signal", number(stop.worker_signal)},
             {"requeue", kModes[static_cast<int>(stop.requeue)]},
             {"requeue_signals", stop.requeue_signals},
@@ -114,18 +114,18 @@ Json stop_of(const Plan& plan) {
 Json failure_of(const DryRun& dry) {
     const Plan& plan = dry.plan;
     return {{"max_restarts", dry.restarts},
-            {"max_restarts_auto", plan.max_restarts.automatic},
-            {"crash_loop", plan.crash_loop},
-            {"hang_timeout_seconds", seconds(plan.hang_timeout)},
+            {"max_restarts_auto", plan.limits.max_restarts == rendezvous::kAutoRestarts},
+            {"crash_loop", plan.limits.crash_loop},
+            {"hang_timeout_seconds", seconds(plan.limits.hang_timeout)},
             {"on_failure", text_or_null(plan.on_failure)}};
 }
 
 Json output_of(const DryRun& dry) {
     Json shown = Json::array();
-    for (std::size_t i = 0; i < dry.plan.output.ranks.size(); ++i)
-        if (dry.plan.output.ranks[i].shown) shown.push_back(i);
+    for (std::size_t i = 0; i < dry.plan.workers.output.ranks.size(); ++i)
+        if (dry.plan.workers.output.ranks[i].shown) shown.push_back(i);
     return {{"console_local_ranks", std::move(shown)},
-            {"log_dir", text_or_null(dry.plan.output.log_dir)},
+            {"log_dir", text_or_null(dry.plan.log_dir)},
             {"files", dry.files}};
 }
 
@@ -144,7 +144,7 @@ std::string dry_run_json(const DryRun& dry) {
         {"meeting", meeting_of(dry)},
         {"command", command_of(dry.plan)},
         {"variables", variables_of(dry)},
-        {"times", times_of(dry.plan.times)},
+        {"times", times_of(dry.plan)},
         {"stop", stop_of(dry.plan)},
         {"failure", failure_of(dry)},
         {"output", output_of(dry)},

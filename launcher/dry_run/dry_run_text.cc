@@ -12,8 +12,6 @@
 namespace ddprun::launcher {
 namespace {
 
-using Kind = rendezvous::LedgerPlace::Kind;
-
 // A value with its note: "4  (if all 4 nodes come)", "not known yet: found when the nodes meet".
 std::string text_of(const Known<std::string>& known) {
     if (!known.value) return "not known yet: " + known.note;
@@ -26,7 +24,8 @@ std::string text_of(const Known<int>& known) {
 }
 
 // "10 s", "2.5 s": at most three decimals, no trailing zeros.
-std::string seconds(std::chrono::milliseconds time) {
+std::string seconds(Duration exact) {
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(exact);
     const auto whole = time.count() / 1000, rest = time.count() % 1000;
     if (rest == 0) return std::to_string(whole) + " s";
     std::string fraction = std::to_string(1000 + rest).substr(1);
@@ -98,8 +97,7 @@ class Writer {
     int hosts() const {
         if (!plan_.task) return static_cast<int>(dry_.nodes.size());
         std::set<std::string> names;
-        for (const std::string& node : plan_.expected_nodes)
-            names.insert(rendezvous::host_of(node));
+        for (const std::string& node : plan_.limits.order) names.insert(rendezvous::host_of(node));
         return static_cast<int>(names.size());
     }
 
@@ -124,14 +122,14 @@ class Writer {
     // The nodes as one folded host list, then the ranks of each: of the first 32, since a job of
     // thousands of nodes would fill the screen.
     void nodes() {
-        title(launcher::title(OptionGroup::nodes));
+        title(kNodesTitle);
         std::vector<std::string> names;
         for (const DryRun::Node& node : dry_.nodes)
             if (!node.name.empty()) names.push_back(node.name);
-        const std::string range =
-            plan_.min_nodes == plan_.max_nodes
-                ? std::to_string(plan_.max_nodes)
-                : std::to_string(plan_.min_nodes) + " to " + std::to_string(plan_.max_nodes);
+        const std::string range = plan_.limits.min_nodes == plan_.limits.max_nodes
+                                      ? std::to_string(plan_.limits.max_nodes)
+                                      : std::to_string(plan_.limits.min_nodes) + " to " +
+                                            std::to_string(plan_.limits.max_nodes);
         row(plan_.task ? "tasks" : "nodes",
             range + (names.size() == dry_.nodes.size() ? ": " + slurm::fold_hostlist(names)
                                                        : ", whose names are not known yet"));
@@ -162,7 +160,7 @@ class Writer {
 
     // One node alone needs no rendezvous. All of its settings would only confuse.
     void meeting() {
-        title(launcher::title(OptionGroup::meeting));
+        title(kMeetingTitle);
         row("run id", text_of(dry_.run_id));
         if (dry_.start == DryRun::Start::one_node) {
             row("rendezvous", "none is needed for one node; no port is opened for it");
@@ -173,12 +171,13 @@ class Writer {
                 ports = plan_.endpoint.host + ", port " + ports_text(*dry_.ports.value);
             row("rendezvous at", ports);
             row("identity", identity());
-            row("lease", seconds(plan_.times.lease));
+            row("lease", seconds(plan_.limits.times.lease));
             row("waits for nodes",
-                seconds(plan_.times.join_timeout) + " for " + std::to_string(plan_.min_nodes) +
-                    (plan_.min_nodes == plan_.max_nodes
+                seconds(plan_.limits.times.join_timeout) + " for " +
+                    std::to_string(plan_.limits.min_nodes) +
+                    (plan_.limits.min_nodes == plan_.limits.max_nodes
                          ? ""
-                         : ", then " + seconds(plan_.times.last_call) + " for more"));
+                         : ", then " + seconds(plan_.limits.times.last_call) + " for more"));
         }
         row("ledger", text_of(dry_.ledger) + (plan_.ledger.chosen ? " (--ledger)" : ""));
     }
@@ -196,28 +195,28 @@ class Writer {
         if (!plan_.identity.secret_file.empty())
             return "the secret in " + plan_.identity.secret_file;
         return std::string("MUNGE where it runs, else ") +
-               (plan_.ledger.place.kind == Kind::directory ? "a file in the ledger's folder, else "
-                                                           : "") +
+               (!folder_of(plan_.ledger.place).empty() ? "a file in the ledger's folder, else "
+                                                       : "") +
                (plan_.identity.mode == IdentityMode::require ? "the job does not start"
                                                              : "none, with a warning");
     }
 
     // Numbers that follow from an "auto" setting are shown with what it means for them.
     void failure() {
-        title(launcher::title(OptionGroup::failure));
-        row("restarts", plan_.max_restarts.automatic
+        title(kFailureTitle);
+        row("restarts", plan_.limits.max_restarts == rendezvous::kAutoRestarts
                             ? std::to_string(dry_.restarts) +
                                   ", but none before the job has made progress (auto)"
                             : std::to_string(dry_.restarts));
-        row("crash loop", plan_.crash_loop == 0
+        row("crash loop", plan_.limits.crash_loop == 0
                               ? "off"
-                              : "gives up after " + std::to_string(plan_.crash_loop) +
+                              : "gives up after " + std::to_string(plan_.limits.crash_loop) +
                                     " consecutive failures with the same cause");
-        row("hang timeout", plan_.hang_timeout.count() == 0 ? "off" : seconds(plan_.hang_timeout));
-        const Times& times = plan_.times;
-        row("SIGTERM to SIGKILL", seconds(times.grace_final) + " at the end, " +
-                                      seconds(times.grace_restart) + " at a restart");
-        row("unkillable after", seconds(times.unkillable));
+        row("hang timeout",
+            plan_.limits.hang_timeout.count() == 0 ? "off" : seconds(plan_.limits.hang_timeout));
+        row("SIGTERM to SIGKILL", seconds(plan_.grace.final_stop) + " at the end, " +
+                                      seconds(plan_.grace.restart) + " at a restart");
+        row("unkillable after", seconds(plan_.grace.killed));
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
         row("signals that stop", signals(plan_.signals));
         row("passed on", signals(plan_.passed_on));
@@ -228,9 +227,7 @@ class Writer {
     void slurm_stop() {
         const agent::StopOptions& stop = plan_.stop;
         row("told before end",
-            stop.before
-                ? seconds(std::chrono::duration_cast<std::chrono::milliseconds>(*stop.before))
-                : "60 s, or longer where snapshots take long");
+            stop.before ? seconds(*stop.before) : "60 s, or longer where snapshots take long");
         row("requeue",
             stop.requeue == agent::RequeueMode::never ? std::string("never")
             : stop.requeue == agent::RequeueMode::always
@@ -238,7 +235,7 @@ class Writer {
                 : "after the time limit" + (stop.requeue_signals.empty()
                                                 ? std::string()
                                                 : " and " + signals(stop.requeue_signals)));
-        if (plan_.max_nodes > 1)
+        if (plan_.limits.max_nodes > 1)
             row("batch host lost", plan_.end_headless ? "the allocation is ended at the end"
                                                       : "the allocation is kept at the end");
     }
@@ -250,38 +247,37 @@ class Writer {
     }
 
     void output() {
-        title(launcher::title(OptionGroup::output));
+        title(kOutputTitle);
         std::vector<int> shown;
-        for (std::size_t i = 0; i < plan_.output.ranks.size(); ++i)
-            if (plan_.output.ranks[i].shown) shown.push_back(static_cast<int>(i));
-        const bool all = shown.size() == plan_.output.ranks.size();
+        for (std::size_t i = 0; i < plan_.workers.output.ranks.size(); ++i)
+            if (plan_.workers.output.ranks[i].shown) shown.push_back(static_cast<int>(i));
+        const bool all = shown.size() == plan_.workers.output.ranks.size();
         // Which lines get a label, in words: all of them, or those of --tee.
-        const char* label = plan_.output.label == agent::Label::all ? ", each line with its rank"
-                            : plan_.output.label == agent::Label::teed
-                                ? ", lines of --tee with their rank"
-                                : "";
+        const char* label =
+            plan_.workers.output.label == agent::Label::all    ? ", each line with its rank"
+            : plan_.workers.output.label == agent::Label::teed ? ", lines of --tee with their rank"
+                                                               : "";
         // Whether lines are labelled depends on the number of workers, so it is open when that is.
         if (!dry_.workers_per_node.value) label = "";
         row("on the console", all             ? std::string("what all workers print") + label
                               : shown.empty() ? "nothing of this node's workers"
                                               : "local ranks " + folded(shown) + label);
-        row("log folder", plan_.output.log_dir.empty()
-                              ? "none"
-                              : plan_.output.log_dir + "  (X below: chosen at the start)");
+        row("log folder",
+            plan_.log_dir.empty() ? "none" : plan_.log_dir + "  (X below: chosen at the start)");
         for (const DryRun::Worker& worker : dry_.workers)
             for (const std::string& file : worker.files) row("file", file);
         for (const std::string& file : dry_.files) row("file", file);
     }
 
     void worker() {
-        title(launcher::title(OptionGroup::worker));
+        title(kWorkerTitle);
         row("command",
-            command_line(dry_.workers.empty() ? plan_.command.argv : dry_.workers.front().argv));
-        if (plan_.command.python) row("interpreter", plan_.command.argv.front());
-        row("role", plan_.role);
+            command_line(dry_.workers.empty() ? plan_.workers.argv : dry_.workers.front().argv));
+        if (plan_.program.python) row("interpreter", plan_.workers.argv.front());
+        row("role", plan_.workers.role);
         for (const DryRun::Worker& one : dry_.workers) {
             // With --virtual-local-rank each worker sees its own GPU only.
-            const bool alone = !plan_.worker_variables.empty() && one.devices.size() == 1;
+            const bool alone = !plan_.workers.more.empty() && one.devices.size() == 1;
             std::string text = one.devices.empty() ? "no GPU known"
                                : alone             ? "GPU " + one.devices.front() + " alone"
                                        : "GPUs " + joined(one.devices, ",") + " visible";

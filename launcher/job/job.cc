@@ -47,12 +47,11 @@ Ending failed(const Error& error) {
 // The lowest level that is printed. By default one node, the leader, tells the story of the job and
 // the others print only warnings; otherwise n nodes would print each line n times.
 Note::Level least_level(const Plan& plan, bool leads) {
-    if (plan.output.verbosity > 0) return Note::Level::debug;
+    if (plan.verbosity > 0) return Note::Level::debug;
     if (plan.check) return Note::Level::error;  // the check's report says everything
-    if (plan.output.verbosity < -1) return Note::Level::error;
-    return leads && plan.output.verbosity == 0
-               ? Note::Level::info
-               : Note::Level::warn;  // one node tells the story of the job
+    if (plan.verbosity < -1) return Note::Level::error;
+    return leads && plan.verbosity == 0 ? Note::Level::info
+                                        : Note::Level::warn;  // one node tells the story of the job
 }
 
 // Whether our caller has this signal ignored, as nohup does with SIGHUP.
@@ -82,7 +81,7 @@ class Job {
         if (!point) return finish(failed(point.error()));
         // In a job of several nodes each line begins with the node's name, since srun mixes the
         // output of all.
-        voice_.open(plan_.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
+        voice_.open(plan_.limits.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
                     least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
@@ -108,7 +107,7 @@ class Job {
     // search for a secret runs while the rest starts. Only with --identity=require it is waited
     // for, on every node, because then the job depends on it.
     Result<> start_identity(const MeetingPoint& point) {
-        if (plan_.max_nodes == 1 && point.leads) return {};
+        if (plan_.limits.max_nodes == 1 && point.leads) return {};
         secrets_.emplace(loop_, files_,
                          rendezvous::IdentityConfig{plan_.identity.mode, input_.secret,
                                                     folder_of(plan_.ledger.place)});
@@ -159,12 +158,13 @@ class Job {
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
         rendezvous::open_ledger({loop_, files_, voice_.log()}, plan_.ledger.place,
                                 {command_digest(plan_), plan_.slurm_restart_count, mark},
-                                {.call = plan_.times.lease, .opening = limit}, std::move(opened));
+                                {.call = plan_.limits.times.lease, .opening = limit},
+                                std::move(opened));
     }
 
     Result<> open_own_ledger() {
         std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
-        open_ledger(0, plan_.times.join_timeout,
+        open_ledger(0, plan_.limits.times.join_timeout,
                     [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
                         opened = std::move(result);
                     });
@@ -186,10 +186,11 @@ class Job {
     // The members of the running job, from its ledger. Asked for when the endpoint does not answer:
     // the host that the user named may be lost while the job goes on under another leader.
     void find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
-        rendezvous::find_members({loop_, files_, [](const Note&) {}}, plan_.ledger.place,
-                                 {command_digest(plan_), plan_.slurm_restart_count, 0},
-                                 {.call = plan_.times.lease, .opening = plan_.times.lease},
-                                 std::move(done));
+        rendezvous::find_members(
+            {loop_, files_, [](const Note&) {}}, plan_.ledger.place,
+            {command_digest(plan_), plan_.slurm_restart_count, 0},
+            {.call = plan_.limits.times.lease, .opening = plan_.limits.times.lease},
+            std::move(done));
     }
 
     // Tells whether this node can read the ledger that its leader has named. Only then it may lead
@@ -265,7 +266,7 @@ class Job {
     void stop_when_done() {
         if (!ending_) return;
         if (service_closed_ || !service_->leads()) return loop_.stop();
-        last_.expires_after(plan_.times.lease + kFlushLimit);
+        last_.expires_after(plan_.limits.times.lease + kFlushLimit);
         last_.async_wait([this](const boost::system::error_code& error) {
             if (!error) loop_.stop();
         });
@@ -295,7 +296,7 @@ class Job {
     // leader cannot rely on one: it calls the user's program itself.
     void tell(const Ending& ending, const JobVoice::Unread& unread) {
         const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
-                                                         .program = plan_.command.display,
+                                                         .program = plan_.program.display,
                                                          .slurm_job_id = input_.slurm_job_id,
                                                          .node = plan_.node_name,
                                                          .now = day_now(),
@@ -304,7 +305,7 @@ class Job {
         if (!report) return;
         // Rank 0 has printed the findings.
         if (plan_.check && report->first && ending.code == kCheckWrong) return;
-        const bool leads = plan_.max_nodes == 1 || (service_ && service_->leads());
+        const bool leads = plan_.limits.max_nodes == 1 || (service_ && service_->leads());
         // No leader has said when the job ended, so this node ends by itself.
         const bool alone = ending.at == Duration{};
         // A stop that somebody asked for is no failure. It gets no TORCHELASTIC_ERROR_FILE and no
@@ -315,7 +316,7 @@ class Job {
         outlets.in_a_line = first_on_host(plan_) || alone;
         // Outside Slurm each node may have a terminal or a log of its own, so each one prints the
         // full report.
-        outlets.in_full = (leads || plan_.expected_nodes.empty()) &&
+        outlets.in_full = (leads || plan_.limits.order.empty()) &&
                           (report->first.has_value() || report->lost.has_value());
         outlets.json_file = log_folder_.empty() ? "" : log_folder_ + "/failure.json";
         if (const auto found = input_.environment.find("TORCHELASTIC_ERROR_FILE");
@@ -365,7 +366,7 @@ class Job {
     rendezvous::NodeId node_;
     boost::asio::io_context loop_{1};
     FileThread files_{loop_};
-    JobVoice voice_{loop_, plan_.output.overflow};
+    JobVoice voice_{loop_, plan_.console_overflow};
     boost::asio::signal_set signals_{loop_};
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node

@@ -13,7 +13,7 @@
 namespace ddprun::launcher {
 
 bool shares_ledger(const Plan& plan) {
-    return plan.max_nodes > 1 && plan.ledger.place.kind != rendezvous::LedgerPlace::Kind::memory;
+    return plan.limits.max_nodes > 1 && is_shared(plan.ledger.place);
 }
 
 // FNV-1a, 64 bit: small, and the same on every platform. A NUL after each word keeps {"ab"} and
@@ -23,7 +23,7 @@ std::string command_digest(const Plan& plan) {
     const auto add = [&hash](char c) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     };
-    for (const std::string& word : plan.command.argv) {
+    for (const std::string& word : plan.workers.argv) {
         for (const char c : word) add(c);
         add('\0');
     }
@@ -55,7 +55,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.command_digest = command_digest(plan);
     config.version = DDPRUN_VERSION;
     config.seed = random_number();
-    config.limits = limits_of(plan);
+    config.limits = plan.limits;
     // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();
     return config;
@@ -69,12 +69,10 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.node = node;
     config.machine.requeue = plan.slurm_restart_count;
     config.machine.version = DDPRUN_VERSION;
-    config.machine.limits = limits_of(plan);
+    config.machine.limits = plan.limits;
     config.machine.unusable = plan.unusable;
-    config.machine.join_timeout = plan.times.join_timeout;
-    config.machine.grace_final = plan.times.grace_final;
-    config.machine.kill_patience = plan.times.unkillable;
-    config.machine.grace_restart = plan.times.grace_restart;
+    config.machine.join_timeout = plan.limits.times.join_timeout;
+    config.machine.grace = plan.grace;
     config.machine.offer = offer_of(input, leads);
     config.machine.leads = leads;
     config.machine.may_lead = shares_ledger(plan);
@@ -86,11 +84,11 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     // Nobody outside this host uses the workers' store then, so it listens on loopback only.
-    config.one_node = plan.max_nodes == 1 && plan.store_allow.empty();
+    config.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = serves_timers(input);
     config.timer_file = timer_file(input);
-    config.log_dir = plan.output.log_dir;
-    config.lease = plan.times.lease;
+    config.log_dir = plan.log_dir;
+    config.lease = plan.limits.times.lease;
     config.store_allow = plan.store_allow;
     config.store_limits = plan.store_limits;
     return config;

@@ -48,9 +48,9 @@ void JobInSlurm::requeue(std::function<void()> done) {
 void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
     const Plan& plan = input_.plan;
     // The job needs all its nodes anyway, so a lost one ends it in any case.
-    if (plan.min_nodes >= static_cast<int>(plan.expected_nodes.size())) return;
+    if (plan.limits.min_nodes >= static_cast<int>(plan.limits.order.size())) return;
     // One lease later, so that the look through /proc does not delay the start.
-    first_look_.expires_after(plan.times.lease);
+    first_look_.expires_after(plan.limits.times.lease);
     first_look_.async_wait([this, &service](const boost::system::error_code& error) {
         // Only the leader's host is searched for srun. Unknown (no value) is not a reason to warn.
         if (error || !service.leads() || srun_survives_loss(input_.slurm_job_id) != false) return;

@@ -87,8 +87,8 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
     // Debian's /etc/hosts gives a host's own name a loopback address, and a container may not know
     // the name at all. So a loopback address proves nothing about whether the other nodes of a step
     // are on this host.
-    const bool several_hosts = std::ranges::any_of(plan.expected_nodes, [&](const auto& node) {
-        return rendezvous::host_of(node) != rendezvous::host_of(plan.expected_nodes.front());
+    const bool several_hosts = std::ranges::any_of(plan.limits.order, [&](const auto& node) {
+        return rendezvous::host_of(node) != rendezvous::host_of(plan.limits.order.front());
     });
     // The user gave a loopback endpoint and all nodes are here: no port is opened to the network.
     const bool loopback = !several_hosts && says_nothing && !addresses.empty();
@@ -141,7 +141,7 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
                                         const HostFacts& host) {
     // A job of one node needs no rendezvous. `is_host=0` (Lead::no) is the exception: the user
     // wants this node to meet at a rendezvous outside.
-    if (plan.max_nodes == 1 && plan.lead != Lead::no) {
+    if (plan.limits.max_nodes == 1 && plan.lead != Lead::no) {
         MeetingPoint alone;
         alone.leads = true;
         return alone;

@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/link/client.h"
+#include "slurm/allocation.h"
 
 namespace ddprun::launcher {
 

@@ -11,30 +11,9 @@
 namespace ddprun::launcher {
 namespace {
 
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 bool is_file(const std::string& path) {
     struct stat status {};
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-// Each sentence ends in what to write instead, as far as that can be guessed from the name.
-Result<> check_executable(const std::string& program, const std::string& path) {
-    if (program.find('/') == std::string::npos) {
-        if (!find_in_path(program, path).empty()) return {};
-        return usage("program " + program + ": not found in PATH" +
-                     (is_file(program) ? "; write ./" + program + " for the one in this folder"
-                                       : "; give its path"));
-    }
-    struct stat status {};
-    if (::stat(program.c_str(), &status) != 0)
-        return usage("program " + program + ": " + std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) return usage("program " + program + ": not a file");
-    if (::access(program.c_str(), X_OK) != 0)
-        return usage(
-            "program " + program + ": not executable; chmod +x it, or " +
-            (program.ends_with(".py") ? "leave --no-python out" : "name a script of Python *.py"));
-    return {};
 }
 
 }  // namespace
@@ -49,13 +28,34 @@ std::string find_in_path(const std::string& program, const std::string& path) {
     return {};
 }
 
-Result<> check_program(const WorkerCommand& command, const std::string& path) {
-    if (auto good = check_executable(command.argv.front(), path); !good) return good;
+// Each sentence ends in what to write instead, as far as that can be guessed from the name.
+Result<> check_program(const std::string& program, const std::string& path) {
+    if (program.find('/') == std::string::npos) {
+        if (!find_in_path(program, path).empty()) return {};
+        return usage_error("program " + program + ": not found in PATH" +
+                           (is_file(program)
+                                ? "; write ./" + program + " for the one in this folder"
+                                : "; give its path"));
+    }
+    struct stat status {};
+    if (::stat(program.c_str(), &status) != 0)
+        return usage_error("program " + program + ": " + std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) return usage_error("program " + program + ": not a file");
+    if (::access(program.c_str(), X_OK) != 0)
+        return usage_error(
+            "program " + program + ": not executable; chmod +x it, or " +
+            (program.ends_with(".py") ? "leave --no-python out" : "name a script of Python *.py"));
+    return {};
+}
+
+Result<> check_worker_program(const Plan& plan, const std::string& path) {
+    if (auto good = check_program(plan.workers.argv.front(), path); !good) return good;
+    const std::string& script = plan.program.display;
     // A script needs only to be readable, since the interpreter is what is executed. A module (-m)
     // is found by Python itself, so nothing is checked.
-    if (!command.python || !command.display.ends_with(".py")) return {};
-    if (::access(command.display.c_str(), R_OK) != 0)
-        return usage("script " + command.display + ": " + std::strerror(errno));
+    if (!plan.program.python || !script.ends_with(".py")) return {};
+    if (::access(script.c_str(), R_OK) != 0)
+        return usage_error("script " + script + ": " + std::strerror(errno));
     return {};
 }
 

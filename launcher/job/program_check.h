@@ -1,4 +1,4 @@
-// Checks that the worker's program can be started, before anything else happens: a wrong path is
+// Checks that the workers' program can be started, before anything else happens: a wrong path is
 // the user's to correct, and no node should wait at a rendezvous for it. Shell: looks at files.
 #pragma once
 
@@ -13,6 +13,8 @@ std::string find_in_path(const std::string& program, const std::string& path);
 
 // Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
 // have.
-Result<> check_program(const WorkerCommand& command, const std::string& path);
+Result<> check_program(const std::string& program, const std::string& path);
+// The program of the workers, and the script that an interpreter is given.
+Result<> check_worker_program(const Plan& plan, const std::string& path);
 
 }  // namespace ddprun::launcher

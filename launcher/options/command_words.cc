@@ -10,8 +10,6 @@
 namespace ddprun::launcher {
 namespace {
 
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 // argparse's rule for a word that could be an option or a value. A lone dash, a negative number,
 // and a word with a blank in it are values.
 bool looks_like_option(std::string_view word) {
@@ -85,7 +83,7 @@ class Splitter {
                       : i + 1 == all.size() ? " or --"
                                             : ", --") +
                      std::string(all[i]->name);
-        return usage(spelling + ": ambiguous; write " + names);
+        return usage_error(spelling + ": ambiguous; write " + names);
     }
 
     // Handles a name that is no option of ours. It may be an old name (accepted with a warning),
@@ -103,8 +101,9 @@ class Splitter {
                                        std::string(other.row));
             return &option_row(other.row);
         }
-        if (meant.empty()) return usage(spelling + kNoSuchOption);
-        return usage(spelling + ": no such option; did you mean --" + std::string(meant) + "?");
+        if (meant.empty()) return usage_error(spelling + kNoSuchOption);
+        return usage_error(spelling + ": no such option; did you mean --" + std::string(meant) +
+                           "?");
     }
 
     // One dash: -r3, -r 3, -r=3, -m, or several letters as in -mr3.
@@ -134,8 +133,8 @@ class Splitter {
             if (row.name == name) meant = row.name;
         for (const OtherName& other : other_names())
             if (other.name == name) meant = other.row;
-        if (meant.empty()) return usage(word + kNoSuchOption);
-        return usage(word + ": no such option; did you mean --" + std::string(meant) + "?");
+        if (meant.empty()) return usage_error(word + kNoSuchOption);
+        return usage_error(word + ": no such option; did you mean --" + std::string(meant) + "?");
     }
 
     // Linear searches do: a command line is read once.
@@ -153,17 +152,18 @@ class Splitter {
         // `--flag=value` is refused: argparse does so, too.
         if (!takes_value(row)) {
             if (value)
-                return usage(spelling + "=" + *value + ": takes no value; write " + spelling +
-                             " alone");
+                return usage_error(spelling + "=" + *value + ": takes no value; write " + spelling +
+                                   " alone");
             value = "1";
             // --dry-run and --check: the next word is never their value, it may be the program.
         } else if (!value && !row.implied.empty()) {
             value = row.implied;
         } else if (!value) {
             if (at_ == words_.size() || looks_like_option(words_[at_]))
-                return usage(spelling + ": its value is missing" +
-                             (at_ == words_.size() ? "" : " (" + words_[at_] + " is an option)") +
-                             "; write " + spelling + "=" + std::string(row.placeholder));
+                return usage_error(
+                    spelling + ": its value is missing" +
+                    (at_ == words_.size() ? "" : " (" + words_[at_] + " is an option)") +
+                    "; write " + spelling + "=" + std::string(row.placeholder));
             value = words_[at_++];
         }
         result_.options.push_back({&row, spelling, std::move(*value)});

@@ -1,19 +1,23 @@
 // The table of all options, torchrun's and ddprun's own: spelling, value, PET_ variable, default,
-// help.
+// help, and what each one sets in Options.
 //
 // From it come the grammar (command_words.cc, options.cc) and the texts (option_text.h: --help, man
-// page, shell completion). What a value means stands in option_values.h; what it sets, in
-// option_setters.cc. Pure and constant.
+// page, shell completion). A new option is one row in one of the option_rows_*.cc and one member of
+// Options. Pure and constant.
 #pragma once
 
+#include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace ddprun::launcher {
 
-// The headings of --help; title() has their texts.
-enum class OptionGroup { nodes, meeting, failure, output, worker, slurm, store, other };
+struct Options;
+using MaybeError = std::optional<Error>;
 
 // What kind of value an option takes. `ignored` is an option of torchrun without a meaning here:
 // its value is checked and not used. Unless it is the default, a warning says why (the help text).
@@ -26,21 +30,37 @@ enum class OptionKind {
 // One option. An empty text means that there is none.
 struct OptionRow {
     std::string_view name;  // with dashes between words, without the two in front
-    char letter;            // short spelling, e.g. 'r'; 0: none
+    char letter = 0;        // short spelling, e.g. 'r'; 0: none
     // Stands for the value in texts; empty: the option takes no value.
-    std::string_view placeholder;
-    OptionKind kind;
-    OptionGroup group;
+    std::string_view placeholder = {};
+    OptionKind kind = OptionKind::value;
     // torchrun has this option too. An abbreviation then means this one rather than one of ours.
-    bool torchrun;
-    std::string_view default_text;
+    bool torchrun = false;
+    std::string_view choices = {};  // words separated by blanks, for checks and completion
+    bool closed = false;            // no value is accepted that is not one of the choices
+    // The value of the option without "="; then no next word is taken.
+    std::string_view implied = {};
+    // An empty value is accepted and means "not given", as with torchrun.
+    bool may_be_empty = false;
+    bool pet = true;  // a PET_ variable can give this option
+    std::string_view default_text = {};
     std::string_view help;
     // torchrun's default, if it is another, and its disadvantage.
     std::string_view differs = {};
-    std::string_view choices = {};  // words separated by blanks, for checks and completion
-    bool pet = true;                // a PET_ variable can give this option
-    // The value of the option without "="; then no next word is taken.
-    std::string_view implied = {};
+    // Reads the value (empty for a flag) and stores it. Null: an ignored option whose value is not
+    // checked beyond its choices.
+    MaybeError (*set)(Options& options, const std::string& value) = nullptr;
+};
+
+// Headings of --help that a dry run has too.
+inline constexpr std::string_view kNodesTitle = "Nodes and workers", kMeetingTitle = "Meeting",
+                                  kFailureTitle = "When something fails", kOutputTitle = "Output",
+                                  kWorkerTitle = "The worker";
+
+// Options under one heading of --help.
+struct OptionGroup {
+    std::string_view title;
+    std::span<const OptionRow> rows;
 };
 
 // A name that is not in the table: one from an older launcher, or from another launcher.
@@ -50,11 +70,13 @@ struct OtherName {
     bool accepted;         // taken for that option, with a warning; else only named in the refusal
 };
 
-std::span<const OptionRow> option_table();
+std::span<const OptionGroup> option_groups();  // in the order of --help
+// All rows in that order. A row's address is the same in every call.
+inline auto option_table() {
+    return option_groups() | std::views::transform(&OptionGroup::rows) | std::views::join;
+}
 std::span<const OtherName> other_names();
 const OptionRow& option_row(std::string_view name);  // there must be such a row
-// The heading of a group in --help.
-std::string_view title(OptionGroup group);
 
 // The variable that stands in for the option: PET_NPROC_PER_NODE for nproc-per-node.
 std::string pet_variable(const OptionRow& row);

@@ -62,11 +62,9 @@ std::string description(const OptionRow& row) {
 // Calls write_title(text) at the start of each group, and write_row(row) for each option.
 template <class Title, class Row>
 void for_each_option(const Title& write_title, const Row& write_row) {
-    const OptionRow* previous = nullptr;
-    for (const OptionRow& row : option_table()) {
-        if (!previous || previous->group != row.group) write_title(title(row.group));
-        previous = &row;
-        write_row(row);
+    for (const OptionGroup& group : option_groups()) {
+        write_title(group.title);
+        for (const OptionRow& row : group.rows) write_row(row);
     }
 }
 

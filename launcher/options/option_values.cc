@@ -12,8 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 // A whole number and nothing behind it: from_chars() alone would accept "4x" as 4.
 std::optional<int> whole(std::string_view text) {
     int value = 0;
@@ -46,7 +44,7 @@ constexpr int kMostNodes = 1'000'000, kMostWorkers = 4096, kMostPort = 65535;
 // Bit 0 is stdout, bit 1 is stderr.
 Result<Streams> read_digit(std::string_view text) {
     if (text.size() != 1 || text[0] < '0' || text[0] > '3')
-        return wrong("not 0, 1, 2 or 3 (none, stdout, stderr, both)");
+        return usage_error("not 0, 1, 2 or 3 (none, stdout, stderr, both)");
     int digit = text[0] - '0';
     return Streams{(digit & 1) != 0, (digit & 2) != 0};
 }
@@ -56,8 +54,8 @@ Result<Streams> read_digit(std::string_view text) {
 Result<int> read_int(std::string_view text, int least, int most) {
     auto value = whole(text);
     if (!value || *value < least || *value > most)
-        return wrong("not a whole number from " + std::to_string(least) + " to " +
-                     std::to_string(most));
+        return usage_error("not a whole number from " + std::to_string(least) + " to " +
+                           std::to_string(most));
     return *value;
 }
 
@@ -65,11 +63,12 @@ Result<NodeRange> read_node_range(std::string_view text) {
     std::size_t colon = text.find(':');
     auto min = whole(text.substr(0, colon));
     auto max = colon == std::string_view::npos ? min : whole(text.substr(colon + 1));
-    if (!min || !max) return wrong("not a number of nodes; give N or MIN:MAX");
+    if (!min || !max) return usage_error("not a number of nodes; give N or MIN:MAX");
     if (std::min(*min, *max) < 1 || std::max(*min, *max) > kMostNodes)
-        return wrong("not within 1 to " + std::to_string(kMostNodes) + "; give N or MIN:MAX");
+        return usage_error("not within 1 to " + std::to_string(kMostNodes) + "; give N or MIN:MAX");
     if (*min > *max)
-        return wrong("MIN is above MAX; give " + std::to_string(*max) + ":" + std::to_string(*min));
+        return usage_error("MIN is above MAX; give " + std::to_string(*max) + ":" +
+                           std::to_string(*min));
     return NodeRange{*min, *max};
 }
 
@@ -79,14 +78,14 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
     if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
     // torchrun counts these through PyTorch, which ddprun does not load.
-    if (text == "xpu") return wrong("these GPUs cannot be counted here; give their count");
+    if (text == "xpu") return usage_error("these GPUs cannot be counted here; give their count");
     // Users pass $SLURM_GPUS_PER_NODE, which is "a100:4" if they asked for a type.
     std::size_t colon = text.rfind(':');
     auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
-    if (!count) return wrong("not a number; give a count, auto, gpu or cpu");
+    if (!count) return usage_error("not a number; give a count, auto, gpu or cpu");
     if (*count < 1 || *count > kMostWorkers)
-        return wrong("not within 1 to " + std::to_string(kMostWorkers) +
-                     "; give a count, auto, gpu or cpu");
+        return usage_error("not within 1 to " + std::to_string(kMostWorkers) +
+                           "; give a count, auto, gpu or cpu");
     return WorkersPerNode{Kind::count, *count};
 }
 
@@ -95,26 +94,27 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
 Result<HostPort> read_host_port(std::string_view text) {
     text = trim(text);
     if (text.find_first_of(" \t\n,") != std::string_view::npos)
-        return wrong(
+        return usage_error(
             "more than one address (as `hostname --ip-address` may print); give one, or under "
             "Slurm leave "
             "the option out");
-    if (text.find("://") != std::string_view::npos) return wrong("a URL; give HOST:PORT");
+    if (text.find("://") != std::string_view::npos) return usage_error("a URL; give HOST:PORT");
     HostPort result;
     std::string_view port;
     bool has_port = false;
     if (text.starts_with('[')) {
         std::size_t close = text.find(']');
-        if (close == std::string_view::npos) return wrong("'[' without ']'; give [ADDRESS]:PORT");
+        if (close == std::string_view::npos)
+            return usage_error("'[' without ']'; give [ADDRESS]:PORT");
         result.host = text.substr(1, close - 1);
         std::string_view rest = text.substr(close + 1);
         has_port = !rest.empty();
-        if (has_port && rest[0] != ':') return wrong("not an endpoint; give [ADDRESS]:PORT");
+        if (has_port && rest[0] != ':') return usage_error("not an endpoint; give [ADDRESS]:PORT");
         if (has_port) port = rest.substr(1);
     } else {
         std::size_t colon = text.find(':');
         if (colon != text.rfind(':'))
-            return wrong("an IPv6 address needs brackets; give [ADDRESS]:PORT");
+            return usage_error("an IPv6 address needs brackets; give [ADDRESS]:PORT");
         result.host = text.substr(0, colon);
         has_port = colon != std::string_view::npos;
         if (has_port) port = text.substr(colon + 1);
@@ -125,11 +125,12 @@ Result<HostPort> read_host_port(std::string_view text) {
             // A colon only stands within brackets; "%" introduces the zone of a link-local IPv6
             // address.
             std::string_view(".-_:%").find(c) == std::string_view::npos)
-            return wrong(std::string("a host's name has no '") + c + "'; give HOST:PORT");
+            return usage_error(std::string("a host's name has no '") + c + "'; give HOST:PORT");
     if (!has_port) return result;
     result.port = whole(port);
     if (!result.port || *result.port < 0 || *result.port > kMostPort)
-        return wrong("not a port behind the last colon; give HOST:PORT with a port up to 65535");
+        return usage_error(
+            "not a port behind the last colon; give HOST:PORT with a port up to 65535");
     return result;
 }
 
@@ -137,29 +138,30 @@ Result<PortRange> read_port_range(std::string_view text) {
     std::size_t dash = text.find('-');
     auto first = whole(text.substr(0, dash));
     auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
-    if (!first || !last) return wrong("not a range of ports; give FROM-TO, e.g. 20000-20015");
+    if (!first || !last) return usage_error("not a range of ports; give FROM-TO, e.g. 20000-20015");
     if (*first < 1 || *first > *last || *last > kMostPort)
-        return wrong("give FROM-TO within 1 to 65535, FROM not above TO");
+        return usage_error("give FROM-TO within 1 to 65535, FROM not above TO");
     return PortRange{*first, *last};
 }
 
 Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
     if (const auto mode = rendezvous::read_identity_mode(text)) return *mode;
-    return wrong("not known; give auto, require or none");
+    return usage_error("not known; give auto, require or none");
 }
 
-Result<RestartLimit> read_restart_limit(std::string_view text) {
-    if (text == "auto") return RestartLimit{};
+Result<int> read_restart_limit(std::string_view text) {
+    if (text == "auto") return rendezvous::kAutoRestarts;
     auto count = whole(text);
-    if (!count || *count < 0) return wrong("not a number of restarts; give 0 or more, or auto");
-    return RestartLimit{false, *count};
+    if (!count || *count < 0)
+        return usage_error("not a number of restarts; give 0 or more, or auto");
+    return *count;
 }
 
 Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
     if (text == "restart") return rendezvous::OnJoin::restart;
     if (text == "wait") return rendezvous::OnJoin::wait;
     if (text == "spare") return rendezvous::OnJoin::spare;
-    return wrong("not known; give restart, wait or spare");
+    return usage_error("not known; give restart, wait or spare");
 }
 
 // A colon anywhere makes it a list; ranks that are not in it have nothing.
@@ -175,7 +177,7 @@ Result<StreamsPerRank> read_streams(std::string_view text) {
         std::size_t colon = part.find(':');
         auto rank = whole(trim(part.substr(0, colon)));
         if (colon == std::string_view::npos || !rank || *rank < 0)
-            return wrong("give one digit for all local ranks, or RANK:DIGIT,… for some");
+            return usage_error("give one digit for all local ranks, or RANK:DIGIT,… for some");
         auto streams = read_digit(trim(part.substr(colon + 1)));
         if (!streams) return streams.error();
         result.by_rank[*rank] = *streams;
@@ -187,7 +189,7 @@ Result<std::vector<int>> read_rank_list(std::string_view text) {
     std::vector<int> ranks;
     for (std::string_view part : split(text, ',')) {
         auto rank = whole(trim(part));
-        if (!rank || *rank < 0) return wrong("not a list of local ranks like 0,1");
+        if (!rank || *rank < 0) return usage_error("not a list of local ranks like 0,1");
         ranks.push_back(*rank);
     }
     return ranks;
@@ -216,8 +218,8 @@ Result<std::vector<store::Network>> read_networks(std::string_view text) {
     for (std::string_view part : split(text, ',')) {
         auto network = store::read_network(trim(part));
         if (!network)
-            return wrong(std::string(trim(part)) + " is " + network.error().sentence() +
-                         ", or any");
+            return usage_error(std::string(trim(part)) + " is " + network.error().sentence() +
+                               ", or any");
         networks.push_back(*network);
     }
     return networks;
@@ -236,22 +238,22 @@ Result<std::uint64_t> read_size(std::string_view text) {
     std::uint64_t value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-        return wrong("not a size; give a number, with K, M, G or T for powers of 1024");
+        return usage_error("not a size; give a number, with K, M, G or T for powers of 1024");
     // Compared before the shift, which could overflow.
     constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-    if (value < 1 || value > kMost >> shift) return wrong("not within 1 to 1024T");
+    if (value < 1 || value > kMost >> shift) return usage_error("not within 1 to 1024T");
     return value << shift;
 }
 
-Result<milliseconds> read_seconds(std::string_view text) {
+Result<Duration> read_seconds(std::string_view text) {
     double value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
     if (!all || !std::isfinite(value))
-        return wrong("not a number of seconds; give one like 30 or 0.5");
+        return usage_error("not a number of seconds; give one like 30 or 0.5");
     // A year: long enough for every use, and far from any overflow when times are added.
     constexpr double kMost = 366.0 * 24 * 3600;
-    if (value < 0 || value > kMost) return wrong("not within 0 seconds and a year");
+    if (value < 0 || value > kMost) return usage_error("not within 0 seconds and a year");
     return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
 }
 
@@ -261,21 +263,21 @@ Result<agent::CpuBinding> read_numa_binding(std::string_view text) {
     if (text == "socket") return agent::CpuBinding::socket;
     if (text == "exclusive") return agent::CpuBinding::exclusive;
     if (text == "core-complex") return agent::CpuBinding::core_complex;
-    return wrong("not known; give node, socket, exclusive or core-complex");
+    return usage_error("not known; give node, socket, exclusive or core-complex");
 }
 
 Result<slurm::WorkerVariables> read_slurm_env(std::string_view text) {
     if (text == "rewrite") return slurm::WorkerVariables::rewrite;
     if (text == "keep") return slurm::WorkerVariables::keep;
     if (text == "drop") return slurm::WorkerVariables::drop;
-    return wrong("not known; give rewrite, keep or drop");
+    return usage_error("not known; give rewrite, keep or drop");
 }
 
 Result<agent::RequeueMode> read_requeue(std::string_view text) {
     if (text == "auto") return agent::RequeueMode::automatic;
     if (text == "never") return agent::RequeueMode::never;
     if (text == "always") return agent::RequeueMode::always;
-    return wrong("not known; give auto, never or always");
+    return usage_error("not known; give auto, never or always");
 }
 
 // The names and synonyms of Python's logging module.

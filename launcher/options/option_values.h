@@ -16,6 +16,7 @@
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
 #include "base/error.h"
+#include "base/time.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"
 #include "rendezvous/store/network.h"
@@ -55,13 +56,6 @@ struct PortRange {
     bool operator==(const PortRange&) const = default;
 };
 
-// --max-restarts: a number, or auto: 3, but none for a job that has never made progress.
-struct RestartLimit {
-    bool automatic = true;
-    int count = 3;
-    bool operator==(const RestartLimit&) const = default;
-};
-
 // Which streams of a worker, as torchrun's digit: 0 none, 1 stdout, 2 stderr, 3 both.
 struct Streams {
     bool out = false, err = false;
@@ -87,7 +81,8 @@ Result<HostPort> read_host_port(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
 Result<rendezvous::IdentityMode> read_identity(std::string_view text);
 Result<rendezvous::OnJoin> read_on_join(std::string_view text);
-Result<RestartLimit> read_restart_limit(std::string_view text);
+// --max-restarts: a number, or auto, which is rendezvous::kAutoRestarts.
+Result<int> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);
 Result<std::vector<int>> read_rank_list(std::string_view text);
 // --duplicate-stdout-filters: texts separated by commas. Two commas in a row mean one comma in a
@@ -104,6 +99,6 @@ Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A number of 1 or more; K, M, G or T behind it mean powers of 1024.
 Result<std::uint64_t> read_size(std::string_view text);
 // Seconds, with or without a fraction: "10", "0.5".
-Result<std::chrono::milliseconds> read_seconds(std::string_view text);
+Result<Duration> read_seconds(std::string_view text);
 
 }  // namespace ddprun::launcher

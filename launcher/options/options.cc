@@ -4,39 +4,45 @@
 #include <algorithm>
 
 #include "launcher/options/command_words.h"
-#include "launcher/options/option_setters.h"
+#include "launcher/options/nearest.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
 
 namespace ddprun::launcher {
 namespace {
 
-using MaybeError = std::optional<Error>;
-
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
+// Checks a value against the only words that the option accepts. The error names the closest word,
+// else all of them.
+MaybeError check_choice(const OptionRow& row, std::string_view value) {
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; at < row.choices.size();) {
+        const std::size_t end = std::min(row.choices.find(' ', at), row.choices.size());
+        words.push_back(row.choices.substr(at, end - at));
+        at = end + 1;
+    }
+    if (std::ranges::find(words, value) != words.end()) return std::nullopt;
+    const std::string_view meant = nearest(value, words);
+    if (!meant.empty()) return usage_error("not known; did you mean " + std::string(meant) + "?");
+    std::string list;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + std::string(words[i]);
+    return usage_error("not known; give " + list);
+}
 
 // Applies one option. `given` is what the user wrote, for messages: "--nnodes" or "PET_NNODES".
 MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
                  const std::string& value) {
     // A flag from a PET_ variable comes here only if its number is not 0.
-    if (row.kind == OptionKind::flag) {
-        set_flag(options, row.name);
-        return std::nullopt;
-    }
+    if (row.kind == OptionKind::flag) return row.set(options, "");
     if (value.empty()) {
-        if (may_be_empty(row.name)) return std::nullopt;
+        if (row.may_be_empty) return std::nullopt;
         // In scripts an empty value nearly always comes from a variable that is not set.
-        return usage(given + "=: the value is empty; is a variable in your script not set?");
+        return usage_error(given + "=: the value is empty; is a variable in your script not set?");
     }
-    const bool ignored = row.kind == OptionKind::ignored;
-    const OptionSetter set = option_setter(row.name);
-    // The option table and the setters are two lists; this finds an option that is only in one of
-    // them.
-    DDPRUN_CHECK(ignored || set, "an option of the table has no setter");
-    if (set)
-        if (auto error = set(options, value))
-            return usage(given + "=" + value + ": " + error->sentence());
-    if (ignored && value != row.default_text)
+    auto error = row.closed ? check_choice(row, value) : std::nullopt;
+    if (!error && row.set) error = row.set(options, value);
+    if (error) return usage_error(given + "=" + value + ": " + error->sentence());
+    if (row.kind == OptionKind::ignored && value != row.default_text)
         options.warnings.push_back(given + " has no effect here: " + std::string(row.help));
     return std::nullopt;
 }
@@ -96,7 +102,7 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
         const std::string& value = variable->second;
         if (row.kind == OptionKind::flag) {
             auto number = read_int(value, -1'000'000'000, 1'000'000'000);
-            if (!number) return usage(name + "=" + value + ": not a number; give 1 or 0");
+            if (!number) return usage_error(name + "=" + value + ": not a number; give 1 or 0");
             if (*number == 0) continue;
         }
         if (auto error = apply(options, row, name, value)) return error;
@@ -104,9 +110,9 @@ MaybeError apply_environment(Options& options, const SplitWords& words,
     // Two variables of torchrun that are not called PET_… stand in for an option as well.
     auto patience = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
     if (patience != environment.end() && !patience->second.empty())
-        if (auto error = option_setter("shutdown-timeout")(options, patience->second))
-            return usage("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=" + patience->second + ": " +
-                         error->sentence());
+        if (auto error = apply(options, option_row("shutdown-timeout"),
+                               "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", patience->second))
+            return error;
     auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
     if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
         options.prefix_template = prefix->second;
@@ -122,20 +128,22 @@ bool is_second_address(const std::string& program) {
 
 // Combinations that contradict each other are errors; those that only have no effect are warnings.
 MaybeError check_together(Options& options) {
-    if (options.check && options.dry_run) return usage("--check and --dry-run: give one of them");
+    if (options.check && options.dry_run)
+        return usage_error("--check and --dry-run: give one of them");
     if (options.program.empty() && !options.check)
-        return usage("no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
+        return usage_error(
+            "no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
     // Otherwise the second address would be started as the program, with an error that does not
     // show the cause.
     if (options.rdzv_endpoint && is_second_address(options.program))
-        return usage(
+        return usage_error(
             "--rdzv-endpoint has two addresses, the second of them (" + options.program +
             ") would be taken for the program; give only one, or under Slurm leave the option out");
     if (options.module && options.no_python)
-        return usage("--module and --no-python contradict each other; give one of them");
+        return usage_error("--module and --no-python contradict each other; give one of them");
     if (options.standalone && options.nnodes && options.nnodes->min > 1)
-        return usage("--standalone is for one node, but --nnodes asks for " +
-                     std::to_string(options.nnodes->min) + "; leave one of them out");
+        return usage_error("--standalone is for one node, but --nnodes asks for " +
+                           std::to_string(options.nnodes->min) + "; leave one of them out");
     if (options.standalone && (options.rdzv_endpoint || options.master_addr || options.master_port))
         options.warnings.push_back("--standalone: the endpoint is ignored; leave one of them out");
     const bool is_static = options.rdzv_backend.value_or("static") == "static";

@@ -21,6 +21,7 @@
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
 #include "base/error.h"
+#include "base/time.h"
 #include "launcher/options/option_values.h"
 #include "launcher/options/rdzv_conf.h"
 #include "rendezvous/ledger_format/ledger_place.h"
@@ -65,17 +66,17 @@ struct Options {
     std::optional<rendezvous::IdentityMode> identity;
 
     // Failures, restarts, stops, and time limits.
-    std::optional<RestartLimit> max_restarts;
+    std::optional<int> max_restarts;  // or rendezvous::kAutoRestarts
     std::optional<int> crash_loop;
-    std::optional<std::chrono::milliseconds> hang_timeout;  // 0: off
+    std::optional<Duration> hang_timeout;  // 0: off
     std::optional<bool> blame;
     std::optional<rendezvous::OnJoin> on_join;
-    std::optional<std::chrono::milliseconds> join_interval;
-    std::optional<std::chrono::milliseconds> lease, join_timeout, last_call, shutdown_timeout;
-    std::optional<std::chrono::milliseconds> unkillable_timeout;
+    std::optional<Duration> join_interval;
+    std::optional<Duration> lease, join_timeout, last_call, shutdown_timeout;
+    std::optional<Duration> unkillable_timeout;
     std::optional<std::string> on_failure;
     std::vector<int> signals;  // besides those that always stop the job
-    std::optional<std::chrono::milliseconds> stop_before;
+    std::optional<Duration> stop_before;
     std::optional<int> stop_signal;
     std::vector<int> requeue_signals;
     std::optional<agent::RequeueMode> requeue;

@@ -13,8 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 std::string_view trim(std::string_view text) {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -61,13 +59,13 @@ Result<bool> read_bool(std::string_view text) {
         if (lower == yes) return true;
     for (const char* no : {"0", "false", "f", "no", "n"})
         if (lower == no) return false;
-    return wrong("not a yes or no; give true or false");
+    return usage_error("not a yes or no; give true or false");
 }
 
-Result<milliseconds> read_time(std::string_view text, Form form) {
+Result<Duration> read_time(std::string_view text, Form form) {
     auto time = read_seconds(text);
     if (time && *time == milliseconds(0) && form == Form::positive_time)
-        return wrong("too short; give more than 0 seconds");
+        return usage_error("too short; give more than 0 seconds");
     return time;
 }
 
@@ -92,7 +90,7 @@ class Reader {
             return std::nullopt;
         }
         if (auto error = read(*key, value))
-            return wrong(name + "=" + std::string(value) + " is " + error->sentence());
+            return usage_error(name + "=" + std::string(value) + " is " + error->sentence());
         // After read(): a wrong value is an error even where the key has no effect, as with
         // torchrun.
         if (!key->used) conf_.warnings.push_back(without_effect(name));
@@ -120,13 +118,13 @@ class Reader {
         } else if (key.form != Form::text) {
             auto time = read_time(value, key.form);
             if (!time) return time.error();
-            if (std::optional<milliseconds>* target = target_of(key.name)) *target = *time;
+            if (std::optional<Duration>* target = target_of(key.name)) *target = *time;
         }
         return std::nullopt;
     }
 
     // Null: the time is checked and not used.
-    std::optional<milliseconds>* target_of(std::string_view name) {
+    std::optional<Duration>* target_of(std::string_view name) {
         if (name == "join_timeout") return &conf_.join_timeout;
         if (name == "last_call_timeout") return &conf_.last_call;
         if (name == "keep_alive_interval") return &interval_;
@@ -135,7 +133,7 @@ class Reader {
     }
 
     RdzvConf conf_;
-    std::optional<milliseconds> interval_;
+    std::optional<Duration> interval_;
     std::optional<int> attempts_;
 };
 
@@ -155,7 +153,7 @@ Result<RdzvConf> read_rdzv_conf(std::string_view text) {
         const std::string_view value =
             equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
         // An empty value usually comes from a variable that is not set.
-        if (key.empty() || value.empty()) return wrong("not KEY=VALUE,KEY=VALUE,…");
+        if (key.empty() || value.empty()) return usage_error("not KEY=VALUE,KEY=VALUE,…");
         if (auto error = reader.take(key, value)) return *error;
         if (comma == std::string_view::npos) return reader.finish();
         text.remove_prefix(comma + 1);

@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/time.h"
 
 namespace ddprun::launcher {
 
 // The keys that were given and have an effect.
 struct RdzvConf {
-    std::optional<std::chrono::milliseconds> join_timeout, last_call, lease;
+    std::optional<Duration> join_timeout, last_call, lease;
     // The key `timeout`, which only torchrun's static rendezvous uses. It counts where join_timeout
     // is missing.
-    std::optional<std::chrono::milliseconds> static_timeout;
+    std::optional<Duration> static_timeout;
     std::optional<bool> is_host;
     std::vector<std::string> warnings;  // one sentence for each key without effect
     bool operator==(const RdzvConf&) const = default;

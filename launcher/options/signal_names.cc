@@ -11,8 +11,6 @@
 namespace ddprun::launcher {
 namespace {
 
-Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 struct Row {
     std::string_view name;
     int number;
@@ -37,17 +35,17 @@ Result<int> read_name(std::string_view name) {
     const auto row = std::ranges::find(kRows, name, &Row::name);
     if (row != std::end(kRows) && row->possible) return row->number;
     if (row != std::end(kRows))
-        return wrong(std::string(name) + " cannot be handled; leave it out");
-    if (name.empty()) return wrong("a name is missing; give names like SIGTERM,SIGUSR1");
+        return usage_error(std::string(name) + " cannot be handled; leave it out");
+    if (name.empty()) return usage_error("a name is missing; give names like SIGTERM,SIGUSR1");
     std::array<std::string_view, std::size(kRows)> names;
     std::ranges::transform(kRows, names.begin(), &Row::name);
     // Names must be spelled exactly. The refusal of "term" still finds SIGTERM.
     std::string whole = name.starts_with("SIG") ? "" : "SIG";
     for (char c : name) whole += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     const std::string_view meant = nearest(whole, names);
-    return wrong(std::string(name) + " is no signal; " +
-                 (meant.empty() ? "give names like SIGTERM,SIGUSR1"
-                                : "did you mean " + std::string(meant) + "?"));
+    return usage_error(std::string(name) + " is no signal; " +
+                       (meant.empty() ? "give names like SIGTERM,SIGUSR1"
+                                      : "did you mean " + std::string(meant) + "?"));
 }
 
 }  // namespace
@@ -86,7 +84,7 @@ Result<std::vector<int>> read_signals_freely(std::string_view text) {
 Result<int> read_signal(std::string_view text) {
     const auto numbers = read_signals_freely(text);
     if (!numbers) return numbers.error();
-    if (numbers->size() != 1) return wrong("give one signal, such as SIGTERM");
+    if (numbers->size() != 1) return usage_error("give one signal, such as SIGTERM");
     return numbers->front();
 }
 

@@ -1,23 +1,7 @@
-// Translates the plan into the agent's configuration (agent_config.h).
+// What follows from the plan for the agent (agent_config.h).
 #include "launcher/plan/agent_config.h"
 
 namespace ddprun::launcher {
-
-rendezvous::Limits limits_of(const Plan& plan) {
-    rendezvous::Limits limits;
-    limits.min_nodes = plan.min_nodes;
-    limits.max_nodes = plan.max_nodes;
-    limits.max_restarts =
-        plan.max_restarts.automatic ? rendezvous::kAutoRestarts : plan.max_restarts.count;
-    limits.crash_loop = plan.crash_loop;
-    limits.hang_timeout = plan.hang_timeout;
-    limits.blame = plan.blame;
-    limits.on_join = plan.on_join;
-    limits.join_interval = plan.join_interval;
-    limits.order = plan.expected_nodes;
-    limits.times = {plan.times.lease, plan.times.join_timeout, plan.times.last_call};
-    return limits;
-}
 
 rendezvous::Offer offer_of(const JobInput& input, bool leads) {
     const Plan& plan = input.plan;
@@ -25,9 +9,9 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads) {
     offer.slots = plan.slots;
     offer.node_rank = plan.node_rank;
     offer.addresses = input.host.local_addresses;
-    offer.role = plan.role;
+    offer.role = plan.workers.role;
     // One node meets nobody, so nothing needs to be reachable from outside.
-    if (plan.max_nodes == 1)
+    if (plan.limits.max_nodes == 1)
         offer.address = "127.0.0.1";
     else if (plan.local_addr)
         offer.address = *plan.local_addr;
@@ -49,28 +33,14 @@ std::string timer_file(const JobInput& input) {
 }
 
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
-    const Plan& plan = input.plan;
-    agent::WorkerPlan workers;
+    agent::WorkerPlan workers = input.plan.workers;
     workers.node = node;
-    workers.run_id = plan.run_id;
-    workers.role = plan.role;
-    workers.argv = plan.command.argv;
-    workers.first_argument = plan.command.first_argument;
-    workers.collapse_dollars = plan.command.collapse_dollars;
-    workers.cpus = plan.worker_cpus;
-    workers.more = plan.worker_variables;
-    workers.signal_names = plan.signal_names;
+    workers.run_id = input.plan.run_id;
     workers.environment = input.environment;
-    workers.omp_num_threads = plan.omp_num_threads;
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job_id;
-    workers.slurm_env = plan.slurm_env;
-    workers.output.ranks = plan.output.ranks;
-    workers.output.label = plan.output.label;
-    workers.output.prefix_template = plan.output.prefix_template;
-    workers.output.role = plan.role;
+    workers.output.role = workers.role;
     workers.output.hostname = input.host.hostname;
-    workers.output.filters = {plan.output.stdout_filters, plan.output.stderr_filters};
     return workers;
 }
 

@@ -1,5 +1,5 @@
-// Translates the plan into the agent's configuration: what a node offers, and what its workers are.
-// A dry run shows this part too. It decides nothing. Pure.
+// What follows from the plan for the agent: what a node offers, and what its workers are. A dry run
+// shows this part too. It decides nothing. Pure.
 #pragma once
 
 #include <string>
@@ -9,8 +9,6 @@
 #include "rendezvous/model/model.h"
 
 namespace ddprun::launcher {
-
-rendezvous::Limits limits_of(const Plan& plan);
 
 // The other nodes reach the leader by the name that they were given. A node that does not lead
 // leaves the address empty here, and later offers the one from which it reached the leader

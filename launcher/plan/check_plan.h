@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/exit_code.h"
+#include "launcher/options/options.h"
 #include "launcher/plan/plan.h"
 
 namespace ddprun::launcher {
@@ -18,7 +19,7 @@ inline constexpr const char* kCheckArgument = "--ddprun-check";
 inline constexpr int kCheckWrong = kUnavailableCode;
 
 // A node that has not come by then counts as missing. An option of the user overrides it.
-constexpr std::chrono::milliseconds kCheckMeeting{20'000};
+constexpr Duration kCheckMeeting = std::chrono::seconds{20};
 
 void make_check_plan(Plan& plan, const Options& options, const std::vector<std::string>& words);
 

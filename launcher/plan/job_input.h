@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 
 namespace ddprun::launcher {

@@ -16,8 +16,6 @@ using slurm::Allocation;
 constexpr int kRendezvousPort = 29400, kStaticPort = 29500;  // torchrun's
 constexpr std::size_t kMostPorts = 16;                       // each costs a client one more connect
 
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 bool is_loopback(std::string_view host) {
     return host == "localhost" || host.starts_with("127.") || host == "::1" ||
            host.starts_with("localhost.");
@@ -95,11 +93,11 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
         given->host = allocation.nodes.front();
     if (!given) return std::nullopt;
     if (is_loopback(given->host) && allocation.nodes.size() > 1)
-        return usage("the endpoint " + given->host +
-                     " is each node's own loopback address, where " +
-                     std::to_string(allocation.nodes.size()) +
-                     " nodes cannot meet; leave --rdzv-endpoint and --master-addr out, Slurm "
-                     "knows the first node of the step");
+        return usage_error("the endpoint " + given->host +
+                           " is each node's own loopback address, where " +
+                           std::to_string(allocation.nodes.size()) +
+                           " nodes cannot meet; leave --rdzv-endpoint and --master-addr out, Slurm "
+                           "knows the first node of the step");
     if (outside_step(*given, allocation, host)) {
         plan.warnings.push_back(
             "the endpoint " + given->host + " is not a node of this step; the nodes meet at " +
@@ -143,25 +141,27 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     std::string count = std::to_string(nodes);
     std::string names = slurm::fold_hostlist(allocation.nodes);
     if (options.standalone && nodes > 1)
-        return usage("--standalone: this step has " + count + " nodes (" + names +
-                     "), each would train on its own; leave the option out, or use srun --nodes=1");
+        return usage_error(
+            "--standalone: this step has " + count + " nodes (" + names +
+            "), each would train on its own; leave the option out, or use srun --nodes=1");
     NodeRange range = options.nnodes.value_or(NodeRange{nodes, nodes});
     if (range.min > nodes)
-        return usage(
+        return usage_error(
             "--nnodes=" + std::to_string(range.min) + ": this step has " + count + " node" +
             (nodes == 1 ? "" : "s") + " (" + names +
             "); leave the option out, or ask Slurm for --nodes=" + std::to_string(range.min));
     if (range.max == 1 && nodes > 1)
-        return usage("--nnodes=1: this step has " + count + " nodes (" + names +
-                     "), and a job of one node takes no spares; leave the option out, or use srun "
-                     "--nodes=1");
+        return usage_error(
+            "--nnodes=1: this step has " + count + " nodes (" + names +
+            "), and a job of one node takes no spares; leave the option out, or use srun "
+            "--nodes=1");
     if (range.max < nodes)
         plan.warnings.push_back("--nnodes allows " + std::to_string(range.max) + " of the step's " +
                                 count + " nodes; the others wait as spares");
-    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.limits.min_nodes = range.min, plan.limits.max_nodes = range.max;
     plan.run_id = name_of(allocation);
     plan.node_name = allocation.node_name;
-    plan.expected_nodes = allocation.nodes;
+    plan.limits.order = allocation.nodes;
     plan.node_rank = allocation.node_id;
     plan.slurm_restart_count = allocation.restart_count;
     say_unused_rank(plan, options, allocation);
@@ -189,7 +189,7 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
     NodeRange range =
         options.standalone ? NodeRange{1, 1} : options.nnodes.value_or(NodeRange{1, 1});
     auto given = given_endpoint(options);
-    plan.min_nodes = range.min, plan.max_nodes = range.max;
+    plan.limits.min_nodes = range.min, plan.limits.max_nodes = range.max;
     plan.node_name = host.hostname;
     plan.standalone = options.standalone || (!given && range.max == 1);
     if (plan.standalone) {
@@ -200,19 +200,22 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
         return std::nullopt;
     }
     if (!given)
-        return usage("--nnodes=" + std::to_string(range.max) +
-                     ": where are the nodes to meet? Give --rdzv-endpoint=HOST:PORT, or start "
-                     "ddprun by srun");
+        return usage_error(
+            "--nnodes=" + std::to_string(range.max) +
+            ": where are the nodes to meet? Give --rdzv-endpoint=HOST:PORT, or start "
+            "ddprun by srun");
     bool host_only = !options.rdzv_endpoint && !options.master_addr;
     if (host_only && range.max > 1)
-        return usage(
+        return usage_error(
             "--master-port without --master-addr: where are the nodes to meet? Give "
             "--rdzv-endpoint=HOST:PORT");
     if (given->port == 0 && range.max > 1)
-        return usage("--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
+        return usage_error(
+            "--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
     if (options.node_rank && *options.node_rank >= range.max)
-        return usage("--node-rank=" + std::to_string(*options.node_rank) + ": with --nnodes=" +
-                     std::to_string(range.max) + " it is 0 to " + std::to_string(range.max - 1));
+        return usage_error("--node-rank=" + std::to_string(*options.node_rank) +
+                           ": with --nnodes=" + std::to_string(range.max) + " it is 0 to " +
+                           std::to_string(range.max - 1));
     plan.node_rank = options.node_rank;
     plan.run_id = options.rdzv_id.value_or("none");
     plan.endpoint.host = given->host;
@@ -238,7 +241,8 @@ MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& hos
     plan.local_addr = options.local_addr;
     if (!options.interface) return std::nullopt;
     const std::string option = "--interface=" + *options.interface;
-    if (options.local_addr) return usage(option + " with --local-addr: leave one of them out");
+    if (options.local_addr)
+        return usage_error(option + " with --local-addr: leave one of them out");
     std::string others, v6;
     for (const auto& [interface, address] : host.interfaces) {
         if (interface != *options.interface) {
@@ -252,12 +256,12 @@ MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& hos
     }
     if (!plan.local_addr && !v6.empty()) plan.local_addr = v6;
     if (!plan.local_addr)
-        return usage(option + ": " + plan.node_name + " has no address on it; it has some on " +
-                     others);
-    if (is_loopback(*plan.local_addr) && plan.max_nodes > 1 &&
+        return usage_error(option + ": " + plan.node_name +
+                           " has no address on it; it has some on " + others);
+    if (is_loopback(*plan.local_addr) && plan.limits.max_nodes > 1 &&
         !(plan.task && is_loopback(plan.endpoint.host)))
-        return usage(option + ": " + *plan.local_addr +
-                     " is each node's own loopback address; name an interface of a network");
+        return usage_error(option + ": " + *plan.local_addr +
+                           " is each node's own loopback address; name an interface of a network");
     return std::nullopt;
 }
 

@@ -3,12 +3,15 @@
 //
 // Within a Slurm step the list of Slurm decides, and an endpoint from the user is used only where
 // it can be right. Elsewhere the user's options decide, read as torchrun reads them. Pure; used by
-// plan.cc only.
+// make_plan.cc only.
 #pragma once
 
 #include <optional>
 
+#include "launcher/options/options.h"
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
+#include "slurm/allocation.h"
 
 namespace ddprun::launcher {
 

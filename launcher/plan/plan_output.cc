@@ -40,7 +40,7 @@ void plan_ranks(Plan& plan, const Options& options) {
     const std::vector<int>& shown = options.local_ranks_filter;
     const int first = plan.task ? plan.task->local_id : 0;
     for (int i = first; i < first + plan.slots; ++i)
-        plan.output.ranks.push_back(
+        plan.workers.output.ranks.push_back(
             {.redirected = bits(options.redirects.of(i)),
              .teed = bits(options.tee.of(i)),
              .shown = shown.empty() || std::ranges::find(shown, i) != shown.end()});
@@ -59,15 +59,16 @@ void plan_ranks(Plan& plan, const Options& options) {
 }
 
 bool any_to_files(const Plan& plan) {
-    return !plan.output.stdout_filters.empty() || !plan.output.stderr_filters.empty() ||
-           std::ranges::any_of(plan.output.ranks, [](const RankOutput& rank) {
+    return !plan.workers.output.filters[0].empty() || !plan.workers.output.filters[1].empty() ||
+           std::ranges::any_of(plan.workers.output.ranks, [](const RankOutput& rank) {
                return (rank.redirected | rank.teed) != 0;
            });
 }
 
 void plan_filters(Plan& plan, const Options& options) {
     const auto check = [&](const std::vector<std::string>& filters, int stream, const char* name) {
-        if (filters.empty() || std::ranges::any_of(plan.output.ranks, [&](const RankOutput& rank) {
+        if (filters.empty() ||
+            std::ranges::any_of(plan.workers.output.ranks, [&](const RankOutput& rank) {
                 return rank.shown && (rank.teed & stream) != 0;
             }))
             return;
@@ -75,27 +76,26 @@ void plan_filters(Plan& plan, const Options& options) {
                                 " goes to files and console, so nothing can match; give --tee=" +
                                 (stream == agent::kStdout ? "1" : "2") + " or 3");
     };
-    plan.output.stdout_filters = options.stdout_filters;
-    plan.output.stderr_filters = options.stderr_filters;
+    plan.workers.output.filters[0] = options.stdout_filters;
+    plan.workers.output.filters[1] = options.stderr_filters;
     check(options.stdout_filters, agent::kStdout, "stdout");
     check(options.stderr_filters, agent::kStderr, "stderr");
 }
 
 void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
     const bool files = any_to_files(plan);
-    plan.output.log_dir = options.log_dir.value_or("");
+    plan.log_dir = options.log_dir.value_or("");
     if (options.log_dir == "/dev/null") {
-        plan.output.log_dir.clear();
+        plan.log_dir.clear();
         if (files)
             plan.warnings.push_back(
                 "--log-dir=/dev/null: there are no files, all goes to the console");
-        plan.output.stdout_filters.clear();
-        plan.output.stderr_filters.clear();
-        for (RankOutput& rank : plan.output.ranks) rank.redirected = rank.teed = 0;
-    } else if (files && plan.output.log_dir.empty()) {
-        plan.output.log_dir =
-            host.temporary_directory + "/torchelastic_" + host.random_id.substr(0, 8);
-        plan.notes.push_back("the files of the workers' output are in " + plan.output.log_dir +
+        plan.workers.output.filters[0].clear();
+        plan.workers.output.filters[1].clear();
+        for (RankOutput& rank : plan.workers.output.ranks) rank.redirected = rank.teed = 0;
+    } else if (files && plan.log_dir.empty()) {
+        plan.log_dir = host.temporary_directory + "/torchelastic_" + host.random_id.substr(0, 8);
+        plan.notes.push_back("the files of the workers' output are in " + plan.log_dir +
                              "; --log-dir names another place");
     }
 }
@@ -103,16 +103,16 @@ void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
 // torchrun labels only the lines of --tee.
 Label label_of(const Plan& plan, const Options& options, const HostFacts& host) {
     if (options.label) return *options.label ? Label::all : Label::none;
-    const bool wanted = plan.slots > 1 || !plan.output.prefix_template.empty();
+    const bool wanted = plan.slots > 1 || !plan.workers.output.prefix_template.empty();
     return wanted && !host.called_as_torchrun ? Label::all : Label::teed;
 }
 
 void plan_prefix(Plan& plan, const Options& options, const HostFacts& host) {
-    plan.output.prefix_template = options.prefix_template.value_or("");
-    plan.output.label = label_of(plan, options, host);
+    plan.workers.output.prefix_template = options.prefix_template.value_or("");
+    plan.workers.output.label = label_of(plan, options, host);
     std::string unknown;
     for (const std::string& name :
-         unknown_names(plan.output.prefix_template, prefix_values("", 0, 0, "")))
+         unknown_names(plan.workers.output.prefix_template, prefix_values("", 0, 0, "")))
         unknown += (unknown.empty() ? "" : ", ") + name;
     if (!unknown.empty())
         plan.warnings.push_back("--log-line-prefix-template: " + unknown +
@@ -127,8 +127,8 @@ void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
     plan_filters(plan, options);
     plan_log_dir(plan, options, host);
     plan_prefix(plan, options, host);
-    plan.output.overflow = options.console_overflow.value_or(plan.output.overflow);
-    plan.output.verbosity = options.verbosity;
+    plan.console_overflow = options.console_overflow.value_or(plan.console_overflow);
+    plan.verbosity = options.verbosity;
 }
 
 }  // namespace ddprun::launcher

@@ -1,13 +1,15 @@
-// Plans where the workers' output goes: a part of make_plan (plan.h). Pure.
+// Plans where the workers' output goes: a part of make_plan (make_plan.h). Pure.
 #pragma once
 
+#include "launcher/options/options.h"
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 
 namespace ddprun::launcher {
 
 // Options without an effect become warnings, and the job runs without them: a rank that does not
 // exist, filters for lines that are not printed, an unknown name in the template. plan.slots and
-// plan.role must be set before.
+// plan.workers.role must be set before.
 void plan_output(Plan& plan, const Options& options, const HostFacts& host);
 
 }  // namespace ddprun::launcher

@@ -12,8 +12,6 @@ namespace {
 
 using slurm::Allocation;
 
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 // The number of tasks on `hosts` hosts: those with the fewest tasks, or the first ones.
 int tasks_on(std::vector<int> counts, int hosts, bool fewest) {
     if (fewest) std::ranges::sort(counts);
@@ -39,15 +37,16 @@ void tasks_as_nodes(Plan& plan, const Options& options, const Allocation& alloca
     plan.task = Plan::Task{allocation.local_id, allocation.tasks_here(), layout.in_order, false};
     plan.node_name = rendezvous::task_node(allocation.node_name, allocation.local_id);
     plan.node_rank = allocation.proc_id;
-    plan.expected_nodes.clear();
+    plan.limits.order.clear();
     for (const slurm::TaskPlace& task : layout.tasks)
-        plan.expected_nodes.push_back(rendezvous::task_node(
+        plan.limits.order.push_back(rendezvous::task_node(
             allocation.nodes[static_cast<std::size_t>(task.node)], task.local_id));
-    plan.max_nodes = plan.max_nodes >= hosts
-                         ? static_cast<int>(layout.tasks.size())
-                         : tasks_on(allocation.tasks_per_node, plan.max_nodes, false);
-    plan.min_nodes = std::min(plan.max_nodes, tasks_on(allocation.tasks_per_node, plan.min_nodes,
-                                                       plan.min_nodes < hosts));
+    plan.limits.max_nodes = plan.limits.max_nodes >= hosts
+                                ? static_cast<int>(layout.tasks.size())
+                                : tasks_on(allocation.tasks_per_node, plan.limits.max_nodes, false);
+    plan.limits.min_nodes = std::min(
+        plan.limits.max_nodes,
+        tasks_on(allocation.tasks_per_node, plan.limits.min_nodes, plan.limits.min_nodes < hosts));
     plan.standalone = false;
     const bool first = allocation.local_id == 0;
     if (hosts == 1) {
@@ -66,17 +65,18 @@ std::optional<Error> plan_task_gpus(Plan& plan, const Allocation& allocation, in
     const int held = *allocation.gpus_on_node, tasks = plan.task->tasks_here;
     const std::string count = std::to_string(tasks);
     if (visible >= held && visible < tasks)
-        return usage(count + " tasks on " + allocation.node_name + " for " +
-                     std::to_string(visible) + (visible == 1 ? " GPU" : " GPUs") +
-                     "; ask Slurm for --gpus-per-node=" + count +
-                     " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+        return usage_error(
+            count + " tasks on " + allocation.node_name + " for " + std::to_string(visible) +
+            (visible == 1 ? " GPU" : " GPUs") + "; ask Slurm for --gpus-per-node=" + count +
+            " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
     if (visible >= held) return std::nullopt;
     // Slurm has bound the task to some of the GPUs.
     if (visible * tasks > held)
-        return usage("Slurm shows each of the " + count + " tasks on " + allocation.node_name +
-                     " " + std::to_string(visible) + " of the step's " + std::to_string(held) +
-                     " GPUs, and nothing says which one is whose; use srun --gpus-per-task=1, or "
-                     "--gpu-bind=none");
+        return usage_error(
+            "Slurm shows each of the " + count + " tasks on " + allocation.node_name + " " +
+            std::to_string(visible) + " of the step's " + std::to_string(held) +
+            " GPUs, and nothing says which one is whose; use srun --gpus-per-task=1, or "
+            "--gpu-bind=none");
     plan.task->own_gpus = true;
     return std::nullopt;
 }

@@ -4,14 +4,16 @@
 // Ranks follow SLURM_PROCID, which each node reports when it joins, so they are right with any
 // distribution. The first task on the first host of the step leads, whatever its rank, because all
 // tasks know its address. A task uses the CPUs and GPUs that Slurm bound it to, else its part by
-// SLURM_LOCALID. Pure; used by plan.cc and its halves.
+// SLURM_LOCALID. Pure; used by make_plan.cc and its halves.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "launcher/options/options.h"
 #include "launcher/plan/plan.h"
+#include "slurm/allocation.h"
 
 namespace ddprun::launcher {
 

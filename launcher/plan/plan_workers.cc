@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "agent/host/cpu_share.h"
+#include "agent/host/gpu_share.h"
 #include "launcher/plan/plan_tasks.h"
 
 namespace ddprun::launcher {
@@ -12,8 +13,6 @@ namespace {
 
 using MaybeError = std::optional<Error>;
 using slurm::Allocation;
-
-Error usage(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
 
 std::optional<std::string> listed_devices(const std::optional<Allocation>& allocation,
                                           const HostFacts& host) {
@@ -37,11 +36,11 @@ std::optional<Error> check_gpus(const Plan& plan, const Allocation& allocation, 
     const bool dealt = allocation.gpus_on_node || allocation.gpus_per_task;
     if (!dealt || gpus == 0 || plan.slots <= gpus) return std::nullopt;
     const std::string count = std::to_string(plan.slots);
-    return usage("--nproc-per-node=" + count + ": Slurm gave " + std::to_string(gpus) +
-                 (gpus == 1 ? " GPU" : " GPUs") + " to this task on " + plan.node_name +
-                 "; use --gpus-per-node=" + count +
-                 (allocation.gpus_per_task ? " rather than --gpus-per-task" : "") +
-                 " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+    return usage_error("--nproc-per-node=" + count + ": Slurm gave " + std::to_string(gpus) +
+                       (gpus == 1 ? " GPU" : " GPUs") + " to this task on " + plan.node_name +
+                       "; use --gpus-per-node=" + count +
+                       (allocation.gpus_per_task ? " rather than --gpus-per-task" : "") +
+                       " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
 }
 
 std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFacts& host) {
@@ -99,25 +98,25 @@ void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const
     if (host.omp_num_threads_set) return;
     if (host.called_as_torchrun) {
         if (plan.slots == 1) return;
-        plan.omp_num_threads = 1;
+        plan.workers.omp_num_threads = 1;
         plan.warnings.push_back(
             "OMP_NUM_THREADS=1 for each worker, as torchrun has it; set it to choose another");
         return;
     }
     const int cpus =
         plan.task ? cpus_of_task(plan, *allocation, usable_cpus(host)) : usable_cpus(host);
-    plan.omp_num_threads = std::max(1, cpus / plan.slots);
-    if (!plan.worker_cpus.empty()) {
-        plan.worker_variables.resize(plan.worker_cpus.size());
-        for (std::size_t i = 0; i < plan.worker_cpus.size(); ++i)
-            plan.worker_variables[i]["OMP_NUM_THREADS"] =
-                std::to_string(std::min(static_cast<int>(plan.worker_cpus[i].size()), cpus));
+    plan.workers.omp_num_threads = std::max(1, cpus / plan.slots);
+    if (!plan.workers.cpus.empty()) {
+        plan.workers.more.resize(plan.workers.cpus.size());
+        for (std::size_t i = 0; i < plan.workers.cpus.size(); ++i)
+            plan.workers.more[i]["OMP_NUM_THREADS"] =
+                std::to_string(std::min(static_cast<int>(plan.workers.cpus[i].size()), cpus));
         plan.notes.push_back(
             "OMP_NUM_THREADS is the number of CPUs that each worker is bound to; set it to choose "
             "another");
         return;
     }
-    plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.omp_num_threads) +
+    plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.workers.omp_num_threads) +
                          " for each worker (" + number_of(cpus, "CPU") + ", " +
                          number_of(plan.slots, "worker") + "); set it to choose another");
 }
@@ -133,8 +132,8 @@ std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
     if (plan.task && !plan.task->own_gpus && !shared) nodes = own_part(plan, std::move(nodes));
     auto shares = agent::share_cpus(binding, host.cpu_list, std::move(nodes),
                                     shared ? plan.task->tasks_here : plan.slots);
-    if (!shares) return usage("--numa-binding: " + shares.error().sentence());
-    plan.worker_cpus = own_part(plan, std::move(*shares));
+    if (!shares) return usage_error("--numa-binding: " + shares.error().sentence());
+    plan.workers.cpus = own_part(plan, std::move(*shares));
     return std::nullopt;
 }
 
@@ -156,7 +155,7 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
     if (options.task_per_worker) {
         if (options.nproc_per_node &&
             (options.nproc_per_node->kind != Kind::count || options.nproc_per_node->count != 1))
-            return usage(
+            return usage_error(
                 "--task-per-worker with --nproc-per-node: each task has one worker; leave one of "
                 "them out");
         plan.slots = 1;
@@ -182,10 +181,11 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
                 break;
             case Kind::gpu:
                 if (gpus == 0)
-                    return usage("--nproc-per-node=gpu: no GPU is visible on " + plan.node_name +
-                                 (allocation ? "; ask Slurm for --gpus-per-node"
-                                             : "; see nvidia-smi -L and CUDA_VISIBLE_DEVICES") +
-                                 ", or give a count or cpu");
+                    return usage_error(
+                        "--nproc-per-node=gpu: no GPU is visible on " + plan.node_name +
+                        (allocation ? "; ask Slurm for --gpus-per-node"
+                                    : "; see nvidia-smi -L and CUDA_VISIBLE_DEVICES") +
+                        ", or give a count or cpu");
                 plan.slots = gpus;
                 break;
         }
@@ -222,9 +222,9 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
     if (options.virtual_local_rank) {
         auto dealt = agent::deal_devices(host.gpus, list, host.hip_visible_devices, sharing);
         if (!dealt) return dealt.error();
-        plan.worker_variables = own_part(plan, std::move(*dealt));
+        plan.workers.more = own_part(plan, std::move(*dealt));
     } else if (own) {
-        plan.worker_variables = {{{"LOCAL_RANK", "0"}}};
+        plan.workers.more = {{{"LOCAL_RANK", "0"}}};
     } else if (divided && sharing > 1) {
         plan.host_warnings.push_back("the GPUs of " + plan.node_name +
                                      " are divided (MIG), and a process sees one instance at most; "
@@ -235,20 +235,19 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
 }
 
 void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
-    WorkerCommand& command = plan.command;
-    command.python = runs_by_python(options, host);
-    command.display = options.program;
-    if (command.python) {
-        command.argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};
-        if (options.module) command.argv.push_back("-m");
-        const bool of_path = command.argv.front() == kPython && !host.python_in_path.empty();
-        plan.notes.push_back("the interpreter of the workers is " + command.argv.front() +
+    std::vector<std::string>& argv = plan.workers.argv;
+    plan.program = {runs_by_python(options, host), options.program};
+    if (plan.program.python) {
+        argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};
+        if (options.module) argv.push_back("-m");
+        const bool of_path = argv.front() == kPython && !host.python_in_path.empty();
+        plan.notes.push_back("the interpreter of the workers is " + argv.front() +
                              (of_path ? ", in PATH " + host.python_in_path : ""));
     }
-    command.argv.push_back(options.program);
-    command.first_argument = command.argv.size();
-    command.collapse_dollars = host.called_as_torchrun;
-    command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
+    argv.push_back(options.program);
+    plan.workers.first_argument = argv.size();
+    plan.workers.collapse_dollars = host.called_as_torchrun;
+    argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
 }
 
 }  // namespace ddprun::launcher

@@ -2,7 +2,10 @@
 // and what they run. Pure; used by make_plan only.
 #pragma once
 
+#include "launcher/options/options.h"
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
+#include "slurm/allocation.h"
 
 namespace ddprun::launcher {
 

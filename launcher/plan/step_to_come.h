@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "launcher/options/options.h"
+#include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"

@@ -17,30 +17,32 @@ std::string dump(const Json& json, int indent) {
 }
 
 Json json_of(const FailureReport::Worker& worker) {
+    const rendezvous::WorkerOutcome& outcome = worker.outcome;
     return {{"time", worker.time},
             {"node", worker.node},
-            {"rank", worker.rank},
-            {"local_rank", worker.local_rank},
-            {"pid", worker.pid},
+            {"rank", outcome.rank},
+            {"local_rank", outcome.local_rank},
+            {"pid", outcome.pid},
             // A worker that hung has not exited.
-            {"exit_code", worker.hung ? Json() : Json(worker.exit_code)},
-            {"signal", text_or_null(worker.signal_name)},
-            {"sentence", worker.sentence},
-            {"error", text_or_null(worker.error)},
-            {"error_file", text_or_null(worker.error_file)},
-            {"core_dumped", worker.core_dumped},
-            {"out_of_memory", worker.out_of_memory},
-            {"notes", worker.notes}};
+            {"exit_code", outcome.hung ? Json() : Json(worker.exit_code())},
+            {"signal", text_or_null(worker.signal_name())},
+            {"sentence", outcome.sentence},
+            {"error", text_or_null(outcome.error)},
+            {"error_file", text_or_null(outcome.error_file)},
+            {"core_dumped", outcome.core_dumped},
+            {"out_of_memory", outcome.out_of_memory},
+            {"notes", outcome.remarks}};
 }
 
 // The first failure has two fields more than its consequences: output and stacks explain the cause.
 Json first_of(const FailureReport& report) {
     if (!report.first) return {};
+    const rendezvous::WorkerOutcome& outcome = report.first->outcome;
     Json json = json_of(*report.first);
-    json["last_lines"] = report.first->last_lines;
-    if (!report.first->hung) return json;
+    json["last_lines"] = outcome.tail;
+    if (!outcome.hung) return json;
     json["hung"] = true;
-    json["stack"] = report.first->stack;
+    json["stack"] = outcome.stack;
     return json;
 }
 
@@ -87,15 +89,16 @@ std::string torchrun_error_json(const FailureReport& report, Duration now) {
     std::string message = report.reason;
     if (report.lost) message = report.lost->sentence;
     if (report.first)
-        message = report.first->error.empty() ? report.first->sentence : report.first->error;
+        message = report.first->outcome.error.empty() ? report.first->outcome.sentence
+                                                      : report.first->outcome.error;
     // Names and nesting below are torchrun's; its timestamp is a text as well. A hung worker has no
     // exit code.
-    const bool exited = report.first && !report.first->hung;
+    const bool exited = report.first && !report.first->outcome.hung;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     return dump(
         {{"message",
           {{"message", message},
-           {"errorCode", exited ? report.first->exit_code : report.code},
+           {"errorCode", exited ? report.first->exit_code() : report.code},
            {"extraInfo",
             {{"py_callstack", report_line(report)}, {"timestamp", std::to_string(seconds)}}}}}},
         -1);

@@ -20,25 +20,8 @@ std::string padded(long number, std::size_t width) {
 // `at` is the time of the first failure, `after` how much later this worker failed.
 FailureReport::Worker worker_of(const std::string& node, const rendezvous::WorkerOutcome& outcome,
                                 Duration at, Duration after) {
-    FailureReport::Worker worker;
-    worker.node = rendezvous::host_of(node);
-    worker.time = utc_text(at + after);
-    worker.rank = outcome.rank;
-    worker.local_rank = outcome.local_rank;
-    worker.pid = outcome.pid;
-    worker.exit_code = outcome.signal != 0 ? -outcome.signal : outcome.exit_code;
-    if (outcome.signal != 0) worker.signal_name = agent::signal_name(outcome.signal);
-    worker.sentence = outcome.sentence;
-    worker.error = outcome.error;
-    worker.error_file = outcome.error_file;
-    worker.core_dumped = outcome.core_dumped;
-    worker.out_of_memory = outcome.out_of_memory;
-    worker.notes = outcome.remarks;
-    worker.last_lines = outcome.tail;
-    worker.hung = outcome.hung;
-    worker.stack = outcome.stack;
-    worker.seconds_after = std::chrono::duration<double>(after).count();
-    return worker;
+    return {outcome, rendezvous::host_of(node), utc_text(at + after),
+            std::chrono::duration<double>(after).count()};
 }
 
 // Builds the text line by line. The caller owns the lines.
@@ -61,9 +44,10 @@ class Text {
 std::string or_none(const std::string& text) { return text.empty() ? "<N/A>" : text; }
 
 std::string exit_text(const FailureReport::Worker& worker) {
-    const std::string code = worker.hung ? "<N/A>" : std::to_string(worker.exit_code);
-    std::string text = code + " (pid: " + std::to_string(worker.pid) + ")";
-    if (!worker.signal_name.empty()) text += "  (" + worker.signal_name + ")";
+    const std::string code = worker.outcome.hung ? "<N/A>" : std::to_string(worker.exit_code());
+    std::string text = code + " (pid: " + std::to_string(worker.outcome.pid) + ")";
+    const std::string signal = worker.signal_name();
+    if (!signal.empty()) text += "  (" + signal + ")";
     return text;
 }
 
@@ -73,18 +57,18 @@ void say_worker(Text& text, const FailureReport::Worker& worker) {
     text.line("[0]:");
     text.field("time", worker.time);
     text.field("host", worker.node);
-    text.field("rank", std::to_string(worker.rank) +
-                           " (local_rank: " + std::to_string(worker.local_rank) + ")");
+    text.field("rank", std::to_string(worker.outcome.rank) +
+                           " (local_rank: " + std::to_string(worker.outcome.local_rank) + ")");
     text.field("exitcode", exit_text(worker));
-    text.field("error_file", or_none(worker.error_file));
-    text.field("traceback", or_none(worker.error));
-    text.field("meaning", worker.sentence);
-    for (const std::string& note : worker.notes) text.field("note", note);
-    if (!worker.stack.empty()) text.field("stacks", "where the slowest are");
-    for (const std::string& line : worker.stack) text.line("    " + line);
-    if (worker.last_lines.empty()) return text.field("output", "<N/A>");
-    text.field("output", worker.last_lines.size() == 1 ? "its last line" : "its last lines");
-    for (const std::string& line : worker.last_lines) text.line("    " + line);
+    text.field("error_file", or_none(worker.outcome.error_file));
+    text.field("traceback", or_none(worker.outcome.error));
+    text.field("meaning", worker.outcome.sentence);
+    for (const std::string& note : worker.outcome.remarks) text.field("note", note);
+    if (!worker.outcome.stack.empty()) text.field("stacks", "where the slowest are");
+    for (const std::string& line : worker.outcome.stack) text.line("    " + line);
+    if (worker.outcome.tail.empty()) return text.field("output", "<N/A>");
+    text.field("output", worker.outcome.tail.size() == 1 ? "its last line" : "its last lines");
+    for (const std::string& line : worker.outcome.tail) text.line("    " + line);
 }
 
 // "0.012 s later".
@@ -103,15 +87,20 @@ void say_consequences(Text& text, const FailureReport& report) {
               " failed after it, as a consequence");
     int index = 0;
     for (const FailureReport::Worker& worker : report.consequences)
-        text.line("  [" + std::to_string(++index) + "]: rank " + std::to_string(worker.rank) +
-                  " (local_rank: " + std::to_string(worker.local_rank) + ") on " + worker.node +
-                  ", " + later(worker.seconds_after) + ", exitcode: " + exit_text(worker) +
-                  (worker.error.empty() ? "" : ": " + worker.error));
+        text.line(
+            "  [" + std::to_string(++index) + "]: rank " + std::to_string(worker.outcome.rank) +
+            " (local_rank: " + std::to_string(worker.outcome.local_rank) + ") on " + worker.node +
+            ", " + later(worker.seconds_after) + ", exitcode: " + exit_text(worker) +
+            (worker.outcome.error.empty() ? "" : ": " + worker.outcome.error));
     if (report.consequence_count > index)
         text.line("  and " + std::to_string(report.consequence_count - index) + " more");
 }
 
 }  // namespace
+
+std::string FailureReport::Worker::signal_name() const {
+    return outcome.signal != 0 ? agent::signal_name(outcome.signal) : "";
+}
 
 std::string utc_text(Duration since_1970) {
     using namespace std::chrono;
@@ -184,7 +173,8 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
 // The cause first, since a terminal may cut the line.
 std::string report_line(const FailureReport& report) {
     // The sentence of a worker already names rank and node.
-    if (report.first) return "first failure: " + report.first->sentence + "; " + report.reason;
+    if (report.first)
+        return "first failure: " + report.first->outcome.sentence + "; " + report.reason;
     if (report.lost) return report.lost->sentence + "; " + report.reason;
     return report.reason;
 }

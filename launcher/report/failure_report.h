@@ -30,17 +30,13 @@ struct ReportContext {
 struct FailureReport {
     // One worker that failed, or the one that hung.
     struct Worker {
+        rendezvous::WorkerOutcome outcome;
         std::string node, time;
-        int rank = 0, local_rank = 0;
-        std::int64_t pid = 0;
-        int exit_code = 0;        // minus the signal's number, as torchrun writes it
-        std::string signal_name;  // "SIGKILL", or empty
-        std::string sentence, error, error_file;
-        bool core_dumped = false, out_of_memory = false;
-        std::vector<std::string> notes, last_lines;
-        bool hung = false;               // it was alive and made no progress
-        std::vector<std::string> stack;  // of a hang: where this and the next slowest workers were
-        double seconds_after = 0;        // the first failure
+        double seconds_after = 0;  // the first failure
+
+        // Minus the signal's number where one ended it, as torchrun writes it.
+        int exit_code() const { return outcome.signal != 0 ? -outcome.signal : outcome.exit_code; }
+        std::string signal_name() const;  // "SIGKILL", or empty
     };
     struct LostNode {
         std::string node, time, sentence;

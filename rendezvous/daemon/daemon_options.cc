@@ -52,8 +52,7 @@ Codes: 2 a wrong option, 69 it cannot listen (port in use) or write the ledger.
 )";
 
 Error wrong(std::string_view option, std::string_view value, const char* expected) {
-    return Error(ErrorCode::usage,
-                 std::string(option) + "=" + std::string(value) + ": expected " + expected);
+    return usage_error(std::string(option) + "=" + std::string(value) + ": expected " + expected);
 }
 
 // Only addresses, because a name may have several, and would need a look-up.
@@ -87,8 +86,7 @@ Result<> read_listen(std::string_view text, DaemonOptions& options) {
 Result<> read_ledger(std::string_view text, DaemonOptions& options) {
     auto place = read_ledger_place(text);
     if (!place)
-        return Error(ErrorCode::usage,
-                     "--ledger=" + std::string(text) + ": " + place.error().sentence());
+        return usage_error("--ledger=" + std::string(text) + ": " + place.error().sentence());
     options.ledger = std::move(*place);
     return {};
 }
@@ -139,15 +137,15 @@ Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& w
         }
         const Reader reader = reader_of(name);
         if (!reader)
-            return Error(ErrorCode::usage, "unknown option " + std::string(name) +
-                                               "; see --help (what a job is like, its nodes say)");
+            return usage_error("unknown option " + std::string(name) +
+                               "; see --help (what a job is like, its nodes say)");
         if (!has_value && i + 1 == words.size())
-            return Error(ErrorCode::usage, std::string(name) + " needs a value");
+            return usage_error(std::string(name) + " needs a value");
         const std::string_view value = has_value ? words[i].substr(equals + 1) : words[++i];
         if (const auto read = reader(value, options); !read) return read.error();
     }
     if (!options.secret_file.empty() && options.identity == IdentityMode::none)
-        return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
+        return usage_error("--identity=none with --secret-file: leave one of them out");
     return options;
 }
 

@@ -3,16 +3,31 @@
 
 #include <algorithm>
 
+#include "proto/agent_link.pb.h"
 #include "rendezvous/identity/identity.h"
 #include "rendezvous/wire/frame.h"
-#include "rendezvous/wire/wire_parts.h"
+#include "rendezvous/wire/model_fields.h"
+#include "rendezvous/wire/protobuf_fields.h"
 
 namespace ddprun::rendezvous {
-namespace {
 
 // MUNGE's credentials are below 400 bytes for a secret of our size.
 constexpr std::size_t kMaxCredential = 4096;
 constexpr int kMaxScheme = 1000;
+
+void each_field(auto& v, Is<Challenge> auto& challenge) {
+    v(DDPRUN_FIELD(scheme), challenge.scheme, Whole{1, kMaxScheme});
+    v(DDPRUN_FIELD(leader), challenge.leader, Any{});
+    v(DDPRUN_FIELD(nonce), challenge.nonce, Text{kNonceSize, kNonceSize});
+    v(DDPRUN_FIELD(credential), challenge.credential, Text{0, kMaxCredential});
+    v(DDPRUN_FIELD(file), challenge.file, kName);
+}
+
+void each_field(auto& v, Is<Proof> auto& proof) {
+    v(DDPRUN_FIELD(mac), proof.mac, Text{kProofSize, kProofSize});
+}
+
+namespace {
 
 // A file name without slashes and without a dot in front. Otherwise a Challenge could make a node
 // open a file outside of the ledger's folder.
@@ -25,21 +40,12 @@ bool is_plain_name(std::string_view name) {
 }
 
 Challenge read(const Place& place, const link::Challenge& from) {
-    Challenge challenge;
-    challenge.scheme = place.small("scheme", from.scheme(), 1, kMaxScheme);
-    challenge.leader = read(place.at("leader"), from.leader());
-    challenge.nonce = place.text("nonce", from.nonce(), kNonceSize, kNonceSize);
-    challenge.credential = place.text("credential", from.credential(), 0, kMaxCredential);
-    challenge.file = place.text("file", from.file(), 0, kMaxName);
+    auto challenge = read_fields<Challenge>(place, from);
     if (!is_plain_name(challenge.file)) place.complain("file", "is not a plain file name");
     // Two sources would leave open which one counts.
     if (!challenge.file.empty() && !challenge.credential.empty())
         place.complain("file", "comes with a credential; one secret is enough");
     return challenge;
-}
-
-Proof read(const Place& place, const link::Proof& from) {
-    return {place.text("mac", from.mac(), kProofSize, kProofSize)};
 }
 
 template <class Message>
@@ -64,12 +70,8 @@ std::string encode_opening(const ToLeader& opening, const std::string& nonce) {
 
 std::string encode(const Challenge& challenge) {
     link::ToNode to;
-    link::Challenge& out = *to.mutable_challenge();
-    out.set_scheme(challenge.scheme);
-    write(challenge.leader, *out.mutable_leader());
-    out.set_nonce(challenge.nonce);
-    out.set_credential(challenge.credential);
-    out.set_file(challenge.file);
+    TextBudget budget(0);  // none of its texts is output of workers
+    write_fields(challenge, *to.mutable_challenge(), budget);
     return to.SerializeAsString();
 }
 
@@ -107,7 +109,7 @@ Result<Proof> decode_node_proof(std::string_view bytes) {
     if (!parse(from, bytes, kNodeFrameLimit) || !from.has_proof())
         return Error(ErrorCode::malformed, "ToLeader: not the Proof that was asked for");
     Fault fault;
-    Proof proof = read(Place(fault, "Proof"), from.proof());
+    auto proof = read_fields<Proof>(Place(fault, "Proof"), from.proof());
     if (fault.first) return *fault.first;
     return proof;
 }
@@ -119,7 +121,7 @@ Result<LeaderWord> decode_leader_word(std::string_view bytes) {
     Fault fault;
     LeaderWord word;
     if (from.has_challenge()) word = read(Place(fault, "Challenge"), from.challenge());
-    if (from.has_proof()) word = read(Place(fault, "Proof"), from.proof());
+    if (from.has_proof()) word = read_fields<Proof>(Place(fault, "Proof"), from.proof());
     if (fault.first) return *fault.first;
     return word;
 }

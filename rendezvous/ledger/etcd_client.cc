@@ -61,7 +61,8 @@ std::string reason(const grpc::Status& status, Duration limit) {
         case grpc::StatusCode::DEADLINE_EXCEEDED:
             return "no answer within " + ddprun::to_text(limit);
         case grpc::StatusCode::INVALID_ARGUMENT:
-            return status.error_message() + " (is the entry above etcd's --max-request-bytes?)";
+            return status.error_message() +
+                   " (is the entry larger than etcd's --max-request-bytes?)";
         case grpc::StatusCode::RESOURCE_EXHAUSTED:
             return status.error_message() +
                    " (is etcd full? compact and defragment it, or raise --quota-backend-bytes)";
@@ -70,7 +71,7 @@ std::string reason(const grpc::Status& status, Duration limit) {
             return status.error_message() +
                    " (this etcd requires a user name, which ddprun does not support)";
         case grpc::StatusCode::UNIMPLEMENTED:
-            return "it is no etcd of version 3";
+            return "this is not etcd version 3";
         default:
             return last_part(status.error_message());
     }
@@ -96,7 +97,7 @@ struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
                                                                 const Request& request,
                                                                 Rpc<Request, Response> rpc,
                                                                 std::string& why);
-    Error closed() const { return Error(ErrorCode::closed, "etcd: no longer asked"); }
+    Error closed() const { return Error(ErrorCode::closed, "etcd: the client has been closed"); }
 
     const Library library;  // declared first, so that it is destroyed last
     asio::io_context& loop;
@@ -164,7 +165,7 @@ EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self,
     co_return Error(
         ErrorCode::unavailable,
         "etcd " + failures +
-            "; see that etcd is up there, or choose another with --ledger=etcd:HOST:PORT,…");
+            "; check that etcd runs there, or choose another with --ledger=etcd:HOST:PORT,…");
 }
 
 EtcdClient::EtcdClient(asio::io_context& loop, std::vector<EtcdEndpoint> endpoints, Duration limit)
@@ -211,7 +212,7 @@ EtcdClient::Answer<std::string> EtcdClient::create(std::string key, std::string 
     if (got->succeeded()) co_return value;
     if (got->responses_size() == 1 && got->responses(0).response_range().kvs_size() == 1)
         co_return got->responses(0).response_range().kvs(0).value();
-    co_return Error(ErrorCode::malformed, "etcd: what it answered is not what a transaction gives");
+    co_return Error(ErrorCode::malformed, "etcd: unexpected answer to a transaction");
 }
 
 std::string EtcdClient::name() const { return "etcd:" + to_text(state_->endpoints); }

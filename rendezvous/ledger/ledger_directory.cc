@@ -25,7 +25,8 @@ struct Opened {
     bool set_aside(const char* why, const std::string& reason) {
         const auto aside = move_aside(folder, why, claim->mark);
         if (!aside) claim = aside.error();
-        if (aside && *aside) say(reason + "; it now lies at " + **aside + ", and a new one begins");
+        if (aside && *aside)
+            say(reason + "; it was moved to " + **aside + ", and a new one begins");
         return aside.has_value();
     }
 };
@@ -60,7 +61,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             if (!entries.whole.empty()) opened.say(goes_on(entries.whole.back()));
             return true;
         case LedgerUse::finished:
-            opened.set_aside("finished", "is that of a job that has ended");
+            opened.set_aside("finished", "belongs to a job that has ended");
             return false;
         case LedgerUse::left:
             opened.set_aside("damaged", "cannot be continued (" + fault + ")");
@@ -78,10 +79,10 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
         opened.claim =
             Error(ErrorCode::unavailable,
                   "ledger folder " + own +
-                      " is that of another command; choose another with --ledger=directory:PATH");
+                      " belongs to another command; choose another with --ledger=directory:PATH");
         return false;
     }
-    opened.say("is that of another command with this run id; that of this job lies at " + own);
+    opened.say("belongs to another command with this run id; this job uses " + own);
     opened.folder = own;
     return false;
 }
@@ -101,9 +102,10 @@ Opened begin_folder(const std::string& path, const LedgerOwner& owner) {
         if (!opened.claim && opened.claim.error().code() != ErrorCode::not_found) return opened;
     }
     // All attempts failed: the folder cannot be made, or it is moved away each time.
-    opened.claim = Error(ErrorCode::unavailable, opened.claim ? "ledger folder " + opened.folder +
-                                                                    " is moved away again and again"
-                                                              : opened.claim.error().sentence());
+    opened.claim =
+        Error(ErrorCode::unavailable, opened.claim ? "ledger folder " + opened.folder +
+                                                         " is moved away each time it is opened"
+                                                   : opened.claim.error().sentence());
     return opened;
 }
 

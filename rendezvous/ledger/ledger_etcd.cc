@@ -138,16 +138,16 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
                     say(goes_on(entries.whole.back()));
                 else if (!passed.empty())
                     // Said only here, when it is known that this series is the job's.
-                    say("begins: the one before " + passed);
+                    say("begins; the one before it " + passed);
                 co_return made(series, claim->mark);
             case LedgerUse::finished:
-                passed = "is that of a job that has ended";
+                passed = "belongs to a job that has ended";
                 break;
             case LedgerUse::left:
                 passed = "cannot be continued (" + entries.fault->sentence() + ")";
                 break;
             case LedgerUse::foreign:
-                passed = "is that of another command with this run id";
+                passed = "belongs to another command with this run id";
                 break;
             case LedgerUse::unreadable:
                 co_return Error(ErrorCode::malformed,
@@ -316,7 +316,7 @@ asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace&
 
 }  // namespace
 
-Result<LedgerClaim> read_claim(const LedgerPlace& place) {
+Result<LedgerClaim> read_etcd_claim(const LedgerPlace& place) {
     asio::io_context loop;
     Result<LedgerClaim> newest = not_found(place);
     asio::co_spawn(loop, read_claim_here(loop, place, newest), rethrow);

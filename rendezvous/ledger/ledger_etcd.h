@@ -7,7 +7,7 @@
 //
 // An entry must fit into one request of etcd (--max-request-bytes, 1.5 MiB by default).
 //
-// Thread: the loop's. Nothing here blocks, but for read_claim(). An etcd that is silent or gone
+// Thread: the loop's. Nothing here blocks, but for read_etcd_claim(). An etcd that is silent or gone
 // causes `failed` or unavailable after 2 s for each endpoint; the caller asks again.
 #pragma once
 
@@ -51,6 +51,6 @@ void open_ledger_etcd(boost::asio::io_context& loop, LedgerPlace place, LedgerOw
 // The claim of the newest series, whoever began it: to find out whether this host reaches etcd.
 // Blocks, with a loop of its own. Possible errors: unavailable and malformed, as above; not_found
 // (there is no series).
-Result<LedgerClaim> read_claim(const LedgerPlace& place);
+Result<LedgerClaim> read_etcd_claim(const LedgerPlace& place);
 
 }  // namespace ddprun::rendezvous

@@ -93,7 +93,7 @@ Result<std::string> read_file(const OpenFolder& folder, const std::string& name)
         if (size == 0) return text;
         text.append(piece, static_cast<std::size_t>(size));
     }
-    return Error(ErrorCode::malformed, "ledger entry " + path + ": above 64 MiB");
+    return Error(ErrorCode::malformed, "ledger entry " + path + ": larger than 64 MiB");
 }
 
 Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number) {
@@ -129,7 +129,7 @@ Result<OpenFolder> open_folder(const std::string& path, std::uint64_t mark) {
     if (!claim && claim.error().code() != ErrorCode::not_found) return claim.error();
     if (claim && claim->mark == mark) return folder;
     return Error(ErrorCode::not_found, "ledger folder " + path +
-                                           " is no longer that of this job: it was deleted or "
+                                           " no longer belongs to this job: it was deleted or "
                                            "replaced");
 }
 

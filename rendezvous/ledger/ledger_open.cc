@@ -8,6 +8,7 @@
 
 #include "rendezvous/ledger/ledger_directory.h"
 #include "rendezvous/ledger/ledger_etcd.h"
+#include "rendezvous/ledger/ledger_folder.h"
 #include "rendezvous/ledger/ledger_memory.h"
 #include "rendezvous/ledger/ledger_watch.h"
 
@@ -78,6 +79,12 @@ void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, Ledger
         if (mark) return opened(Error(ErrorCode::not_found, "this node has --ledger=memory"));
         opened(std::unique_ptr<Ledger>(std::make_unique<LedgerMemory>(loop)));
     });
+}
+
+Result<LedgerClaim> read_claim(const LedgerPlace& place) {
+    if (place.kind == Kind::directory) return read_claim(place.path);
+    if (place.kind == Kind::etcd) return read_etcd_claim(place);
+    return Error(ErrorCode::not_found, "a ledger in memory is in its leader's process");
 }
 
 }  // namespace ddprun::rendezvous

@@ -38,4 +38,9 @@ struct LedgerLimits {
 void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, LedgerLimits limits,
                  LedgerOpened opened);
 
+// The claim of the newest ledger at a shared place, whoever began it: to find out whether this host
+// sees it. Blocks; a folder for as long as its file system. Errors: not_found, unavailable,
+// malformed.
+Result<LedgerClaim> read_claim(const LedgerPlace& place);
+
 }  // namespace ddprun::rendezvous

@@ -24,19 +24,19 @@ std::string to_json(const LedgerClaim& claim) {
 Result<LedgerClaim> claim_from_json(std::string_view text) {
     const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    if (json.is_discarded()) return malformed("is cut or is not JSON");
+    if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
-        if (json.at("format") != kFormat) return malformed("is not a ledger that I can read");
+        if (json.at("format") != kFormat) return malformed("has an unknown ledger format");
         LedgerClaim claim{json.at("command_digest").get<std::string>(), 0};
         const std::string mark = json.at("mark").get<std::string>();
         const char* last = mark.data() + mark.size();
         const auto [end, error] = std::from_chars(mark.data(), last, claim.mark, 16);
         // Mark 0 means "no shared ledger" in messages, so a claim with it is damaged.
         if (error != std::errc() || end != last || claim.mark == 0)
-            return malformed("its mark is no hexadecimal number above 0");
+            return malformed("has a mark that is not a hexadecimal number above 0");
         return claim;
     } catch (const nlohmann::json::exception&) {
-        return malformed("lacks its command_digest or its mark");
+        return malformed("lacks command_digest or mark");
     }
 }
 
@@ -61,7 +61,7 @@ LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& e
 }
 
 std::string goes_on(const LedgerEntry& newest) {
-    return "goes on after entry " + std::to_string(newest.number.value) + " (generation " +
+    return "continues after entry " + std::to_string(newest.number.value) + " (generation " +
            std::to_string(newest.assignment.generation.value) + ", written by " +
            newest.leader.name + ")";
 }

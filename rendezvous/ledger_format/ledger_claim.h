@@ -55,7 +55,7 @@ enum class LedgerUse {
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner);
 
-// "… goes on after entry 3 (generation 2, written by gpu01)".
+// "… continues after entry 3 (generation 2, written by gpu01)".
 std::string goes_on(const LedgerEntry& newest);
 
 }  // namespace ddprun::rendezvous

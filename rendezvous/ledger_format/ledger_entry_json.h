@@ -1,4 +1,4 @@
-// Converts a ledger entry to JSON and back, field by field. ledger_json.h adds the format line and
+// Converts a ledger entry to JSON and back. ledger_json.h adds the format line and
 // the checksum around it. Pure.
 #pragma once
 
@@ -8,8 +8,6 @@
 #include "rendezvous/wire/wire_check.h"
 
 namespace ddprun::rendezvous {
-
-inline constexpr const char* kEntryKinds[] = {"generation", "takeover", "end"};
 
 // The keys are sorted, so one entry always has one text; the checksum depends on this.
 nlohmann::json write_entry(const LedgerEntry& entry);

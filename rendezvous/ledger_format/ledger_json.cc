@@ -34,17 +34,17 @@ std::string to_json(const LedgerEntry& entry, JsonStyle style) {
 Result<LedgerEntry> from_json(std::string_view text) {
     const auto malformed = [](const std::string& why) { return Error(ErrorCode::malformed, why); };
     const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) return malformed("is cut or is not JSON");
+    if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
-        if (json.at("format") != kFormat) return malformed("is not a ledger entry that I can read");
+        if (json.at("format") != kFormat) return malformed("has an unknown ledger entry format");
         if (json.at("checksum") != checksum(json.at("entry")))
-            return malformed("its checksum does not match");
+            return malformed("does not match its checksum");
         Fault fault;
         LedgerEntry entry = read_entry(Place(fault, "entry"), json.at("entry"));
         if (fault.first) return *fault.first;
         return entry;
     } catch (const Json::exception& wrong) {
-        return malformed(wrong.what());
+        return malformed(std::string("is not a valid entry: ") + wrong.what());
     }
 }
 

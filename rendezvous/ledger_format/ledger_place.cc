@@ -7,12 +7,10 @@
 namespace ddprun::rendezvous {
 namespace {
 
-Error wrong(std::string sentence) { return Error(ErrorCode::usage, std::move(sentence)); }
-
 Error no_endpoint(std::string_view word) {
-    return wrong(
+    return usage_error(
         "\"" + std::string(word) +
-        "\" is no etcd endpoint; give etcd:HOST:PORT, or several with commas between them");
+        "\" is not an etcd endpoint; give etcd:HOST:PORT, or several separated by commas");
 }
 
 std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
@@ -69,35 +67,49 @@ std::string plain_name(std::string_view name) {
 }  // namespace
 
 Result<LedgerPlace> read_ledger_place(std::string_view text) {
-    using Kind = LedgerPlace::Kind;
     if (text == "memory") return LedgerPlace{};
     if (text.starts_with("etcd:")) return read_etcd(text.substr(5));
     const bool named = text.starts_with("directory:");
     std::string path(named ? text.substr(10) : text);
-    if (path.empty()) return wrong("no folder; give directory:PATH");
+    if (path.empty()) return usage_error("the path is empty; give directory:PATH");
     // A plain word is most likely a misspelled kind of ledger, not a folder.
     if (!named && path.find('/') == std::string::npos && path != "." && path != "..")
-        return wrong(
-            "not a ledger; give memory, directory:PATH, a path with a slash in it or "
+        return usage_error(
+            "not a ledger; give memory, directory:PATH, a path with a slash, or "
             "etcd:HOST:PORT");
-    return LedgerPlace{Kind::directory, std::move(path), {}};
+    return in_folder(std::move(path));
 }
 
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
-    if (chosen.kind == LedgerPlace::Kind::memory) return chosen;
+    if (!is_shared(chosen)) return chosen;
     if (chosen.kind == LedgerPlace::Kind::etcd) chosen.path = "ddprun";
     constexpr std::size_t kLongest = 200;  // leaves room for "-finished-MARK"
     const std::string plain = plain_name(name);
     if (plain.size() > kLongest)
-        return wrong("run id of " + std::to_string(name.size()) +
-                     " characters: too long for the name of a ledger (limit " +
-                     std::to_string(kLongest) + ")");
+        return usage_error("run id of " + std::to_string(name.size()) +
+                           " characters: too long for the name of a ledger (limit " +
+                           std::to_string(kLongest) + ")");
     chosen.path += (chosen.path.ends_with('/') ? "" : "/") + plain;
     return chosen;
 }
 
+bool is_shared(const LedgerPlace& place) { return place.kind != LedgerPlace::Kind::memory; }
+
 std::string folder_of(const LedgerPlace& place) {
     return place.kind == LedgerPlace::Kind::directory ? place.path : "";
+}
+
+LedgerPlace in_folder(std::string path) {
+    return {LedgerPlace::Kind::directory, std::move(path), {}};
+}
+
+LedgerWords words_of(const LedgerPlace& place) {
+    if (place.kind == LedgerPlace::Kind::etcd)
+        return {"a different etcd",
+                "; give --ledger=etcd:HOST:PORT with an address that means the same to all nodes",
+                true};
+    return {"a different folder under that name",
+            "; give --ledger=directory:PATH on a file system that all nodes share", false};
 }
 
 std::string to_text(const EtcdEndpoint& endpoint) {

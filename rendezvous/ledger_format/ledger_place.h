@@ -38,7 +38,21 @@ Result<LedgerPlace> read_ledger_place(std::string_view text);
 // a file name or key cannot hold become %XX. Errors: usage (too long for a file name).
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name);
 
+// What depends on the kind. Nobody else compares kinds, but ledger_open.cc, which opens them.
+//
+// Whether several nodes can read it, so that another node can lead when the leader is lost.
+bool is_shared(const LedgerPlace& place);
 std::string folder_of(const LedgerPlace& place);  // empty: in none
+LedgerPlace in_folder(std::string path);          // of kind directory
+
+// How a check speaks of a shared ledger.
+struct LedgerWords {
+    std::string another;  // what a node has found that sees another ledger: "a different etcd"
+    std::string fix;      // what to do then: "; give --ledger=…"
+    // The errors of this kind say themselves what to do.
+    bool errors_have_fix = false;
+};
+LedgerWords words_of(const LedgerPlace& place);
 
 std::string to_text(const EtcdEndpoint& endpoint);
 std::string to_text(const std::vector<EtcdEndpoint>& endpoints);  // "a:2379,b:2379"

@@ -50,15 +50,16 @@ void Machine::State::on_won(Time now) {
             claim.confirm(member.node, *node->confirmed, now);
     }
     if (left)
-        return interrupt(now,
-                         {*left, "node " + *left + " left while the generation was recorded", true},
-                         Note::Level::info);
+        return interrupt(
+            now, {*left, "node " + *left + " left while the generation was being recorded", true},
+            Note::Level::info);
     if (held()->lease.expired(now))
-        return interrupt(now, {{}, "recording it took longer than its lease"}, Note::Level::warn);
+        return interrupt(now, {{}, "recording the generation took longer than its lease"},
+                         Note::Level::warn);
     note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
                                 count(hosts_of(assignment), "node") + ", " +
                                 count(static_cast<std::size_t>(assignment.world_size), "worker"));
-    if (stop.is_asked()) return interrupt(now, {{}, "a stop was asked for"}, Note::Level::info);
+    if (stop.is_asked()) return interrupt(now, {{}, "a stop was requested"}, Note::Level::info);
     announce(now);
 }
 

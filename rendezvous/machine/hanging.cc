@@ -9,7 +9,7 @@ void Machine::State::watch_for_hang(Time now) {
         stop.is_under_way())
         return hang.stop_examining();
     if (hang.resumed())
-        note(Note::Level::info, "progress was made after all; the generation goes on");
+        note(Note::Level::info, "a worker reports progress again; the generation continues");
     if (!hang.examines()) {
         if (!hang.is_due(now, config.limits)) return wake_at(hang.looks_at(config.limits));
         examine(now);

@@ -59,7 +59,7 @@ void Machine::State::close(Time now) {
             note(Note::Level::info, line);
     if (top() && !top()->blame.nodes.empty())
         note(Note::Level::warn,
-             "first cause of a failure again and again; " + exclude_option(top()->blame));
+             "some nodes caused repeated failures; " + exclude_option(top()->blame));
     for (auto& [id, node] : roster.nodes()) tell_end(node);
 }
 

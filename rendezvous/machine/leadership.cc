@@ -74,11 +74,11 @@ void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
         return;
     successors.ledger_is_not_shared();
     note(Note::Level::warn,
-         "node " + node.id.name + " does not read the ledger of node " + config.self.name + ", " +
+         "node " + node.id.name + " cannot find the ledger of node " + config.self.name + " (" +
              active.ledger_name +
-             ": it counts as one in memory, and the loss of the leader's node will end the job; "
-             "--ledger=directory:PATH on a file system that all nodes share, or "
-             "--ledger=etcd:HOST:PORT on all nodes, changes that");
+             "), so the loss of the leader's node will end the job; give all nodes "
+             "--ledger=directory:PATH on a file system that they share, or "
+             "--ledger=etcd:HOST:PORT");
     for (const auto& [id, other] : roster.nodes())
         if (other.connected() && id != active.self.node) send(*other.session, Parked{});
     keep_standby();
@@ -144,7 +144,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
         end.decide(*top()->end());
         return close(now);
     }
-    record.next_because("another leads");
+    record.next_because("another node leads");
     // Slurm ended that allocation before it started this one, so none of its workers lives.
     if (top()->requeue < config.requeue) {
         claim.count_as_over();
@@ -186,7 +186,7 @@ void Machine::State::settle(Time now) {
     if (any) return;
     const Time until = gathering.since() + share(lease(), kNobodyCame);
     if (now < until) return wake_at(until);
-    declare_over(now, {{}, "no member of generation " + text(g) + " came"});
+    declare_over(now, {{}, "no member of generation " + text(g) + " has connected"});
 }
 
 // PROTOCOL.md, rule 11: a leader that holds nothing asks other services whether they lead with more
@@ -218,13 +218,13 @@ void Machine::State::on_called(Time now, const Called& called) {
     };
     const bool before = place(called.node) < place(active.self.node);
     if (called.standing.node == called.node && yields_to(called.standing, claim.entry(), before))
-        yield(now, *to, {}, to->node.name + " leads");
+        yield(now, *to, {}, "another leader has answered");
 }
 
 // Sends all nodes to the other leader and becomes dormant. Only this node's own agent gets `rest`:
 // it must not lead again too soon.
 void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::string& why) {
-    note(Note::Level::info, why + "; this node does not lead any more, " + to.node.name + " does");
+    note(Note::Level::info, why + "; this node stops leading; " + to.node.name + " leads now");
     for (const auto& [id, node] : roster.nodes()) {
         if (!node.session) continue;
         send(*node.session,
@@ -259,7 +259,7 @@ void Machine::State::take_over(Time now) {
                 now,
                 {member.node.name, "node " + member.node.name + " left during the takeover", true},
                 Note::Level::info);
-    note(Note::Level::info, "generation " + text(newest()) + " goes on under this leader");
+    note(Note::Level::info, "generation " + text(newest()) + " continues under this leader");
     ack_all(now);
     stop_all(now);
     all_complete(now);

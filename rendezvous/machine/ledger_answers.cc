@@ -39,7 +39,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
     if (!ours) {
         note(Note::Level::warn, "ledger entry " + std::to_string(created.entry.number.value) +
                                     " was written by " + created.entry.leader.name +
-                                    "; it is adopted");
+                                    "; continuing from it");
         return adopt(now, created.entry);
     }
     // An earlier try may have written it, and only the answer was lost. It is ours all the same.
@@ -57,7 +57,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
 // While no end is decided, ledger_is_silent() limits how long this goes on.
 void Machine::State::ledger_failed(Time now, const std::string& sentence) {
     if (ledger.was_not_created(now, sentence, lease()))
-        note(Note::Level::error, "ledger: " + sentence + "; trying again");
+        note(Note::Level::error, "cannot write the ledger: " + sentence + "; trying again");
     if (end.is_decided() && ledger.end_is_unrecorded(now, lease())) {
         end.complete(now, config.to_day, facts);
         close(now);
@@ -82,8 +82,8 @@ bool Machine::State::ledger_is_silent(Time now) {
     const Time unanswered = ledger.unanswered_since();
     const Time give_up = unanswered + config.limits.times.join_timeout;
     if (now > give_up) {
-        end.decide(unavailable("ledger: " + ledger.why() + ", for " + to_text(now - unanswered) +
-                               " (--join-timeout)"));
+        end.decide(unavailable("the ledger has been unavailable for " + to_text(now - unanswered) +
+                               " (--join-timeout): " + ledger.why()));
         end.complete(now, config.to_day, facts);
         close(now);
         return true;
@@ -99,7 +99,7 @@ bool Machine::State::ledger_is_silent(Time now) {
     if (!next) return false;
     ledger.yields(now);
     yield(now, *next, share(lease(), kRest),
-          "the ledger has not answered for " + to_text(now - since));
+          "the ledger has been unavailable for " + to_text(now - since));
     return true;
 }
 

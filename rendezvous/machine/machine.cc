@@ -111,20 +111,20 @@ void Machine::State::refuse(Session session, std::string sentence) {
 
 void Machine::State::on_hello(Session session, const Hello& hello) {
     if (hello.run_id != config.run_id)
-        return refuse(session, "node " + hello.node.name + " is of run \"" + hello.run_id +
-                                   "\", this is run \"" + config.run_id +
+        return refuse(session, "node " + hello.node.name + " belongs to run \"" + hello.run_id +
+                                   "\"; this is run \"" + config.run_id +
                                    "\" (--rdzv-id, --rdzv-endpoint)");
     if (hello.version != config.version)
-        return refuse(session, "node " + hello.node.name + " has ddprun " + hello.version +
-                                   ", this is " + config.version +
-                                   "; use one version on all nodes");
+        return refuse(session, "node " + hello.node.name + " runs ddprun " + hello.version +
+                                   "; this is ddprun " + config.version +
+                                   "; use the same version on all nodes");
     if (hello.requeue != config.requeue)
-        return refuse(session, "node " + hello.node.name + " is of restart " +
-                                   std::to_string(hello.requeue) + " of the job, this is restart " +
+        return refuse(session, "node " + hello.node.name + " belongs to restart " +
+                                   std::to_string(hello.requeue) + " of the job; this is restart " +
                                    std::to_string(config.requeue));
     if (roster.gone(hello.node))
-        return refuse(session,
-                      "node " + hello.node.name + " in this incarnation is known to be gone");
+        return refuse(session, "node " + hello.node.name +
+                                   " was already reported gone; start a new ddprun there");
     if (const auto replaced = roster.hello(session, hello.node)) out.close(*replaced);
     const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
     send(session, Welcome{active.identity, config.limits.times, order(), nodes, active.self,
@@ -135,12 +135,12 @@ void Machine::State::on_hello(Session session, const Hello& hello) {
 // A node of an earlier job with this run id would otherwise take part in this job and end with its
 // result.
 std::string Machine::State::of_another_job(const NodeState& node) const {
-    return "node " + node.id.name + " is of another job of run \"" + config.run_id +
-           "\" than the one that meets here now: that has ended, or " +
+    return "node " + node.id.name + " belongs to another job with run id \"" + config.run_id +
+           "\", not to this one: that job has ended, or " +
            (active.ledger_lasts
                 ? "its ledger was removed"
-                : "this rendezvous has begun anew with a ledger in memory; "
-                  "--ledger=directory:PATH or --ledger=etcd:HOST:PORT would have kept it");
+                : "this rendezvous was restarted with the ledger in memory; "
+                  "--ledger=directory:PATH or --ledger=etcd:HOST:PORT keeps the ledger");
 }
 
 void Machine::State::on_join(Time now, Session session, const Join& join) {
@@ -156,7 +156,7 @@ void Machine::State::on_join(Time now, Session session, const Join& join) {
     if (!std::exchange(node->arrived, true)) {
         successors.arrived(node->id);
         tell_order(node->id);
-        note(Note::Level::debug, "node " + node->id.name + " has joined; nodes that came so far: " +
+        note(Note::Level::debug, "node " + node->id.name + " has joined; nodes so far: " +
                                      std::to_string(successors.arrived_count()));
     }
     if (holding() && !held()->lease.has(node->id))
@@ -203,10 +203,10 @@ void Machine::State::on_beat(Time now, Session session, const Beat& beat) {
     if (holding() && held()->lease.has(node->id)) beat_in_held(now, *node, confirmed);
     if (holding() && beat.complete) all_complete(now);
     if (beat.running > kNoGeneration && beat.running <= claim.over() && !beat.complete)
-        note(Note::Level::debug,
-             "beat from " + node->id.name + " runs generation " +
-                 std::to_string(beat.running.value) + ", which has ended (over " +
-                 std::to_string(claim.over().value) + "); it is told to stop its workers");
+        note(Note::Level::debug, "node " + node->id.name + " still runs generation " +
+                                     std::to_string(beat.running.value) + " (generations up to " +
+                                     std::to_string(claim.over().value) +
+                                     " have ended); telling it to stop its workers");
     if (owes_ack(now, *node, before)) send_ack(now, *node, true);
 }
 

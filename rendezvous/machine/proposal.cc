@@ -16,8 +16,8 @@ void Machine::State::follow(Time now) {
         const Time give_up = gathering.since() + config.limits.times.join_timeout + lease();
         if (now < give_up) return wake_at(give_up);
         end.decide(unavailable("no member of generation " + std::to_string(newest().value) +
-                               " came within " + to_text(config.limits.times.join_timeout) +
-                               ", so it cannot be known to have ended"));
+                               " connected within " + to_text(config.limits.times.join_timeout) +
+                               " (--join-timeout), so nothing proves that it has ended"));
         end.complete(now, config.to_day, facts);
         return close(now);
     }

@@ -11,7 +11,7 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
     if (phase == Phase::ending) return;
     if (asked.requeue && config.outside)
         note(Note::Level::warn,
-             "a rendezvous outside the job cannot requeue it: let the batch script do so when "
+             "a rendezvous outside the job cannot requeue it; let the batch script requeue it when "
              "ddprun exits with 75");
     begin_stop(now, asked, "stopped: " + asked.reason + " on node " + node->id.name);
     stop_all(now);
@@ -41,7 +41,8 @@ void Machine::State::withdraw_requeue(const StopAsked& asked) {
         !end.requeues())
         return;
     end.withdraw_requeue();
-    note(Note::Level::info, asked.reason + " came while the job was stopping: it is not requeued");
+    note(Note::Level::info,
+         asked.reason + " came while the job was stopping; the job is not requeued");
 }
 
 std::optional<Stop> Machine::State::stop_now(Time now) const {

@@ -48,9 +48,9 @@ std::string blame_sentence(const Blame& blame, const std::string& node, bool rep
     std::string list;
     for (std::size_t i = 0; i < generations.size(); ++i)
         list += (i == 0 ? "" : i + 1 == generations.size() ? " and " : ", ") + generations[i];
-    return node + " was the first cause of the end of generations " + list +
-           (replaced ? "; a spare takes its place (--blame=off leaves it)"
-                     : "; there is no spare to take its place");
+    return node + " caused the end of generations " + list +
+           (replaced ? "; a spare replaces it (--blame=off keeps it)"
+                     : "; there is no spare to replace it");
 }
 
 std::string exclude_option(const Blame& blame) {

@@ -23,8 +23,8 @@ Blame with_cause(Blame blame, const FirstCause& cause);
 std::vector<Candidate> without_blamed(std::vector<Candidate> candidates, const Blame& blame,
                                       int most);
 
-// The log line for a newly blamed host: "gpu07 was the first cause of the end of generations 2 and
-// 4; a spare takes its place (--blame=off leaves it)". Without a spare it says so.
+// The log line for a newly blamed host: "gpu07 caused the end of generations 2 and 4; a spare
+// replaces it (--blame=off keeps it)". Without a spare it says so.
 std::string blame_sentence(const Blame& blame, const std::string& node, bool replaced);
 
 // "for the next submission: sbatch --exclude=gpu07,gpu09".

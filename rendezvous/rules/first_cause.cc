@@ -11,12 +11,12 @@ namespace {
 std::string sentence_of(const GenerationFacts& facts, const Absent& absent) {
     const std::string lost = "node " + absent.node.name + " is lost: ";
     const std::string rank = "rank " + std::to_string(facts.failure().outcome().rank) + " failed";
-    if (!absent.heard) return lost + "it has not been heard since " + rank;
+    if (!absent.heard) return lost + "no message has come from it since " + rank;
     const Duration before = facts.failure().at() - *absent.heard;
     // The last Beat came after the failure but within one period, so a negative age would confuse
     // the reader.
-    if (before < Duration{}) return lost + "it was not heard any more when " + rank;
-    return lost + "it was last heard " + to_text(before) + " before " + rank;
+    if (before < Duration{}) return lost + "its last message came when " + rank;
+    return lost + "its last message came " + to_text(before) + " before " + rank;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ Time hangs_at(Time newest_report, const Limits& limits) {
 std::string place_of(const Slow& slow) {
     return "rank " + std::to_string(slow.rank) + " (local " + std::to_string(slow.local_rank) +
            " on " + slow.node.name + "), " +
-           (slow.step < 0 ? "which has named no step" : "at step " + std::to_string(slow.step));
+           (slow.step < 0 ? "which has reported no step" : "at step " + std::to_string(slow.step));
 }
 
 std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& slowest) {

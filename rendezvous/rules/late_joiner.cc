@@ -18,20 +18,20 @@ JoinVerdict decide_join(const LateJoiners& late, const Limits& limits, Time now)
     if (!late.snapshot && now < latest) return {false, latest, {}};
     const int next = late.members + std::min(room, static_cast<int>(late.names.size()));
     return {true, now,
-            name_some(late.names) + " joined: " + std::to_string(late.members) + " of " +
-                std::to_string(limits.max_nodes) + " " + plural_of(limits.order) + " ran, " +
-                std::to_string(next) + " will"};
+            name_some(late.names) + " joined: growing from " + std::to_string(late.members) +
+                " to " + std::to_string(next) + " of " + std::to_string(limits.max_nodes) + " " +
+                plural_of(limits.order)};
 }
 
 std::string parked_sentence(int members, const Limits& limits) {
     const std::string runs = std::to_string(members) + " of " + std::to_string(limits.max_nodes) +
                              " " + plural_of(limits.order) + " run without this one; ";
     if (members >= limits.max_nodes || limits.on_join == OnJoin::spare)
-        return runs + "it is a spare, and takes the place of one that is lost";
+        return runs + "it is a spare and will replace one that is lost";
     if (limits.on_join == OnJoin::wait)
-        return runs + "it is taken in when the next generation begins (--on-join=wait)";
-    return runs + "it is taken in at the next snapshot, at the latest in " +
-           to_text(limits.join_interval) + " (--join-interval)";
+        return runs + "it starts with the next generation (--on-join=wait)";
+    return runs + "it starts after the next snapshot, in " + to_text(limits.join_interval) +
+           " at the latest (--join-interval)";
 }
 
 }  // namespace ddprun::rendezvous

@@ -22,7 +22,7 @@ struct LateJoiners {
 struct JoinVerdict {
     bool regroup = false;  // stop the generation as planned, and make a larger one
     Time until = kNever;   // else: when to look again at the latest
-    std::string sentence;  // "gpu03 joined: 3 of 4 nodes ran, 4 will"
+    std::string sentence;  // "gpu03 joined: growing from 3 to 4 of 4 nodes"
 };
 
 JoinVerdict decide_join(const LateJoiners& late, const Limits& limits, Time now);

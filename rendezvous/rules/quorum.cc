@@ -27,8 +27,9 @@ bool cannot_be_enough(const QuorumInput& input, const Limits& limits) {
            input.here + static_cast<int>(to_come) < limits.min_nodes;
 }
 
-std::string taken(const QuorumInput& input) {
-    return name_some(input.out_of_service) + ", which Slurm has taken out of service";
+std::string not_awaited(const QuorumInput& input) {
+    return "; not waiting for " + name_some(input.out_of_service) +
+           ", which Slurm has taken out of service";
 }
 
 // No missing node can come, so a last call is pointless.
@@ -77,9 +78,8 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
         return {What::waits, until, "still waiting: " + counts(input, limits)};
     }
     if (cannot_be_enough(input, limits))
-        return {
-            What::impossible, now,
-            "too few nodes: " + counts(input, limits) + "; it is not waited for " + taken(input)};
+        return {What::impossible, now,
+                "too few nodes: " + counts(input, limits) + not_awaited(input)};
     const Time give_up = input.since_gathering + limits.times.join_timeout;
     if (now >= give_up)
         return {What::impossible, now,
@@ -87,8 +87,8 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
                     to_text(limits.times.join_timeout) + " (--join-timeout)"};
     return {What::waits, give_up,
             "still waiting: " + counts(input, limits) +
-                (input.out_of_service.empty() ? "" : ", not for " + taken(input)) +
-                "; giving up in " + to_text(give_up - now)};
+                (input.out_of_service.empty() ? "" : not_awaited(input)) + "; giving up in " +
+                to_text(give_up - now)};
 }
 
 }  // namespace ddprun::rendezvous

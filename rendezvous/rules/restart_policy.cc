@@ -22,15 +22,14 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
 
     if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop)
         return {false, "crash loop: " + std::to_string(history.in_a_row) +
-                           " generations in a row died of the same cause before they made progress "
+                           " generations in a row failed with the same cause and without progress "
                            "(--crash-loop)"};
     // A program that never got anywhere most likely has a bug, and restarts would only hide its
     // error.
     if (limits.max_restarts == kAutoRestarts && !history.progressed)
         return {false,
-                "no restart: the job has never made progress, so this is taken for a fault of the "
-                "program "
-                "(--max-restarts=N restarts all the same)"};
+                "no restart: the job has never made progress, so the program itself is likely at "
+                "fault (--max-restarts=N restarts it anyway)"};
     const int budget = restart_budget(limits.max_restarts);
     if (budget == 0) return {false, "no restart: --max-restarts is 0"};
     if (history.restarts >= budget)

@@ -63,7 +63,7 @@ Result<std::string> read_secret_file(const std::string& path) {
     auto text = read_private_file(path, Links::follow);
     if (text) text = long_enough(*text, path);
     if (text) return *text;
-    return Error(ErrorCode::usage, "--secret-file: " + text.error().sentence());
+    return usage_error("--secret-file: " + text.error().sentence());
 }
 
 struct Secrets::State : std::enable_shared_from_this<State> {

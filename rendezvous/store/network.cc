@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kMappedBits = 96;  // length of the prefix ::ffff:0:0/96 of IPv4 addresses
 
-Error wrong(const std::string& sentence) { return Error(ErrorCode::usage, sentence); }
-
 // A byte with its first `bits` bits set; `bits` may be negative or above 8.
 unsigned char mask(int bits) {
     return static_cast<unsigned char>(0xFF00 >> std::clamp(bits, 0, 8));
@@ -36,7 +34,8 @@ Result<Network> read_network(std::string_view text) {
         network.address[10] = network.address[11] = 0xFF;
         first_bit = kMappedBits;
     } else if (::inet_pton(AF_INET6, address.c_str(), network.address.data()) != 1) {
-        return wrong("not an address or network; give e.g. 10.0.0.0/8, fd00::/8 or 192.0.2.7");
+        return usage_error(
+            "not an address or network; give e.g. 10.0.0.0/8, fd00::/8 or 192.0.2.7");
     }
     if (slash == std::string_view::npos) return network;
     const std::string_view bits = text.substr(slash + 1);
@@ -44,13 +43,13 @@ Result<Network> read_network(std::string_view text) {
     network.prefix += first_bit;
     const bool number = read.ec == std::errc{} && read.ptr == bits.data() + bits.size();
     if (!number || network.prefix < first_bit || network.prefix > 128)
-        return wrong("no prefix length behind the slash; give 0 to " +
-                     std::to_string(128 - first_bit));
+        return usage_error("no prefix length behind the slash; give 0 to " +
+                           std::to_string(128 - first_bit));
     for (int i = 0; i < 16; ++i) {
         // 10.0.0.7/8 is most likely a mistake: either the address or the whole network was meant.
         if (network.address[i] & ~mask(network.prefix - 8 * i) & 0xFF)
-            return wrong("the address has bits behind its prefix; is it " + address +
-                         " or a network?");
+            return usage_error("the address has bits behind its prefix; is it " + address +
+                               " or a network?");
     }
     return network;
 }

@@ -1,11 +1,14 @@
-// One of each message with every field set, and a ledger entry, for the tests of wire, frames and
-// ledger.
+// One of each message of the agent link with every field set, and ledger entries: for the tests of
+// wire, frames, ledger, link and service. A field that a writer or a reader forgets makes the copy
+// differ. Values are at the edges of their types where that matters.
 #pragma once
 
 #include "rendezvous/model/messages.h"
 
 namespace ddprun::rendezvous {
 
+// What a node offers. Two kinds of addresses; two ports that differ, so that they cannot be mixed
+// up.
 inline Offer example_offer(int slots = 4) {
     Offer offer;
     offer.slots = slots;
@@ -18,9 +21,12 @@ inline Offer example_offer(int slots = 4) {
     return offer;
 }
 
+// Generation 5 after gpu03 was lost: gpu01 with 4 workers has ranks 0 to 3, gpu02 with 2 has 4 and
+// 5.
 inline Assignment example_assignment() {
     Assignment assignment;
     assignment.generation = Generation{5};
+    // The largest incarnation: it does not fit into a signed number, nor into a double.
     assignment.members = {{{"gpu01", Incarnation{~0ULL}}, example_offer(4), 0},
                           {{"gpu02", Incarnation{2}}, example_offer(2), 4}};
     assignment.world_size = 6;
@@ -30,6 +36,7 @@ inline Assignment example_assignment() {
     return assignment;
 }
 
+// The place of the second of three nodes, whose sizes are unequal.
 inline NodePlace example_place() {
     NodePlace place;
     place.generation = Generation{5};
@@ -47,6 +54,7 @@ inline NodePlace example_place() {
     return place;
 }
 
+// The place of the node with the store. Only this one has addresses; it shares its host.
 inline NodePlace example_master_place() {
     NodePlace place = example_place();
     place.node_rank = place.rank_offset = 0;
@@ -55,6 +63,7 @@ inline NodePlace example_master_place() {
     return place;
 }
 
+// A worker that was killed for its memory, with all that can be known of such a death.
 inline WorkerOutcome example_outcome() {
     WorkerOutcome outcome;
     outcome.rank = 13;
@@ -64,6 +73,7 @@ inline WorkerOutcome example_outcome() {
     outcome.age = std::chrono::milliseconds{12};
     outcome.sentence = "rank 13 (local 5 on gpu01) was killed by signal 9 (SIGKILL)";
     outcome.error = "CUDA out of memory";
+    // Workers print any bytes: an empty line and one that is no UTF-8 must arrive as they are.
     outcome.tail = {"first line", "", "not UTF-8: \xff\xfe"};
     outcome.error_file = "/logs/error.json";
     outcome.core_dumped = outcome.out_of_memory = true;
@@ -71,6 +81,7 @@ inline WorkerOutcome example_outcome() {
     return outcome;
 }
 
+// A worker that lives and makes no progress: it has no signal, and a stack instead.
 inline WorkerOutcome example_hang() {
     WorkerOutcome outcome = example_outcome();
     outcome.signal = 0;
@@ -79,6 +90,8 @@ inline WorkerOutcome example_hang() {
     return outcome;
 }
 
+// A failed job: the first failure with its node, 7 consequences of which one is named, a loss, and
+// the time in seconds since 1970.
 inline Ending example_ending() {
     return {Verdict::worker_failed,
             137,
@@ -93,6 +106,8 @@ inline Ending example_ending() {
             true};
 }
 
+// A Beat of a node whose workers are complete, with marks of a restart and the slowest ranks. Step
+// -1: that rank has reported nothing.
 inline Beat example_beat() {
     Beat beat{9,    8,  Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true,
               1000, 900};
@@ -106,6 +121,8 @@ inline Beat example_beat() {
     return beat;
 }
 
+// Limits that all differ from their defaults, so that none can be lost on the way. `order` is not
+// sent.
 inline Limits example_limits() {
     Limits limits;
     limits.min_nodes = 2;
@@ -120,6 +137,8 @@ inline Limits example_limits() {
     return limits;
 }
 
+// All that can be known of a generation and is in no ledger entry yet: failures, a loss, a stop,
+// the silent members.
 inline Facts example_facts() {
     Facts facts;
     facts.generation = Generation{5};
@@ -135,9 +154,13 @@ inline Facts example_facts() {
     return facts;
 }
 
+// Every message from a node to its leader. The first one is a Hello, as on a connection.
 inline std::vector<ToLeader> examples_to_leader() {
+    // No other leader has ever sent this node an Ack.
     Beat never = example_beat();
     never.silent = Duration::max();
+    // Of messages with optional parts there are several: a Join that reads the leader's ledger and
+    // one that has facts instead, stops with and without a time limit. Marks are large numbers.
     return {Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()},
             Join{example_offer(), example_beat(), ~0ULL - 7, ~0ULL - 6},
             Join{example_offer(), example_beat(), 0, 0, example_facts()},
@@ -153,14 +176,21 @@ inline std::vector<ToLeader> examples_to_leader() {
             Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}}};
 }
 
+// Every message from a leader to a node. The first one is a Welcome, as on a connection; the second
+// one is an Ack.
 inline std::vector<ToNode> examples_to_node() {
+    // An Ack that grants nothing, one that grants 8 s, one with facts.
     Ack nothing{3, 2, EntryNumber{6}, kNoGeneration, std::nullopt, Generation{5}};
     Ack granted{4, 3, EntryNumber{6}, Generation{5}, std::chrono::seconds{8}, Generation{4}};
+    // silent_is_nobody has an empty list, which is not the same as no list.
     Ack of_facts = granted, silent_is_nobody = granted;
     of_facts.facts = example_facts();
     silent_is_nobody.facts = Facts{.generation = Generation{5}, .silent = std::vector<NodeId>{}};
+    // Port 0: nobody can call that node.
     const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},
                                   {{"gpu02", Incarnation{2}}, "", 0}};
+    // Assigned twice: a lease that has passed on its way, and no deadline at all. The second Stop
+    // belongs to a time limit that has passed.
     return {Welcome{{"gpu01", Incarnation{8}},
                     Times{},
                     order,
@@ -185,6 +215,8 @@ inline std::vector<ToNode> examples_to_node() {
             Refused{"this is run 8812"}};
 }
 
+// A generation as the ledger records it. `random` tells its writer from others; the tests of the
+// ledgers rely on the command digest and on requeue 1.
 inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random = 99) {
     LedgerEntry entry;
     entry.number = EntryNumber{number};
@@ -207,6 +239,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     return entry;
 }
 
+// The end of the job, which has no assignment.
 inline LedgerEntry example_end(std::int64_t number, std::uint64_t random = 99) {
     LedgerEntry entry = example_entry(number, random);
     entry.act = EndsJob{example_ending()};

@@ -1,5 +1,5 @@
-// A folder of programs that stands first in PATH for a test's time: munge and unmunge as scripts
-// that play a part, or the real ones with a munged of the test's own.
+// A folder of programs that stands first in PATH during a test: munge and unmunge as scripts that
+// play a part, or the real ones with a munged of the test's own.
 #pragma once
 
 #include <signal.h>
@@ -17,25 +17,32 @@
 
 namespace ddprun::rendezvous {
 
+// Changes PATH of this process and puts it back. One at a time.
 class Programs {
   public:
     Programs() : path_(::getenv("PATH")) {
-        ::chmod((folder_ / "").c_str(), 0755);  // munge may run as somebody else
+        // The real munged may run as another user and needs to get in.
+        ::chmod((folder_ / "").c_str(), 0755);
         ::setenv("PATH", ((folder_ / "") + ":" + path_).c_str(), 1);
     }
     ~Programs() { ::setenv("PATH", path_.c_str(), 1); }
+    // A shell script with this text.
     void script(const std::string& name, const std::string& text) {
         std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
         EXPECT_EQ(::chmod((folder_ / name).c_str(), 0755), 0);
     }
-    // A munge whose credentials hold their payload openly, and count how often it was asked.
+    // A munge whose credentials hold their payload in the open. Both programs note each call.
+    // unmunge reports code 17, "decoded before", because that is the usual case on a host with
+    // several nodes.
     void plain_munge() {
         script("munge", "echo x >>" + asked("munge") + "; echo MUNGE:$(cat):");
         script("unmunge", "echo x >>" + asked("unmunge") +
                               "; printf 'STATUS: 17\\nUID: %s\\n\\n' $(id -u)"
                               "; sed 's/^MUNGE://; s/:$//' | tr -d '\\n'; exit 17");
     }
+    // 6: munged does not run.
     void no_munge() { script("munge", "exit 6"); }
+    // The file in which the script notes its calls, a line each.
     std::string asked(const std::string& name) const { return folder_ / (name + ".asked"); }
     int times_asked(const std::string& name) const {
         std::ifstream file(asked(name));
@@ -50,12 +57,14 @@ class Programs {
     std::string path_;
 };
 
-// The real programs and a real munged; not running where the package is missing.
+// The real programs with a real munged of their own key, so that a test needs no service of the
+// host. Not running where the package is missing.
 class RealMunge {
   public:
     explicit RealMunge(Programs& programs) {
         if (::access("/usr/sbin/munged", X_OK) != 0) return;
         const std::string socket = programs / "socket";
+        // A key of 1024 bytes, which munged accepts only if nobody else can read it.
         std::ofstream(programs / "key") << std::string(1024, 'k');
         ::chmod((programs / "key").c_str(), 0600);
         pid_ = ::fork();
@@ -69,6 +78,7 @@ class RealMunge {
         }
         for (const std::string name : {"munge", "unmunge"})
             programs.script(name, "exec /usr/bin/" + name + " --socket=" + socket + " \"$@\"");
+        // munged is ready when its socket exists.
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
         while (::access(socket.c_str(), F_OK) != 0 && std::chrono::steady_clock::now() < end)
             std::this_thread::sleep_for(std::chrono::milliseconds{5});
@@ -78,6 +88,7 @@ class RealMunge {
         ::kill(pid_, SIGTERM);
         ::waitpid(pid_, nullptr, 0);
     }
+    // False also if munged has refused to start.
     bool is_running() const { return pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == 0; }
 
   private:

@@ -1,3 +1,5 @@
+// The one-line texts of the trace. They are short, because a job has tens of thousands of lines,
+// and each begins with the name of its type, so that a trace can be searched for it.
 #include "tests/sim/describe.h"
 
 #include <type_traits>
@@ -8,6 +10,7 @@ namespace ddprun::sim {
 
 namespace {
 
+// Numbers, and the strong types of proto/ids.h.
 template <class T>
 std::string text(const T& value) {
     if constexpr (std::is_arithmetic_v<T>)
@@ -16,6 +19,7 @@ std::string text(const T& value) {
         return std::to_string(value.value);
 }
 
+// In microseconds: the smallest steps of the simulator, and shorter than nanoseconds to read.
 std::string text(Duration duration) {
     return duration == Duration::max() ? "ever" : std::to_string(duration.count() / 1000) + "us";
 }
@@ -52,6 +56,7 @@ std::string text(const rendezvous::Facts& facts) {
 }
 
 std::string text(const rendezvous::LedgerEntry& entry) {
+    // In the order of the variant.
     const char* kinds[] = {"generation ", "takeover ", "end "};
     std::string line = "#" + text(entry.number) + " " + kinds[entry.act.index()];
     return line + (entry.end() ? describe(*entry.end()) : describe(entry.assignment));

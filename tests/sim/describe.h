@@ -1,4 +1,5 @@
-// Events, messages and effects in one line each, for the trace.
+// Events, messages and effects in one line each, for the trace of a job. The trace shows a person
+// what went wrong at a seed, and its hash shows that a change of the machines changes nothing.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Names of the faults, and plans of faults drawn at random.
 #include "tests/sim/faults.h"
 
 #include <algorithm>
@@ -6,8 +7,11 @@ namespace ddprun::sim {
 
 namespace {
 
+// The last enumerator gives the number of kinds. A new kind must come before it.
 constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls_here) + 1;
 
+// Whether the text says how long the fault lasts. The kinds with a duration stand together,
+// process_replaced apart.
 bool needs_time(Fault::Kind kind) {
     return kind >= Fault::Kind::host_paused || kind == Fault::Kind::process_replaced;
 }
@@ -65,7 +69,11 @@ std::string to_text(const Fault& fault) {
 
 std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon) {
     std::vector<Fault> plan;
+    // Jobs without any fault must work, too.
     if (random.chance(0.1)) return plan;
+    // Half of the plans have one moment around which all faults happen, within 0.6 of a lease: long
+    // enough for a leader to be lost and searched for. Not before 0.05 of a lease, when the first
+    // processes start.
     const Duration focus = random.span(share(lease, 0.2), horizon);
     const bool focused = random.chance(0.5);
     const int kinds = random.between(1, 5);
@@ -78,11 +86,13 @@ std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Durati
             const Duration at = focused ? focus + share(lease, random.real(-0.6, 0.6))
                                         : random.span(share(lease, 0.05), horizon);
             fault.at = Time{std::clamp(at, share(lease, 0.05), horizon)};
+            // Three ranges: shorter than the stall that harms nobody (half a lease), about as long
+            // as the lease, and longer than a loss takes to be handled.
             const int length = random.below(3);
             fault.lasts = length == 0   ? share(lease, random.real(0.02, 0.5))
                           : length == 1 ? share(lease, random.real(0.5, 1.5))
                                         : share(lease, random.real(1.0, 3.0));
-            // The leader's host is the one that matters most.
+            // The leader's host, and the next in the order, matter most.
             if (random.chance(0.25)) fault.host = random.below(std::min(hosts, 2));
             plan.push_back(fault);
         }

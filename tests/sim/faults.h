@@ -1,5 +1,5 @@
-// What goes wrong in a virtual job, and when: a plan of faults from a seed. Plain values;
-// World::apply makes them happen.
+// What goes wrong in a virtual job, and when: a plan of faults, drawn from a seed or written by a
+// test. Plain values; World::apply makes them happen.
 #pragma once
 
 #include <string>
@@ -9,21 +9,23 @@
 
 namespace ddprun::sim {
 
+// One fault. `at` is true time. Only faults that need it use `lasts`: pauses, cuts, stalls, and the
+// time until a new ddprun comes.
 struct Fault {
     enum class Kind {
-        worker_fails,      // one of the node's workers exits with 1..9; see WorldConfig::in_slurm
-        workers_stubborn,  // they do not end at SIGTERM
-        keeper_dies,       // alone; ddprun kills what it left and starts another
-        stop_asked,        // a user's SIGTERM to this ddprun; with `lasts` SIGUSR1, to requeue
-        process_killed,    // ddprun dies, its keeper says Gone
-        process_replaced,  // the same, and a new ddprun comes on that host after `lasts`
-        step_killed,       // ddprun, keeper and workers at once: nobody says anything, ports close
-        host_lost,         // nobody says anything
-        host_paused,       // all on it stands still
-        process_frozen,    // ddprun stands still, keeper and workers go on
+        worker_fails,        // one of the node's workers exits with 1..9; see WorldConfig::in_slurm
+        workers_stubborn,    // its workers do not end at SIGTERM
+        keeper_dies,         // the keeper alone; ddprun kills the workers and starts another
+        stop_asked,          // a user's SIGTERM to this ddprun; with `lasts` SIGUSR1, to requeue
+        process_killed,      // ddprun dies; its keeper says Gone
+        process_replaced,    // the same, and a new ddprun comes on that host after `lasts`
+        step_killed,         // ddprun, keeper and workers at once: no Gone, but the ports close
+        host_lost,           // power off: no Gone, no closed port, only silence
+        host_paused,         // everything on it stands still
+        process_frozen,      // ddprun stands still; keeper and workers continue
         connection_dropped,  // between node and leader
         cut_off,             // nothing passes between this host and all others, both ways
-        cut_from_others,     // it hears nothing
+        cut_from_others,     // the others reach it no more; it still reaches them
         cut_to_others,       // it is not heard
         split,               // nothing passes between the hosts up to this one and those behind it
         split_one_way,       // nothing passes from the ones to the others
@@ -40,7 +42,8 @@ struct Fault {
 const char* to_string(Fault::Kind kind);
 std::string to_text(const Fault& fault);
 
-// Some faults of some kinds within `horizon`, half of the time close together.
+// Draws some faults of some kinds within `horizon`. In half of the plans they happen close
+// together, so that the second one meets a job that still handles the first.
 std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon);
 
 }  // namespace ddprun::sim

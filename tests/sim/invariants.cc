@@ -1,3 +1,5 @@
+// The checks of each invariant. A check has the true state of all hosts, so it needs no rule of the
+// protocol, and cannot repeat a mistake of it.
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
@@ -33,8 +35,11 @@ void Invariants::spawned(const Host& host, const Process& process, const NodePla
     else if (recorded->second != place)
         world_.violation(who + " with another place than the ledger's: " + describe(place) +
                          " instead of " + describe(recorded->second));
+    // A node that starts the same generation twice would double its ranks.
     if (!spawned_.emplace(place.generation, host.index).second)
         world_.violation(who + " a second time");
+    // A job of one node has no lease, so its deadline is "never". But the agent must have set even
+    // that.
     if (!guarded || (world_.config().limits.max_nodes > 1 && deadline == kNever))
         world_.violation(who + " without a deadline");
     for (const Worker& worker : host.workers)
@@ -47,6 +52,8 @@ void Invariants::check_members(const Assignment& assignment) {
     const int nodes = static_cast<int>(assignment.members.size());
     if (nodes < limits.min_nodes || nodes > limits.max_nodes)
         world_.violation(name(assignment.generation) + " has " + std::to_string(nodes) + " nodes");
+    // Members are in the order of their ranks. A gap, an overlap or a wrong sum makes every
+    // collective wait for ever.
     int ranks = 0;
     std::set<rendezvous::NodeId> nodes_seen;
     for (const rendezvous::Member& member : assignment.members) {
@@ -69,6 +76,7 @@ void Invariants::appended(const LedgerEntry& entry) {
         return;
     }
     const Assignment& assignment = entry.assignment;
+    // The new entry is in the ledger already, so it is left out of the history.
     int before = 0;
     std::int64_t newest = -1;
     for (const LedgerEntry& earlier : world_.ledger().entries()) {
@@ -77,6 +85,7 @@ void Invariants::appended(const LedgerEntry& entry) {
         before = std::max(before, earlier.assignment.restarts);
     }
     if (entry.takes_over()) {
+        // The entries lie in one vector, and `entry` is its last element.
         const LedgerEntry& earlier = *(&entry - 1);
         if (earlier.assignment != assignment || earlier.end())
             world_.violation("the takeover of " + name(assignment.generation) +
@@ -86,8 +95,11 @@ void Invariants::appended(const LedgerEntry& entry) {
     if (assignment.generation.value != newest + 1)
         world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));
     check_members(assignment);
+    // `auto` means three.
     const int asked = world_.config().limits.max_restarts;
     const int budget = asked == rendezvous::kAutoRestarts ? 3 : asked;
+    // Generations in which a worker failed by itself or stood still. There cannot be more restarts
+    // than these.
     std::set<Generation> ended_so = still_;
     for (const auto& [generation, outcomes] : failures_) ended_so.insert(generation);
     int failed = 0;
@@ -103,6 +115,9 @@ void Invariants::appended(const LedgerEntry& entry) {
         world_.violation(name(assignment.generation) + " jumps in the count of restarts");
 }
 
+// Compares what the leader proposes with what the agents of the new members know of the generation
+// before. The facts of a node reach the leader with its Join, so a leader that has its Join must
+// know them.
 void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
     if (!entry.makes_generation() || entry.assignment.generation == Generation{0}) return;
     const Generation g{entry.assignment.generation.value - 1};
@@ -117,14 +132,16 @@ void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
         if (facts.failure() && !known.failure())
             world_.violation(who + facts.failure().outcome().sentence);
         const auto stop = facts.stop(kLongAgo);
+        // A stop for a larger world is fulfilled by the next generation. Every other stop ends the
+        // job.
         if (stop && stop->cause != rendezvous::StopCause::larger_world)
             world_.violation(who + "a stop");
     }
 }
 
-// What fails because a node is lost, or because a lease has passed, uses up no restart. Ages are as
-// exact as the way of a message is quick: not where the network, or a host that stood still, held
-// it up.
+// A failure that follows from a lost node, or from a lease that has passed, uses up no restart. The
+// leader judges this by the ages of messages. So the check leaves out jobs whose network or hosts
+// were held up in the last three leases: there the ages are not exact.
 void Invariants::check_counted(const Assignment& assignment, int before) {
     const Generation g{assignment.generation.value - 1};
     const bool hung = assignment.cause.find("no rank has made progress") != std::string::npos;
@@ -140,6 +157,8 @@ void Invariants::check_counted(const Assignment& assignment, int before) {
 
 void Invariants::check_ending(const Ending& ending) {
     if (ending.sentence.empty()) world_.violation("the end has no sentence");
+    // Success needs one generation in which all workers exited 0. Workers that succeed in different
+    // generations do not add up.
     if (ending.verdict == Verdict::succeeded) {
         bool whole = false;
         for (const LedgerEntry& entry : world_.ledger().entries())
@@ -155,6 +174,8 @@ void Invariants::check_ending(const Ending& ending) {
         world_.violation("a worker's failure ended the job, and it is not named");
         return;
     }
+    // The failure that ends the job must be one that a worker had by itself, and not a kill by
+    // ddprun.
     bool real = ending.first_failure->hung && !still_.empty();
     for (const auto& [generation, outcomes] : failures_)
         for (const auto& outcome : outcomes) real |= outcome.pid == ending.first_failure->pid;
@@ -165,8 +186,9 @@ void Invariants::check_ending(const Ending& ending) {
         world_.violation("the job's code is not that of the first failure: " + describe(ending));
 }
 
-// The phases of restarts add up, entry by entry: to the sums, and to no more than all the time that
-// there was; a clock that drifts, and the way to the leader, may add a little.
+// The phases of restarts add up, entry by entry: to the sums in the entry, and to no more than all
+// the time that there was. One lease is allowed for clocks that drift and for the way to the
+// leader.
 void Invariants::check_times(const LedgerEntry& entry) {
     const auto& entries = world_.ledger().entries();
     const rendezvous::RestartTotals before = entries.size() > 1
@@ -175,7 +197,8 @@ void Invariants::check_times(const LedgerEntry& entry) {
     const rendezvous::RestartTotals& totals = entry.restart.totals;
     const Generation generation = entry.assignment.generation;
     const bool restart = entry.makes_generation() && generation > Generation{0};
-    // What stands from `started` on is of the generation before a restart, or of the end's own.
+    // The phases from `started` on belong to the generation before a restart, or to the one that
+    // the end closes. Generation 0 is no restart, and a takeover repeats the sums.
     const bool start_counts = generation.value - (restart ? 1 : 0) > 0 && !entry.takes_over();
     constexpr auto kStart = static_cast<std::size_t>(rendezvous::RestartPhase::started);
     Duration lost{};
@@ -194,7 +217,8 @@ void Invariants::check_times(const LedgerEntry& entry) {
         world_.violation("a restart was not counted");
 }
 
-// Who is blamed was the first cause twice within five generations, and stays blamed.
+// A blamed node was the first cause twice within five generations, and it stays blamed for the rest
+// of the job.
 void Invariants::check_blame(const LedgerEntry& entry) {
     const auto& entries = world_.ledger().entries();
     const rendezvous::Blame before =
@@ -219,6 +243,7 @@ void Invariants::check_blame(const LedgerEntry& entry) {
 
 void Invariants::worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome,
                               bool natural) {
+    // A worker that ddprun has killed says nothing about the program.
     if (!natural) return;
     if (outcome.failed()) {
         failures_[worker.generation].push_back(outcome);
@@ -236,11 +261,15 @@ void Invariants::exited(const Process& process, const Ending& ending) {
             break;
         }
     const LedgerEntry* end = world_.ledger().end();
+    // 69 is right for a node that could not hear the end. at_end() looks whether it could.
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
-    if (process.signalled &&  // it had no leader
+    // A node with a signal of its user and without a leader stops alone.
+    if (process.signalled &&
         (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left))
         return;
-    for (const auto& each : world_.processes())  // by a ledger that is away for good
+    // A ledger that is away for good cannot record the end. Then the end that a leader has sent
+    // counts.
+    for (const auto& each : world_.processes())
         if (each->told && each->told->verdict == ending.verdict && each->told->code == ending.code)
             return;
     if (!end)
@@ -254,6 +283,7 @@ void Invariants::exited(const Process& process, const Ending& ending) {
 void Invariants::requeued(const Process& process) {
     const std::string& who = world_.hosts()[process.host].name;
     const LedgerEntry* end = world_.ledger().end();
+    // Two requeues would start the job twice.
     if (++requeues_ > 1) world_.violation(who + " requeues the job once more");
     if (!end || !end->end()->requeue)
         world_.violation(who + " requeues the job, and no end says so");
@@ -264,6 +294,9 @@ void Invariants::requeued(const Process& process) {
                                  " runs on " + host.name);
 }
 
+// The named limit of the protocol: a host whose clock went on during a pause runs its workers for
+// the length of one kill after it resumes. 0.04 of a lease is a kill; the rest is the keeper's
+// delay.
 bool Invariants::just_resumed(const Host& host) const {
     return host.resumed_stale && world_.now() <= host.resumed_at + world_.lease(0.07);
 }
@@ -278,6 +311,7 @@ void Invariants::check_host(const Host& host) {
         first = &worker;
     }
     if (!first || world_.config().limits.max_nodes == 1 || just_resumed(host)) return;
+    // A kill takes up to 0.04 of a lease, so 0.05 is allowed.
     const Time deadline = host.process->keeper->deadline();
     if (host.process->id.incarnation == first->owner && deadline != kNever &&
         host.clock.local(world_.now()) > deadline + world_.lease(0.05))
@@ -302,6 +336,8 @@ void Invariants::after_step() {
     }
 }
 
+// Whether this process could hear the end: its host was well, no cut touched it, a leader had
+// welcomed it, and it was still there.
 bool Invariants::undisturbed(const Process& process, Time from, Time until) const {
     const Host& host = world_.hosts()[process.host];
     if (!host.up || host.disturbed_until > from) return false;
@@ -311,7 +347,7 @@ bool Invariants::undisturbed(const Process& process, Time from, Time until) cons
 
 void Invariants::at_end() {
     const LedgerEntry* end = world_.ledger().end();
-    const Process* leader = nullptr;  // the first that has told the end
+    const Process* leader = nullptr;  // the first that has closed
     for (const auto& each : world_.processes())
         if (each->closed && (!leader || each->closed_at < leader->closed_at)) leader = each.get();
     for (const auto& process : world_.processes()) {
@@ -325,6 +361,8 @@ void Invariants::at_end() {
             process->exit->verdict == end->end()->verdict)
             continue;
         if (!leader) continue;
+        // Two leases before the end, because a disturbance may still hold up messages; one lease
+        // after the leader has closed, because it waits that long for absent members.
         const Time from = ended_at_ - world_.lease(2), until = leader->closed_at + world_.lease(1);
         if (undisturbed(*process, from, until) && undisturbed(*leader, from, until))
             world_.violation(who + " was connected, but exits with " + describe(*process->exit) +

@@ -1,5 +1,8 @@
-// What must hold in each moment of a virtual job, and at its end. Looks at the true state of the
-// world, which no node sees; says what it finds through World::violation. Owned by the World.
+// What must hold in each moment of a virtual job, and at its end. The checks look at the true state
+// of the world, which no node sees, and report what they find through World::violation.
+// rendezvous/INVARIANTS.md has the table of all invariants.
+//
+// Owned by the World, which calls the functions below at each event.
 #pragma once
 
 #include <map>
@@ -17,39 +20,40 @@ class Invariants {
   public:
     explicit Invariants(World& world) : world_(world) {}
 
-    // ---- at what happens
-    // Workers start only for a generation in the ledger, of which the node is a member and sees the
-    // same world, once, and with a deadline before them where there are other nodes.
+    // A node starts workers. Allowed only for a generation in the ledger of which the node is a
+    // member, with exactly the place that the ledger has for it, once, and with a deadline if there
+    // are other nodes.
     void spawned(const Host& host, const Process& process, const rendezvous::NodePlace& place,
                  bool guarded, Time deadline);
-    // An entry is well formed and follows the ones before: one assignment a generation, ranks
-    // contiguous, within limits, restarts within budget and never more than there were failures; an
-    // end has its reason.
+    // An entry is in the ledger. It must be well formed and follow the ones before: generations
+    // count up by one, ranks are contiguous, sizes are within the limits, and restarts are within
+    // the budget and never more than there were failures. An end must have its reason.
     void appended(const rendezvous::LedgerEntry& entry);
-    // What a leader proposes takes into account what its nodes know: progress, a failure, a stop. So
-    // the decision about a restart does not depend on who leads.
+    // A leader proposes an entry. It must take into account what its nodes know: progress, a
+    // failure, a stop. Otherwise the decision about a restart would depend on who leads.
     void proposed(const Process& leader, const rendezvous::LedgerEntry& entry);
-    // A worker's failure or end took its peers with it: what fails from now on is a consequence.
+    // A worker's failure or end took its peers with it. What fails in this generation from now on
+    // is a consequence.
     void broke(Generation generation) { broken_.insert(generation); }
-    // From here on nobody of this generation need make progress: only such a one may be taken for
-    // hung.
+    // From now on no rank of this generation need make progress. Only such a generation may be
+    // judged as hung.
     void stood_still(Generation generation) { still_.insert(generation); }
+    // `natural`: by its own failure or success, and not because ddprun ended it.
     void worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome, bool natural);
-    // Nobody leaves workers behind, and nobody claims another end than the one recorded.
+    // A ddprun exits. It must leave no workers behind, and its verdict must be the recorded one.
     void exited(const Process& process, const rendezvous::Ending& ending);
 
-    // Once, after a recorded end that says so, while no worker lives anywhere.
+    // A leader asks Slurm to requeue the job. Allowed once, after a recorded end that says so, and
+    // while no worker lives anywhere.
     void requeued(const Process& process);
     int requeues() const { return requeues_; }
 
-    // ---- after each step
-    // No node runs workers of two generations; no two generations train at once; none runs beyond
-    // its deadline.
+    // After each step: no node runs workers of two generations, no two generations train at once,
+    // and no worker runs beyond its deadline.
     void after_step();
 
-    // ---- at the end
-    // All that live have exited in bounded time; who was connected when the job ended has the same
-    // verdict.
+    // All living processes have exited in bounded time. Nodes that were connected when the job
+    // ended have the same verdict.
     void at_end();
 
   private:
@@ -63,12 +67,12 @@ class Invariants {
     bool undisturbed(const Process& process, Time from, Time until) const;
 
     World& world_;
-    std::map<Generation, std::vector<rendezvous::WorkerOutcome>> failures_;  // of their own
+    std::map<Generation, std::vector<rendezvous::WorkerOutcome>> failures_;  // natural ones
     std::map<Generation, std::set<int>> successes_;                          // ranks that exited 0
     std::set<Generation> still_;
     std::set<Generation> broken_;
-    std::set<Generation> failed_;  // a worker of it has failed by itself, before it was broken
-    std::set<std::pair<Generation, int>> spawned_;  // on that host
+    std::set<Generation> failed_;  // a worker failed by itself, before the generation was broken
+    std::set<std::pair<Generation, int>> spawned_;  // with the index of the host
     int requeues_ = 0;
     Time ended_at_ = kNever;  // when the end was recorded
 };

@@ -1,9 +1,11 @@
-// Jobs whose workers fail, stand still or are told to stop, and whose nodes come, leave and return.
+// Stories of whole jobs in virtual time: workers fail, stand still or are asked to stop, and nodes
+// come, leave and return. Each story runs with ten seeds.
 #include "tests/sim/stories.h"
 
 namespace ddprun::sim {
 namespace {
 
+// Nothing goes wrong: one generation, and success everywhere.
 TEST(Sim, FourNodesStartAndSucceed) {
     for_seeds([](auto seed) { return calm(4, seed); },
               [](const World& world) {
@@ -12,6 +14,8 @@ TEST(Sim, FourNodesStartAndSucceed) {
               });
 }
 
+// With one node, no other generation could train at the same time. So a pause of five leases must
+// not cost a restart.
 TEST(Sim, OneNodeAloneSucceedsWithoutALease) {
     for_seeds(
         [](auto seed) {
@@ -25,6 +29,8 @@ TEST(Sim, OneNodeAloneSucceedsWithoutALease) {
         });
 }
 
+// The most usual case: one worker fails. All workers of all nodes start again, once, and the
+// failure uses up one restart.
 TEST(Sim, AFailedWorkerOnTheThirdNodeRestartsAllOnce) {
     for_seeds(
         [](auto seed) {
@@ -41,7 +47,9 @@ TEST(Sim, AFailedWorkerOnTheThirdNodeRestartsAllOnce) {
         });
 }
 
-// Besides beats and the handshake: four at most in a generation, whatever the size of the job.
+// Besides Beats and the opening, a node sends at most four messages in a generation, whatever the
+// size of the job. One message for each pair of nodes would break a job of thousands of nodes. 4
+// and 64 nodes have the same limit.
 TEST(Sim, ANodeSendsAFewMessagesAGenerationHoweverManyNodesThereAre) {
     for (const int nodes : {4, 64}) {
         WorldConfig config = calm(nodes, 1);
@@ -58,8 +66,9 @@ TEST(Sim, ANodeSendsAFewMessagesAGenerationHoweverManyNodesThereAre) {
     }
 }
 
-// A worker fails at 1.5 s. On true time, what entry 1 says of the restart is the time from then to
-// the entry, and with the end's it reaches to the first progress: within a way through the network.
+// A worker fails at 1.5 s. The entries of the ledger say how long each phase of the restart took.
+// The sum must be the true time from the failure to the first progress, but for a way through the
+// network: users read these numbers in the report.
 TEST(Sim, ThePhasesOfARestartAreTheTimeThatItTook) {
     for_seeds(
         [](auto seed) {
@@ -75,7 +84,8 @@ TEST(Sim, ThePhasesOfARestartAreTheTimeThatItTook) {
             ASSERT_EQ(end.restart.totals.restarts, 1);
             Duration lost{};
             for (const Duration took : end.restart.totals.took) lost += took;
-            // Workers report for the first time 0.4 lease after their start, and again each 0.4.
+            // The workers report for the first time 0.4 lease after their start, which is the upper
+            // limit. 20 ms are the ways through the network.
             const Duration start = world.started(Generation{1}) - Time{1500ms};
             EXPECT_GE(lost, start - 20ms);
             EXPECT_LE(lost, start + 420ms);
@@ -86,6 +96,9 @@ TEST(Sim, ThePhasesOfARestartAreTheTimeThatItTook) {
         });
 }
 
+// Rank 2 always fails. After the one restart of the budget the job ends, and every node exits with
+// that worker's code, so that the batch script sees it wherever it looks. The crash loop is off:
+// here the budget decides.
 TEST(Sim, AUsedUpBudgetGivesTheWorkersCodeEverywhere) {
     for_seeds(
         [](auto seed) {
@@ -103,6 +116,8 @@ TEST(Sim, AUsedUpBudgetGivesTheWorkersCodeEverywhere) {
         });
 }
 
+// Two more nodes are lost while the job stops for a failed worker, 10 and 20 ms after it. The next
+// generation must not wait for them for ever, and must not count them in.
 TEST(Sim, SixNodesTwoOfWhichCrashDuringTheStopGoOnWithFour) {
     for_seeds(
         [](auto seed) {
@@ -121,6 +136,8 @@ TEST(Sim, SixNodesTwoOfWhichCrashDuringTheStopGoOnWithFour) {
         });
 }
 
+// All four nodes are needed, and one comes 3 s later. The others wait for it: the join timeout is 5
+// s.
 TEST(Sim, ALateNodeJoinsWhileOthersGather) {
     for_seeds(
         [](auto seed) {
@@ -135,6 +152,8 @@ TEST(Sim, ALateNodeJoinsWhileOthersGather) {
         });
 }
 
+// A ddprun is killed and a new one comes on its host 0.2 s later, with another incarnation. It
+// takes the old one's place in the next generation. The loss of a node uses up no restart.
 TEST(Sim, AReplacedProcessComesBackAsAnother) {
     for_seeds(
         [](auto seed) {
@@ -152,7 +171,9 @@ TEST(Sim, AReplacedProcessComesBackAsAnother) {
         });
 }
 
-// Rank 2 stands still after its second step, in the first generation: found, looked at, restarted.
+// Rank 2 stands still after its second step, in the first generation only. Nothing fails, so only
+// the missing progress shows it: the leader finds it, looks at the slowest ranks, and starts all
+// again. The timeout of 2 s is five reports long.
 TEST(Sim, AWorkerThatStandsStillIsFoundAndAllStartAgain) {
     for_seeds(
         [](auto seed) {
@@ -174,6 +195,8 @@ TEST(Sim, AWorkerThatStandsStillIsFoundAndAllStartAgain) {
         });
 }
 
+// A hang in each generation ends the job with code 124, which tells a script that it was a hang.
+// One node alone has no lease and must find it, too.
 TEST(Sim, AWorkerThatAlwaysStandsStillEndsTheJobWithItsOwnCode) {
     for (const int nodes : {1, 4})
         for_seeds(
@@ -193,8 +216,8 @@ TEST(Sim, AWorkerThatAlwaysStandsStillEndsTheJobWithItsOwnCode) {
             });
 }
 
-// Whatever runs on host 1 fails: after the second time the spare has its place, and the job ends
-// well.
+// Whatever runs on host 1 fails, as with a broken GPU. After the second time the spare gets its
+// place, and the job succeeds. With blame switched off the same job uses up its restarts and fails.
 TEST(Sim, ANodeThatFailsTwiceMakesRoomForASpare) {
     for (const bool blame : {true, false})
         for_seeds(
@@ -204,7 +227,7 @@ TEST(Sim, ANodeThatFailsTwiceMakesRoomForASpare) {
                 config.limits.crash_loop = 0;
                 config.limits.blame = blame;
                 config.consequences = 0;  // a late message would make one of them the first
-                config.starts = {0ms, 10ms, 20ms, 700ms};
+                config.starts = {0ms, 10ms, 20ms, 700ms};  // host 3 comes last: the spare
                 config.script = [](Generation, int host, int) {
                     return host == 1 ? Behaviour{1s, 3, false} : Behaviour{3s, 0, false};
                 };
@@ -220,6 +243,7 @@ TEST(Sim, ANodeThatFailsTwiceMakesRoomForASpare) {
             });
 }
 
+// A user's SIGTERM reaches one node only. All nodes stop together and exit with 128 + 15.
 TEST(Sim, AUsersSignalOnOneNodeStopsAllWithIt) {
     for_seeds(
         [](auto seed) {
@@ -230,7 +254,9 @@ TEST(Sim, AUsersSignalOnOneNodeStopsAllWithIt) {
         [](const World& world) { expect_all_exit(world, Verdict::user_signal, 128 + 15); });
 }
 
-// Once, after the last worker, and never when a plain signal comes meanwhile; the invariants look.
+// SIGUSR1 is the named signal: the job stops with work left (75) and is requeued once, after its
+// last worker. A plain SIGTERM that comes meanwhile is a user's scancel, and takes the requeue
+// back. The invariants check the rest.
 TEST(Sim, ANamedSignalOnOneNodeRequeuesTheJob) {
     for (const bool cancelled : {false, true})
         for_seeds(
@@ -246,8 +272,9 @@ TEST(Sim, ANamedSignalOnOneNodeRequeuesTheJob) {
             });
 }
 
-// Slurm signals a worker before any ddprun: the stop that follows was the cause of its death, and of
-// those that it has caused.
+// Slurm signals a worker 0.7 s before any ddprun hears of the stop: within the second for which
+// such a death is not judged. The stop was the cause of the worker's death, and of the deaths that
+// followed. So no worker has failed, and no second generation starts.
 TEST(Sim, WorkersThatSlurmSignalsFirstHaveNotFailed) {
     for_seeds(
         [](auto seed) {
@@ -263,7 +290,7 @@ TEST(Sim, WorkersThatSlurmSignalsFirstHaveNotFailed) {
         });
 }
 
-// A node that comes late is taken in while the others run, after a snapshot, and costs no restart.
+// A node that comes while the others train is taken in after a snapshot. This costs no restart.
 TEST(Sim, ALateNodeGrowsTheWorld) {
     for_seeds(
         [](auto seed) {

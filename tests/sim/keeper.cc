@@ -1,3 +1,5 @@
+// The model of a keeper: starts, kills and ends of workers with random delays. A paused host is
+// asked again when it resumes: nothing on it moves, while the events of the simulator go on.
 #include "tests/sim/keeper.h"
 
 #include <algorithm>
@@ -11,6 +13,8 @@ namespace ddprun::sim {
 void Keeper::set_deadline(Time local) {
     deadline_ = local;
     guarded_ = true;
+    // The timer of an older deadline cannot be removed from the clock. It finds another number and
+    // does nothing.
     const int number = ++deadline_number_;
     if (local == kNever) return;
     world_.clock().at(host_.clock.truth(local), [this, number] { check_deadline(number); });
@@ -28,12 +32,16 @@ void Keeper::check_deadline(int number) {
     world_.trace(host_, "keeper: the deadline has passed");
     kill_all();
     world_.clock().after(
-        world_.lease(0.1), [this] {  // a frozen ddprun has not said that it noticed
+        // A ddprun that runs notices the deadline, too. One that is frozen is killed, so that it
+        // does not act on old messages when it wakes up.
+        world_.lease(0.1), [this] {
             if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
                 world_.kill_process(host_);
         });
 }
 
+// One worker for each slot. Fork and exec take up to 0.02 of a lease: in this time a kill or a
+// deadline may come.
 void Keeper::spawn(const rendezvous::NodePlace& place) {
     world_.invariants().spawned(host_, process_, place, guarded_, deadline_);
     for (int local_rank = 0; local_rank < place.slots; ++local_rank) {
@@ -59,6 +67,8 @@ void Keeper::start(Generation generation, std::int64_t pid) {
                           [this, generation, pid] { start(generation, pid); });
         return;
     }
+    // Rule 4: a worker reads the clock once more just before exec. Without this it would run for
+    // the length of a kill.
     const bool late = host_.clock.local(world_.now()) >= deadline_ &&
                       world_.config().mutation != Mutation::keeper_ignores_deadlines;
     if (late || orphaned_) {
@@ -75,6 +85,7 @@ void Keeper::start(Generation generation, std::int64_t pid) {
     live(pid);
 }
 
+// Plans the natural end of a worker.
 void Keeper::live(std::int64_t pid) {
     const Worker* worker = find(pid);
     const Behaviour behaviour = worker->behaviour;
@@ -83,8 +94,10 @@ void Keeper::live(std::int64_t pid) {
         Worker* worker = find(pid);
         if (!worker || worker->dying || !host_.up || worker->behaviour.life == Duration::max())
             return;
+        // A worker that succeeds waits for its peers: nobody finishes before all have begun. A
+        // failure does not wait.
         const bool waits = worker->behaviour.exit_code == 0 && !world_.complete(worker->generation);
-        if (world_.paused(host_) || waits) {  // nobody finishes before all have begun
+        if (world_.paused(host_) || waits) {
             worker->behaviour.life =
                 world_.lease(0.05) + std::max(Duration{}, host_.paused_until - world_.now());
             live(pid);
@@ -100,6 +113,8 @@ void Keeper::signal(int number) {
         if (number == SIGKILL) {
             kill(worker);
         } else if (number != 0 && worker.alive && !worker.behaviour.stubborn && !worker.told_stop) {
+            // A worker may need time for a last snapshot: up to 0.2 of a lease. A stubborn one does
+            // not end, and the agent sends SIGKILL after its grace.
             worker.told_stop = true;
             world_.clock().after(
                 world_.random().span({}, world_.lease(0.2)), [this, pid = worker.pid, number] {
@@ -119,11 +134,15 @@ void Keeper::sweep(Generation generation) {
     for (Worker& worker : host_.workers)
         if (worker.owner == process_.id.incarnation && worker.generation == generation)
             kill(worker);
+    // Also with nothing left to kill: Swept comes as an event of its own, never from within the
+    // request.
     sweeping_.push_back(generation);
     world_.clock().after(world_.random().span({}, world_.lease(0.001)), [this] { check_swept(); });
 }
 
 void Keeper::dies() {
+    // The workers go with their keeper at once. Their ends are not reported: nobody is left to reap
+    // them.
     std::vector<Worker> lost;
     std::erase_if(host_.workers, [&](const Worker& worker) {
         if (worker.owner != process_.id.incarnation) return false;
@@ -133,7 +152,9 @@ void Keeper::dies() {
     for (const Worker& worker : lost) world_.break_collectives(worker.generation);
     check_swept();
     set_deadline(kNever);
-    guarded_ = false;  // the new one knows nothing
+    // The new keeper knows no deadline. An agent that starts workers without setting one anew
+    // breaks an invariant.
+    guarded_ = false;
     world_.post_agent(process_, agent::KeeperDied{});
     world_.clock().after(world_.lease(0.1),
                          [this] { world_.post_agent(process_, agent::KeeperBack{}); });
@@ -146,6 +167,7 @@ void Keeper::dies_with_all() {
 }
 
 void Keeper::process_died() {
+    // After dies_with_all() there is no keeper that could say anything.
     if (!alive_) return;
     orphaned_ = true;
     gone_on_ = process_.connection;
@@ -160,6 +182,7 @@ void Keeper::process_died() {
 void Keeper::kill(Worker& worker) {
     if (worker.dying) return;
     worker.dying = true;
+    // 0.04 of a lease is what the margin allows for. The mutation takes far more than the margin.
     const double longest =
         world_.config().mutation == Mutation::kills_are_slow ? 3.0 : rendezvous::kKill;
     const Duration takes = world_.random().span({}, world_.lease(longest));
@@ -193,7 +216,8 @@ void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
         world_.worker_ended(host_, ended, outcome, natural);
         world_.post_agent(process_, agent::WorkerExited{ended.generation, outcome,
                                                         host_.clock.local(world_.now())});
-    } else {  // killed between fork and exec
+    } else {
+        // The kill came between fork and exec, so no program has run.
         world_.post_agent(process_, agent::WorkerNotStarted{ended.generation, ended.local_rank,
                                                             "killed before exec", 126});
     }
@@ -213,6 +237,7 @@ void Keeper::check_swept() {
         world_.post_agent(process_, agent::Swept{generation});
         return true;
     });
+    // Gone is a proof: it must come after the last worker is reaped.
     if (orphaned_ && living() == 0) {
         orphaned_ = false;
         world_.keeper_says_gone(process_, gone_on_);

@@ -1,7 +1,10 @@
-// The keeper of one ddprun and the workers below it, as the world model knows them: starts on
-// request, kills at the deadline, kills a ddprun that stays frozen after it, and says Gone when
-// ddprun has died and nothing is left. A kill takes 0..0.04 lease. Owned by its Process; the
-// workers themselves lie on the Host.
+// The keeper of one ddprun and the workers below it, as the world models them. It starts workers on
+// request, kills them at the deadline, kills a ddprun that stays frozen after it, and says Gone
+// when ddprun has died and nothing is left. The real one is agent/keeper; this model has the same
+// promises and random delays: a kill takes 0 to 0.04 lease.
+//
+// Owned by its Process. The workers themselves lie on the Host, because they outlive the keeper's
+// ddprun.
 #pragma once
 
 #include "tests/sim/host.h"
@@ -15,18 +18,25 @@ class Keeper {
     Keeper(World& world, Host& host, Process& process)
         : world_(world), host_(host), process_(process) {}
 
+    // On the host's clock, as the agent's machine says it. kNever: there is none.
     void set_deadline(Time local);
     Time deadline() const { return deadline_; }  // on the host's clock
     void spawn(const rendezvous::NodePlace& place);
+    // A signal to all workers of this ddprun. A worker may take up to 0.2 lease to end at it.
     void signal(int number);
+    // Kills all that is left of this generation, and posts Swept when nothing is.
     void sweep(Generation generation);
-    void dies();           // alone: ddprun kills what it left, and a new one stands a little later
-    void dies_with_all();  // ddprun is about to be killed too, workers are: nobody says Gone
+    void dies();  // alone: ddprun kills what is left, and a new keeper comes a little later
+    void dies_with_all();  // together with ddprun and workers: nobody says Gone
+    // After the death of its ddprun the keeper still has the listening socket, until it has said
+    // Gone. A caller is accepted and gets no answer.
     bool holds_port() const { return orphaned_; }
-    void process_died();  // kill all that is left, then Gone on this connection
-    // A worker ends by itself, now. `natural`: counts as its own failure or success, not as ours.
+    void process_died();  // kills all that is left, then says Gone on this connection
+    // A worker ends now. `natural`: this counts as its own failure or success, and not as an end by
+    // ddprun.
     void ends(std::int64_t pid, int exit_code, int signal, bool natural);
 
+    // Workers that are not reaped yet, dying ones included.
     int living() const;
 
   private:
@@ -42,12 +52,12 @@ class Keeper {
     Host& host_;
     Process& process_;
     Time deadline_ = kNever;
-    bool guarded_ = false;  // a deadline, or none, was ever set
-    int deadline_number_ = 0;
-    std::vector<Generation> sweeping_;
-    int gone_on_ = -1;  // connection on which Gone is due
-    bool orphaned_ = false;
-    bool alive_ = true;
+    bool guarded_ = false;              // the agent has set a deadline, or none, at least once
+    int deadline_number_ = 0;           // of the newest; a timer of an older one does nothing
+    std::vector<Generation> sweeping_;  // Swept is owed for these
+    int gone_on_ = -1;                  // the connection on which Gone is owed
+    bool orphaned_ = false;             // its ddprun is dead
+    bool alive_ = true;                 // false after dies_with_all()
 };
 
 }  // namespace ddprun::sim

@@ -1,3 +1,5 @@
+// The model of a ledger behind a network file system. All times are shares of the lease: reads and
+// creates take 0.0005 to 0.01, and stalls and lost answers come on top.
 #include "tests/sim/ledger.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ const LedgerEntry* VirtualLedger::end() const {
     return &entries_.back();
 }
 
+// Stalls may overlap or touch, so the search begins again after each one.
 Time VirtualLedger::ready(int host, Time when) const {
     for (bool again = true; again;) {
         again = false;
@@ -34,6 +37,8 @@ Time VirtualLedger::ready(int host, Time when) const {
 void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
     const Time when =
         ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    // A cached folder of a network file system shows an older state. Entries of an older state are
+    // still true: the list only ends too early.
     const Duration age = random_.chance(0.3) ? random_.span({}, stale_) : Duration{};
     clock_.at(when, [this, from, age, answer = std::move(answer)] {
         LedgerRead read;
@@ -47,9 +52,12 @@ void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
 void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
     const Duration quick = random_.span(share(lease_, 0.0005), share(lease_, 0.01));
     Time applied = ready(host, clock_.now()) + quick;
-    if (random_.chance(0.5)) applied = clock_.now() + quick;  // applied at once, the answer stalls
+    // In a stall the request may already be on its way: it is applied at once, and only the answer
+    // stalls.
+    if (random_.chance(0.5)) applied = clock_.now() + quick;
     if (random_.chance(lost_answers_)) {
-        // The answer is "failed": it was applied nevertheless, or will be yet, or never.
+        // The answer is "failed". But the create was applied, or will be applied later, or never.
+        // The machine cannot know which, and must try again with the same entry.
         const int fate = random_.below(3);
         const Time answered = clock_.now() + random_.span(quick, share(lease_, 0.3));
         if (fate == 1) applied = answered + random_.span({}, share(lease_, 0.5));
@@ -59,11 +67,13 @@ void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
         });
         return;
     }
-    const bool repeated = random_.chance(lost_answers_);  // below us a first answer was lost
+    // The file system has lost its first answer and asked again by itself. Then the create that won
+    // is answered with "exists", and the machine must recognize its own entry by the random number.
+    const bool repeated = random_.chance(lost_answers_);
     clock_.at(applied, [this, host, entry, repeated, answer = std::move(answer)] {
         LedgerCreated created = apply(entry);
         if (repeated && created.outcome == LedgerCreated::Outcome::won)
-            created.outcome = LedgerCreated::Outcome::lost;  // "exists", and it is our own
+            created.outcome = LedgerCreated::Outcome::lost;
         const Time when =
             ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
         clock_.at(when, [answer, created] { answer(created); });
@@ -72,10 +82,13 @@ void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
 
 LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
     const auto size = static_cast<std::int64_t>(entries_.size());
+    // A leader proposes the entry that follows the newest one it has read. So a gap is a bug of the
+    // machine.
     if (entry.number.value > size) {
         violation_("entry " + std::to_string(entry.number.value) + " leaves a gap in the ledger");
         return {LedgerCreated::Outcome::failed, entry, "a gap"};
     }
+    // Mutation::create_overwrites.
     if (entry.number.value < size && overwrites_) {
         entries_[entry.number.value] = entry;
         return {LedgerCreated::Outcome::won, entry, ""};

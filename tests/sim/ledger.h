@@ -1,5 +1,8 @@
-// The one ledger of a virtual job: entries in order, each written once, behind a file system that
-// stalls, loses answers and applies what it has called failed. Owned by the World.
+// The one ledger of a virtual job: entries in order, each written once. Before it stands a file
+// system that stalls, loses answers, returns old states, and applies a create that it has reported
+// as failed. Network file systems do all of this.
+//
+// Owned by the World.
 #pragma once
 
 #include <functional>
@@ -27,14 +30,17 @@ class VirtualLedger {
           appended_(std::move(appended)) {}
 
     const std::vector<rendezvous::LedgerEntry>& entries() const { return entries_; }
+    // The entry that made this generation, or null.
     const rendezvous::LedgerEntry* find(Generation generation) const;
     const rendezvous::LedgerEntry* end() const;  // of the job, or null
-    // Nothing is read and nothing answered from begin to end (on one host, or on all: -1); half of
-    // the creates are applied all the same.
+    // From `begin` to `end` nothing is read and no create is answered, on one host or on all (-1).
+    // Half of the creates are applied at once all the same.
     void stall(int host, Time begin, Time end) { stalls_.push_back({host, begin, end}); }
-    // Three in ten look-ups know nothing of what is newer than some age up to this.
+    // Three in ten reads do not see entries that are younger than some age up to this one.
     void stale(Duration age) { stale_ = age; }
-    void overwrite() { overwrites_ = true; }  // on purpose: the last writer wins
+    void overwrite() { overwrites_ = true; }  // for a mutation: the last writer wins
+    // This share of creates is answered with "failed", whatever really happens. As many are
+    // repeated below the ledger, so that a create that won is answered with "exists".
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 
     void read(int host, EntryNumber from, Answer answer);
@@ -45,6 +51,7 @@ class VirtualLedger {
         int host;
         Time begin, end;
     };
+    // When a request of this host that comes at `when` is taken up.
     Time ready(int host, Time when) const;
     rendezvous::LedgerCreated apply(const rendezvous::LedgerEntry& entry);
 
@@ -57,7 +64,7 @@ class VirtualLedger {
     bool overwrites_ = false;
     Duration stale_{};
     std::vector<rendezvous::LedgerEntry> entries_;
-    std::vector<Time> written_;  // when each was
+    std::vector<Time> written_;  // the moment of each entry
     std::vector<Stall> stalls_;
 };
 

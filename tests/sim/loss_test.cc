@@ -1,4 +1,5 @@
-// Nodes, leaders, keepers and links that are lost, or only slow, and what becomes of the job.
+// Stories of whole jobs in virtual time: nodes, leaders, keepers and connections are lost, or only
+// slow. They check what becomes of the job, and how long a loss takes.
 #include <iostream>
 
 #include "tests/sim/describe.h"
@@ -7,6 +8,8 @@
 namespace ddprun::sim {
 namespace {
 
+// The promise of the lease's arithmetic (PROTOCOL.md, 5): half a lease is exactly the longest stall
+// that costs nothing, of a member's host as of the leader's ddprun.
 TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
     for_seeds(
         [](auto seed) {
@@ -21,8 +24,9 @@ TEST(Sim, AStallOfHalfALeaseHarmsNobody) {
         });
 }
 
-// An hour at the default times: 5 % of all packets are lost, each ddprun waits for its processor
-// for up to a second again and again, and once a minute all of them do at once.
+// One hour at the default times, without luck: 5 % of all packets are lost, and each ddprun waits
+// for a processor up to a second, again and again; once a minute all of them at once. The job must
+// stay in its first generation. A false loss costs a user a restart of all workers.
 TEST(Sim, SlowIsNotDead) {
     WorldConfig config = calm(4);
     config.limits.times = {};
@@ -40,6 +44,9 @@ TEST(Sim, SlowIsNotDead) {
     expect_all_exit(world, Verdict::succeeded, 0);
 }
 
+// The shared folder does not answer from 1 s to 6 s: while all train, and when the work is done at
+// 3 s. The job needs no new entry while it trains, and it succeeds even if its end cannot be
+// recorded.
 TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
     for_seeds(
         [](auto seed) {
@@ -53,12 +60,13 @@ TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
         });
 }
 
+// A host of four is lost. The others go on as three, and no restart is used up.
 TEST(Sim, ALostNodeLeavesASmallerJob) {
     for_seeds(
         [](auto seed) {
             WorldConfig config = calm(4, seed);
             config.limits.min_nodes = 2;
-            config.consequences = 0;  // what fails because of it would count as a failure
+            config.consequences = 0;  // history_test.cc has losses with failures
             config.faults = {fault(Fault::Kind::host_lost, 1500ms, 3)};
             return config;
         },
@@ -71,6 +79,8 @@ TEST(Sim, ALostNodeLeavesASmallerJob) {
         });
 }
 
+// All four nodes are needed, and one is lost for good. The others wait for the join timeout and end
+// with 69, so that a batch script can tell this from a failure of the program.
 TEST(Sim, TooFewNodesLeftEndAsUnavailable) {
     for_seeds(
         [](auto seed) {
@@ -81,7 +91,8 @@ TEST(Sim, TooFewNodesLeftEndAsUnavailable) {
         [](const World& world) { expect_all_exit(world, Verdict::unavailable, 69); });
 }
 
-// Without a shared ledger the leader's node is the job's.
+// With a ledger in memory the entries are lost with the leader's node, and nobody else may lead.
+// The others must end, and in bounded time.
 TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
     for (const auto kind : {Fault::Kind::host_lost, Fault::Kind::process_killed})
         for_seeds(
@@ -96,12 +107,13 @@ TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
                     if (process->host == 0) continue;
                     ASSERT_TRUE(process->exit);
                     EXPECT_EQ(process->exit->code, 69);
+                    // The loss, three leases to notice it and to stop, and the join timeout.
                     EXPECT_LT(process->exited_at, Time{1500ms + 3s + 5s});
                 }
             });
 }
 
-// When the next generation runs on all its members after `from`, in leases; -1: none did.
+// How long after `from` the next generation runs on all its members, in leases. -1: none does.
 double next_generation_after(const World& world, Duration from) {
     for (const LedgerEntry& entry : generations(world)) {
         const Time all = world.started(entry.assignment.generation);
@@ -111,6 +123,8 @@ double next_generation_after(const World& world, Duration from) {
     return -1;
 }
 
+// One row of the table "How long a loss lasts" in PROTOCOL.md. The limits here are a little above
+// the measured times.
 struct Loss {
     Fault::Kind kind;
     int host;
@@ -119,7 +133,9 @@ struct Loss {
 
 class LeaderLoss : public testing::TestWithParam<Loss> {};
 
-// A member or the leader is lost in one of four ways: the others go on, in how many leases.
+// A member or the leader is lost in one of three ways, with 100 seeds each. The job must succeed,
+// and the next generation must run within these times. A change of the protocol that makes a loss
+// slower shows here.
 TEST_P(LeaderLoss, TheOthersGoOn) {
     std::vector<double> took;
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -128,6 +144,7 @@ TEST_P(LeaderLoss, TheOthersGoOn) {
         config.limits.max_restarts = 9;
         config.work = 6s;
         config.consequences = 0;
+        // Each seed strikes at another moment of the Beat period of 50 ms.
         const Duration at = 1500ms + std::chrono::milliseconds(seed * 3);
         config.faults = {fault(GetParam().kind, at, GetParam().host)};
         World world(config);
@@ -160,7 +177,9 @@ INSTANTIATE_TEST_SUITE_P(Sim, LeaderLoss,
                                     std::to_string(info.param.host);
                          });
 
-// The leader is lost, and then the one that took over, while the others are still meeting.
+// The leader is lost, and then the node that leads after it: 50 ms to 2.5 s later, so while the
+// others still search, while they gather, or when they train again. The three that are left must go
+// on, without a restart used up.
 TEST(Sim, TwoLeadersAreLostOneAfterTheOther) {
     for (const auto kind :
          {Fault::Kind::process_killed, Fault::Kind::step_killed, Fault::Kind::host_lost})
@@ -183,6 +202,8 @@ TEST(Sim, TwoLeadersAreLostOneAfterTheOther) {
                 });
 }
 
+// Without its keeper, a node has nobody who would kill its workers at the deadline. So the
+// generation ends, and the node comes back with a new keeper. That is no failure of the program.
 TEST(Sim, ADeadKeeperCostsOneGeneration) {
     for_seeds(
         [](auto seed) {
@@ -197,7 +218,8 @@ TEST(Sim, ADeadKeeperCostsOneGeneration) {
         });
 }
 
-// Who leads and is no member may be lost without a worker being stopped, if that is known at once.
+// The leader is a spare and dies in a way that is noticed at once. A new leader takes the
+// generation over, and no worker stops.
 TEST(Sim, ALostLeaderThatIsNoMemberIsSucceededWithoutAStop) {
     for (const auto kind : {Fault::Kind::process_killed, Fault::Kind::step_killed})
         for_seeds(
@@ -215,8 +237,9 @@ TEST(Sim, ALostLeaderThatIsNoMemberIsSucceededWithoutAStop) {
             });
 }
 
-// A leader cut off from all, with MIN on both sides: one side trains at a time, and the job ends
-// well.
+// The leader cannot be heard, or cannot hear, for 3 s, and MIN is 1, so both sides could go on.
+// Only one side may train at a time: two would write the same snapshots. The invariants check this;
+// the story checks that the job still succeeds.
 TEST(Sim, ACutOffLeaderAndTheOthersNeverTrainAtOnce) {
     for (const auto kind :
          {Fault::Kind::cut_off, Fault::Kind::cut_from_others, Fault::Kind::cut_to_others,
@@ -237,8 +260,9 @@ TEST(Sim, ACutOffLeaderAndTheOthersNeverTrainAtOnce) {
             });
 }
 
-// A firewall on a living host answers with resets: all the others see of it is what a dead one
-// would show, and its worker lives until its lease has passed.
+// A firewall on a living host answers with resets. The others see what a dead process would show,
+// but its worker lives until its lease has passed. An earlier version took the refusal as proof,
+// and two generations trained at once.
 TEST(Sim, AHostThatRefusesIsNotTakenForDead) {
     for (const int host : {0, 2})
         for_seeds(
@@ -258,7 +282,8 @@ TEST(Sim, AHostThatRefusesIsNotTakenForDead) {
             });
 }
 
-// Hundreds of nodes, of which the leader and some others are lost.
+// A large job with the default lease: the leader, the first of the order and a member are lost
+// within a second.
 TEST(Sim, ThreeHundredNodesSurviveTheirLeader) {
     WorldConfig config = calm(300, 1);
     config.limits.min_nodes = 290;
@@ -273,11 +298,12 @@ TEST(Sim, ThreeHundredNodesSurviveTheirLeader) {
     const LedgerEntry* end = world.ledger().end();
     ASSERT_TRUE(end);
     EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
+    // 300 less the three lost ones.
     EXPECT_EQ(generations(world).back().assignment.members.size(), 297u);
 }
 
-// Two racks of three, with the leader and all the first in the order: one of those that are named
-// from the rest is left to lead.
+// Two of three racks lose their power, with the leader and all the first 16 of the order. One of
+// the nodes that the order names from the rest is left to lead.
 TEST(Sim, SixtyNodesSurviveTheirFirstForty) {
     WorldConfig config = calm(60, 1);
     config.limits.min_nodes = 15;

@@ -1,3 +1,5 @@
+// The rules that the world breaks on purpose (World's Mutation): messages and answers are changed
+// on their way, so the machines themselves stay as they are.
 #include <algorithm>
 
 #include "tests/sim/world.h"
@@ -45,6 +47,7 @@ const char* to_string(Mutation mutation) {
     return "?";
 }
 
+// What a node hears. `add` changes the lease that an Ack or an Assigned grants.
 void World::mutate(Process& node, int connection, rendezvous::ToNode& message) {
     auto* ack = std::get_if<Ack>(&message);
     auto* assigned = std::get_if<Assigned>(&message);
@@ -52,29 +55,38 @@ void World::mutate(Process& node, int connection, rendezvous::ToNode& message) {
         if (ack && ack->remaining) *ack->remaining += more;
         if (assigned) assigned->remaining += more;
     };
+    // The leader creates the next entry at H + 0.2 L. With 0.2 L more for the workers it is as if
+    // it created it at H.
     if (mutates(Mutation::proposing_at_h)) add(lease(0.2));
+    // Takes away both reasons to refuse a late Assigned: a deadline that has passed, and an entry
+    // below `seen`.
     if (mutates(Mutation::late_assigned_obeyed) && assigned) {
         assigned->remaining += lease(5);
         assigned->entry = std::max(assigned->entry, node.agent->snapshot().seen);
     }
     if (mutates(Mutation::deadline_from_arrival)) {
+        // The rule counts the lease from the sending of the Beat. The time since then is added, so
+        // it counts from the arrival of the Ack.
         const auto sent = beats_sent_.find({connection, ack        ? ack->beat
                                                         : assigned ? assigned->beat
                                                                    : 0});
         if (sent != beats_sent_.end()) add(now() - sent->second);
     }
     if (mutates(Mutation::acks_forget) && ack) ack->facts.reset();
+    // An Ack that holds a generation and grants nothing is one before all echoes have come.
     if (mutates(Mutation::takeover_grants_early) && ack && ack->held > kNoGeneration &&
         !ack->remaining)
         ack->remaining = lease(0.8);
 }
 
+// What a leader hears.
 void World::mutate(rendezvous::ToLeader& message) const {
     if (auto* join = std::get_if<rendezvous::Join>(&message);
         join && mutates(Mutation::joins_forget))
         join->facts = {};
 }
 
+// Two mutations need to know what a node has said and when.
 void World::note_beat(int connection, const rendezvous::ToLeader& message) {
     const auto* join = std::get_if<rendezvous::Join>(&message);
     const auto* beat = join ? &join->beat : std::get_if<Beat>(&message);
@@ -90,17 +102,20 @@ rendezvous::Event World::mutate(const rendezvous::LedgerEntry& asked, rendezvous
     return answer;
 }
 
-// Each Ack to a node that cannot be reached is echoed as if it had been.
+// Each Ack to a node that cannot be reached is echoed as if the node had received it. So a silent
+// member does not hold H back.
 void World::answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message) {
     const auto* ack = std::get_if<Ack>(&message);
     const auto last = last_beat_.find(connection);
     if (!mutates(Mutation::silent_members_count) || !ack || last == last_beat_.end()) return;
     Process& node = *ends_[connection].first;
+    // A node that answers by itself needs no help.
     const bool silent = !node.alive || !host_of(node).up || paused(host_of(node)) || frozen(node) ||
                         !network_.reachable(node.host, leader.host);
     if (!silent) return;
     clock_.after(lease(0.05), [this, &leader, connection, number = ack->number] {
         Beat beat = last_beat_.at(connection);
+        // A number that the node itself never uses, so that the Beat counts as a new one.
         beat.number += 1'000'000 + number;
         beat.echo = number;
         deliver(leader, false, [this, &leader, connection, beat] {
@@ -109,7 +124,8 @@ void World::answer_for_silent(Process& leader, int connection, const rendezvous:
     });
 }
 
-// The leader calls a node whose connection has ended, and is refused.
+// The leader calls a node whose connection has ended. If it is refused, it gets a Gone that no
+// keeper has said.
 void World::take_refusal_for_proof(Process& leader, const Process& node) {
     if (!mutates(Mutation::refusal_is_proof)) return;
     clock_.after(lease(0.05), [this, &leader, &node] {

@@ -1,5 +1,6 @@
-// The proof that the invariants can fail: rules broken on purpose are found, by random jobs or by a
-// story written for them.
+// The proof that the invariants can fail. The world breaks one rule on purpose, and random jobs, or
+// a story that was written for this rule, must find it. Without this proof, a check that never
+// looks would pass for ever.
 #include <iostream>
 
 #include "tests/sim/shrink.h"
@@ -8,7 +9,7 @@
 namespace ddprun::sim {
 namespace {
 
-// The first seed at which the mutation is found; 0: at none of so many.
+// Returns the first seed at which the mutation is found, or 0 if none of so many seeds finds it.
 std::uint64_t found_at(Mutation mutation, std::uint64_t seeds) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         WorldConfig config = hard_config(seed);
@@ -23,7 +24,8 @@ std::uint64_t found_at(Mutation mutation, std::uint64_t seeds) {
     return 0;
 }
 
-// Of much that goes wrong only what it takes is left, and it still goes wrong.
+// Of a job with many faults the shrinker leaves only those that are needed: without any of them the
+// job holds its invariants. proposing_at_h serves as the bug, because random jobs find it.
 TEST(Shrink, LeavesOnlyTheFaultsThatMatter) {
     WorldConfig config = hard_config(found_at(Mutation::proposing_at_h, 600));
     config.mutation = Mutation::proposing_at_h;
@@ -41,6 +43,8 @@ TEST(Shrink, LeavesOnlyTheFaultsThatMatter) {
 
 class Mutations : public testing::TestWithParam<Mutation> {};
 
+// Most broken rules are found by random jobs. Those that are not in the list have a story below or
+// in history_test.cc.
 TEST_P(Mutations, AreFound) { EXPECT_GT(found_at(GetParam(), 600), 0); }
 
 INSTANTIATE_TEST_SUITE_P(Sim, Mutations,
@@ -53,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, Mutations,
                                          Mutation::joins_forget),
                          [](const auto& info) { return to_string(info.param); });
 
-// How many of some seeds of a scenario, written for a rare mutation, find it.
+// How many of 150 seeds of a story find the mutation. The story must be clean without it.
 int found_in(Mutation mutation, const std::function<WorldConfig(std::uint64_t)>& scenario) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 150; ++seed) {
@@ -66,7 +70,10 @@ int found_in(Mutation mutation, const std::function<WorldConfig(std::uint64_t)>&
     return found;
 }
 
-// The new leader is the only other node, and its workers stop quickly.
+// n1's ddprun is killed, and n0 goes on alone as soon as n1's keeper has said Gone. If the keeper
+// says so before n1's workers are dead, n0's new ones may start beside them. This needs a seed in
+// which n0's old workers stop faster than n1's die, so there are no other nodes and no
+// consequences.
 WorldConfig one_of_two_is_killed(std::uint64_t seed) {
     WorldConfig config = calm(2, seed);
     config.limits.min_nodes = 1;
@@ -80,8 +87,10 @@ TEST(Mutation, AKeepersWordBeforeTheWorkersAreDeadIsFound) {
     EXPECT_GT(found_in(Mutation::gone_too_early, one_of_two_is_killed), 0);
 }
 
-// The leader is lost and n1 takes over, but n3 is cut off before it has echoed; before that
-// takeover is given up, n2 is cut off too, and n1 goes on with the spares.
+// The leader is lost, and n1 takes over. n3 is cut off before it has echoed an Ack of n1, and
+// trains on until its own deadline. Before the takeover is given up, n2 is cut off, too, and n1
+// goes on with the spares. If the takeover has extended the lease already, n2 and the new
+// generation train at the same time.
 WorldConfig cut_off_during_a_takeover(std::uint64_t seed) {
     WorldConfig config = led_by_a_spare(seed);
     config.faults = {fault(Fault::Kind::step_killed, 1500ms, 0),

@@ -1,3 +1,5 @@
+// Jobs drawn from a seed. Each feature has a chance of its own, so that over many seeds features
+// and faults meet in many combinations.
 #include <algorithm>
 
 #include "tests/sim/world.h"
@@ -7,12 +9,13 @@ namespace ddprun::sim {
 using std::chrono::seconds;
 
 WorldConfig random_config(std::uint64_t seed) {
+    // Another stream than the World's own, which starts from the same seed.
     Random random(seed + 0x5EED);
     WorldConfig config;
     config.seed = seed;
+    // One node alone has no lease, and rules of its own.
     config.hosts = random.chance(0.1) ? 1 : random.between(2, 7);
-    // No spares for a job of one node: it has no lease, so that nobody would know when to take
-    // over.
+    // No spares for a job of one node: it has no lease, so nobody would know when to take over.
     const int spares = config.hosts > 3 && random.chance(0.3) ? random.between(1, 2) : 0;
     const int slots = random.between(1, 2);
     for (int i = 0; i < config.hosts; ++i)
@@ -23,18 +26,25 @@ WorldConfig random_config(std::uint64_t seed) {
     limits.min_nodes = random.chance(0.4) ? limits.max_nodes : random.between(1, limits.max_nodes);
     limits.max_restarts = random.chance(0.2) ? rendezvous::kAutoRestarts : random.between(0, 3);
     limits.crash_loop = random.chance(0.3) ? 0 : 3;
+    // All times of the protocol are shares of the lease, so its length does not matter. With 1 s
+    // the numbers are easy to read.
     limits.times.lease = seconds{1};
+    // Longer than any recovery with a lease of 1 s, and short for jobs whose missing nodes never
+    // come.
     limits.times.join_timeout = seconds{random.between(5, 8)};
     limits.times.last_call = random.span(seconds{0}, seconds{1});
     if (random.chance(0.2))
+        // The reverse of the order by name, so that the two cannot be confused.
         for (int i = config.hosts - 1; i >= 0; --i) limits.order.push_back("n" + std::to_string(i));
     config.offer_node_ranks = random.chance(0.5);
-    if (random.chance(0.15) && config.hosts > 1) {  // one comes late
+    // One node comes late: while the others gather, or while they train already.
+    if (random.chance(0.15) && config.hosts > 1) {
         config.starts.assign(config.hosts, Duration{});
         config.starts[random.between(1, config.hosts - 1)] = random.span(seconds{0}, seconds{4});
     }
     config.work = random.span(seconds{1}, seconds{5});
     config.progress = random.chance(0.5);
+    // Either a good file system or a very bad one.
     config.lost_answers = random.chance(0.3) ? 0.3 : 0.02;
 
     // Some scripts are simply wrong: one rank always fails, at about the same time.
@@ -50,11 +60,15 @@ WorldConfig random_config(std::uint64_t seed) {
     config.stale_look_ups = share(limits.times.lease, random.chance(0.5) ? random.real(0, 1.0) : 0);
     limits.on_join = random.chance(0.8) ? rendezvous::OnJoin::restart : rendezvous::OnJoin::spare;
     limits.join_interval = random.span(seconds{1}, seconds{4});
+    // Up to 10 s: twice the longest work, so that a job with a restart meets late faults, too.
     config.faults = plan_faults(random, config.hosts, limits.times.lease, seconds{10});
     limits.blame = random.chance(0.8);
+    // Hangs can be found only where workers report progress, each 0.4 s. The timeout is longer than
+    // two reports.
     if (config.progress && random.chance(0.5)) {
         limits.hang_timeout = random.span(seconds{1}, seconds{2});
         const int rank = random.below(config.hosts), step = random.between(1, 4);
+        // The rank stands still in the first generations only, or in none.
         const int generations = random.between(0, 2);
         const Duration work = config.work;
         if (!config.script)
@@ -68,6 +82,7 @@ WorldConfig random_config(std::uint64_t seed) {
 }
 
 WorldConfig hard_config(std::uint64_t seed) {
+    // Seeds that HoldsItsInvariantsOnManySeeds does not reach.
     WorldConfig config = random_config(seed + 100'000);
     Random random(seed);
     config.hosts = random.between(3, 5);
@@ -75,12 +90,16 @@ WorldConfig hard_config(std::uint64_t seed) {
     config.slots.clear();
     config.script = nullptr;
     config.limits.max_nodes = config.hosts;
+    // Both halves of a split network may go on, so only the lease keeps them from training at once.
     config.limits.min_nodes = random.between(1, 2);
+    // Never used up: the job must live long enough for all faults. 8 s of work are longer than the
+    // 6 s of faults.
     config.limits.max_restarts = 50;
     config.limits.crash_loop = 0;
     config.limits.order.clear();
     config.work = seconds{8};
     config.faults = plan_faults(random, config.hosts, config.limits.times.lease, seconds{6});
+    // Two plans at once.
     for (const Fault& more :
          plan_faults(random, config.hosts, config.limits.times.lease, seconds{6}))
         config.faults.push_back(more);

@@ -1,5 +1,8 @@
-// Many jobs in virtual time, each drawn from its seed, against all invariants. DDPRUN_SEED_FIRST and
-// DDPRUN_SEEDS choose the seeds; default 1 and 1000.
+// Many jobs in virtual time, each drawn from its seed, against all invariants. This is the main
+// test of the rendezvous: real machines, a model of everything else.
+//
+// DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds (default 1, and 1000 or 600). A failure
+// prints the seed, the faults that the job needs to fail, and the end of the trace.
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -15,7 +18,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
     return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// The faults that a failing job cannot do without, for whoever looks into it.
+// The faults that a failing job needs to fail, for the person who looks into it.
 std::string core_of(const WorldConfig& config) {
     const Shrunk shrunk = shrink(config);
     std::string text = "its core, found in " + std::to_string(shrunk.runs) + " runs, is " +
@@ -26,6 +29,8 @@ std::string core_of(const WorldConfig& config) {
     return text;
 }
 
+// Runs so many jobs, and prints how they ended: if most of them did not end well, the seeds would
+// test little.
 void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) {
     const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
     const std::uint64_t count = number_from("DDPRUN_SEEDS", otherwise);
@@ -40,17 +45,23 @@ void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) 
         ADD_FAILURE() << "seed " << seed << ": " << first_violation(world)
                       << "\nrepeat: DDPRUN_SEED_FIRST=" << seed
                       << " DDPRUN_SEEDS=1 build/tests/sim_test"
+                      // One chosen seed prints a long trace. Of many failures only the first two
+                      // are reduced, because each try runs a whole job.
                       << (count == 1 || failures < 2
                               ? "\n" + core_of(make(seed)) + world.tail(count == 1 ? 4000 : 60)
                               : "");
-        if (++failures == 20) break;
+        if (++failures == 20) break;  // enough to see a pattern
     }
     for (const auto& [end, times] : ends) std::cout << end << ": " << times << " jobs\n";
 }
 
+// Ordinary jobs of one to seven nodes, and jobs with many faults at once, where MIN is low enough
+// for two parts of a split network to go on.
 TEST(Sim, HoldsItsInvariantsOnManySeeds) { hold_on_seeds(random_config, 1000); }
 TEST(Sim, HoldsItsInvariantsWhenMuchGoesWrong) { hold_on_seeds(hard_config, 600); }
 
+// A failing seed must fail again, or nobody could look into it. Something that depends on an
+// address or on a real clock breaks this. Two seeds must differ, or the hash would prove nothing.
 TEST(Sim, SameSeedGivesTheSameTraceByteForByte) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         WorldConfig config = random_config(seed);

@@ -1,3 +1,4 @@
+// Tries one smaller set of faults after the other, until no fault can be left out.
 #include "tests/sim/shrink.h"
 
 namespace ddprun::sim {
@@ -16,6 +17,8 @@ std::string violation_of(const WorldConfig& config, int& runs) {
 Shrunk shrink(const WorldConfig& config) {
     Shrunk best{config, {}, 0};
     best.violation = violation_of(config, best.runs);
+    // Keeps the smaller job if it still has a violation. That may be another one: any violation is
+    // worth a look.
     const auto try_with = [&best](std::vector<Fault> faults) {
         WorldConfig less = best.config;
         less.faults = std::move(faults);
@@ -25,7 +28,8 @@ Shrunk shrink(const WorldConfig& config) {
         best.violation = violation;
         return true;
     };
-    // What could not be left out at first may be superfluous once another is gone.
+    // A fault that was needed at first may be superfluous when another one is gone. So this repeats
+    // until nothing changes.
     for (bool smaller = true; smaller;) {
         smaller = false;
         for (std::size_t i = 0; i < best.config.faults.size();) {
@@ -38,6 +42,7 @@ Shrunk shrink(const WorldConfig& config) {
         }
     }
     for (std::size_t i = 0; i < best.config.faults.size(); ++i)
+        // Down to a sixteenth: shorter faults show no more.
         for (int halvings = 0; halvings < 4; ++halvings) {
             std::vector<Fault> shorter = best.config.faults;
             shorter[i].lasts /= 2;

@@ -1,5 +1,7 @@
-// What the stories of whole jobs in virtual time share: a calm job to which something happens, and
-// what is asked of each afterwards.
+// What the tests of whole jobs in virtual time share: a calm job to which one thing happens, and
+// what is checked in each of them afterwards.
+//
+// A lease of 1 s makes times easy to read: 300 ms are 0.3 of a lease.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +18,9 @@ using namespace std::chrono_literals;
 using rendezvous::LedgerEntry;
 using rendezvous::Verdict;
 
-// A calm job of `nodes`, all of which are needed: lease 1 s, join timeout 5 s, 3 s of work.
+// A job in which nothing goes wrong by itself. It needs all its nodes: lease 1 s, join timeout 5 s,
+// 3 s of work, at most 3 restarts. The ledger loses no answers, so that a story has exactly the
+// faults that it names.
 inline WorldConfig calm(int nodes, std::uint64_t seed = 1) {
     WorldConfig config;
     config.seed = seed;
@@ -32,20 +36,25 @@ inline Fault fault(Fault::Kind kind, Duration at, int host, Duration lasts = {})
     return {kind, Time{at}, host, lasts};
 }
 
-// n0 leads and is a spare; n1, n2, n3 train, n4 and n5 wait.
+// Six nodes with MAX 3 and MIN 2: n0 leads and is a spare; n1, n2 and n3 train; n4 and n5 are
+// spares. So the leader can be lost without a lost worker.
 inline WorldConfig led_by_a_spare(std::uint64_t seed) {
     WorldConfig config = calm(6, seed);
     config.limits.max_nodes = 3;
     config.limits.min_nodes = 2;
     config.limits.times.last_call = 0ms;
+    // n0 leads from the start and joins at 0.7 s, after the three places are taken. n4 and n5 come
+    // in between.
     config.leader_joins_late = true;
     config.starts = {0ms, 1ms, 1ms, 1ms, 600ms, 600ms};
     config.offer_node_ranks = false;
     config.consequences = 0;
+    // Long enough for a fault at 1.5 s, a takeover, and more after it.
     config.work = 6s;
     return config;
 }
 
+// The entries that make a generation, without takeovers and the end.
 inline std::vector<LedgerEntry> generations(const World& world) {
     std::vector<LedgerEntry> found;
     for (const LedgerEntry& entry : world.ledger().entries())
@@ -57,7 +66,8 @@ inline std::string first_violation(const World& world) {
     return world.violations().empty() ? "" : world.violations().front();
 }
 
-// Runs the same job with some seeds; each must hold the invariants and then what `expect` says.
+// Runs the same job with ten seeds: delays, clocks and dice differ, the story does not. Each job
+// must hold the invariants and then what `expect` says.
 template <class Expect>
 void for_seeds(const std::function<WorldConfig(std::uint64_t)>& make, Expect expect) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -72,6 +82,7 @@ void for_seeds(const std::function<WorldConfig(std::uint64_t)>& make, Expect exp
     }
 }
 
+// All nodes on living hosts end with the same verdict and code: a scheduler needs one result.
 inline void expect_all_exit(const World& world, Verdict verdict, int code) {
     for (const auto& process : world.processes()) {
         if (!world.hosts()[process->host].up) continue;

@@ -1,3 +1,6 @@
+// The world's clockwork: starts of processes, events to the machines, effects of the machines.
+// world_links.cc has connections and calls, world_faults.cc workers and faults, mutation.cc the
+// broken rules.
 #include "tests/sim/world.h"
 
 #include <algorithm>
@@ -28,10 +31,14 @@ World::World(WorldConfig config)
         Host host;
         host.index = i;
         host.name = "n" + std::to_string(i);
+        // Clocks are up to 100 hours apart, so a comparison between hosts is wrong at once. They
+        // drift by as much as the margin of the lease allows for.
         host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
                                random_.real(-rendezvous::kDrift, rendezvous::kDrift));
         hosts_.push_back(std::move(host));
     }
+    // Counts the starts and faults that are still to come: as long as there are some, a host
+    // without a process may get one.
     const auto in_order = [this](Time when, auto action) {
         ++pending_;
         clock_.at(when, [this, action] {
@@ -40,6 +47,7 @@ World::World(WorldConfig config)
         });
     };
     for (int i = 0; i < config_.hosts; ++i) {
+        // By default not all at the same moment: the seed decides which node comes first.
         const Duration start = i < static_cast<int>(config_.starts.size())
                                    ? config_.starts[i]
                                    : random_.span({}, lease(0.1));
@@ -52,8 +60,8 @@ World::World(WorldConfig config)
         in_order(fault.at, [this, fault] { apply(fault); });
         bound_ = std::max(bound_, fault.at + fault.lasts);
     }
-    // Generously: each generation may take its work, a stop and a gathering; then the last waiting
-    // for a node.
+    // Generous: ten generations, each with its work, a stop and a gathering, and the waits for
+    // nodes. A job that is still there then will never end.
     bound_ += 10 * (config_.work + lease(6)) + 4 * config_.limits.times.join_timeout +
               config_.limits.times.last_call;
 }
@@ -64,11 +72,14 @@ void World::run() {
     while (!clock_.empty() && violations_.empty() && clock_.now() < bound_ && !over()) {
         clock_.step();
         invariants_.after_step();
+        // Many events and no progress in time: a machine that asks for the same Tick again and
+        // again.
         if (++steps_ > 3'000'000) violation("the world spins");
     }
     if (violations_.empty()) invariants_.at_end();
 }
 
+// All processes have ended, and either each host has had one or no start is left.
 bool World::over() const {
     if (pending_ > 0 && processes_.empty()) return false;
     for (const auto& process : processes_)
@@ -76,11 +87,11 @@ bool World::over() const {
     return processes_.size() >= hosts_.size() || pending_ == 0;
 }
 
-// ---- processes
-
+// Starts a ddprun on a host, with the configuration that its command line would give it.
 void World::start_process(Host& host) {
     auto process = std::make_unique<Process>();
     process->host = host.index;
+    // A new number for each process, never the same again.
     process->id = {host.name, Incarnation{++incarnations_ * 7919}};
     const Time now = host.clock.local(clock_.now());
     const rendezvous::Times& times = config_.limits.times;
@@ -97,12 +108,14 @@ void World::start_process(Host& host) {
     config.version = "0.1.0";
     config.limits = config_.limits;
     config.join_timeout = times.join_timeout;
-    config.grace_final = lease(1);
-    config.grace_restart = lease(0.3);
+    // Shorter than the product's 30 s and 5 s, which would be many leases of 1 s.
+    config.grace.final_stop = lease(1);
+    config.grace.restart = lease(0.3);
     config.stop.in_slurm = config_.in_slurm;
     config.stop.requeue = agent::RequeueMode::automatic;
+    // SIGUSR1, as with --requeue-signal=USR1.
     config.stop.requeue_signals = {10};
-    config.leads = host.index == 0;
+    config.leads = host.index == 0;  // as with --node-rank: host 0 has the endpoint
     config.may_lead = true;
     process->agent.emplace(config, now);
     process->keeper = std::make_unique<Keeper>(*this, host, *process);
@@ -122,18 +135,21 @@ void World::start_process(Host& host) {
         service.in_slurm = config_.in_slurm;
         here.service.emplace(service, now);
     }
+    // A leader that joins 0.7 of a lease later finds its place taken: it leads as a spare.
     if (host.index != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
     post_service(here, rendezvous::Lead{{here.id, config.offer.address, 29400}});
     clock_.after(lease(0.7), [this, &here] { post_agent(here, agent::Started{}); });
 }
 
+// Never from within the caller: like a real loop, an event comes after the current one.
 void World::post_agent(Process& process, agent::Event event) {
     clock_.after({}, [this, &process, event = std::move(event)] {
         deliver(process, false, [this, &process, event] { step_agent(process, event); });
     });
 }
 
-// Runs it now, or when the process can run again.
+// Runs it now, or when the process can run again. A full inbox also means waiting: nothing may
+// overtake.
 void World::deliver(Process& process, bool tick, std::function<void()> run) {
     if (!process.alive || !hosts_[process.host].up) return;
     if (paused(hosts_[process.host]) || frozen(process) || !process.inbox.empty())
@@ -144,7 +160,8 @@ void World::deliver(Process& process, bool tick, std::function<void()> run) {
 
 void World::drain(Process& process) {
     if (paused(host_of(process)) || frozen(process)) return;  // another drain will come
-    // After a pause a loop may look at its timers first, or at its sockets.
+    // After a pause, a real loop may look at its timers first, or at its sockets. Both orders must
+    // be safe.
     const bool ticks_first = random_.chance(0.5);
     std::stable_partition(process.inbox.begin(), process.inbox.end(),
                           [=](const Pending& pending) { return pending.tick == ticks_first; });
@@ -168,6 +185,8 @@ void World::step_service(Process& process, const rendezvous::Event& event) {
     plan_tick(process, true);
 }
 
+// A machine says when it wants its next Tick. A later wish replaces an earlier one; the event of
+// the earlier one then finds another time and does nothing.
 void World::plan_tick(Process& process, bool service) {
     if (!process.alive || (service ? process.closed.has_value() : process.exit.has_value())) return;
     Time& planned = service ? process.service_tick : process.agent_tick;
@@ -175,13 +194,17 @@ void World::plan_tick(Process& process, bool service) {
     if (wanted == planned) return;
     planned = wanted;
     if (wanted == kNever) return;
+    // One microsecond at least, so that time goes on. A timer is never exact: it comes up to 0.0005
+    // of a lease late.
     const Time when = std::max(host_of(process).clock.truth(wanted), now() + microseconds{1}) +
                       random_.span({}, lease(0.0005));
     clock_.at(when, [this, &process, service, wanted] {
         deliver(process, true, [this, &process, service, wanted] {
             Time& planned = service ? process.service_tick : process.agent_tick;
             if (planned != wanted) return;
-            planned = kLongAgo;  // plan anew, even for the same moment
+            // The machine may want a Tick at the same moment again. With kLongAgo that counts as a
+            // new wish.
+            planned = kLongAgo;
             if (service)
                 step_service(process, rendezvous::Tick{});
             else
@@ -190,6 +213,7 @@ void World::plan_tick(Process& process, bool service) {
     });
 }
 
+// What agent/node/runner.cc does for a real agent.
 void World::perform(Process& process, const agent::Effects& effects) {
     Host& host = host_of(process);
     for (const agent::Effect& effect : effects) {
@@ -226,6 +250,7 @@ void World::perform(Process& process, const agent::Effects& effects) {
     }
 }
 
+// What the rendezvous service does for a real machine.
 void World::perform(Process& process, const rendezvous::Effects& effects) {
     for (const rendezvous::Effect& effect : effects) {
         trace(host_of(process), "service > " + describe(effect));
@@ -247,6 +272,7 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
         } else if (const auto* close = std::get_if<rendezvous::Close>(&effect)) {
             network_.close(static_cast<int>(close->session.value), kLeader);
         } else if (const auto* read = std::get_if<rendezvous::ReadLedger>(&effect)) {
+            // The answers of the ledger come to a process that may be frozen by then, or dead.
             ledger_.read(process.host, read->from,
                          [this, &process](const rendezvous::Event& answer) {
                              deliver(process, false,
@@ -277,7 +303,8 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
     }
 }
 
-// It may not answer, knows a lost host late or not, and drains hosts that are well.
+// Slurm is an unsafe source: it may not answer, it knows of a lost host late or not, and it drains
+// hosts that are well. The job must stay safe whatever it says.
 void World::answer_for_slurm(Process& process, const rendezvous::AskNodeStates& ask) {
     if (random_.chance(0.2)) return;
     rendezvous::OutOfService said;
@@ -292,7 +319,8 @@ void World::answer_for_slurm(Process& process, const rendezvous::AskNodeStates& 
                  [this, &process, said] { post_service(process, said); });
 }
 
-// A process ends when its agent has exited and its service, if it leads, has closed.
+// A process ends when its agent has exited and its service has closed, if it leads: a leader stays
+// to tell the end to the others.
 void World::end_process(Process& process) {
     if (process.exit && process.connection >= 0) {
         network_.close(process.connection, kNode);

@@ -1,8 +1,10 @@
-// A whole job in virtual time and in one thread: on each host an agent machine and a
-// rendezvous machine with a keeper and workers, between them a network, below them one ledger.
-// World carries events to the machines, performs what they ask for, and makes faults happen. After
-// each step the invariants are looked at; at the first violation it stops. Everything follows from
-// the seed.
+// A whole job in virtual time and in one thread. On each host there are an agent machine and a
+// rendezvous machine with a keeper and workers, between the hosts a network, and one ledger for
+// all. The machines are the product's own; the rest is a model.
+//
+// World brings events to the machines, performs the effects that they return, and makes faults
+// happen. After each step the invariants are checked, and the run stops at the first violation.
+// Everything follows from the seed.
 #pragma once
 
 #include <map>
@@ -21,76 +23,83 @@
 namespace ddprun::sim {
 
 // A rule that the world breaks on purpose, to prove that the invariants can fail. The product's
-// code knows nothing of it: messages, answers and effects are changed on their way.
+// code knows nothing of it: messages, answers and effects are changed on their way. INVARIANTS.md
+// says which test finds which.
 enum class Mutation {
     none,
-    keeper_ignores_deadlines,  // rule 4
-    kills_are_slow,            // the margin is not kept
-    swept_too_early,           // a vow before the workers are dead
-    gone_too_early,            // the keeper's last word before they are
+    keeper_ignores_deadlines,  // rule 4: a node that is cut off trains on
+    kills_are_slow,            // a kill takes up to 3 leases, far beyond the margin
+    swept_too_early,           // a node vows before its workers are dead
+    gone_too_early,            // the keeper says Gone before the workers are dead
     create_overwrites,         // the ledger keeps the last writer's entry
-    lost_is_won,               // a create that lost is announced
-    proposing_at_h,            // more is granted than the next proposal waits for
-    deadline_from_arrival,     // of the Ack, instead of from the sending of the Beat
-    silent_members_count,      // H over those that are heard only
-    late_assigned_obeyed,      // whenever it comes
-    takeover_grants_early,     // before all have echoed
-    refusal_is_proof,          // that the node behind a refused connection is gone
-    joins_forget,              // what the node knows of the newest generation
-    acks_forget,               // what the leader knows of it
+    lost_is_won,               // a leader announces an entry whose create has lost
+    proposing_at_h,            // the nodes get 0.2 lease more than the next proposal waits for
+    deadline_from_arrival,     // of the Ack, and not from the sending of the Beat
+    silent_members_count,      // silent members seem to echo, so they do not hold H back
+    late_assigned_obeyed,      // a node starts, however old the message is
+    takeover_grants_early,     // a takeover extends the lease before all have echoed
+    refusal_is_proof,          // a refused connection proves that the node is gone
+    joins_forget,              // a Join omits what the node knows of the newest generation
+    acks_forget,               // an Ack omits what the leader knows of it
 };
 const char* to_string(Mutation mutation);
 
+// A job to simulate. The defaults are a job of four nodes; tests change what their story needs
+// (stories.h), and random jobs draw nearly everything from the seed.
 struct WorldConfig {
     std::uint64_t seed = 1;
     int hosts = 4;
-    std::vector<int> slots;                   // of each host; default 1
-    rendezvous::Limits limits;                // times included
-    std::vector<Duration> starts;             // of each host's ddprun; default: within 0.1 lease
-    Duration work = std::chrono::seconds{3};  // what a worker needs
-    bool progress = false;                    // workers report it, one on each host
-    bool only_rank_0_reports = false;
+    std::vector<int> slots;        // of each host; where missing: 1
+    rendezvous::Limits limits;     // times included
+    std::vector<Duration> starts;  // of each host's ddprun; where missing: within 0.1 lease
+    Duration work = std::chrono::seconds{3};  // how long a worker works
+    bool progress = false;                    // workers report progress, one on each host
+    bool only_rank_0_reports = false;         // with `progress`: no other rank reports
     bool offer_node_ranks = true;
-    // What a worker does; default: it works and exits 0.
+    // What a worker does. Without a script it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
-    double lost_answers = 0.05;
-    double packet_loss = 0;
-    Duration stale_look_ups{};  // how old a look-up in the ledger may be
-    bool succession = true;
-    bool in_slurm = false;  // workers that fail die of SIGTERM, as if Slurm had signalled them
-    bool leader_joins_late = false;  // so that it leads, and is a spare
-    double consequences = 0.4;  // share of the peers of a lost worker that fail; the others hang
+    double lost_answers = 0.05;  // of the ledger; see VirtualLedger::lose_answers
+    double packet_loss = 0;      // of the network
+    Duration stale_look_ups{};   // how old a read of the ledger may be
+    bool succession = true;      // false: as with a ledger in memory, no other node may lead
+    bool in_slurm = false;       // workers that fail die of SIGTERM, as if Slurm had signalled them
+    bool leader_joins_late = false;  // host 0 leads and is a spare
+    double consequences = 0.4;       // share of the peers of a lost worker that fail; the rest hang
     std::vector<Fault> faults;
     Mutation mutation = Mutation::none;
-    bool keep_trace = false;  // all of it, not just its tail
+    bool keep_trace = false;  // all of it, and not just its tail
 };
 
 // The job of a seed: size, limits, work and faults drawn from it.
 WorldConfig random_config(std::uint64_t seed);
-// One in which much goes wrong: long work, few nodes needed, the network cut and slow.
+// A job in which much goes wrong: long work, few nodes needed, and twice as many faults in a
+// shorter time.
 WorldConfig hard_config(std::uint64_t seed);
 
 class World {
   public:
+    // Queues the starts and the faults of the job. Nothing happens before run().
     explicit World(WorldConfig config);
     ~World();
 
-    void run();  // to the end of the job, a violation, or the bound
+    void run();  // to the end of the job, to a violation, or to the bound
 
-    // ---- what came out
+    // The result, for tests.
     const std::vector<std::string>& violations() const { return violations_; }
     const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
     const VirtualLedger& ledger() const { return ledger_; }
     const std::string& trace() const { return trace_; }
+    // The hash covers the whole trace, also the part that is not kept.
     std::uint64_t trace_hash() const { return trace_hash_; }
     std::string tail(std::size_t lines) const;
-    Time started(Generation generation) const;  // when its last worker did; kNever: not all have
+    Time started(Generation generation) const;  // when its last worker started; kNever: not yet
     std::size_t steps() const { return steps_; }
     int requeues() const { return invariants_.requeues(); }
-    // By a node's name, how many messages it has sent to leaders, beats and openings left out.
+    // By a node's name: how many messages it has sent to leaders, without Beats and without those
+    // that open a connection.
     const std::map<std::string, int>& said() const { return said_; }
 
-    // ---- for the parts of the world
+    // For the parts of the world: keepers, invariants, and the files of World.
     const WorldConfig& config() const { return config_; }
     Clock& clock() { return clock_; }
     const Network& network() const { return network_; }
@@ -101,26 +110,32 @@ class World {
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
     bool frozen(const Process& process) const { return process.frozen_until > now(); }
+    // A job that has not ended by then counts as hung.
     Time bound() const { return bound_; }
     std::int64_t next_pid() { return ++pids_; }
+    // Records a broken invariant. run() then stops.
     void violation(const std::string& sentence);
     void trace(const Host& host, const std::string& line);
 
+    // Events for the machines of a process. They wait while the process is frozen or its host is
+    // paused.
     void post_agent(Process& process, agent::Event event);
     void post_service(Process& process, rendezvous::Event event);
     void keeper_says_gone(Process& process, int connection);
     void kill_process(Host& host);
+    // A worker of this generation is gone: its peers fail or hang, as in a real collective.
     void break_collectives(Generation generation);
+    // A rank stands still and the others wait for it. No process ends by itself any more.
     void stand_still(Generation generation);
     void examine(Process& process, const agent::ExamineWorkers& asked);
     Behaviour behaviour(Generation generation, int host, int rank);
-    bool complete(Generation generation) const;  // all its workers have started
+    bool complete(Generation generation) const;  // all its workers have started, and none is gone
     void worker_started(Host& host, const Worker& worker);
     void worker_ended(Host& host, const Worker& worker, const rendezvous::WorkerOutcome& outcome,
                       bool natural);
 
   private:
-    // mutation.cc: messages as the mutation wants them
+    // mutation.cc: changes messages as the mutation wants them.
     bool mutates(Mutation mutation) const { return config_.mutation == mutation; }
     void mutate(Process& node, int connection, rendezvous::ToNode& message);
     void mutate(rendezvous::ToLeader& message) const;
@@ -141,6 +156,7 @@ class World {
     void end_process(Process& process);
     bool over() const;
     // links (world_links.cc)
+    // What a new connection meets.
     enum class Reached { service, keeper, refusal, nobody };
     Reached reach(int from, int to);
     int host_at(const std::string& address) const;
@@ -175,16 +191,17 @@ class World {
     Invariants invariants_;
     std::vector<Host> hosts_;
     std::vector<std::unique_ptr<Process>> processes_;
-    std::vector<std::pair<Process*, Process*>> ends_;  // of connections: node, leader
-    // Of a service's calls: who asked (null: has its answer), and whom.
+    std::vector<std::pair<Process*, Process*>> ends_;  // of each connection: node, leader
+    // Of a service's calls: which process has asked (null: it has its answer), and which node was
+    // asked.
     std::map<int, std::pair<Process*, rendezvous::NodeId>> probes_;
     std::map<Generation, std::set<int>> started_;  // ranks
     std::map<Generation, Time> all_started_;
-    std::set<Generation> broken_;
-    std::set<Generation> stuck_;  // a worker stands, and all wait for it
+    std::set<Generation> broken_;  // a worker is gone, the others fail or hang
+    std::set<Generation> stuck_;   // one worker stands, and all wait for it
     std::map<std::pair<int, std::int64_t>, Time> beats_sent_;  // connection and number
-    std::map<int, rendezvous::Beat> last_beat_;                // of a connection
-    int pending_ = 0;                                          // faults and starts to come
+    std::map<int, rendezvous::Beat> last_beat_;                // by connection
+    int pending_ = 0;                                          // faults and starts still to come
     std::uint64_t incarnations_ = 0;
     std::int64_t pids_ = 1000;
     Time bound_{};

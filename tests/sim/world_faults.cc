@@ -1,3 +1,4 @@
+// Workers and what becomes of them, faults, and the world's record of violations and its trace.
 #include <algorithm>
 #include <csignal>
 
@@ -5,8 +6,7 @@
 
 namespace ddprun::sim {
 
-// ---- what the world says of itself
-
+// run() stops after the step that has recorded a violation.
 void World::violation(const std::string& sentence) {
     violations_.push_back("at " + ddprun::to_text(now() - Time{}) + ": " + sentence);
     trace(hosts_.front(), "VIOLATION " + sentence);
@@ -16,8 +16,12 @@ void World::trace(const Host& host, const std::string& line) {
     std::string whole = std::to_string(now().time_since_epoch().count() / 1000) + " " + host.name +
                         " " + line + "\n";
     for (const char byte : whole)
+        // FNV-1a. The hash of a long job tells whether two runs were the same, without their
+        // traces.
         trace_hash_ = (trace_hash_ ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
     trace_ += whole;
+    // A failing test prints the end of the trace. The rest would take gigabytes over thousands of
+    // jobs.
     if (!config_.keep_trace && trace_.size() > 200'000) trace_.erase(0, 100'000);
 }
 
@@ -28,13 +32,12 @@ std::string World::tail(std::size_t lines) const {
     return trace_.substr(from);
 }
 
-// ---- workers
-
 Behaviour World::behaviour(Generation generation, int host, int rank) {
     if (config_.script) return config_.script(generation, host, rank);
     return {config_.work + random_.span({}, lease(0.05)), 0, false};
 }
 
+// A generation with a worker that is gone is never complete.
 bool World::complete(Generation generation) const {
     const auto found = started_.find(generation);
     const rendezvous::LedgerEntry* entry = ledger_.find(generation);
@@ -49,6 +52,7 @@ Time World::started(Generation generation) const {
 
 void World::worker_started(Host& host, const Worker& worker) {
     started_[worker.generation].insert(worker.rank);
+    // The node with the store sees each worker connect.
     if (complete(worker.generation)) all_started_.emplace(worker.generation, now());
     for (const auto& process : processes_)
         if (process->alive && process->store == worker.generation)
@@ -59,12 +63,15 @@ void World::worker_started(Host& host, const Worker& worker) {
         clock_.after(lease(0.4), [this, &host, generation = worker.generation, pid = worker.pid] {
             progress(host, generation, pid, 1);
         });
-    // A peer that is gone already: nothing comes of this generation.
+    // A peer is gone already. So this worker waits for it in a collective, and never ends by
+    // itself.
     if (broken_.contains(worker.generation))
         for (Worker& each : host.workers)
             if (each.pid == worker.pid) each.behaviour.life = Duration::max();
 }
 
+// A worker reports a step each 0.4 of a lease, until it or a peer is gone. A paused host, or a
+// generation that has not fully started, makes no step.
 void World::progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step) {
     const auto worker = std::find_if(host.workers.begin(), host.workers.end(),
                                      [pid](const Worker& each) { return each.pid == pid; });
@@ -87,7 +94,7 @@ void World::worker_ended(Host& host, const Worker& worker, const rendezvous::Wor
     if (!natural || outcome.failed()) break_collectives(worker.generation);
 }
 
-// One stands, the others wait for it in a collective, and nobody ends by itself.
+// One rank stands, and the others wait for it in a collective. No process ends by itself any more.
 void World::stand_still(Generation generation) {
     stuck_.insert(generation);
     invariants_.stood_still(generation);
@@ -97,7 +104,8 @@ void World::stand_still(Generation generation) {
                 worker.behaviour.life = Duration::max();
 }
 
-// A look at a worker takes its time, and some are never seen.
+// The look at workers takes up to 0.3 of a lease, and one in twenty never comes. So the leader must
+// not wait for it forever.
 void World::examine(Process& process, const agent::ExamineWorkers& asked) {
     agent::WorkersExamined seen{asked.generation, {}};
     for (const Worker& worker : host_of(process).workers)
@@ -112,8 +120,9 @@ void World::examine(Process& process, const agent::ExamineWorkers& asked) {
                  [this, &process, seen] { post_agent(process, seen); });
 }
 
-// A worker that is gone before its time leaves the others in a collective: some fail soon, some
-// hang.
+// A worker that is gone before its time leaves the others in a collective. Some fail soon, as with
+// Gloo. The others hang, as with NCCL. Failures come up to 0.3 of a lease later, from all hosts, so
+// a leader hears them in any order.
 void World::break_collectives(Generation generation) {
     if (!broken_.insert(generation).second) return;
     invariants_.stood_still(generation);  // nobody makes progress from now on
@@ -136,11 +145,12 @@ void World::break_collectives(Generation generation) {
         }
 }
 
-// ---- faults
-
+// Makes a fault happen now. Most faults do nothing to a process that has ended or a host that is
+// paused.
 void World::apply(const Fault& fault) {
     Host& host = hosts_[fault.host];
     Process* process = host.process;
+    // A lost host stays lost.
     if (!host.up) return;
     trace(host, "FAULT " + to_text(fault));
     const Time until = now() + fault.lasts;
@@ -149,6 +159,8 @@ void World::apply(const Fault& fault) {
             for (Worker& worker : host.workers)
                 if (worker.alive && !worker.dying && !paused(host) && process->alive &&
                     worker.owner == process->id.incarnation) {
+                    // Slurm signals the tasks of a step directly, before any ddprun knows of the
+                    // stop.
                     if (config_.in_slurm)
                         process->keeper->ends(worker.pid, 0, 15, true);
                     else
@@ -166,6 +178,7 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::stop_asked:
             if (!process || !process->alive) break;
             process->signalled = true;
+            // SIGUSR1 asks for a requeue; see requeue_signals in world.cc.
             post_agent(*process, agent::SignalCame{fault.lasts > Duration{} ? 10 : 15});
             break;
         case Fault::Kind::process_killed:
@@ -178,6 +191,8 @@ void World::apply(const Fault& fault) {
             break;
         case Fault::Kind::step_killed:
             if (!process || !process->alive || paused(host)) break;
+            // The host lives on, so its kernel closes the connections. That says nothing about the
+            // workers.
             process->keeper->dies_with_all();
             kill_process(host);
             for (const int connection : {process->connection, process->standby})
@@ -193,6 +208,7 @@ void World::apply(const Fault& fault) {
             if (process && process->alive) stall(host, process->frozen_until, fault.lasts);
             break;
         case Fault::Kind::connection_dropped:
+            // One end may learn of it up to three leases later.
             host.disturbed_until = std::max(host.disturbed_until, now() + lease(4));
             if (process && process->connection >= 0 && ends_[process->connection].second != process)
                 network_.drop(process->connection);
@@ -228,16 +244,18 @@ void World::apply(const Fault& fault) {
     }
 }
 
-// Pauses a host or freezes its ddprun.
+// Pauses a host or freezes its ddprun. Which one follows from the field that is changed.
 void World::stall(Host& host, Time& until, Duration lasts) {
     const bool pauses = &until == &host.paused_until;
     until = std::max(until, now() + lasts);
     host.disturbed_until = std::max(host.disturbed_until, until);
+    // A worker on this host may make no progress for so long, and that may look like a hang.
     for (const Worker& worker : host.workers) invariants_.stood_still(worker.generation);
     clock_.at(until, [this, &host, pauses] {
         if (!host.up || paused(host)) return;
         if (pauses) {
             host.resumed_at = now();
+            // The invariants allow such a host the length of one kill.
             host.resumed_stale = !host.process || !host.process->alive ||
                                  host.clock.local(now()) > host.process->keeper->deadline();
         }
@@ -245,6 +263,7 @@ void World::stall(Host& host, Time& until, Duration lasts) {
     });
 }
 
+// The death of a ddprun. Its sockets close, its keeper lives on and does the rest.
 void World::kill_process(Host& host) {
     Process* process = host.process;
     if (!process || !process->alive || !host.up || paused(host)) return;
@@ -255,6 +274,8 @@ void World::kill_process(Host& host) {
     process->keeper->process_died();
 }
 
+// Power off: no connection is closed and no message is sent. The peers of its workers fail or hang,
+// and the others notice nothing else.
 void World::lose_host(Host& host) {
     host.up = false;
     if (host.process) host.process->alive = false;
@@ -263,8 +284,10 @@ void World::lose_host(Host& host) {
     for (const Worker& worker : lost) break_collectives(worker.generation);
 }
 
+// A new ddprun comes on a host whose old one was killed, as Slurm or a user would start it.
 void World::replace_process(Host& host) {
-    if (host.up && (paused(host) || !host.workers.empty())) {  // the old keeper holds the port
+    // The old keeper has the port until its workers are dead.
+    if (host.up && (paused(host) || !host.workers.empty())) {
         clock_.after(lease(0.1), [this, &host] { replace_process(host); });
         return;
     }

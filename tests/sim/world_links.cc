@@ -1,4 +1,6 @@
-// How nodes reach each other's services in a virtual job: calls, links, probes, a leader's standby.
+// How nodes reach each other's services in a virtual job: calls, links, probes, and the standby
+// connection of a leader. It models rendezvous/link/client.cc, with the delays and failures of the
+// virtual network.
 #include <algorithm>
 
 #include "tests/sim/world.h"
@@ -16,7 +18,8 @@ int World::host_at(const std::string& address) const {
     return 0;
 }
 
-// What a new connection from one host to the service of another meets at this moment.
+// What a new connection from one host to the service of another meets at this moment. A SYN needs
+// the way there, its answer the way back.
 World::Reached World::reach(int from, int to) {
     Host& there = hosts_[to];
     if (from != to && there.up && network_.refuses(to) && network_.reachable(to, from))
@@ -24,19 +27,23 @@ World::Reached World::reach(int from, int to) {
     if (!there.up || paused(there) || !network_.reachable(from, to) ||
         !network_.reachable(to, from))
         return Reached::nobody;
+    // Without ddprun its keeper may still have the listening socket. Without both, the kernel
+    // refuses.
     if (there.process && there.process->alive) return Reached::service;
     return there.process && there.process->keeper->holds_port() ? Reached::keeper
                                                                 : Reached::refusal;
 }
 
-// As the client does it: says Hello on each connection and is up when that is answered. An endpoint
-// is called again and again, with all hosts as candidates; a named peer once.
+// As the real client: it says Hello on each connection, and its link is up when that is answered.
+// With an endpoint it calls again and again, and all hosts are candidates. A named peer is called
+// once.
 void World::connect(Process& process, const agent::Connect& connect) {
     if (process.connection >= 0) network_.close(process.connection, kNode);
     process.connection = -1;
     process.link_up = false;
     process.asked = connect;
     process.tried = 0;
+    // Events of older attempts find another number and do nothing.
     const int attempt = ++process.attempt;
     clock_.after(random_.span({}, lease(0.0005)),
                  [=, this, &process] { try_connect(process, attempt); });
@@ -45,6 +52,7 @@ void World::connect(Process& process, const agent::Connect& connect) {
                   [=, this, &process] { give_up(process, attempt); });
 }
 
+// The deadline of an attempt. It is a timer of the process, so a frozen process learns it late.
 void World::give_up(Process& process, int attempt) {
     deliver(process, true, [=, this, &process] {
         if (process.exit || attempt != process.attempt || process.link_up) return;
@@ -55,7 +63,7 @@ void World::give_up(Process& process, int attempt) {
     });
 }
 
-// This candidate was none: the next one, or, of a single call, the end.
+// This candidate did not answer: the next one comes, or, with a single call, the end.
 void World::try_next(Process& process, int attempt) {
     if (process.asked.once)
         return clock_.after({}, [=, this, &process] { give_up(process, attempt); });
@@ -72,6 +80,8 @@ void World::try_connect(Process& process, int attempt) {
                   [=, this, &process] { try_connect(process, attempt); });
         return;
     }
+    // Itself, any host in turn (no address), the named host once, or the named host first and then
+    // any host in turn.
     const int to = process.asked.self              ? host.index
                    : process.asked.address.empty() ? process.tried % config_.hosts
                    : process.asked.once            ? host_at(process.asked.address)
@@ -83,10 +93,13 @@ void World::try_connect(Process& process, int attempt) {
             return call(process, attempt, *hosts_[to].process);
         case Reached::refusal:
             return try_next(process, attempt);
+        // The caller waits until its deadline.
         case Reached::nobody:
             if (!process.asked.once) try_next(process, attempt);
-            return;            // until the deadline
-        case Reached::keeper:  // takes the connection, and ends it when it goes
+            return;
+        // The keeper's socket takes the connection, and ends it when the keeper goes. Then the
+        // caller tries again.
+        case Reached::keeper:
             clock_.after(lease(0.005), [=, this, &process] {
                 if (attempt == process.attempt) try_connect(process, attempt);
             });
@@ -94,14 +107,16 @@ void World::try_connect(Process& process, int attempt) {
 }
 
 void World::call(Process& process, int attempt, Process& leader) {
-    const int connection = network_.open(process.host, leader.host);  // its number is the session's
+    // The number of the connection is also the number of the session.
+    const int connection = network_.open(process.host, leader.host);
     ends_.emplace_back(&process, &leader);
     process.connection = connection;
     const rendezvous::Hello hello = process.asked.hello;
     clock_.after(network_.delay(process.host, leader.host), [=, this, &process] {
         if (process.connection == connection) say(connection, hello);
     });
-    clock_.after(lease(5), [=, this, &process] {  // passed over: it takes our call and says nothing
+    // A service that takes the call and says nothing is passed over after 5 leases.
+    clock_.after(lease(5), [=, this, &process] {
         if (process.connection != connection || process.link_up) return;
         network_.close(connection, kNode);
         process.connection = -1;
@@ -112,8 +127,9 @@ void World::call(Process& process, int attempt, Process& leader) {
 void World::say(int connection, rendezvous::ToLeader message) {
     mutate(message);
     note_beat(connection, message);
-    if (!std::holds_alternative<rendezvous::Beat>(message) &&
-        !rendezvous::caller_of(message))  // nor what opens a connection
+    // For the test that a node sends few messages: Beats come at intervals, and an opening belongs
+    // to a connection. Both are left out.
+    if (!std::holds_alternative<rendezvous::Beat>(message) && !rendezvous::caller_of(message))
         ++said_[ends_[connection].first->id.name];
     network_.send(connection, kNode, [this, connection, message = std::move(message)] {
         Process& leader = *leader_of(connection);
@@ -123,6 +139,8 @@ void World::say(int connection, rendezvous::ToLeader message) {
     });
 }
 
+// A message has reached a node. It may be the answer to a call of its service, or from a connection
+// that it has left.
 void World::came(Process& node, int connection, const rendezvous::ToNode& message) {
     if (const auto probe = probes_.find(connection); probe != probes_.end()) {
         if (const auto* standing = std::get_if<rendezvous::Standing>(&message))
@@ -137,6 +155,7 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
     if (node.connection != connection) return;
     if (std::get_if<rendezvous::Welcome>(&message)) {
         node.first_welcome = std::min(node.first_welcome, now());
+        // All nodes of the simulator share one ledger, so each finds the leader's mark.
         step_agent(node, agent::LedgerFound{true});
     }
     rendezvous::ToNode said = message;
@@ -144,6 +163,7 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
     step_agent(node, agent::MessageCame{said});
 }
 
+// One side has learned that its connection is gone. The two sides learn it at different times.
 void World::connection_ended(int connection, Side side) {
     Process& process = side == kNode ? *ends_[connection].first : *ends_[connection].second;
     if (side == kNode && probes_.contains(connection)) return probed(connection, std::nullopt);
@@ -165,8 +185,8 @@ void World::close_leader_side(const Process& process) {
         if (ends_[i].second == &process) network_.close(static_cast<int>(i), kLeader);
 }
 
-// ---- one service calls another
-
+// A service asks another one who it is and whether it leads (Inquire). An answer that does not come
+// in time is dropped.
 void World::probe(Process& process, const rendezvous::Call& call) {
     const int to = host_at(call.peer.address);
     clock_.after(network_.delay(process.host, to), [=, this, &process] {
@@ -181,7 +201,7 @@ void World::probe(Process& process, const rendezvous::Call& call) {
     });
 }
 
-// It is answered, or has ended without an answer.
+// The call is answered, or has ended without an answer. Only the first of both counts.
 void World::probed(int connection, const std::optional<rendezvous::Standing>& standing) {
     const auto found = probes_.find(connection);
     if (found == probes_.end() || !found->second.first) return;
@@ -192,15 +212,18 @@ void World::probed(int connection, const std::optional<rendezvous::Standing>& st
     if (standing) post_service(process, rendezvous::Called{node, *standing});
 }
 
+// The leader keeps a silent connection to its successor. On it the leader's keeper says Gone.
 void World::stand_by(Process& process, const std::optional<rendezvous::Peer>& peer) {
     if (process.standby >= 0) network_.close(process.standby, kNode);
     process.standby = -1;
     if (!peer || reach(process.host, host_at(peer->address)) != Reached::service) return;
     process.standby = network_.open(process.host, host_at(peer->address));
     ends_.emplace_back(&process, hosts_[host_at(peer->address)].process);
-    probes_[process.standby] = {nullptr, {}};  // what comes back is nobody's
+    probes_[process.standby] = {nullptr, {}};  // nobody waits for what comes back
 }
 
+// Gone goes to the leader, and on the leader's host to its successor, over the connection that
+// ddprun had.
 void World::keeper_says_gone(Process& process, int connection) {
     trace(host_of(process), "keeper: gone");
     for (const int each : {connection, process.standby}) {

@@ -42,10 +42,9 @@ void BucketProgress::begin_again() {
 
 Result<std::vector<std::size_t>> BucketProgress::ready(std::size_t parameter) {
     if (parameter >= ready_.size() || ready_[parameter])
-        return Error(ErrorCode::usage,
-                     "gradient " + std::to_string(parameter) + " of " +
-                         std::to_string(ready_.size()) +
-                         " is already ready in this backward pass, or does not exist");
+        return usage_error("gradient " + std::to_string(parameter) + " of " +
+                           std::to_string(ready_.size()) +
+                           " is already ready in this backward pass, or does not exist");
     ready_[parameter] = true;
     --open_[plan_.slots[parameter].bucket];
     std::vector<std::size_t> go;

@@ -33,8 +33,7 @@ double square_sum_as(const Buffer& buffer) {
 Result<double> square_sum(Memory memory, const Buffer& buffer) {
     if (memory == Memory::gpu) {
         if (buffer.type != DataType::float32)
-            return Error(ErrorCode::usage,
-                         "gradients on a GPU can be clipped or searched only as F32");
+            return usage_error("gradients on a GPU can be clipped or searched only as F32");
         return gpu_square_sum(static_cast<const float*>(buffer.data), buffer.count);
     }
     switch (buffer.type) {
@@ -74,9 +73,8 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::make(ProcessGroup& gro
                                                                std::vector<NamedBuffer> buffers) {
     for (const auto& p : parameters) {
         if (is_integer(p.buffer.type))
-            return Error(ErrorCode::usage, "parameter \"" + p.name + "\" is " +
-                                               std::string(to_string(p.buffer.type)) +
-                                               ", which has no gradient");
+            return usage_error("parameter \"" + p.name + "\" is " +
+                               std::string(to_string(p.buffer.type)) + ", which has no gradient");
     }
     std::unique_ptr<GradientReducer> made(
         new GradientReducer(group, std::move(parameters), options));
@@ -92,8 +90,7 @@ Result<void> GradientReducer::allocate() {
     // the destructor does not release the hook that another reducer uses.
     if (std::exchange(hook_->serves_, true)) {
         hook_.reset();
-        return Error(ErrorCode::usage,
-                     "this communication hook serves another reducer; give each its own");
+        return usage_error("this communication hook serves another reducer; give each its own");
     }
     std::vector<Buffer> buckets;
     for (const auto& planned : plan_.buckets) {
@@ -208,10 +205,9 @@ Result<void> GradientReducer::mark_unused() {
     const auto missing = progress_.missing();
     if (!options_.find_unused) {
         if (missing.empty()) return {};
-        return Error(ErrorCode::usage, "backward did not reach " + std::to_string(missing.size()) +
-                                           " parameters, the first is \"" +
-                                           parameters_[missing[0]].name +
-                                           "\"; set find_unused, or call ready() for each");
+        return usage_error("backward did not reach " + std::to_string(missing.size()) +
+                           " parameters, the first is \"" + parameters_[missing[0]].name +
+                           "\"; set find_unused, or call ready() for each");
     }
     std::vector<double> used(parameters_.size(), 1.0);
     for (std::size_t i : missing) {

@@ -130,11 +130,10 @@ Result<void> check_parts(const Operation& o, int rank, int size) {
     // count 0 and no type of its own.
     const bool both = o.kind != Collective::exchange && o.in.count && o.out.count;
     if (fits && !(both && o.in.type != o.out.type)) return {};
-    return Error(ErrorCode::usage,
-                 describe(o) + ": the buffers do not fit each other on " + std::to_string(size) +
-                     " ranks: in has " + std::to_string(o.in.count) + " " +
-                     std::string(to_string(o.in.type)) + ", out has " +
-                     std::to_string(o.out.count) + " " + std::string(to_string(o.out.type)));
+    return usage_error(describe(o) + ": the buffers do not fit each other on " +
+                       std::to_string(size) + " ranks: in has " + std::to_string(o.in.count) + " " +
+                       std::string(to_string(o.in.type)) + ", out has " +
+                       std::to_string(o.out.count) + " " + std::string(to_string(o.out.type)));
 }
 
 }  // namespace
@@ -142,7 +141,7 @@ Result<void> check_parts(const Operation& o, int rank, int size) {
 // Only what this rank can see alone. Whether the ranks agree is the backend's question.
 Result<void> check(const Operation& o, int rank, int size) {
     auto wrong = [&](const std::string& what) -> Error {
-        return {ErrorCode::usage, describe(o) + " " + what};
+        return usage_error(describe(o) + " " + what);
     };
     if (reduces(o.kind) && o.type() == DataType::uint64)
         return wrong("does not take U64; it takes F32, F64, F16, BF16, I32, I64 and U8");

@@ -142,9 +142,8 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
         const auto& tensor = tensors[index];
         auto bytes = bytes_of(tensor.type, tensor.shape);
         if (!bytes || *bytes != tensor.data.size() || header.contains(tensor.name)) {
-            return Error(ErrorCode::usage, "tensor \"" + tensor.name + "\" occurs twice, or its " +
-                                               std::to_string(tensor.data.size()) +
-                                               " bytes do not fit its shape");
+            return usage_error("tensor \"" + tensor.name + "\" occurs twice, or its " +
+                               std::to_string(tensor.data.size()) + " bytes do not fit its shape");
         }
         header[tensor.name] = {{"dtype", to_string(tensor.type)},
                                {"shape", tensor.shape},

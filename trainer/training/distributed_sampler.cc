@@ -11,12 +11,11 @@ namespace ddprun::trainer {
 Result<DistributedSampler> DistributedSampler::make(const SamplerOptions& options, int rank,
                                                     int world) {
     if (options.samples < 1)
-        return Error(ErrorCode::usage, "the data set has " + std::to_string(options.samples) +
-                                           " samples; is the path right?");
+        return usage_error("the data set has " + std::to_string(options.samples) +
+                           " samples; is the path right?");
     if (rank < 0 || rank >= world)
-        return Error(ErrorCode::usage, "rank " + std::to_string(rank) +
-                                           " does not exist in a world of " +
-                                           std::to_string(world) + " ranks");
+        return usage_error("rank " + std::to_string(rank) + " does not exist in a world of " +
+                           std::to_string(world) + " ranks");
     DistributedSampler sampler(options, rank, world);
     sampler.shuffle();
     return sampler;
@@ -44,11 +43,10 @@ void DistributedSampler::shuffle() {
 Result<void> DistributedSampler::resume(const SamplerPosition& position) {
     // consumed == samples is valid: a snapshot at the very end of an epoch.
     if (position.epoch < 0 || position.consumed < 0 || position.consumed > options_.samples) {
-        return Error(ErrorCode::usage, "position " + std::to_string(position.consumed) +
-                                           " in epoch " + std::to_string(position.epoch) +
-                                           " is outside of the data set (" +
-                                           std::to_string(options_.samples) +
-                                           " samples); was the snapshot written with other data?");
+        return usage_error("position " + std::to_string(position.consumed) + " in epoch " +
+                           std::to_string(position.epoch) + " is outside of the data set (" +
+                           std::to_string(options_.samples) +
+                           " samples); was the snapshot written with other data?");
     }
     const bool same = position.epoch == position_.epoch;
     position_ = position;

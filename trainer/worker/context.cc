@@ -29,9 +29,9 @@ Result<std::int64_t> number(const Variables& variables, const char* name, std::i
     const char* end = text->data() + text->size();
     auto [stop, problem] = std::from_chars(text->data(), end, value);
     if (problem != std::errc{} || stop != end || value < least || value > most) {
-        return Error(ErrorCode::usage, std::string(name) + "=\"" + text->substr(0, 40) +
-                                           "\" is not a number from " + std::to_string(least) +
-                                           " to " + std::to_string(most));
+        return usage_error(std::string(name) + "=\"" + text->substr(0, 40) +
+                           "\" is not a number from " + std::to_string(least) + " to " +
+                           std::to_string(most));
     }
     return value;
 }
@@ -48,10 +48,10 @@ Result<void> read_place(const Variables& variables, Context& context) {
     const bool has_rank = find(variables, "RANK");
     const bool has_world = find(variables, "WORLD_SIZE");
     if (has_rank != has_world) {
-        return Error(ErrorCode::usage,
-                     std::string(has_rank ? "RANK is set but WORLD_SIZE is not"
-                                          : "WORLD_SIZE is set but RANK is not") +
-                         "; start the program under ddprun or torchrun, or with neither variable");
+        return usage_error(
+            std::string(has_rank ? "RANK is set but WORLD_SIZE is not"
+                                 : "WORLD_SIZE is set but RANK is not") +
+            "; start the program under ddprun or torchrun, or with neither variable");
     }
     auto world = number(variables, "WORLD_SIZE", 1, 1, kMostRanks);
     if (!world) return world.error();
@@ -81,19 +81,17 @@ Result<void> read_store(const Variables& variables, Context& context) {
     // world.
     if (context.world_size == 1 && !(address && port_text)) return {};
     if (!address || !port_text) {
-        return Error(ErrorCode::usage, std::string(address ? "MASTER_PORT" : "MASTER_ADDR") +
-                                           " is not set, but WORLD_SIZE is " +
-                                           std::to_string(context.world_size) +
-                                           ": the ranks have no store to meet in");
+        return usage_error(std::string(address ? "MASTER_PORT" : "MASTER_ADDR") +
+                           " is not set, but WORLD_SIZE is " + std::to_string(context.world_size) +
+                           ": the ranks have no store to meet in");
     }
     // torchrun sets "False" with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. Then rank 0 has to serve the
     // store.
     const std::string* agent_store = find(variables, "TORCHELASTIC_USE_AGENT_STORE");
     if (agent_store && (*agent_store == "False" || *agent_store == "0")) {
-        return Error(ErrorCode::usage,
-                     "TORCHELASTIC_USE_AGENT_STORE=\"" + *agent_store +
-                         "\" asks rank 0 to serve the store itself, which this trainer does not; "
-                         "start it under ddprun, or torchrun with its default rendezvous");
+        return usage_error("TORCHELASTIC_USE_AGENT_STORE=\"" + *agent_store +
+                           "\" asks rank 0 to serve the store itself, which this trainer does not; "
+                           "start it under ddprun, or torchrun with its default rendezvous");
     }
     context.master_addr = *address;
     context.master_port = static_cast<std::uint16_t>(*port);

@@ -1,3 +1,5 @@
+// Judges worker deaths from made-up facts: when the worker died, whether the failure is its own,
+// and what the report says. The function is pure, and no process runs.
 #include "agent/death/death.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +15,8 @@ using testing::IsEmpty;
 
 namespace {
 
-// Rank 3 on gpu01, from second 10 to second 20.
+// Rank 3 on gpu01, which ran from second 10 to second 20. Everything else stays empty: no error
+// file, no stop, no output.
 DeathFacts facts(ExitStatus status) {
     DeathFacts facts;
     facts.status = status;
@@ -24,6 +27,8 @@ DeathFacts facts(ExitStatus status) {
 
 }  // namespace
 
+// Without an error file, only the keeper knows the time of the death. ("code 7" has no usual
+// meaning, so the sentence ends without a guess.)
 TEST(Death, IsWhenTheKeeperSawIt) {
     const Death death = judge_death(facts({.code = 7}));
     EXPECT_EQ(death.at, at(20));
@@ -33,7 +38,8 @@ TEST(Death, IsWhenTheKeeperSawIt) {
     EXPECT_THAT(death.outcome.remarks, IsEmpty());
 }
 
-// A destructor closes its connections seconds before it exits, and the others fail first.
+// A destructor may close a worker's connections seconds before the worker exits. The other workers
+// then fail first. The time of the error file still makes this worker the first cause.
 TEST(Death, IsWhenItWroteItsAccount) {
     DeathFacts slow = facts({.code = 1});
     slow.error = "ValueError: no data", slow.error_written = at(17);
@@ -42,7 +48,8 @@ TEST(Death, IsWhenItWroteItsAccount) {
     EXPECT_EQ(death.outcome.error, "ValueError: no data");
 }
 
-// A file server's clock may be wrong.
+// The clock of a file server may be wrong. A time that this worker cannot have written at (before
+// second 10, after second 20) must not decide which failure was the first.
 TEST(Death, AnAccountFromOutsideItsLifeSaysNothingOfTheTime) {
     for (const double written : {9.0, 21.0}) {
         DeathFacts wrong = facts({.code = 1});
@@ -51,7 +58,8 @@ TEST(Death, AnAccountFromOutsideItsLifeSaysNothingOfTheTime) {
     }
 }
 
-// It had failed, the others saw it, and the stop that followed ended it before it could exit.
+// The worker fails at 17, the others see this, and the stop that follows at 18 kills the worker
+// before it can exit. If it counted as "killed by ddprun", the report would have no first cause.
 TEST(Death, OneThatTheStopCutShortHasFailedByItself) {
     DeathFacts cut = facts({.code = 0, .signal = 15});
     cut.error = "ValueError: no data", cut.error_written = at(17), cut.stopped = at(18);
@@ -60,10 +68,12 @@ TEST(Death, OneThatTheStopCutShortHasFailedByItself) {
     EXPECT_EQ(death.outcome.exit_code, 1);
     EXPECT_EQ(death.outcome.signal, 0);
     EXPECT_THAT(death.outcome.remarks, ElementsAre(HasSubstr("counted as exit code 1")));
-    cut.error_written = at(19);  // because of the stop
+    // An error file that is younger than the stop describes what the stop caused: the signal stays.
+    cut.error_written = at(19);
     EXPECT_EQ(judge_death(cut).outcome.signal, 15);
 }
 
+// The kernel's word replaces the guess "often out of memory" that a plain SIGKILL gets.
 TEST(Death, NamesWhoSaysThatMemoryWasShort) {
     DeathFacts killed = facts({.code = 0, .signal = 9});
     killed.memory_kill = "the kernel's log says so";
@@ -73,7 +83,8 @@ TEST(Death, NamesWhoSaysThatMemoryWasShort) {
     EXPECT_THAT(outcome.sentence, testing::Not(HasSubstr("often")));
 }
 
-// A data loader's process was killed, and the worker failed of it.
+// The kernel has killed a process of a data loader, and the worker fails for lack of it. The
+// worker's own status does not show that, so a remark has to.
 TEST(Death, NamesMemoryKillsOfOthers) {
     DeathFacts failed = facts({.code = 1});
     failed.other_kills = 2;
@@ -82,6 +93,8 @@ TEST(Death, NamesMemoryKillsOfOthers) {
                             "lack of memory"));
 }
 
+// A worker's timer runs out, and ddprun kills the worker. Without this sentence the user would look
+// for a lack of memory that never was.
 TEST(Death, SaysThatDdprunSentTheSignal) {
     DeathFacts late = facts({.code = 0, .signal = 9});
     late.sent_signal = "its timer step has run out";
@@ -89,6 +102,7 @@ TEST(Death, SaysThatDdprunSentTheSignal) {
                 HasSubstr("; ddprun sent it: its timer step has run out"));
 }
 
+// Both are remarks: they help to find the cause, but they are not the cause.
 TEST(Death, NamesCoreDumpAndBrokenErrorFile) {
     DeathFacts dumped = facts({.code = 0, .signal = 11, .core = true});
     dumped.core_place = "/data/core.4711";
@@ -101,6 +115,8 @@ TEST(Death, NamesCoreDumpAndBrokenErrorFile) {
     EXPECT_THAT(outcome.tail, ElementsAre("last"));
 }
 
+// A program may write an error file for an exception that it handles. With exit code 0 this file
+// neither adds an error nor moves the end of the worker.
 TEST(Death, ASuccessHasNothingToSay) {
     DeathFacts fine = facts({});
     fine.error = "handled", fine.tail = {"done"}, fine.error_written = at(12);
@@ -110,6 +126,8 @@ TEST(Death, ASuccessHasNothingToSay) {
     EXPECT_THAT(death.outcome.tail, IsEmpty());
 }
 
+// Each line counts one byte more than its text, for its line end: "three" takes 6 of 9 bytes, and 2
+// characters of "two" fit into the other 3. A cut line keeps its end, which says more.
 TEST(Tail, KeepsTheEndWithinItsBytes) {
     EXPECT_THAT(bounded_tail({"one", "two", "three"}, 100), ElementsAre("one", "two", "three"));
     EXPECT_THAT(bounded_tail({"one", "two", "three"}, 9), ElementsAre("wo", "three"));

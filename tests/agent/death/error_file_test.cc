@@ -1,4 +1,5 @@
-// Error files are read beside the loop, whatever their file system does.
+// Reads error files of workers from a real folder, on the file thread. The loop must never wait for
+// the file system that they lie on.
 #include "agent/death/error_file.h"
 
 #include <sys/stat.h>
@@ -13,6 +14,8 @@ using namespace ddprun::agent;
 namespace {
 
 struct ErrorFiles : Rig {
+    // Reads one file and runs the loop until the answer comes. The default patience never runs out
+    // in a healthy test; only the test of a hanging file system gives a short one.
     ErrorFile read(const std::string& path, Duration patience = std::chrono::seconds{20}) {
         std::optional<ErrorFile> found;
         read_error_file(files, path, patience, [&](const ErrorFile& file) { found = file; });
@@ -24,6 +27,9 @@ struct ErrorFiles : Rig {
 
 }  // namespace
 
+// The time decides which worker failed first. It comes from the file's time of day and is converted
+// to our clock, so the test allows 10 s: enough for a slow machine, and far too little for a
+// conversion that mixes up two clocks.
 TEST(ErrorFile, IsReadWithItsTime) {
     ErrorFiles rig;
     const Time before = boot_now();
@@ -36,6 +42,7 @@ TEST(ErrorFile, IsReadWithItsTime) {
     EXPECT_LT(std::chrono::abs(*found.written - before), std::chrono::seconds{10});
 }
 
+// Most programs write no error file. That is no problem to report.
 TEST(ErrorFile, MayNotBeThere) {
     ErrorFiles rig;
     const ErrorFile found = rig.read(rig.path("nothing"));
@@ -43,6 +50,9 @@ TEST(ErrorFile, MayNotBeThere) {
     EXPECT_EQ(found.problem, "");
 }
 
+// The file thread is busy with a job that does not end, as with a network file system that stalls.
+// The death is reported without the account, so that the restart is not delayed. The late answer
+// after set_value() is ignored.
 TEST(ErrorFile, OfAFileSystemThatHangsIsNotWaitedFor) {
     ErrorFiles rig;
     std::promise<void> answers;

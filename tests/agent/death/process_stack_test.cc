@@ -1,4 +1,5 @@
-// Where living processes are, by the kernel and by tools; the tools are scripts of the test.
+// Where living processes are, for the report of a hang: by the kernel's files and by debugging
+// tools. The processes are real children of the test; the tools are shell scripts that it writes.
 #include "agent/death/process_stack.h"
 
 #include <gmock/gmock.h>
@@ -22,11 +23,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A child of the test that waits in a read of a pipe until it is let go.
+// A child that waits in a read of a pipe. The stack of a hanging worker looks like this.
 class Child {
   public:
     Child() {
         EXPECT_EQ(::pipe(ends_), 0);
+        // The parent keeps the writing end open and writes nothing, so the read lasts until the
+        // destructor.
         pid_ = ::fork();
         if (pid_ == 0) {
             ::close(ends_[1]);
@@ -41,6 +44,7 @@ class Child {
         ::close(ends_[1]);
     }
     std::int64_t pid() const { return pid_; }
+    // Waits up to about 2 s. The child is not in its read yet when fork() returns.
     bool comes_to(char state) const {
         for (int i = 0; i < 2000; ++i, ::usleep(1000))
             if (process_state(pid_) == state) return true;
@@ -52,7 +56,8 @@ class Child {
     pid_t pid_ = -1;
 };
 
-// PATH has these scripts and the shell's own folder of basic programs, nothing else.
+// While it lives, PATH has the scripts that the test adds, and the few programs that they need. So
+// no debugger of the machine is found, and every machine gives the same result.
 class Tools {
   public:
     Tools() : path_(std::getenv("PATH")) {
@@ -71,6 +76,7 @@ class Tools {
     std::string path_;
 };
 
+// Asks and runs the loop until all answers are there.
 std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
     boost::asio::io_context loop;
     std::optional<std::vector<StackLines>> found;
@@ -79,7 +85,8 @@ std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
     return found.value_or(std::vector<StackLines>{});
 }
 
-// The thread, its state, the call and what it waits on.
+// The line has the thread, its state, the system call, and the file that it waits for. It needs no
+// tool, so the report has it in every container.
 TEST(KernelStack, SaysInWhichCallAThreadWaits) {
     const Child child;
     ASSERT_TRUE(child.comes_to('S'));
@@ -89,12 +96,13 @@ TEST(KernelStack, SaysInWhichCallAThreadWaits) {
                                 HasSubstr(" sleeps in read on pipe:[")));
 }
 
+// A worker may end while the report is made. The pid is larger than any that Linux gives (4194304).
 TEST(KernelStack, OfOneThatIsGoneIsEmpty) {
     EXPECT_THAT(kernel_stack(999999999), IsEmpty());
     EXPECT_EQ(process_state(999999999), '?');
 }
 
-// Without any tool, only the kernel's part is left; of each process that was asked for.
+// Without any tool, the kernel's part is left: one entry for each process that was asked for.
 TEST(ProcessStack, NeedsNoTool) {
     const Tools none;
     const Child one, two;
@@ -105,7 +113,8 @@ TEST(ProcessStack, NeedsNoTool) {
     EXPECT_THAT(stacks({}), IsEmpty());
 }
 
-// The first tool that answers is enough; gdb's talk before the frames is left out.
+// eu-stack comes before gdb, but fails here, as it does without permission to trace. gdb answers,
+// and its lines that are no stack ("[New LWP 4]") are left out.
 TEST(ProcessStack, AsksTheFirstToolThatAnswers) {
     Tools tools;
     tools.add("eu-stack", "echo broken; exit 1\n");
@@ -118,7 +127,9 @@ TEST(ProcessStack, AsksTheFirstToolThatAnswers) {
                                       "Thread 1 (LWP 3):", "#0  in_the_worker ()"));
 }
 
-// A tool that never answers is killed, and what it has stopped goes on.
+// The script stops the process, as a debugger does, and never answers. (The loop over its arguments
+// finds the last one, the pid.) It is killed after 5 s, the limit for all tools. The worker must
+// then run on: a report must not turn a slow worker into a stopped one.
 TEST(ProcessStack, DoesNotWaitForAToolThatHangs) {
     Tools tools;
     tools.add("eu-stack", "while [ $# -gt 1 ]; do shift; done; kill -STOP $1; exec sleep 300\n");
@@ -128,7 +139,8 @@ TEST(ProcessStack, DoesNotWaitForAToolThatHangs) {
     EXPECT_TRUE(child.comes_to('S'));
 }
 
-// However much a tool says, the report stays short.
+// The tool prints 500 lines, and the report keeps 60 for each process. The ellipsis says that lines
+// are missing.
 TEST(ProcessStack, CutsWhatAToolSays) {
     Tools tools;
     tools.add("eu-stack", "i=0; while [ $i -lt 500 ]; do echo frame $i; i=$((i+1)); done\n");

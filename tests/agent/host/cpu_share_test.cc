@@ -1,3 +1,4 @@
+// Divides the CPUs of a made-up host among workers (--numa-binding). Pure: nothing is bound.
 #include "agent/host/cpu_share.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +10,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Two sockets with two nodes each, four cores a node, two threads a core (n and n + 16), and two
-// cores behind each last cache.
+// 32 CPUs: two sockets with two NUMA nodes each, four cores in a node, two threads in a core (CPU n
+// and n + 16), and two cores behind each last-level cache. So each of the four bindings gives
+// another answer.
 std::vector<Cpu> host() {
     std::vector<Cpu> cpus;
     for (int number = 0; number < 32; ++number) {
@@ -28,16 +30,18 @@ std::vector<std::vector<int>> shares(CpuBinding binding, std::vector<int> nodes,
     return share_cpus(binding, host(), std::move(nodes), workers).value();
 }
 
+// A worker gets all CPUs of its GPU's node, with both threads of each core, or all of the socket.
 TEST(CpuShare, NodeAndSocketOfTheGpu) {
     EXPECT_THAT(shares(CpuBinding::node, {1}, 1)[0], ElementsAre(4, 5, 6, 7, 20, 21, 22, 23));
     EXPECT_THAT(shares(CpuBinding::socket, {3}, 1)[0],
                 ElementsAre(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31));
-    // A kernel that does not know the node says -1.
+    // A kernel that does not know the node of the GPU says -1. Such a host has one node, number 0.
     EXPECT_THAT(shares(CpuBinding::node, {-1}, 1)[0], ElementsAre(0, 1, 2, 3, 16, 17, 18, 19));
 }
 
-// Whole cores, evenly; the first GPUs of a node have one more where it does not divide. GPUs of
-// other nodes do not count.
+// Three GPUs share the four cores of node 0, and the first of them gets the core that is left over.
+// The GPU on node 2 shares with nobody. Two workers on the threads of one core would slow each
+// other down, so cores stay whole, and five workers for four cores are refused.
 TEST(CpuShare, ExclusiveCores) {
     const auto three = shares(CpuBinding::exclusive, {0, 2, 0, 0}, 4);
     EXPECT_THAT(three[0], ElementsAre(0, 1, 16, 17));
@@ -48,7 +52,8 @@ TEST(CpuShare, ExclusiveCores) {
     EXPECT_THAT(refused.error().sentence(), HasSubstr("4 cores for 5 workers"));
 }
 
-// One cache after the other, from the first again when they are used up.
+// Node 0 has two caches for three GPUs: the third one starts again at the first cache, as torchrun
+// does.
 TEST(CpuShare, CoreComplexes) {
     const auto share = shares(CpuBinding::core_complex, {0, 0, 0}, 3);
     EXPECT_THAT(share[0], ElementsAre(0, 1, 16, 17));
@@ -56,7 +61,8 @@ TEST(CpuShare, CoreComplexes) {
     EXPECT_EQ(share[2], share[0]);
 }
 
-// Larger groups come first, as when a cpuset has cut one.
+// A cpuset has taken CPU 0 away, so the first cache has three CPUs and the second one four. The
+// larger one goes first.
 TEST(CpuShare, LargestComplexFirst) {
     std::vector<Cpu> cut = host();
     cut.erase(cut.begin());
@@ -64,7 +70,8 @@ TEST(CpuShare, LargestComplexFirst) {
                 ElementsAre(2, 3, 18, 19));
 }
 
-// Without GPUs, where torchrun fails, the nodes are dealt out in order.
+// torchrun fails on a host without GPUs. Here the nodes are dealt out in order, so that workers
+// with neighbouring ranks are near each other: two workers take nodes 0 and 2, one on each socket.
 TEST(CpuShare, NodesAreDealtWithoutGpus) {
     const auto share = shares(CpuBinding::node, {}, 2);
     EXPECT_EQ(share[0].front(), 0);
@@ -74,11 +81,13 @@ TEST(CpuShare, NodesAreDealtWithoutGpus) {
     EXPECT_THAT(cores[1], ElementsAre(2, 3, 18, 19));
 }
 
+// Workers 1 and 3 both use GPU 1.
 TEST(CpuShare, MoreWorkersThanGpusShareThem) {
     EXPECT_EQ(shares(CpuBinding::node, {0, 1}, 4)[3], shares(CpuBinding::node, {0, 1}, 4)[1]);
 }
 
-// A step whose CPUs are all elsewhere: named, not bound to nothing.
+// Slurm may bind the job to CPUs that are all far from a GPU. An empty share would mean "all CPUs",
+// so the worker would run unbound without a word. The error names the GPU and the node instead.
 TEST(CpuShare, RefusesANodeWithoutCpus) {
     std::vector<Cpu> first(host());
     std::erase_if(first, [](const Cpu& cpu) { return cpu.numa_node != 0; });
@@ -87,6 +96,7 @@ TEST(CpuShare, RefusesANodeWithoutCpus) {
     EXPECT_FALSE(share_cpus(CpuBinding::node, {}, {}, 1));
 }
 
+// Reading stops at the first thing that does not fit, and a damaged range must not fill the memory.
 TEST(CpuShare, ReadsTheKernelsLists) {
     EXPECT_THAT(read_cpu_list("0-3,8"), ElementsAre(0, 1, 2, 3, 8));
     EXPECT_THAT(read_cpu_list("5\n"), ElementsAre(5));

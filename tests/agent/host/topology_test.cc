@@ -1,3 +1,5 @@
+// Reads CPUs, GPUs and CPU quotas from files. The files are copies of what kernel and driver show,
+// in a folder of the test; the last test reads the real ones.
 #include "agent/host/topology.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A made-up /sys and /proc.
+// A made-up /sys and /proc, empty at the start. Each test writes only the files that it needs.
 class Topology : public testing::Test {
   protected:
     Topology() {
@@ -33,6 +35,8 @@ class Topology : public testing::Test {
     HostRoots roots_;
 };
 
+// CPU 3 shares its core with CPU 2, and its last-level cache with CPUs 0 to 3. Groups are named by
+// their lowest CPU. The level-1 cache, which it has for itself, must not count as the last one.
 TEST_F(Topology, ReadsWhatCpusShare) {
     write("sys/devices/system/node/node1/cpulist", "2-3");
     const std::string cpu = "sys/devices/system/cpu/cpu3/";
@@ -49,10 +53,13 @@ TEST_F(Topology, ReadsWhatCpusShare) {
     EXPECT_EQ(cpus[0].package, 1);
     EXPECT_EQ(cpus[0].core, 2);
     EXPECT_EQ(cpus[0].cache, 0);
-    EXPECT_EQ(cpus[1].core, 7);  // nothing is known of it
+    // The kernel shows nothing of CPU 7 (as in some containers). It then stands alone, in node 0.
+    EXPECT_EQ(cpus[1].core, 7);
     EXPECT_EQ(cpus[1].numa_node, 0);
 }
 
+// The driver writes PCI addresses in upper case, and sysfs has them in lower case. The result is in
+// the order of the bus.
 TEST_F(Topology, FindsGpusOfTheDriver) {
     write("proc/driver/nvidia/gpus/0000:D8:00.0/information", "GPU UUID: \t GPU-b");
     write("proc/driver/nvidia/gpus/0000:3B:00.0/information", "Model: X\nGPU UUID: \t GPU-a");
@@ -65,8 +72,9 @@ TEST_F(Topology, FindsGpusOfTheDriver) {
     EXPECT_EQ(gpus[1].numa_node, 1);
 }
 
-// A container that hides the driver's folder still shows the bus; other cards and a GPU that was
-// given to a virtual machine do not count.
+// A container may hide the driver's folder but still show the bus. Device 01 is a GPU. Device 02 is
+// the sound card of a GPU (class 0403), and device 03 was given to a virtual machine: neither can
+// train.
 TEST_F(Topology, FindsGpusOnTheBus) {
     for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"}) {
         const std::string device = std::string("sys/bus/pci/devices/") + name;
@@ -81,7 +89,9 @@ TEST_F(Topology, FindsGpusOnTheBus) {
     EXPECT_TRUE(find_gpus({"/nonexistent", "/nonexistent"}).empty());
 }
 
-// Of a GPU that is divided the driver's files do not name the parts: nvidia-smi does.
+// The driver's files do not name the instances of a GPU that is divided; nvidia-smi does. It may
+// take seconds, so it is asked only then. The one here is a script that refuses other arguments
+// than -L.
 TEST_F(Topology, AsksNvidiaSmiForTheInstancesOfADividedGpu) {
     write("proc/driver/nvidia/gpus/0000:3B:00.0/information", "GPU UUID: \t GPU-a");
     const std::string program = root_ / "bin/nvidia-smi";
@@ -92,25 +102,31 @@ TEST_F(Topology, AsksNvidiaSmiForTheInstancesOfADividedGpu) {
     fs::permissions(program, fs::perms::owner_all);
     const std::string path = ::getenv("PATH");
     ::setenv("PATH", ((root_ / "bin").string() + ":" + path).c_str(), 1);
-    EXPECT_TRUE(find_gpus(roots_).at(0).mig.empty());  // not divided: not asked
+    // Not divided yet: nvidia-smi is not asked.
+    EXPECT_TRUE(find_gpus(roots_).at(0).mig.empty());
     write("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "x");
     EXPECT_THAT(find_gpus(roots_).at(0).mig, testing::ElementsAre("MIG-1", "MIG-2"));
     ::setenv("PATH", path.c_str(), 1);
 }
 
-// The tightest limit on the way to the root holds.
+// A job may be limited by a group above its own. The tightest limit on the way to the root holds.
+// It bounds the number of CPUs that ddprun counts on.
 TEST_F(Topology, ReadsTheQuota) {
     EXPECT_EQ(cpu_quota(roots_), std::nullopt);
+    // cgroup version 2: 1.5 CPUs for the parent, no limit ("max") for the group itself.
     write("proc/self/cgroup", "0::/a/b");
     write("sys/fs/cgroup/a/cpu.max", "150000 100000");
     write("sys/fs/cgroup/a/b/cpu.max", "max 100000");
     EXPECT_EQ(cpu_quota(roots_), 1.5);
+    // Version 1: quota and period are in two files, under the controller's own folder.
     write("proc/self/cgroup", "4:memory:/m\n3:cpu,cpuacct:/job");
     write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000");
     write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000");
     EXPECT_EQ(cpu_quota(roots_), 0.5);
 }
 
+// On the real /sys of this machine: every CPU that the test may use is described, and can be
+// shared.
 TEST(TopologyHere, KnowsEveryAllowedCpu) {
     const std::vector<int> allowed = allowed_cpus();
     EXPECT_EQ(read_cpus(allowed).size(), allowed.size());

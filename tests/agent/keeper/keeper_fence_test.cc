@@ -1,4 +1,6 @@
 // The keeper as the last line of the fence: deadlines, sweeps, the death of ddprun, its own death.
+// Keeper and workers are real processes. Each case stands for a way in which workers could outlive
+// their generation and train beside the next one.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,18 +17,22 @@ using std::chrono::seconds;
 
 namespace {
 
-// Two that got away (own session, parent dead) and one that waits; each says "x" on descriptor 3
-// when it stands, and holds it until it is gone. None of them minds SIGTERM.
+// A worker that is hard to kill: three processes. Two got away from it (a session of their own, a
+// parent that is dead), and one is the worker itself, which waits. None of them reacts to SIGTERM.
+// Each writes "x" to descriptor 3 when it runs, and keeps the descriptor open until it is gone.
 constexpr const char* kFamily =
     "trap '' TERM; setsid sh -c '(sh -c \"echo x >&3; exec sleep 1000\" &) ; "
     "setsid sh -c \"echo x >&3; exec sleep 1000\" & exit 0' & echo x >&3; exec sleep 1000";
 
+// The family with `alive` as its descriptor 3.
 WorkerStart family(Pipe& alive) {
     WorkerStart start = shell(kFamily);
     start.extra = {{3, alive.in.get()}};
     return start;
 }
 
+// Waits until the three processes run: each writes "x" and a line end. The test's own writing end
+// is closed first, so that the pipe ends with the family.
 bool all_stand(Pipe& alive) {
     alive.in.reset();
     for (int i = 0; i < 6; ++i)
@@ -35,6 +41,7 @@ bool all_stand(Pipe& alive) {
 }
 
 // A ddprun of its own, for the test to kill: it has a keeper with one family, and then does `then`.
+// It closes its own ends of the pipe and of the link, so that only family and keeper hold them.
 pid_t start_agent(Pipe& alive, int link, int listener, const std::function<void(Bench&)>& then) {
     const pid_t agent = ::fork();
     if (agent != 0) return agent;
@@ -50,13 +57,16 @@ pid_t start_agent(Pipe& alive, int link, int listener, const std::function<void(
     ::_exit(1);
 }
 
+// How the process ended. -1 means any child. The test is a subreaper (keeper_test_main.cc), so an
+// orphaned keeper becomes its child.
 int wait_for(pid_t pid) {
     int status = -1;
     ::waitpid(pid, &status, 0);
     return status;
 }
 
-// How a ddprun without workers ends that does `then`.
+// Starts a ddprun without workers that does `then`, and returns how it ended: with the code that
+// `then` exits with, with 1 if `then` returns, or by the keeper's SIGKILL.
 int end_of_agent(const std::function<void(Bench&)>& then) {
     const pid_t agent = ::fork();
     if (agent == 0) {
@@ -69,7 +79,8 @@ int end_of_agent(const std::function<void(Bench&)>& then) {
     return status;
 }
 
-// The keeper is not scheduled from here to let_keeper_go().
+// The keeper is not scheduled from here to let_keeper_go(), as on a host under high load. The wait
+// makes sure that it has stopped.
 void hold_keeper(const Bench& bench) {
     const auto keeper = static_cast<pid_t>(bench.keeper.pid());
     ::kill(keeper, SIGSTOP);
@@ -80,6 +91,9 @@ void let_keeper_go(const Bench& bench) { ::kill(static_cast<pid_t>(bench.keeper.
 
 }  // namespace
 
+// A node says that its workers are gone only after a sweep. So the answer must come when the whole
+// family is gone, not the worker alone, and after the worker's end has been reported. The last
+// spawn shows that the keeper works on.
 TEST(KeeperFence, ASweepLeavesNothing) {
     Bench bench;
     Pipe alive;
@@ -97,11 +111,14 @@ TEST(KeeperFence, ASweepLeavesNothing) {
     EXPECT_TRUE(bench.exited(2));
 }
 
+// A node that is cut off: its lease passes, and nobody calls it. The keeper kills by itself and
+// starts nothing more, because another node may already run the next generation.
 TEST(KeeperFence, TheDeadlineKillsAndForbids) {
     Bench bench;
     Pipe alive;
     bench.spawn(family(alive));
     ASSERT_TRUE(all_stand(alive));
+    // The lease of 10 s gives this test, which plays ddprun, a second to notice.
     const Time deadline = boot_now() + milliseconds{100};
     bench.keeper.set_deadline(deadline, seconds{10});
     ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
@@ -117,11 +134,14 @@ TEST(KeeperFence, TheDeadlineKillsAndForbids) {
     EXPECT_TRUE(bench.exited(2));
 }
 
+// Each Ack moves the deadline. The old one must not kill a healthy worker.
 TEST(KeeperFence, AMovedDeadlineDoesNotFire) {
     Bench bench;
     bench.keeper.set_deadline(boot_now() + milliseconds{150}, seconds{10});
     bench.keeper.set_deadline(boot_now() + seconds{1000}, seconds{10});
     const Time begin = boot_now();
+    // The worker outlives the first deadline by far, and its good end shows that nobody has killed
+    // it. At least 400 ms have passed then, so the keeper has had the time to kill.
     bench.spawn(shell("sleep 0.8"));
     ASSERT_TRUE(bench.exited(1));
     EXPECT_GE(boot_now() - begin, milliseconds{400});
@@ -129,7 +149,9 @@ TEST(KeeperFence, AMovedDeadlineDoesNotFire) {
     EXPECT_EQ(bench.exits.begin()->second, 0);
 }
 
-// kill -9 of ddprun: everything it had started goes, then comes the word, then the port is free.
+// kill -9 of ddprun. The frame lets the leader start the next generation at once, so it must come
+// only when the whole family is gone. The port of this node's service is free after that, not
+// before: the next ddprun that can take it meets no old workers.
 TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
     Pipe alive, listener;
     int link[2];
@@ -140,6 +162,7 @@ TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
     listener.in.reset();
     ASSERT_TRUE(all_stand(alive));
     ::kill(agent, SIGKILL);
+    // The buffer is larger than the frame, so bytes too many would show.
     char frame[64] = {};
     pollfd wait{link[0], POLLIN, 0};
     ASSERT_GT(::poll(&wait, 1, kPatienceMs), 0);
@@ -148,13 +171,15 @@ TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
     EXPECT_TRUE(alive.ended());
     EXPECT_EQ(listener.read_all(), "");
     EXPECT_EQ(wait_for(agent), W_EXITCODE(0, SIGKILL));
-    EXPECT_GT(wait_for(-1), -1);  // the keeper, which has come to us; and nobody else
+    // The orphaned keeper has become our child and ends by itself. There is no other process.
+    EXPECT_GT(wait_for(-1), -1);
     EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
     ::close(link[0]);
 }
 
-// Without a frame (the leader's own node) the port is still held until the workers are gone; and
-// the folder goes with them.
+// On the leader's own node there is no link, so no frame. The port must still be held until the
+// family is gone. The folder of the job's error files, which no living ddprun can remove, goes as
+// well.
 TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
     Pipe alive, listener;
     std::string folder = ::testing::TempDir() + "bequeathed_XXXXXX";
@@ -169,6 +194,7 @@ TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
         bench.spawn(family(alive));
         alive.in.reset();
         alive.out.reset();
+        // Waits here until the test kills it.
         bench.run_until([] { return false; });
         ::_exit(1);
     }
@@ -184,10 +210,13 @@ TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
     EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-// A ddprun that hangs cannot say that it noticed its deadline: it goes too, 0.1 lease later.
+// A ddprun that hangs (here: stopped by a signal) cannot say that it noticed its deadline. It could
+// run on later and act on an old state, so the keeper kills it, too, 0.1 lease after the deadline.
 TEST(KeeperFence, AFrozenAgentIsKilled) {
     Pipe alive, listener, go;
     const pid_t agent = start_agent(alive, -1, listener.in.get(), [&go](Bench& bench) {
+        // The deadline starts to run only when the family runs, else there would be nothing to
+        // kill.
         if (!go.read_byte()) return;
         bench.keeper.set_deadline(boot_now() + milliseconds{100}, seconds{1});
         ::raise(SIGSTOP);
@@ -201,39 +230,46 @@ TEST(KeeperFence, AFrozenAgentIsKilled) {
     EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
 }
 
+// The other side of the test before: a ddprun that answers is not killed at its deadline. The test
+// itself plays ddprun, so a kill would end the whole test program.
 TEST(KeeperFence, AnAgentThatNoticesLives) {
     Bench bench;
     bench.keeper.set_deadline(boot_now() + milliseconds{50}, seconds{5});
     ASSERT_TRUE(bench.run_until([&] { return bench.expired == 1; }));
     bench.keeper.set_deadline(kNever, seconds{1});
-    bench.spawn(shell("sleep 0.4"));  // longer than 0.1 lease; we are still here after it
+    bench.spawn(shell("sleep 0.4"));
     EXPECT_TRUE(bench.exited(1));
 }
 
-// The keeper was not scheduled when the deadline passed, and finds the word that ddprun noticed it
-// before its own timer. The lease is so short that another answer would come too late.
+// The keeper is not scheduled when the deadline passes. When it runs again, it reads the message
+// that ddprun has noticed, and only then looks at its own timer. It must not kill this ddprun.
 TEST(KeeperFence, AnAgentThatNoticesBeforeTheKeeperLives) {
     const int end = end_of_agent([](Bench& bench) {
         hold_keeper(bench);
         const Time deadline = boot_now() + milliseconds{50};
+        // With a lease of zero the keeper kills at once, so an answer to its own question would
+        // come too late. Only the message that is already there can save this ddprun.
         bench.keeper.set_deadline(deadline, Duration{});
         bench.run_until([deadline] { return boot_now() >= deadline; });
         bench.keeper.noticed();
         let_keeper_go(bench);
-        // It says so after the moment at which it would have killed us.
+        // The keeper reports `expired` after the moment at which it would have killed this process.
         ::_exit(bench.run_until([&] { return bench.expired == 1; }) ? 0 : 1);
     });
     EXPECT_EQ(end, W_EXITCODE(0, 0));
 }
 
-// What was said before a deadline passed is no word about it, though the keeper reads it only later;
-// whether it was about an older deadline, or said when this one was set already.
+// A message that was sent before a deadline says nothing about this deadline, even if the keeper
+// reads it later. Two cases: the message was about an older deadline, or this deadline was set
+// already but still ahead. Otherwise a ddprun that freezes just after its message would never be
+// killed.
 TEST(KeeperFence, AnAgentThatFreezesAfterAnEarlierWordIsKilled) {
     for (const bool set_before : {false, true}) {
         const int end = end_of_agent([set_before](Bench& bench) {
             hold_keeper(bench);
             bench.keeper.set_deadline(boot_now(), milliseconds{500});
             if (!set_before) bench.keeper.noticed();
+            // Far enough ahead that the message is surely sent before it.
             const Time deadline = boot_now() + milliseconds{500};
             bench.keeper.set_deadline(deadline, milliseconds{500});
             if (set_before) bench.keeper.noticed();
@@ -245,8 +281,8 @@ TEST(KeeperFence, AnAgentThatFreezesAfterAnEarlierWordIsKilled) {
     }
 }
 
-// The keeper is killed: ddprun adopts and kills what it left, open spawns are answered, and a new
-// keeper takes over.
+// The keeper is killed, and its processes become ddprun's. ddprun kills them, answers the open
+// spawns, and starts a new keeper: one process that dies must not end the job.
 TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
     Bench bench;
     Pipe alive;
@@ -256,6 +292,7 @@ TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
     ::kill(static_cast<pid_t>(bench.keeper.pid()), SIGKILL);
     ASSERT_TRUE(bench.run_until([&] { return bench.died == 1; }));
     EXPECT_TRUE(alive.ended());
+    // Between the two keepers nothing can be started. The answer is an error, not silence.
     EXPECT_FALSE(bench.keeper.alive());
     bench.spawn(shell("exit 0"));
     ASSERT_TRUE(bench.answered(2));
@@ -266,7 +303,8 @@ TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
     EXPECT_EQ(bench.exits.begin()->second, W_EXITCODE(5, 0));
 }
 
-// Signals that end others do not end it.
+// A signal to the process group, Ctrl-C or Ctrl-Z at a terminal for example, reaches the keeper,
+// too. Without the keeper nobody would be left to kill workers.
 TEST(KeeperFence, TheKeeperIgnoresSignals) {
     Bench bench;
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE, SIGALRM, SIGTSTP})

@@ -1,4 +1,5 @@
-// Workers by way of a real keeper: how they start, what they find, how their end is told.
+// Workers that a real keeper starts: what they find, what is reported of those that cannot start,
+// and how their end is reported.
 #include "agent/keeper/keeper.h"
 
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 using namespace ddprun;
 using namespace ddprun::agent;
 
+// An exit code and a signal are reported under the pid that the spawn was answered with.
 TEST(Keeper, TellsHowAWorkerEnded) {
     Bench bench;
     bench.spawn(shell("exit 3"));
@@ -26,6 +28,9 @@ TEST(Keeper, TellsHowAWorkerEnded) {
     EXPECT_EQ(bench.exits[bench.pids[1]], W_EXITCODE(0, SIGKILL));
 }
 
+// Five starts that fail: a wrong path, a program that PATH does not have, a file without the right
+// to execute, a folder, and a working folder that is missing. The child finds out after the fork,
+// and the user must get a sentence and not just a worker that "exited with 127".
 TEST(Keeper, ReportsWhatCannotBeExecuted) {
     Bench bench;
     for (const char* program : {"/no/such/program", "no-such-program", "/etc/passwd", "/"}) {
@@ -40,18 +45,21 @@ TEST(Keeper, ReportsWhatCannotBeExecuted) {
     ASSERT_EQ(bench.errors.size(), 5U);
     std::map<ErrorCode, int> codes;
     for (const Error& error : bench.errors) ++codes[error.code()];
+    // The first two are "not found" (127 in a shell), the others cannot be executed (126).
     EXPECT_EQ(codes[ErrorCode::not_found], 2);
     EXPECT_EQ(codes[ErrorCode::refused], 3);
     EXPECT_TRUE(std::any_of(bench.errors.begin(), bench.errors.end(), [](const Error& error) {
         return error.sentence() == "cannot execute /etc/passwd: Permission denied";
     }));
-    bench.spawn(shell("exit 0"));  // and the next one does
+    // A start that failed does no harm to the next one, and counts as no worker that has ended.
+    bench.spawn(shell("exit 0"));
     EXPECT_TRUE(bench.exited(1));
     EXPECT_EQ(bench.exits.size(), 1U);
 }
 
-// More at once than it forks in a row, and some that cannot run: each is answered, and with its own
-// descriptors.
+// More workers than the keeper forks in a row (16), and a third of them cannot run. Each request
+// gets its own answer, and each worker has its own descriptors: none may hold the pipe of another
+// one.
 TEST(Keeper, AnswersEachOfMany) {
     Bench bench;
     std::vector<Pipe> outputs(100);
@@ -79,10 +87,16 @@ TEST(Keeper, AnswersEachOfMany) {
     }
 }
 
-// Its own session, the standard signals, only its own descriptors, its directory, CPU and limit.
+// What a worker inherits: its own session, no blocked or ignored signals, only its own descriptors,
+// its folder, CPU, limit and environment. Anything left over from ddprun can break programs: a
+// blocked SIGTERM makes them deaf, a pipe that stays open lets others wait forever.
 TEST(Keeper, GivesAWorkerACleanPlace) {
     Bench bench;
     Pipe output, extra;
+    // The script lists its descriptors (3 is the folder that `ls` reads), its signal masks, its
+    // folder and its limit of open files. Then come process group and session, which must both be
+    // its own pid (printed twice behind them), its CPUs and its variable. `cat` ends at once if
+    // stdin is /dev/null.
     WorkerStart start = shell(
         "ls /proc/self/fd | tr '\\n' ' '; grep -E 'SigBlk|SigIgn' /proc/self/status; pwd; ulimit "
         "-Sn; "
@@ -106,6 +120,8 @@ TEST(Keeper, GivesAWorkerACleanPlace) {
     EXPECT_EQ(extra.read_all(), "x\n");
 }
 
+// Clusters have large environments, and a packet to the keeper has a fixed size. The kernel takes
+// at most 128 KiB for one variable, hence 15 of them.
 TEST(Keeper, TakesAnEnvironmentOfMegabytes) {
     Bench bench;
     Pipe output;
@@ -118,13 +134,15 @@ TEST(Keeper, TakesAnEnvironmentOfMegabytes) {
     EXPECT_TRUE(bench.exited(1));
 }
 
-// A program whose file cannot be opened yet, as on a file system that stalls (here: a lease on it):
-// the keeper serves all others meanwhile, and the program gets what was asked for in the end.
+// A program on a file system that stalls, so that exec hangs. The keeper must serve all others
+// meanwhile, since it has to keep a deadline. At last the program gets exactly what was asked for.
+// A lease on the file plays the stall: the kernel lets exec wait until the lease is given back.
 TEST(Keeper, AnExecThatHangsHoldsUpNobody) {
     const std::string program = ::testing::TempDir() + "ddprun-hanging-" + std::to_string(getpid());
     std::filesystem::copy_file("/bin/echo", program);
     UniqueFd lease(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
-    std::signal(SIGIO, SIG_IGN);  // says that somebody wants to open it
+    // The kernel sends SIGIO when somebody wants to open the file, and SIGIO would end the test.
+    std::signal(SIGIO, SIG_IGN);
     ASSERT_EQ(::fcntl(lease.get(), F_SETLEASE, F_WRLCK), 0) << std::strerror(errno);
 
     Bench bench;
@@ -135,6 +153,9 @@ TEST(Keeper, AnExecThatHangsHoldsUpNobody) {
     bench.spawn(hanging);
     for (int i = 0; i < 100; ++i) {
         WorkerStart other = shell("exit 0");
+        // The child that hangs still reads its arguments from the keeper's memory. Many starts,
+        // half of them with a large request, would overwrite memory that the keeper had freed too
+        // early.
         if (i % 2 == 0) other.argv = {"/no/such/program", std::string(5'000, 'x')};
         bench.spawn(other);
     }
@@ -150,6 +171,7 @@ TEST(Keeper, AnExecThatHangsHoldsUpNobody) {
     std::filesystem::remove(program);
 }
 
+// As many workers as a large node may have. None is lost, and none is ended by a signal.
 TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
     Bench bench;
     for (int i = 0; i < 64; ++i) {
@@ -161,5 +183,3 @@ TEST(Keeper, StartsSixtyFourWorkersAtOnce) {
     for (int i = 0; i < 64; ++i)
         EXPECT_EQ(bench.exits[bench.pids[static_cast<std::size_t>(i)]] & 0x7f, 0);
 }
-
-// The time that a restart pays for processes. Printed, with a generous bound, for machines differ.

@@ -1,4 +1,6 @@
-// Which socket files are removed, and above all which stay.
+// Which socket files of dead processes are removed, and above all which ones stay. The sockets are
+// real and lie in a folder of the test. A file too many that stays does no harm; one that a living
+// process needs must never go.
 #include "agent/keeper/left_sockets.h"
 
 #include <fcntl.h>
@@ -22,7 +24,9 @@ class LeftSocketsTest : public testing::Test {
     LeftSocketsTest() { std::filesystem::create_directories(folder_); }
     ~LeftSocketsTest() override { std::filesystem::remove_all(folder_); }
 
-    // A listener at FOLDER/NAME: nobody's when the result is let go.
+    // Makes a socket file at FOLDER/NAME. It belongs to nobody as soon as the result is destroyed:
+    // the file stays without its process, as after SIGKILL. Without `listening`, the socket is only
+    // bound.
     UniqueFd listen_at(const std::string& name, bool listening = true) {
         const std::filesystem::path path = folder_ + '/' + name;
         std::filesystem::create_directories(path.parent_path());
@@ -40,9 +44,12 @@ class LeftSocketsTest : public testing::Test {
 
     std::string folder_ =
         std::filesystem::path(testing::TempDir()) / ("sockets." + std::to_string(::getpid()));
+    // The second folder does not exist, which is no error: not every host has all of them.
     LeftSockets left_{{folder_, folder_ + "/there-is-none"}};
 };
 
+// Python's multiprocessing and PyTorch's manager were killed. The manager's folder goes, too, since
+// nobody else uses it.
 TEST_F(LeftSocketsTest, WhoseListenerIsGoneGo) {
     listen_at("pymp-abc12_de/listener-0");
     listen_at("torch-shm-dir-Ab3xyz/manager.sock");
@@ -51,8 +58,8 @@ TEST_F(LeftSocketsTest, WhoseListenerIsGoneGo) {
     EXPECT_FALSE(there("torch-shm-dir-Ab3xyz"));
 }
 
-// A child of a process has died, and its socket was the only one: the process itself lives, and
-// will have others in its folder.
+// The only socket in Python's folder belonged to a child that has died. Its parent may live, and
+// creates its folder only once: without the folder, its next socket would fail.
 TEST_F(LeftSocketsTest, TheFolderOfAProcessThatMayLiveStays) {
     listen_at("pymp-abc/listener-of-a-child");
     left_.remove();
@@ -60,6 +67,9 @@ TEST_F(LeftSocketsTest, TheFolderOfAProcessThatMayLiveStays) {
     EXPECT_TRUE(there("pymp-abc"));
 }
 
+// One socket listens, one is bound but does not listen yet, one is dead. The kernel refuses calls
+// to the last two alike. So a call alone does not decide: it would remove a socket that is being
+// made.
 TEST_F(LeftSocketsTest, WhatSomebodyHasBoundStays) {
     const UniqueFd listens = listen_at("pymp-abc/listener"),
                    bound = listen_at("pymp-abc/bound", false);
@@ -70,6 +80,7 @@ TEST_F(LeftSocketsTest, WhatSomebodyHasBoundStays) {
     EXPECT_FALSE(there("pymp-abc/dead"));
 }
 
+// An hour old, so from before this job: another job of the same user may still want it.
 TEST_F(LeftSocketsTest, WhatIsOlderStays) {
     listen_at("pymp-abc/listener");
     const std::string path = folder_ + "/pymp-abc/listener";
@@ -79,6 +90,9 @@ TEST_F(LeftSocketsTest, WhatIsOlderStays) {
     EXPECT_TRUE(there("pymp-abc/listener"));
 }
 
+// Only the names that the two libraries make are touched, and there only socket files. Everything
+// else belongs to a program, which may come back for it. The one socket that goes shows that the
+// removal has run at all.
 TEST_F(LeftSocketsTest, WhatAProgramHasNamedOrIsNoSocketStays) {
     for (const char* name : {"server.sock", "mine/listener", "a-pymp-abc/listener"})
         listen_at(name);

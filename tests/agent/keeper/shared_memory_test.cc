@@ -1,4 +1,5 @@
-// What is removed from shared memory, and above all what stays.
+// What is removed from shared memory after a generation, and above all what stays. The files are in
+// a folder of the test, the System V segments are real ones of this host.
 #include "agent/keeper/shared_memory.h"
 
 #include <fcntl.h>
@@ -16,25 +17,30 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr pid_t kOurs = 4'000'001, kOther = 4'000'002;  // more than there are on most hosts
+// Pids that most hosts never reach, so no process has them.
+constexpr pid_t kOurs = 4'000'001, kOther = 4'000'002;
 
 class SharedMemoryTest : public testing::Test {
   protected:
     SharedMemoryTest() { std::filesystem::create_directories(folder_); }
     ~SharedMemoryTest() override { std::filesystem::remove_all(folder_); }
 
+    // A file as a process leaves it: with content, and open in no process.
     std::string make(const std::string& name) {
         std::ofstream(folder_ + '/' + name) << "bytes";
         return folder_ + '/' + name;
     }
     bool there(const std::string& path) { return std::filesystem::exists(path); }
 
-    // A lease needs a file system of the kernel's own.
+    // Leases, which prove that nobody has a file open, do not work on every file system. They do on
+    // tmpfs.
     std::string folder_ = (there("/dev/shm") ? "/dev/shm" : testing::TempDir()) +
                           "/shared_memory_test." + std::to_string(::getpid());
     SharedMemory memory_{folder_};
 };
 
+// Tensors of PyTorch and heaps of multiprocessing have the pid of their process in their names.
+// Left behind, they would fill the memory of the node restart by restart.
 TEST_F(SharedMemoryTest, WhatItsProcessesMadeGoes) {
     const std::string tensor = make("torch_4000001_7_0"), heap = make("pym-4000001-abc");
     memory_.belongs(kOurs);
@@ -43,6 +49,9 @@ TEST_F(SharedMemoryTest, WhatItsProcessesMadeGoes) {
     EXPECT_FALSE(there(heap));
 }
 
+// Other pids (one of which begins with ours), names that are not complete, and names that a program
+// chose itself: a snapshot in memory must survive the restart. "psm_" and "sem.mp-" are Python's,
+// but name no owner.
 TEST_F(SharedMemoryTest, WhatOthersMadeOrNamedStays) {
     memory_.belongs(kOurs);
     for (const char* name : {"torch_4000002_7_0", "torch_40000012_7_0", "torch_4000001", "torch_",
@@ -50,9 +59,11 @@ TEST_F(SharedMemoryTest, WhatOthersMadeOrNamedStays) {
         make(name);
     std::filesystem::create_directory(folder_ + "/nccl-folder");
     memory_.remove();
+    // All eight files and the folder.
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 9);
 }
 
+// NCCL keeps its file open as long as it lives, so an open one is in use, perhaps by another job.
 TEST_F(SharedMemoryTest, WhatIsStillOpenStays) {
     memory_.belongs(kOurs);
     const std::string tensor = make("torch_4000001_7_0"), nccl = make("nccl-a1B2c3");
@@ -62,6 +73,7 @@ TEST_F(SharedMemoryTest, WhatIsStillOpenStays) {
     EXPECT_TRUE(there(nccl));
 }
 
+// The tensor has our pid but is an hour old: the kernel has used the pid before.
 TEST_F(SharedMemoryTest, WhatIsOlderStays) {
     memory_.belongs(kOurs);
     const std::string tensor = make("torch_4000001_7_0"), nccl = make("nccl-a1B2c3");
@@ -72,21 +84,28 @@ TEST_F(SharedMemoryTest, WhatIsOlderStays) {
     EXPECT_FALSE(there(nccl));
 }
 
+// A loader's process died long before its worker, and nobody remembers its pid. Only PyTorch's own
+// janitor can remove its tensors, so the caller has to know that there are some.
 TEST_F(SharedMemoryTest, TensorsOfADeadProcessThatIsUnknownAreToldOf) {
     make("torch_4000002_7_0");
     memory_.belongs(kOurs);
     EXPECT_TRUE(memory_.tensors_of_unknown());
     memory_.belongs(kOther);
     EXPECT_FALSE(memory_.tensors_of_unknown());
-    make("torch_" + std::to_string(::getpid()) + "_7_0");  // it lives: a stranger's
+    // This process lives, so the file belongs to a stranger.
+    make("torch_" + std::to_string(::getpid()) + "_7_0");
     EXPECT_FALSE(memory_.tensors_of_unknown());
 }
 
+// System V segments live until somebody removes them or the host restarts. Without a key nobody can
+// find one whose creator is dead. One with a key may be meant for the next process.
 TEST_F(SharedMemoryTest, SegmentsWithoutAKeyGoWithTheirCreator) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();
     if (child == 0) {
+        // The key contains the pid, so that runs of this test at the same time do not share a
+        // segment.
         const int ids[2] = {::shmget(IPC_PRIVATE, 4096, 0600),
                             ::shmget(0x40000000 + ::getpid(), 4096, IPC_CREAT | 0600)};
         ::_exit(::write(ends[1], ids, sizeof ids) == sizeof ids ? 0 : 1);
@@ -101,6 +120,7 @@ TEST_F(SharedMemoryTest, SegmentsWithoutAKeyGoWithTheirCreator) {
     EXPECT_NE(::shmctl(ids[0], IPC_STAT, &status), 0);
     EXPECT_EQ(::shmctl(ids[1], IPC_STAT, &status), 0) << "it has a key";
     EXPECT_EQ(::shmctl(mine, IPC_STAT, &status), 0) << "a stranger has made it";
+    // What stays is the test's to remove, or it would stay on this host.
     ::shmctl(ids[1], IPC_RMID, nullptr);
     ::shmctl(mine, IPC_RMID, nullptr);
 }

@@ -120,10 +120,9 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
     s.run();
     EXPECT_THAT(s.step(0.25, SignalCame{2}), ElementsAre("StopAsked 2"));
     EXPECT_THAT(s.step(0.26, SignalCame{2}), IsEmpty());
-    EXPECT_THAT(
-        s.told(0.3, rendezvous::Stop{g0, 2, "stopped: signal 2 on node a"}),
-        ElementsAre("note: stopped: signal 2 on node a; stopping the workers, which have 30.0 s",
-                    "signal 2"));
+    EXPECT_THAT(s.told(0.3, rendezvous::Stop{g0, 2, "stopped: signal 2 on node a"}),
+                ElementsAre("note: stopped: signal 2 on node a; stopping the workers within 30.0 s",
+                            "signal 2"));
     s.exits(0.4, killed(0, 2));
     s.exits(0.4, killed(1, 2));
     EXPECT_THAT(s.step(0.41, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"))
@@ -138,7 +137,7 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
 TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
     Script s({.passed_on = {10, 12}});
     EXPECT_THAT(s.step(0, SignalCame{10}),
-                ElementsAre("note: signal 10 came while no worker runs here; nobody gets it"));
+                ElementsAre("note: signal 10 is ignored: no worker runs on this node"));
     s.run();
     EXPECT_THAT(
         s.step(0.3, SignalCame{12}),
@@ -157,7 +156,7 @@ TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
         const Lines second = s.step(0.5, SignalCame{2});
         if (at_terminal)
             EXPECT_THAT(second,
-                        ElementsAre("note: interrupted again: the workers are killed", "sweep 0"));
+                        ElementsAre("note: interrupted again: killing the workers", "sweep 0"));
         else
             EXPECT_THAT(second, IsEmpty());
         EXPECT_THAT(s.step(0.6, SignalCame{2}), IsEmpty());

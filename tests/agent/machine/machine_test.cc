@@ -77,7 +77,7 @@ TEST(AgentMachine, RefusesAnAssignmentWhoseDeadlineHasPassed) {
     Script s;
     s.join();
     EXPECT_THAT(s.assigned(0.3, 0.1),
-                ElementsAre("note: generation 0 cannot start here: its lease has passed",
+                ElementsAre("note: generation 0 cannot start here: its lease has expired",
                             "Beat echo 1 floor 0 running -1"));
     EXPECT_THAT(s.assigned(0.3, 8), IsEmpty());
 }
@@ -90,12 +90,13 @@ TEST(AgentMachine, PassedDeadlineSweeps) {
     s.ack(5);
     EXPECT_THAT(but_beats(s.tick(8)), IsEmpty());
     EXPECT_EQ(s.next(), at(8.1));
-    EXPECT_THAT(s.tick(8.1), ElementsAre(HasSubstr("lease of generation 0 has passed"), "sweep 0"));
+    EXPECT_THAT(s.tick(8.1), ElementsAre(HasSubstr("lease of generation 0 expired"), "sweep 0"));
     EXPECT_THAT(s.exits(8.12, killed(0, 9)), IsEmpty()) << "killed by us: no failure";
-    EXPECT_THAT(s.step(8.15, Swept{g0}),
-                ElementsAre("close store", "deadline never",
-                            "Join: Beat echo 2 floor 0 running -1 knows of 0, the lease has passed "
-                            "on node a"));
+    EXPECT_THAT(
+        s.step(8.15, Swept{g0}),
+        ElementsAre("close store", "deadline never",
+                    "Join: Beat echo 2 floor 0 running -1 knows of 0, the lease has expired "
+                    "on node a"));
 }
 
 TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
@@ -167,7 +168,7 @@ TEST(AgentMachine, LinkLostForTwoLeasesIsUnavailable) {
     Script s;
     s.join();
     EXPECT_THAT(s.step(1, LinkLost{"reset"}),
-                ElementsAre("note: the link to the rendezvous is lost: reset; calling again",
+                ElementsAre("note: the link to the rendezvous is lost: reset; reconnecting",
                             "connect until 21.0 s"));
     EXPECT_THAT(s.step(20, LinkLost{"no route"}), ElementsAre("connect until 21.0 s"));
     EXPECT_THAT(s.step(21, LinkLost{"no route"}), ElementsAre("exit 69"));

@@ -1,4 +1,5 @@
-// What a node does with the ledger that its leader names, over real loopback sockets.
+// What a node does with the ledger that its leader names, and how it finds a leader that has moved.
+// The sockets are real, on loopback; the test itself answers the searches in the ledger.
 #include "agent/node/link.h"
 
 #include <gmock/gmock.h>
@@ -16,6 +17,8 @@ using namespace ddprun::test;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// A ledger in memory that looks like a shared folder. Since its mark is not 0, the Welcome names
+// it, and a node has to look for it.
 class MarkedLedger final : public Ledger {
   public:
     explicit MarkedLedger(asio::io_context& loop) : memory_(loop) {}
@@ -30,6 +33,8 @@ class MarkedLedger final : public Ledger {
     LedgerMemory memory_;
 };
 
+// Three nodes are needed and two take part, so no generation starts and nothing disturbs the
+// sequence of messages.
 rendezvous::MachineConfig config(const std::string& name) {
     rendezvous::MachineConfig config;
     config.run_id = "job";
@@ -40,7 +45,8 @@ rendezvous::MachineConfig config(const std::string& name) {
     return config;
 }
 
-// A leader that serves, and the link of another node, whose looks for the ledger wait for the test.
+// A leader "a" that serves, and the link of node "b". `look` and `members` hold a search that the
+// link has begun and that waits for the test's answer. `came` has the events of the link, in order.
 struct Pair {
     asio::io_context loop;
     Lines lines;
@@ -54,7 +60,8 @@ struct Pair {
     std::function<void(std::vector<rendezvous::Peer>)> members;
     std::unique_ptr<Link> link =
         make_link(loop,
-                  {.candidates = {{"127.0.0.1", 1}},  // where nobody listens
+                  // Nobody listens at port 1, so the call is refused at once.
+                  {.candidates = {{"127.0.0.1", 1}},
                    .look =
                        [this](const Welcome& welcome, std::function<void(bool)> done) {
                            EXPECT_EQ(welcome.ledger, "directory:/l/job");
@@ -65,6 +72,7 @@ struct Pair {
                        [this](std::function<void(std::vector<rendezvous::Peer>)> done) {
                            members = std::move(done);
                        },
+                   // The default is 5 s, which a test need not wait.
                    .members_after = std::chrono::milliseconds{1}},
                   own, lines.log(), [this](const Event& event) { note(event); });
 
@@ -74,6 +82,7 @@ struct Pair {
         leader->listen();
         leader->lead({node("a"), "127.0.0.1", port});
     }
+    // Answers a Welcome as the agent does, with a Join. Other messages are only written down.
     void note(const Event& event) {
         if (std::get_if<LinkUp>(&event)) came.push_back("up");
         if (std::get_if<LinkLost>(&event)) came.push_back("lost");
@@ -90,6 +99,7 @@ struct Pair {
             if (std::get_if<Parked>(&message->message)) came.push_back("parked");
         }
     }
+    // A node at its start: it knows only the endpoint (the candidates above) and may call others.
     void call_endpoint() {
         link->connect({.deadline = boot_now() + std::chrono::seconds{20},
                        .hello = {"job", node("b"), "1", 0, {}},
@@ -98,6 +108,8 @@ struct Pair {
                        .once = false,
                        .self = false});
     }
+    // A node that knows its leader's address. Returns when the link has begun to look for the
+    // ledger.
     void call() {
         link->connect({.deadline = boot_now() + std::chrono::seconds{20},
                        .hello = {"job", node("b"), "1", 0, {}},
@@ -108,35 +120,41 @@ struct Pair {
         EXPECT_TRUE(run_until(loop, [this] { return look != nullptr; }));
         EXPECT_THAT(came, ElementsAre("up")) << "the Welcome waits for the look";
     }
+    // Runs the loop until this is the newest event.
     bool comes(const std::string& what) {
         return run_until(loop, [&] { return !came.empty() && came.back() == what; });
     }
 };
 
-// It was found here: the Join says so, and the leader tells who else has come, no more.
+// This is the usual case. The Join says that the node reads the ledger, so it may lead after this
+// leader, and no warning is logged.
 TEST(Link, SaysThatItReadsTheLeadersLedger) {
     Pair pair;
     pair.call();
     pair.look(true);
     EXPECT_TRUE(pair.comes("ack"));
     EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "parked", "ack"));
-    EXPECT_FALSE(pair.lines.has("does not read the ledger"));
+    EXPECT_FALSE(pair.lines.has("cannot find the ledger"));
 }
 
+// A folder that only one node sees is a frequent mistake. If nobody else could lead, the user
+// should know it before the leader is lost.
 TEST(Link, SaysThatItDoesNotReadIt) {
     Pair pair;
     pair.call();
     pair.look(false);
     EXPECT_TRUE(pair.comes("ack"));
     EXPECT_THAT(pair.came, ElementsAre("up", "ledger not found", "welcome", "parked", "ack"));
-    EXPECT_TRUE(pair.lines.has("node b does not read the ledger of node a, directory:/l/job"));
+    EXPECT_TRUE(pair.lines.has("node b cannot find the ledger of node a (directory:/l/job)"));
 }
 
-// What a leader says last, and its end, come behind the Welcome however long the look takes.
+// The look may take seconds on a slow file system, and the leader is lost meanwhile. The loss must
+// not overtake the Welcome that came before it.
 TEST(Link, KeepsTheOrderWhileItLooks) {
     Pair pair;
     pair.call();
     pair.leader.reset();
+    // The loop gets many chances to hand on the loss too early.
     for (int i = 0; i < 100; ++i) settle(pair.loop);
     EXPECT_THAT(pair.came, ElementsAre("up"));
     pair.look(true);
@@ -144,8 +162,9 @@ TEST(Link, KeepsTheOrderWhileItLooks) {
     EXPECT_THAT(pair.came, ElementsAre("up", "ledger found", "welcome", "lost"));
 }
 
-// Nobody is at the endpoint any more, but the job goes on elsewhere: its ledger says where. It is
-// asked until it knows.
+// Nobody is at the endpoint any more, but the job goes on elsewhere, and this node joins late. Its
+// ledger names the members, and they know the leader. The first search finds nothing, so the node
+// searches again.
 TEST(Link, FindsTheJobByItsMembers) {
     Pair pair;
     pair.call_endpoint();
@@ -159,6 +178,8 @@ TEST(Link, FindsTheJobByItsMembers) {
     EXPECT_TRUE(pair.lines.has("also calling members that the ledger names, for example a"));
 }
 
+// The search ends after the link was closed. The late answer must not open a connection that nobody
+// expects.
 TEST(Link, AsksForNoMembersOnceItIsClosed) {
     Pair pair;
     pair.call_endpoint();
@@ -169,7 +190,7 @@ TEST(Link, AsksForNoMembersOnceItIsClosed) {
     EXPECT_THAT(pair.came, testing::IsEmpty());
 }
 
-// A look that ends after the link was closed is of no use to the next connection.
+// A look may outlive its connection. The next connection must wait for an answer to its own look.
 TEST(Link, DropsTheLookOfAConnectionThatItHasLeft) {
     Pair pair;
     pair.call();
@@ -180,7 +201,7 @@ TEST(Link, DropsTheLookOfAConnectionThatItHasLeft) {
     EXPECT_THAT(pair.came, ElementsAre("up"));
     pair.look(false);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_TRUE(pair.lines.has("node b does not read the ledger"));
+    EXPECT_TRUE(pair.lines.has("node b cannot find the ledger"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The folders and files of a generation, on a real file system.
+// The folders and files of a generation, on a real file system. Users and their scripts look for
+// logs where torchrun puts them.
 #include "agent/output/attempt_folder.h"
 
 #include <sys/stat.h>
@@ -11,6 +12,7 @@ using namespace ddprun::agent;
 namespace {
 
 struct Folders : Rig {
+    // Makes the folders of one generation and runs the loop until the file thread has done it.
     AttemptFiles make(AttemptFolder& folder, std::int64_t generation, WantedFiles wanted) {
         std::optional<AttemptFiles> made;
         folder.make(Generation{generation}, std::move(wanted),
@@ -18,7 +20,7 @@ struct Folders : Rig {
         EXPECT_TRUE(run_until([&] { return made.has_value(); }));
         return std::move(*made);
     }
-    // Paths below the folder, without the characters that differ from run to run.
+    // Sorted paths below the folder, with "*" for the eight random characters of a run's folder.
     std::vector<std::string> found() const {
         std::vector<std::string> paths;
         for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -34,10 +36,15 @@ struct Folders : Rig {
 
 }  // namespace
 
+// Two ddpruns with the same log folder and run id, as after a requeue. The first one runs
+// generations 0 and 4; in between it was a spare. Nothing is overwritten: each ddprun has a folder
+// of its own.
 TEST(AttemptFolder, IsLaidOutAsTorchrunDoes) {
     Folders rig;
     {
         AttemptFolder folder(rig.files, rig.path("logs"), "job");
+        // Bits: 1 stdout, 2 stderr. Worker 0 gets both files, worker 1 only stdout, and the lines
+        // of all workers' stderr that match a filter go to one more file.
         const AttemptFiles first = rig.make(folder, 0, {{3, 1}, 2});
         EXPECT_FALSE(first.problem);
         EXPECT_EQ(first.workers[1].folder, first.folder + "/1");
@@ -58,6 +65,7 @@ TEST(AttemptFolder, IsLaidOutAsTorchrunDoes) {
             "logs/job_*/attempt_4", "logs/job_*/attempt_4/0"}));
 }
 
+// The user chooses the run id. A slash in it must not lead out of the log folder.
 TEST(AttemptFolder, ARunIdMayHoldAnything) {
     Folders rig;
     AttemptFolder folder(rig.files, rig.path("logs"), "a/../b");
@@ -66,11 +74,13 @@ TEST(AttemptFolder, ARunIdMayHoldAnything) {
     EXPECT_TRUE(made.folder.starts_with(rig.path("logs/a_.._b_"))) << made.folder;
 }
 
-// One problem, whatever it keeps from being made; the error files lie in a temporary folder, which
-// goes.
+// --log-dir names a plain file. The user reads one line about it, not one for each file that is
+// missing. The workers start all the same: their error files go to a temporary folder, which is
+// removed at the end.
 TEST(AttemptFolder, AFolderThatCannotBeMadeIsNamed) {
     Folders rig;
     rig.file("plain");
+    // The temporary folder is made here instead of in the machine's /dev/shm.
     ::setenv("TMPDIR", rig.folder.c_str(), 1);
     std::string temporary;
     {
@@ -89,10 +99,12 @@ TEST(AttemptFolder, AFolderThatCannotBeMadeIsNamed) {
     EXPECT_TRUE(rig.run_until([&] { return !std::filesystem::exists(temporary); }));
 }
 
-// A file system that hangs (here: whatever the file thread was given before) holds up nobody.
+// The file system of the logs hangs. Here an earlier job on the file thread does, until the test
+// writes a byte. The loop must go on meanwhile: a lease would pass if it waited.
 TEST(AttemptFolder, NobodyWaitsForIt) {
     Folders rig;
     Ends gate;
+    // Ends made this end non-blocking; the job has to block.
     ::fcntl(gate.out.get(), F_SETFL, 0);
     rig.files.post([&gate] {
         char byte;

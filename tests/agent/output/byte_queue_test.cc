@@ -1,3 +1,5 @@
+// The bytes that wait for a slow reader, and which lines are dropped when there are too many. The
+// pure queue: no descriptor, no reader.
 #include "agent/output/byte_queue.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@ using namespace ddprun::agent;
 
 namespace {
 
+// What would be written, in one text.
 std::string joined(const std::vector<std::string>& pieces) {
     std::string all;
     for (const std::string& piece : pieces) all += piece;
@@ -17,6 +20,7 @@ std::string joined(const std::vector<std::string>& pieces) {
 
 }  // namespace
 
+// Where nothing is dropped, not a byte is lost, and the size is right after each step.
 TEST(ByteQueue, GivesBackWhatItGot) {
     ByteQueue queue;
     queue.append("one ");
@@ -29,6 +33,8 @@ TEST(ByteQueue, GivesBackWhatItGot) {
     EXPECT_EQ(queue.front(), "");
 }
 
+// With --console-overflow=drop old lines give way to new ones. 13 bytes are just the last two
+// lines.
 TEST(ByteQueue, DropsWholeLinesFromTheFront) {
     ByteQueue queue;
     queue.append("first\nsecond\nthird\n");
@@ -37,6 +43,8 @@ TEST(ByteQueue, DropsWholeLinesFromTheFront) {
     EXPECT_EQ(joined(queue.take_all()), "second\nthird\n");
 }
 
+// Two bytes of the first line have left. Its rest stays, although it is the oldest, because the
+// reader must never see half a line. The second line goes instead.
 TEST(ByteQueue, FinishesTheLineThatHasBegunToLeave) {
     ByteQueue queue;
     queue.append("first\nsecond\nthird\n");
@@ -45,6 +53,8 @@ TEST(ByteQueue, FinishesTheLineThatHasBegunToLeave) {
     EXPECT_EQ(joined(queue.take_all()), "rst\nthird\n");
 }
 
+// A line is dropped before its end has come. The rest of it, which comes later, must not appear as
+// a line of its own.
 TEST(ByteQueue, ALineWithoutAnEndGoesWithItsRest) {
     ByteQueue queue;
     queue.append("a line whose end has not");
@@ -54,6 +64,8 @@ TEST(ByteQueue, ALineWithoutAnEndGoesWithItsRest) {
     EXPECT_EQ(joined(queue.take_all()), "next\n");
 }
 
+// Here the line has begun to leave and its end has not come. It gets a line end where it was cut,
+// so that the next line does not stick to it.
 TEST(ByteQueue, AnEndlessLineThatHasBegunIsEnded) {
     ByteQueue queue;
     queue.append("endless");
@@ -63,8 +75,9 @@ TEST(ByteQueue, AnEndlessLineThatHasBegunIsEnded) {
     EXPECT_EQ(joined(queue.take_all()), "\nnext\n");
 }
 
-// Lines in pieces, taken and dropped at random: what comes out is whole lines in order, and those
-// that came and those that were counted are all.
+// Lines come in pieces and are taken and dropped at random, with 200 seeds. What comes out is whole
+// lines in order. Lines that came and lines that were counted as dropped are all lines: the number
+// that the operator reads is right.
 TEST(ByteQueue, LosesAndTearsNothingUncounted) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937 random(seed);
@@ -80,6 +93,8 @@ TEST(ByteQueue, LosesAndTearsNothingUncounted) {
             queue.append(input.substr(0, piece));
             input.erase(0, piece);
             if (upto(3) == 0) {
+                // At least 64: a line has at most 65 bytes, so the rest of one that has begun
+                // always fits.
                 const std::size_t limit = 64 + upto(500);
                 dropped += queue.drop_oldest(limit);
                 ASSERT_LE(queue.size(), limit);

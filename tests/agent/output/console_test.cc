@@ -1,4 +1,5 @@
-// The consoles: a pipe, a file, slow, full or closed.
+// Consoles, the queues in front of ddprun's own stdout and of log files: read slowly, not at all,
+// on a full disk, or shared by several ranks. Pipes, sockets and files are real.
 #include "agent/output/console.h"
 
 #include <sys/socket.h>
@@ -8,6 +9,9 @@
 using namespace ddprun;
 using namespace ddprun::agent;
 
+// The terminal or `| head` has gone. The job goes on without its console, and the operator reads
+// one line about it, not one for each line of output. stdout may be a socket, which has errors of
+// its own.
 TEST(Console, AClosedOneIsReportedOnce) {
     for (const bool socket : {false, true}) {
         Rig rig;
@@ -28,6 +32,8 @@ TEST(Console, AClosedOneIsReportedOnce) {
     }
 }
 
+// /dev/full answers each write with "No space left on device". Unlike a closed pipe, a disk may get
+// room again, so each line is tried, but only the first failure is reported.
 TEST(Console, AFullDiskIsReportedOnce) {
     Rig rig;
     const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
@@ -41,7 +47,9 @@ TEST(Console, AFullDiskIsReportedOnce) {
     EXPECT_EQ(rig.errors[0].code(), ErrorCode::unavailable);
 }
 
-// Who has a line that is too long to be kept has the console to itself until its end.
+// A line too long for the memory is written in parts. Its writer then has the console to itself
+// until the line ends, so no other text tears the line. What others write meanwhile keeps its
+// order.
 TEST(Console, WhatOthersWriteWaitsForTheEndOfALongLine) {
     Rig rig;
     const UniqueFd file = rig.file("out");
@@ -53,6 +61,7 @@ TEST(Console, WhatOthersWriteWaitsForTheEndOfALongLine) {
     console->write("yours\n", &yours);
     console->write("anybody's\n");
     console->write(" line\n", &mine);
+    // A release by another writer than the holder changes nothing.
     console->release(&yours);
     EXPECT_TRUE(console->holds(&mine));
     console->release(&mine);
@@ -60,7 +69,8 @@ TEST(Console, WhatOthersWriteWaitsForTheEndOfALongLine) {
     EXPECT_EQ(rig.written(*console, "out"), "a long line\nyours\nanybody's\n");
 }
 
-// But not when too much would wait, nor at the end.
+// A line may never end, and other ranks cannot wait forever. At half of the limit the long line is
+// cut: the limit is 20 here, the first line behind it has 6 bytes, both have 12.
 TEST(Console, ALongLineIsEndedWhenTooMuchWaitsBehindIt) {
     Rig rig;
     const UniqueFd file = rig.file("out");
@@ -73,14 +83,18 @@ TEST(Console, ALongLineIsEndedWhenTooMuchWaitsBehindIt) {
     console->write("67890\n");
     EXPECT_FALSE(console->holds(&mine));
     EXPECT_EQ(rig.written(*console, "out"), "long\n12345\n67890\n");
+    // flush(), inside written(), ends the line as well: the process is about to end.
     ASSERT_TRUE(console->hold(&mine));
     console->write("half", &mine);
     console->write("other\n");
     EXPECT_EQ(rig.written(*console, "out"), "long\n12345\n67890\nhalf\nother\n");
     Ends pipe;
+    // Where lines are dropped nobody waits, so nobody may hold the console.
     EXPECT_FALSE(rig.console(pipe.in.get(), {.overflow = Overflow::drop})->hold(&mine));
 }
 
+// The writer stops in the middle of its line, perhaps for hours. The others wait for 5 s at most;
+// 20 ms here, so that the test need not.
 TEST(Console, ALongLineIsEndedWhenItDoesNotGrow) {
     Rig rig;
     const UniqueFd file = rig.file("out");
@@ -93,6 +107,9 @@ TEST(Console, ALongLineIsEndedWhenItDoesNotGrow) {
     EXPECT_EQ(rig.written(*console, "out"), "long\nother\n");
 }
 
+// At the end of the process the loop does not run any more. 200,000 bytes are more than a pipe
+// holds, so the first flush() gives up after its patience; the bytes that it reports are still
+// there.
 TEST(Console, FlushWritesWithoutTheLoop) {
     Rig rig;
     Ends pipe;
@@ -108,7 +125,8 @@ TEST(Console, FlushWritesWithoutTheLoop) {
     EXPECT_EQ(got + pipe.read_now().size(), 200'000U);
 }
 
-// What a file has not got when its console goes, it gets still.
+// A generation ends and its consoles are destroyed while the file thread still writes. The log must
+// have the last lines: they tell why the worker failed.
 TEST(Console, AFileGetsAllAlthoughItsConsoleGoes) {
     Rig rig;
     std::string all;
@@ -122,8 +140,9 @@ TEST(Console, AFileGetsAllAlthoughItsConsoleGoes) {
     EXPECT_TRUE(rig.run_until([&] { return slurp(rig.path("out")) == all; }));
 }
 
-// Whole lines go, the oldest first; the line that has begun to leave is finished; what went is
-// counted when the reader is back.
+// Nobody reads, and 50,000 lines are far more than pipe and limit can hold. Memory stays bounded,
+// no writer waits. When the reader is back, it gets whole lines in order, and the operator gets the
+// exact number of those that are missing.
 TEST(Console, DropsTheOldestLinesWhereTheUserSaysSo) {
     Rig rig;
     Ends slow;
@@ -156,6 +175,7 @@ TEST(Console, DropsTheOldestLinesWhereTheUserSaysSo) {
                                             "was too slow (--console-overflow=drop)");
 }
 
+// With `2>&1`, stdout and stderr are one place. Two queues in front of it would mix their lines.
 TEST(Console, KnowsWhenTwoNamesAreOnePlace) {
     Rig rig;
     Ends one, two;

@@ -1,3 +1,5 @@
+// Cuts what workers print into lines, adds prefixes, and keeps the last lines for the report. Two
+// pure files: bytes in, text out.
 #include "agent/output/line_splitter.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +12,8 @@
 using namespace ddprun::agent;
 using testing::ElementsAre;
 
+// Reads of a pipe end anywhere. The line that has no end yet waits, and gets one at the end of the
+// stream.
 TEST(LineSplitter, GivesWholeLinesWithTheirPrefix) {
     LineSplitter splitter("[d0]:");
     EXPECT_EQ(splitter.take("par"), "");
@@ -19,6 +23,7 @@ TEST(LineSplitter, GivesWholeLinesWithTheirPrefix) {
     EXPECT_EQ(splitter.finish(), "");
 }
 
+// A lone worker sees its prompt or progress bar at once, as without ddprun.
 TEST(LineSplitter, WithoutPrefixBytesPassAsTheyCome) {
     LineSplitter splitter("");
     EXPECT_EQ(splitter.take("part\r"), "part\r");
@@ -26,7 +31,8 @@ TEST(LineSplitter, WithoutPrefixBytesPassAsTheyCome) {
     EXPECT_EQ(splitter.finish(), "");
 }
 
-// A progress bar is shown update by update; a \r\n split over two reads stays one line end.
+// A progress bar (\r) is shown update by update. A \r\n that two reads cut in the middle stays one
+// line end, so a \r at the end of a read has to wait for the next byte.
 TEST(LineSplitter, ALoneReturnEndsALineToo) {
     LineSplitter splitter("p:");
     EXPECT_EQ(splitter.take("10%\r20%\r"), "p:10%\r");
@@ -35,6 +41,8 @@ TEST(LineSplitter, ALoneReturnEndsALineToo) {
     EXPECT_EQ(splitter.take("\nx\r\n"), "p:30%\r\np:x\r\n");
 }
 
+// Output may be binary or in any encoding: each byte value passes. A line of 10 MiB is below the
+// limit (32 MiB), so it stays whole.
 TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
     LineSplitter splitter("p:");
     std::string bytes;
@@ -46,6 +54,7 @@ TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
     EXPECT_EQ(splitter.take("\n").size(), 2 + 160 * piece.size() + 1);
 }
 
+// A worker that never writes a line end must not fill ddprun's memory. The limit is 8 bytes here.
 TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
     LineSplitter splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("12345"), "");
@@ -56,7 +65,8 @@ TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
     EXPECT_EQ(splitter.take("1\n"), "p:1\n");
 }
 
-// Or opened: the rest of it passes without being kept.
+// The other way, for a console that can be held: what is kept goes out, and the rest of the line
+// passes without being kept. Only \n ends such a line; a \r in it does not.
 TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
     LineSplitter splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("1\n23456789"), "p:1\n");
@@ -70,10 +80,13 @@ TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
     EXPECT_EQ(splitter.finish(), "\n");
     EXPECT_EQ(splitter.take("23456789"), "");
     EXPECT_EQ(splitter.open(), "p:23456789");
+    // The console has ended the line for us, so the next bytes need a prefix.
     splitter.begin_anew();
     EXPECT_EQ(splitter.take("a\n"), "p:a\n");
 }
 
+// The filters of torchrun's --duplicate-stdout-filters. A needle may be cut by two reads ("lo",
+// "ss"). The empty needle is in every line.
 TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {
     LineSplitter splitter("p:", {"loss", "err"});
     EXPECT_EQ(splitter.take("lo"), "");
@@ -87,6 +100,8 @@ TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {
 
 namespace {
 
+// Half of the bytes are line ends and letters, so that short lines and all kinds of line ends are
+// frequent; the other half may be anything.
 std::string any_bytes(std::mt19937& random, std::size_t size) {
     constexpr std::string_view kOften = "\n\r\r\nab";
     std::string bytes;
@@ -97,6 +112,7 @@ std::string any_bytes(std::mt19937& random, std::size_t size) {
 
 // Hands the bytes on in random pieces.
 template <class Take>
+// Hands the bytes on in random pieces of 0 to 19 bytes, as reads of a pipe might.
 void in_pieces(std::mt19937& random, std::string_view bytes, Take take) {
     while (!bytes.empty()) {
         const std::size_t piece = std::min<std::size_t>(random() % 20, bytes.size());
@@ -107,7 +123,8 @@ void in_pieces(std::mt19937& random, std::string_view bytes, Take take) {
 
 }  // namespace
 
-// However the bytes are cut, the same lines come; without their prefixes they are the bytes.
+// 500 random texts. However they are cut, the same lines come out, and without their prefixes they
+// are the same bytes. Only the last line may get an end that it did not have.
 TEST(LineSplitter, PiecesMakeNoDifference) {
     for (unsigned seed = 0; seed < 500; ++seed) {
         std::mt19937 random(seed);
@@ -127,12 +144,15 @@ TEST(LineSplitter, PiecesMakeNoDifference) {
     }
 }
 
-// As if every byte had come alone, whatever is skipped of many lines.
+// Large pieces take a short cut: lines that cannot be among the last 20 are skipped. The result
+// must be as if every byte had come alone.
 TEST(LastLines, PiecesMakeNoDifference) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937 random(seed);
         std::string bytes;
         for (int i = 0; i < 40; ++i)
+            // A number at the end of each line, so that most lines count and the short cut is
+            // taken.
             bytes += any_bytes(random, random() % 8) + std::to_string(i) + "\n";
         LastLines alone, pieces, once;
         LastLines::Stream a, b, c;
@@ -144,6 +164,8 @@ TEST(LastLines, PiecesMakeNoDifference) {
     }
 }
 
+// The report shows the last 20 lines of stdout and stderr together. The two streams do not mix
+// within a line, and empty lines take no place.
 TEST(LastLines, KeepsTheLastTwentyOfBothStreams) {
     LastLines tail;
     LastLines::Stream out, err;
@@ -159,6 +181,8 @@ TEST(LastLines, KeepsTheLastTwentyOfBothStreams) {
     EXPECT_EQ(lines[19], "unfinished");
 }
 
+// A line of 10 MB is cut to what a report can show. Of a progress bar only what the terminal would
+// still show is kept, or 20 states of one bar would push the traceback out.
 TEST(LastLines, CutsLongLinesAndKeepsTheLastStateOfABar) {
     LastLines tail;
     LastLines::Stream out;

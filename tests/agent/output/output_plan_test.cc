@@ -1,3 +1,4 @@
+// Which stream of which rank goes where, from --tee, --redirects, --label and the filters. Pure.
 #include "agent/output/output_plan.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,8 @@ using namespace ddprun::agent;
 
 namespace {
 
+// A plan for one rank, with a filter for lines of stdout that contain "loss". By default prefixes
+// appear as with torchrun: only for streams with --tee.
 OutputPlan plan_of(RankOutput rank, Label label = Label::teed) {
     OutputPlan plan;
     plan.ranks = {rank};
@@ -16,12 +19,14 @@ OutputPlan plan_of(RankOutput rank, Label label = Label::teed) {
 
 }  // namespace
 
+// Rank 7 is not in the plan, and gets the default as well.
 TEST(OutputPlan, WithoutOptionsAllGoesToTheConsole) {
     EXPECT_EQ(plan_stream(plan_of({}), 0, kStdout, false), (StreamPlan{.console = true}));
     EXPECT_EQ(plan_stream(plan_of({}, Label::all), 7, kStderr, false),
               (StreamPlan{.console = true, .prefix = true}));
 }
 
+// stdout is redirected, so it leaves the console. stderr is teed: file and console.
 TEST(OutputPlan, EachStreamOfARankIsForItself) {
     const OutputPlan plan = plan_of({.redirected = kStdout, .teed = kStderr});
     EXPECT_EQ(plan.to_files(0), kStdout | kStderr);
@@ -29,23 +34,27 @@ TEST(OutputPlan, EachStreamOfARankIsForItself) {
     EXPECT_EQ(plan_stream(plan, 0, kStderr, true), (StreamPlan{.console = true, .prefix = true}));
 }
 
-// --tee beats --redirects for a stream that is in both.
+// --tee beats --redirects for a stream that is in both. Only teed streams feed the filters.
 TEST(OutputPlan, WhatIsTeedIsShown) {
     const OutputPlan plan = plan_of({.redirected = kStdout, .teed = kStdout});
     EXPECT_EQ(plan_stream(plan, 0, kStdout, true),
               (StreamPlan{.console = true, .prefix = true, .filtered = true}));
 }
 
+// The log folder cannot be made. Output on the console is better than none.
 TEST(OutputPlan, WhatHasNoFileGoesToTheConsole) {
     EXPECT_TRUE(plan_stream(plan_of({.redirected = kStdout}), 0, kStdout, false).console);
 }
 
+// --local-ranks-filter hides this rank. As with torchrun, its lines go to its own file only, though
+// the file of the filters exists for other ranks.
 TEST(OutputPlan, ARankThatIsNotShownFeedsNoFilters) {
     const OutputPlan plan = plan_of({.teed = kStdout, .shown = false});
     EXPECT_EQ(plan_stream(plan, 0, kStdout, true), (StreamPlan{.prefix = true}));
     EXPECT_EQ(plan.to_filtered(), kStdout);
 }
 
+// torchrun's prefix has the role and the local rank, so scripts that parse it go on working.
 TEST(OutputPlan, ThePrefixIsTorchrunsOrTheUsers) {
     OutputPlan plan;
     plan.role = "actor";

@@ -1,4 +1,5 @@
-// A loop, a file thread, a folder and what was told, for the tests of what workers print.
+// A loop, a file thread, a folder and the reported errors, for the tests of what workers print. The
+// pipes and files are real; "the operator" is the list of errors.
 #pragma once
 
 #include <fcntl.h>
@@ -24,6 +25,8 @@ inline std::string slurp(const std::string& path) {
     return all.str();
 }
 
+// A pipe. The test reads it without waiting, so that it can play a reader that is slow or never
+// comes.
 struct Ends {
     UniqueFd out, in;  // read, write
     Ends() {
@@ -31,7 +34,7 @@ struct Ends {
         if (::pipe2(ends, O_CLOEXEC) == 0) out.reset(ends[0]), in.reset(ends[1]);
         ::fcntl(out.get(), F_SETFL, O_NONBLOCK);
     }
-    // What lies in the pipe now.
+    // What lies in the pipe now, which may be nothing.
     std::string read_now() {
         std::string all, buffer(1 << 16, '\0');
         for (ssize_t n; (n = ::read(out.get(), buffer.data(), buffer.size())) > 0;)
@@ -40,7 +43,10 @@ struct Ends {
     }
 };
 
+// Each test has one: loop, file thread, and a new folder that goes with it.
 struct Rig {
+    // Longer than any healthy test takes, even under sanitizers. It only turns a hang into a
+    // failure.
     static constexpr auto kPatience = std::chrono::seconds{30};
 
     boost::asio::io_context io;
@@ -50,6 +56,7 @@ struct Rig {
     Console::Tell tell = [this](const Error& error) { errors.push_back(error); };
 
     Rig() {
+        // As main does. A reader that has gone must be an error of write().
         ::signal(SIGPIPE, SIG_IGN);
         char name[] = "/tmp/ddprun-output-XXXXXX";
         folder = ::mkdtemp(name);
@@ -57,17 +64,22 @@ struct Rig {
     ~Rig() { std::filesystem::remove_all(folder); }
 
     std::string path(const std::string& name) const { return folder + "/" + name; }
+    // The file has O_APPEND, as the log files of workers: two descriptors for it do not overwrite
+    // each other's text.
     UniqueFd file(const std::string& name) const {
         return UniqueFd(
             ::open(path(name).c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600));
     }
+    // A console on a borrowed descriptor, as ddprun's own stdout is. Without options: a limit of 64
+    // MiB, and writers wait when it is reached.
     std::unique_ptr<Console> console(int fd, Console::Options options = {}) {
         return std::make_unique<Console>(io, files, fd, "stdout", tell, options);
     }
+    // A console that owns its file, as a worker's log file does.
     std::unique_ptr<Console> log_file(const std::string& name) {
         return std::make_unique<Console>(io, files, file(name), name, tell, Console::Options{});
     }
-    // Whatever can be done now.
+    // Runs whatever is ready now.
     void run() {
         io.restart();
         io.poll();
@@ -78,16 +90,18 @@ struct Rig {
         while (!condition()) {
             if (boot_now() > give_up) return false;
             io.restart();
+            // 1 ms: conditions also depend on the file thread and on pipes, which wake no handler.
             io.run_one_for(std::chrono::milliseconds{1});
         }
         return true;
     }
-    // What stands in a file once the file thread has done what it was given.
+    // What stands in a file once the file thread has done all its work.
     std::string written(Console& console, const std::string& name) {
         EXPECT_EQ(console.flush(kPatience), 0U);
         return slurp(path(name));
     }
-    // Feeds bytes to a pipe of a worker, reading on the loop in between.
+    // Plays a worker that prints: writes the bytes to its pipe and runs the loop in between, since
+    // the bytes may not fit. At the end the loop has read them all.
     void feed(int fd, std::string_view bytes) {
         ::fcntl(fd, F_SETFL, O_NONBLOCK);
         EXPECT_TRUE(run_until([&] {
@@ -97,7 +111,8 @@ struct Rig {
         }));
         await_read(fd);
     }
-    // Until the loop has taken all that lies in the pipe.
+    // Runs the loop until it has taken everything that lies in the pipe. A writing end cannot be
+    // asked how much that is, so the pipe is opened once more for reading.
     void await_read(int fd) {
         EXPECT_TRUE(run_until([&] {
             int bytes = 0;

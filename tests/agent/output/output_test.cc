@@ -1,4 +1,5 @@
-// Real pipes of a worker into consoles and files.
+// What a worker prints, from its real pipes into consoles and files. The test plays the worker: it
+// writes to the worker's ends of the pipes.
 #include "agent/output/output.h"
 
 #include "tests/agent/output/output_rig.h"
@@ -8,6 +9,7 @@ using namespace ddprun::agent;
 
 namespace {
 
+// A stream that goes to this console only, without own file and filters.
 StreamRoute to(Console* console, std::string prefix = "") {
     StreamRoute route;
     route.console = console;
@@ -17,7 +19,8 @@ StreamRoute to(Console* console, std::string prefix = "") {
 
 }  // namespace
 
-// Two ranks on one console, in pieces, one line of 10 MB among them: no line is torn.
+// Two ranks share one console. Rank 0 writes a line of 10 MiB in pieces, rank 1 short lines between
+// them. In the result no line is torn, and bytes that are no text pass.
 TEST(Output, LinesOfTwoRanksAreNeverTorn) {
     Rig rig;
     const UniqueFd file = rig.file("console");
@@ -46,7 +49,8 @@ TEST(Output, LinesOfTwoRanksAreNeverTorn) {
     EXPECT_TRUE(rig.errors.empty());
 }
 
-// One worker: byte for byte, and the files as well; an end without a newline stays one.
+// A lone worker has no prefix: byte for byte on the console and in the files, and an end without a
+// newline stays one. Its user sees the same as without ddprun.
 TEST(Output, OneWorkersBytesPassAsTheyAre) {
     Rig rig;
     Ends reader;
@@ -59,14 +63,15 @@ TEST(Output, OneWorkersBytesPassAsTheyAre) {
     ASSERT_TRUE(ends);
     rig.feed(ends->out.get(), "10%\r20%");
     rig.feed(ends->err.get(), "warning\n");
-    EXPECT_EQ(reader.read_now(), "10%\r20%");  // at once
+    // Nothing is held back until a line ends.
+    EXPECT_EQ(reader.read_now(), "10%\r20%");
     output.finish();
     EXPECT_TRUE(rig.run_until([&] { return slurp(rig.path("out")) == "10%\r20%"; }));
     EXPECT_TRUE(rig.run_until([&] { return slurp(rig.path("err")) == "warning\n"; }));
 }
 
-// The file of the filters gets whole lines of all ranks that have one of the texts, with their
-// prefix; the prefix itself is not looked at.
+// All ranks share one file of the filters. It gets whole lines that have one of the texts. The
+// prefix is added but not searched: "d0" is in the prefix of rank 0, and matches only in a line.
 TEST(Output, LinesThatMatchAreDuplicated) {
     Rig rig;
     const auto filtered = rig.log_file("filtered");
@@ -88,8 +93,8 @@ TEST(Output, LinesThatMatchAreDuplicated) {
     EXPECT_EQ(rig.written(*filtered, "filtered"), "[d1]:loss 1\n[d0]:loss 2\n[d0]:d0\n");
 }
 
-// The worker has exited, a process it left holds the pipe: what was printed comes, and nobody
-// waits.
+// The worker has exited, but a process that it left behind holds its pipe open. The report needs
+// the last words now, and a restart must not wait for that process.
 TEST(Output, FinishTakesWhatIsThereAndDoesNotWait) {
     Rig rig;
     Ends reader;
@@ -98,12 +103,14 @@ TEST(Output, FinishTakesWhatIsThereAndDoesNotWait) {
     auto ends = output.open();
     ASSERT_TRUE(ends);
     ASSERT_EQ(::write(ends->out.get(), "last words", 10), 10);
-    output.finish();  // ends->out is still open
+    // ends->out is still open: it plays the process that was left behind.
+    output.finish();
     EXPECT_EQ(reader.read_now(), "p:last words\n");
     EXPECT_EQ(::write(ends->out.get(), "x", 1), -1);
 }
 
-// A megabyte lies in the pipe when the worker ends: all of it comes.
+// A worker may print a lot and die at once. Up to a megabyte lies in its pipe then, with the reason
+// of its death at the very end.
 TEST(Output, FinishTakesAFullPipe) {
     Rig rig;
     const auto file = rig.log_file("out");
@@ -118,8 +125,9 @@ TEST(Output, FinishTakesAFullPipe) {
     EXPECT_EQ(rig.written(*file, "out").size(), fed);
 }
 
-// Nobody reads the console: the worker goes on until the limit, then waits, and that is told once;
-// all comes when it is read.
+// Nobody reads the console (a terminal that is stopped with Ctrl-S). The worker goes on until the
+// limit, and then waits in its write, as without ddprun. The operator hears of it once, and nothing
+// is lost when the console is read again.
 TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     Rig rig;
     Ends slow;
@@ -130,7 +138,7 @@ TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     const std::string data(1 << 16, 'x');
     ::fcntl(ends->out.get(), F_SETFL, O_NONBLOCK);
     std::size_t total = 0;
-    // On until the pipe stays full: then the loop reads no more for this console.
+    // Writes until the pipe stays full, which shows that the loop reads no more for this console.
     ASSERT_TRUE(rig.run_until([&] {
         const ssize_t n = ::write(ends->out.get(), data.data(), data.size());
         if (n > 0) total += static_cast<std::size_t>(n);
@@ -138,8 +146,10 @@ TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     }));
     rig.run();
     EXPECT_GE(console->waiting(), std::size_t{1} << 20);
+    // The limit is looked at before each read, so the queue may exceed it (1 MiB) by one read.
     EXPECT_LE(console->waiting(), std::size_t{2} << 20);
-    EXPECT_EQ(::fcntl(slow.in.get(), F_GETFL) & O_NONBLOCK, 0);  // others write to it as before
+    // Other processes share this descriptor and must not get EAGAIN because of ddprun.
+    EXPECT_EQ(::fcntl(slow.in.get(), F_GETFL) & O_NONBLOCK, 0);
     ASSERT_EQ(rig.errors.size(), 1U);
     EXPECT_EQ(rig.errors[0].sentence(),
               "stdout is too slow: 1 MiB are waiting; workers that print wait until it catches up");
@@ -149,8 +159,9 @@ TEST(Output, ASlowConsoleHoldsUpOnlyBeyondTheLimit) {
     EXPECT_EQ(rig.errors.size(), 1U);
 }
 
-// A log file whose file system hangs (a FIFO that nobody reads, for a test): the loop goes on, the
-// worker waits beyond the limit, and that is told when it has lasted.
+// The file system of a log file hangs; a pipe that nobody reads plays it. The loop and its
+// heartbeats go on, and only the worker waits, beyond the limit. The operator hears of it when it
+// has lasted (10 ms here).
 TEST(Output, AFileThatHangsHoldsUpItsWorkerAlone) {
     Rig rig;
     Ends hung;

@@ -1,4 +1,5 @@
-// Which folders of ddprun's own are removed, and above all which stay.
+// Which temporary folders of dead ddpruns are removed, and above all which ones stay. /tmp belongs
+// to many, so a folder too many must never go.
 #include "agent/output/temporary_folder.h"
 
 #include <fcntl.h>
@@ -17,6 +18,8 @@ namespace {
 
 struct TemporaryFolderTest : testing::Test {
     Rig rig;
+    // A folder with a file in it, last changed `age` seconds ago. Nobody holds its lock, as after
+    // SIGKILL.
     std::string make(const std::string& name, std::time_t age) {
         std::filesystem::create_directory(rig.path(name));
         std::ofstream(rig.path(name) + "/file") << "bytes";
@@ -32,21 +35,27 @@ struct TemporaryFolderTest : testing::Test {
 
 }  // namespace
 
+// Slurm kills ddprun and keeper at the same moment, so nobody removes their folder. A later ddprun
+// does. An hour of age is far beyond the minute for which a folder without lock is left alone.
 TEST_F(TemporaryFolderTest, OneThatNobodyHoldsIsRemoved) {
     const std::string dead = make("ddprun_abcdef", 3600);
     const TemporaryFolder gone = make_temporary_folder(rig.folder);
     {
         const TemporaryFolder ended = make_temporary_folder(rig.folder);
+        // This folder is old and held: a job may run for days without a change in its folder.
         grow_old(ended.path, 3600);
         remove_abandoned_folders(rig.folder);
         EXPECT_TRUE(there(ended.path)) << "it is held";
     }
     EXPECT_FALSE(there(dead));
+    // `ended` has been let go, so its folder is abandoned now. `gone` is new and still held.
     remove_abandoned_folders(rig.folder);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 1);
     EXPECT_TRUE(there(gone.path));
 }
 
+// Other names, a folder that is only 10 s old (its owner may not have locked it yet), a file, and a
+// link. Nothing of it goes, nor what the link points to.
 TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {
     for (const char* name : {"ddprun_abcdefg", "ddprun_", "ddprun-abcdef", "mine"})
         make(name, 3600);

@@ -1,3 +1,5 @@
+// torchrun's file timers: requests as PyTorch writes them, and which of them have expired. Pure;
+// times are plain numbers.
 #include "agent/workers/timer_table.h"
 
 #include <gtest/gtest.h>
@@ -5,10 +7,13 @@
 namespace ddprun::agent {
 namespace {
 
+// A request to send SIGKILL (9), PyTorch's default. A negative time releases the timer.
 TimerRequest request(std::int64_t pid, const char* scope, double expires) {
     return {pid, scope, expires, 9};
 }
 
+// Every worker may write to the file, so nothing that stands in it may do harm. A request with a
+// wrong field is refused as a whole: no signal may go to a pid that was misread.
 TEST(TimerTable, ReadsTorchsLines) {
     const auto read = read_timer_request(
         R"({"version": 1, "pid": 7, "scope_id": "step", "expiration_time": 12.5, "signal": 15})");
@@ -22,7 +27,8 @@ TEST(TimerTable, ReadsTorchsLines) {
         EXPECT_FALSE(read_timer_request(bad)) << bad;
 }
 
-// A released timer never fires; one that is set again has the new time.
+// A released timer never fires, or it would kill a worker whose work is done. One that is set again
+// has the new time: 25, not 20.
 TEST(TimerTable, FiresWhatIsNotReleased) {
     TimerTable table;
     EXPECT_EQ(table.next(), std::nullopt);

@@ -1,3 +1,5 @@
+// The environment of a worker, built from ddprun's own and the worker's place. Pure: maps in, lines
+// out.
 #include "agent/workers/worker_env.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +10,8 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Not;
 
-// Exactly torchrun's variables, no more, when nothing else was there.
+// Worker 1 of 4 on the second of two nodes, with nothing else in the environment. The list is
+// exact: programs written for torchrun find all they read, and nothing that they do not expect.
 TEST(WorkerEnv, SetsTorchrunsVariables) {
     WorkerPlace place;
     place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
@@ -29,6 +32,8 @@ TEST(WorkerEnv, SetsTorchrunsVariables) {
                             "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));
 }
 
+// A batch script may export RANK or MASTER_PORT from its torchrun days. All workers would then have
+// the same rank, and hang. A progress pipe of an outer ddprun is not ours either.
 TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
     const Environment base{
         {"RANK", "77"}, {"MASTER_PORT", "1"}, {"HOME", "/h"}, {"DDPRUN_PROGRESS_FD", "9"}};
@@ -39,6 +44,7 @@ TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
     EXPECT_THAT(env, Not(Contains("DDPRUN_PROGRESS_FD=9")));
 }
 
+// For these two variables ddprun has only a default. The user's value wins.
 TEST(WorkerEnv, KeepsWhatIsTheUsersToSay) {
     WorkerPlace place;
     place.omp_num_threads = 4;
@@ -48,6 +54,8 @@ TEST(WorkerEnv, KeepsWhatIsTheUsersToSay) {
     EXPECT_THAT(worker_environment(base, place), Contains("TORCH_NCCL_ASYNC_ERROR_HANDLING=3"));
 }
 
+// The variables of the worker's own device (`more`) win over what ddprun inherited. Otherwise all
+// workers would see all GPUs and use the first one.
 TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
     WorkerPlace place;
     place.progress_fd = 3, place.more = {{"X", "y"}, {"CUDA_VISIBLE_DEVICES", "2"}};
@@ -57,7 +65,9 @@ TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
     EXPECT_THAT(env, Contains("X=y"));
 }
 
-// As its torchrun variables say, which is not what the launcher itself was told.
+// Slurm's variables describe ddprun, which is one task on each node. A program that reads
+// SLURM_PROCID before RANK would believe that it is alone, so they must agree with torchrun's
+// variables.
 TEST(WorkerEnv, SlurmSaysTheSameOfAWorker) {
     WorkerPlace place;
     place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
@@ -67,16 +77,22 @@ TEST(WorkerEnv, SlurmSaysTheSameOfAWorker) {
     for (const char* line : {"SLURM_PROCID=5", "SLURM_LOCALID=1", "SLURM_NODEID=1",
                              "SLURM_NTASKS=8", "SLURM_TASKS_PER_NODE=4(x2)", "SLURM_GTIDS=4,5,6,7"})
         EXPECT_THAT(env, Contains(line));
+    // With the id of the step, a program would try to reach srun as one of its tasks.
     EXPECT_THAT(env, Not(Contains("SLURM_STEP_ID=0")));
 
+    // If other nodes have other numbers of workers, the true value is not known. None at all ends a
+    // program with a clear message; a wrong one makes it hang.
     place.equal_nodes = false;
     EXPECT_THAT(worker_environment(base, place), Not(Contains("SLURM_TASKS_PER_NODE=4(x2)")));
 
+    // --virtual-local-rank: each worker sees one device and believes that it is the only one here.
+    // The ranks on the node do not change by that.
     place.more = {{"LOCAL_RANK", "0"}};
     env = worker_environment(base, place);
     EXPECT_THAT(env, Contains("SLURM_LOCALID=0"));
     EXPECT_THAT(env, Contains("SLURM_GTIDS=4,5,6,7"));
 
+    // --slurm-env=keep: the user wants srun's variables as they are.
     place.slurm_env = ddprun::slurm::WorkerVariables::keep;
     EXPECT_THAT(worker_environment(base, place), Contains("SLURM_PROCID=1"));
 }

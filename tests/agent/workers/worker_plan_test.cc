@@ -1,3 +1,4 @@
+// The place of a worker in a generation, and torchrun's names for log folders. Pure.
 #include "agent/workers/worker_plan.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,9 @@ using namespace ddprun;
 using namespace ddprun::agent;
 using namespace ddprun::test;
 
-// A world of 2 + 3 + 2 workers, whose middle node has a role of its own.
+// A world of 2 + 3 + 2 workers, whose middle node has a role of its own. Every number differs from
+// the others where it can, so a mix-up of two fields shows. The worker is the last one of the last
+// node.
 TEST(WorkerPlan, PlaceInAGeneration) {
     rendezvous::Assignment generation = assignment(4, {node("a"), node("b"), node("c")}, 2);
     generation.members[1].offer.slots = 3, generation.members[1].offer.role = "reader";
@@ -43,7 +46,8 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     EXPECT_EQ(place.more, (Environment{{"A", "1"}}));
 }
 
-// Two tasks on each of two hosts, dealt out in turn: local ranks and groups go by host.
+// --task-per-worker: srun starts two tasks on each of two hosts and deals them out in turn (a, b,
+// a, b). Programs expect local ranks and group ranks to count hosts, not tasks.
 TEST(WorkerPlan, PlaceOfATask) {
     const auto generation = assignment(0, {node("a/0"), node("b/0"), node("a/1"), node("b/1")}, 1);
     const WorkerPlace place =
@@ -58,7 +62,8 @@ TEST(WorkerPlan, PlaceOfATask) {
     EXPECT_TRUE(place.task_of_host);
 }
 
-// What a file name cannot hold never leads out of the log folder.
+// Tools look for logs under these names. A slash in the run id must never lead out of the log
+// folder.
 TEST(AttemptNames, AreTorchruns) {
     const std::string run = run_folder("../a", "x1y2z3ab");
     EXPECT_EQ(run, ".._a_x1y2z3ab");

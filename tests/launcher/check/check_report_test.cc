@@ -149,10 +149,10 @@ TEST(CheckReport, EtcdThatIsNotReachedByAll) {
     at(job, 2).ledger_mark = 8;
     at(job, 3).ledger_mark = 0;
     at(job, 3).ledger_fault =
-        "not seen: etcd e1:2379: Connection refused; see that etcd is up there";
+        "not seen: etcd e1:2379: Connection refused; check that etcd runs there";
     EXPECT_THAT(
         findings(job, "ledger"),
-        ElementsAre("n3: not seen: etcd e1:2379: Connection refused; see that etcd is up there",
+        ElementsAre("n3: not seen: etcd e1:2379: Connection refused; check that etcd runs there",
                     HasSubstr("n2: this node sees a different etcd than the first node; give")));
 }
 

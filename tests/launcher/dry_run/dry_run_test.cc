@@ -12,6 +12,7 @@
 
 #include "launcher/dry_run/dry_run_json.h"
 #include "launcher/dry_run/dry_run_text.h"
+#include "launcher/plan/make_plan.h"
 #include "slurm/launch_shape.h"
 
 namespace ddprun::launcher {

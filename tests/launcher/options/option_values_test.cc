@@ -69,8 +69,8 @@ TEST(OptionValues, Ports) {
 }
 
 TEST(OptionValues, RestartsStreamsRanks) {
-    EXPECT_EQ(*read_restart_limit("0"), (RestartLimit{false, 0}));
-    EXPECT_TRUE(read_restart_limit("auto")->automatic);
+    EXPECT_EQ(*read_restart_limit("0"), 0);
+    EXPECT_EQ(*read_restart_limit("auto"), rendezvous::kAutoRestarts);
     EXPECT_FALSE(read_restart_limit("-1"));
     EXPECT_EQ(read_streams("3")->of(7), (Streams{true, true}));
     auto streams = read_streams("0:1,12:2");

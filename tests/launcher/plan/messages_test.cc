@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "launcher/plan/plan.h"
+#include "launcher/plan/make_plan.h"
 #include "launcher/plan/step_to_come.h"
 #include "slurm/launch_shape.h"
 

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/plan/make_plan.h"
+
 #include "launcher/plan/plan_meeting.h"
 
 namespace ddprun::launcher {
@@ -38,9 +40,9 @@ TEST(PlanMeeting, AStepNeedsNoOption) {
     EXPECT_EQ(first->run_id, "lab.8812.0");
     EXPECT_EQ(last->node_name, "n4");
     EXPECT_EQ(last->node_rank, 3);
-    EXPECT_EQ(last->min_nodes, 4);
-    EXPECT_EQ(last->max_nodes, 4);
-    EXPECT_EQ(last->expected_nodes.size(), 4u);
+    EXPECT_EQ(last->limits.min_nodes, 4);
+    EXPECT_EQ(last->limits.max_nodes, 4);
+    EXPECT_EQ(last->limits.order.size(), 4u);
     EXPECT_EQ(first->endpoint, last->endpoint);
     EXPECT_EQ(first->endpoint.host, "n1");
     EXPECT_EQ(first->lead, Lead::yes);
@@ -152,7 +154,7 @@ TEST(PlanMeeting, StepAgainstOptions) {
               "leave the option out, or use srun --nodes=1");
     EXPECT_THAT(plan({"--nnodes=1:2"}, step(4, 0))->warnings,
                 ElementsAre(HasSubstr("wait as spares")));
-    EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->min_nodes, 2);
+    EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->limits.min_nodes, 2);
 }
 
 // A rank that differs from Slurm's is said by one node, not by each of a thousand.
@@ -185,7 +187,7 @@ TEST(PlanMeeting, StepsOfOneNodeMeet) {
     auto one = plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=n1:29500"}, step(1, 0));
     ASSERT_TRUE(one) << one.error();
     EXPECT_EQ(one->run_id, "lab.8812");
-    EXPECT_EQ(one->max_nodes, 2);
+    EXPECT_EQ(one->limits.max_nodes, 2);
     EXPECT_EQ(one->node_rank, 1);
     EXPECT_EQ(one->lead, Lead::no);
     EXPECT_FALSE(plan({"--nnodes=2"}, step(1, 0)));
@@ -204,7 +206,7 @@ TEST(PlanMeeting, OutsideSlurm) {
     EXPECT_EQ(two->endpoint, (Endpoint{"h", {29400}}));
     EXPECT_EQ(two->lead, Lead::if_address_matches);
     EXPECT_EQ(two->node_rank, std::nullopt);
-    EXPECT_THAT(two->expected_nodes, IsEmpty());
+    EXPECT_THAT(two->limits.order, IsEmpty());
     EXPECT_EQ(two->node_name, "me");
 
     EXPECT_EQ(plan({"--nnodes=2", "--master-addr=h"}, std::nullopt)->endpoint,

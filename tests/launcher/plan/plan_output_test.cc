@@ -29,42 +29,42 @@ Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = f
 
 TEST(PlanOutput, StreamsOfEachRank) {
     const Plan plan = planned({"-t0:3", "-r0:1,1:2", "--local-ranks-filter=1", "--log-dir=l"});
-    ASSERT_EQ(plan.output.ranks.size(), 2u);
-    EXPECT_EQ(plan.output.ranks[0].teed, 3);
-    EXPECT_EQ(plan.output.ranks[0].redirected, 1);
-    EXPECT_FALSE(plan.output.ranks[0].shown);
-    EXPECT_EQ(plan.output.ranks[1].redirected, 2);
-    EXPECT_TRUE(plan.output.ranks[1].shown);
-    EXPECT_EQ(plan.output.log_dir, "l");
+    ASSERT_EQ(plan.workers.output.ranks.size(), 2u);
+    EXPECT_EQ(plan.workers.output.ranks[0].teed, 3);
+    EXPECT_EQ(plan.workers.output.ranks[0].redirected, 1);
+    EXPECT_FALSE(plan.workers.output.ranks[0].shown);
+    EXPECT_EQ(plan.workers.output.ranks[1].redirected, 2);
+    EXPECT_TRUE(plan.workers.output.ranks[1].shown);
+    EXPECT_EQ(plan.log_dir, "l");
     EXPECT_THAT(plan.host_warnings, IsEmpty());
 }
 
 // Where it is not clear whose line it is; torchrun's name brings torchrun's way.
 TEST(PlanOutput, Labels) {
-    EXPECT_EQ(planned({}).output.label, Label::all);
-    EXPECT_EQ(planned({}, 1).output.label, Label::teed);
-    EXPECT_EQ(planned({}, 2, true).output.label, Label::teed);
-    EXPECT_EQ(planned({"--label"}, 1, true).output.label, Label::all);
-    EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1).output.label, Label::all);
-    EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1, true).output.label, Label::teed);
-    EXPECT_EQ(planned({"--no-label"}).output.label, Label::none);
+    EXPECT_EQ(planned({}).workers.output.label, Label::all);
+    EXPECT_EQ(planned({}, 1).workers.output.label, Label::teed);
+    EXPECT_EQ(planned({}, 2, true).workers.output.label, Label::teed);
+    EXPECT_EQ(planned({"--label"}, 1, true).workers.output.label, Label::all);
+    EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1).workers.output.label, Label::all);
+    EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1, true).workers.output.label, Label::teed);
+    EXPECT_EQ(planned({"--no-label"}).workers.output.label, Label::none);
 }
 
 TEST(PlanOutput, FilesThatNobodyNamedAPlaceForAreKept) {
     const Plan plan = planned({"-r3"});
-    EXPECT_EQ(plan.output.log_dir, "/scratch/torchelastic_01234567");
+    EXPECT_EQ(plan.log_dir, "/scratch/torchelastic_01234567");
     EXPECT_THAT(plan.notes,
                 ElementsAre("the files of the workers' output are in "
                             "/scratch/torchelastic_01234567; --log-dir names another place"));
-    EXPECT_EQ(planned({}).output.log_dir, "");
+    EXPECT_EQ(planned({}).log_dir, "");
 }
 
 TEST(PlanOutput, TheNullDeviceMeansNoFiles) {
     const Plan plan =
         planned({"-r1", "-t2", "--log-dir=/dev/null", "--duplicate-stdout-filters=a"});
-    EXPECT_EQ(plan.output.log_dir, "");
-    EXPECT_EQ(plan.output.ranks[0].redirected | plan.output.ranks[0].teed, 0);
-    EXPECT_THAT(plan.output.stdout_filters, IsEmpty());
+    EXPECT_EQ(plan.log_dir, "");
+    EXPECT_EQ(plan.workers.output.ranks[0].redirected | plan.workers.output.ranks[0].teed, 0);
+    EXPECT_THAT(plan.workers.output.filters[0], IsEmpty());
     EXPECT_EQ(plan.warnings.size(), 2u);
     EXPECT_THAT(planned({"--log-dir=/dev/null"}).warnings, IsEmpty());
 }

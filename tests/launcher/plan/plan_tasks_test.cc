@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/plan/make_plan.h"
+
 namespace ddprun::launcher {
 namespace {
 
@@ -50,10 +52,10 @@ TEST(PlanTasks, EachIsANodeWithOneWorker) {
     EXPECT_EQ(second->node_name, "n2/1");
     EXPECT_EQ(second->node_rank, 3);
     EXPECT_EQ(second->slots, 1);
-    EXPECT_EQ(second->min_nodes, 4);
-    EXPECT_EQ(second->max_nodes, 4);
+    EXPECT_EQ(second->limits.min_nodes, 4);
+    EXPECT_EQ(second->limits.max_nodes, 4);
     EXPECT_EQ(second->run_id, "lab.8812.0");
-    EXPECT_THAT(second->expected_nodes, ElementsAre("n1/0", "n1/1", "n2/0", "n2/1"));
+    EXPECT_THAT(second->limits.order, ElementsAre("n1/0", "n1/1", "n2/0", "n2/1"));
 }
 
 TEST(PlanTasks, RankOfATaskIsItsOwn) {
@@ -99,17 +101,17 @@ TEST(PlanTasks, OneHostMeetsOnLoopback) {
     EXPECT_EQ(first->lead, Lead::yes);
     EXPECT_EQ(last->lead, Lead::no);
     EXPECT_FALSE(last->standalone);
-    EXPECT_EQ(last->max_nodes, 3);
+    EXPECT_EQ(last->limits.max_nodes, 3);
 }
 
 // --nnodes counts hosts, as ever.
 TEST(PlanTasks, ARangeOfHosts) {
     const auto range = plan({"--nnodes=1:2"}, task({4, 2}, 0, 0, 0));
-    EXPECT_EQ(range->min_nodes, 2);
-    EXPECT_EQ(range->max_nodes, 6);
+    EXPECT_EQ(range->limits.min_nodes, 2);
+    EXPECT_EQ(range->limits.max_nodes, 6);
     const auto spares = plan({"--nnodes=2"}, task({2, 2, 2}, 0, 0, 0));
-    EXPECT_EQ(spares->min_nodes, 4);
-    EXPECT_EQ(spares->max_nodes, 4);
+    EXPECT_EQ(spares->limits.min_nodes, 4);
+    EXPECT_EQ(spares->limits.max_nodes, 4);
     EXPECT_THAT(plan({"--nnodes=3"}, task({2, 2}, 0, 0, 0)).error().sentence(),
                 HasSubstr("this step has 2 nodes"));
 }
@@ -125,17 +127,17 @@ TEST(PlanTasks, ContradictsNprocPerNode) {
 TEST(PlanTasks, TheRightDevice) {
     const Allocation third = task({4, 4}, 2, 0, 2);
     const auto all = plan({}, with_gpus(third, 4, "0,1,2,3"));
-    EXPECT_THAT(all->worker_variables, IsEmpty()) << "cuda:LOCAL_RANK";
+    EXPECT_THAT(all->workers.more, IsEmpty()) << "cuda:LOCAL_RANK";
     for (const char* own : {"0", "2"}) {
         const auto alone = plan({}, with_gpus(third, 4, own));
-        ASSERT_EQ(alone->worker_variables.size(), 1u);
-        EXPECT_EQ(alone->worker_variables[0].at("LOCAL_RANK"), "0") << "cuda:0";
-        EXPECT_FALSE(alone->worker_variables[0].contains("CUDA_VISIBLE_DEVICES"));
+        ASSERT_EQ(alone->workers.more.size(), 1u);
+        EXPECT_EQ(alone->workers.more[0].at("LOCAL_RANK"), "0") << "cuda:0";
+        EXPECT_FALSE(alone->workers.more[0].contains("CUDA_VISIBLE_DEVICES"));
     }
     const auto dealt = plan({"--virtual-local-rank"}, with_gpus(third, 4, "3,2,1,0"));
-    EXPECT_EQ(dealt->worker_variables[0].at("CUDA_VISIBLE_DEVICES"), "1");
-    EXPECT_EQ(dealt->worker_variables[0].at("LOCAL_RANK"), "0");
-    EXPECT_THAT(plan({}, with_gpus(task({2}, 1, 0, 1), 4, "2,3"))->worker_variables.size(), 1u)
+    EXPECT_EQ(dealt->workers.more[0].at("CUDA_VISIBLE_DEVICES"), "1");
+    EXPECT_EQ(dealt->workers.more[0].at("LOCAL_RANK"), "0");
+    EXPECT_THAT(plan({}, with_gpus(task({2}, 1, 0, 1), 4, "2,3"))->workers.more.size(), 1u)
         << "two each";
 }
 
@@ -155,11 +157,11 @@ TEST(PlanTasks, RefusesWhereNoDeviceIsTheTasksOwn) {
 TEST(PlanTasks, CpusAreDividedWhereSlurmHasBoundNone) {
     Allocation third = task({4, 4}, 2, 0, 2);
     third.cpus_on_node = 32;
-    EXPECT_EQ(plan({}, third, host(8))->omp_num_threads, 8);
-    EXPECT_EQ(plan({}, third, host(32))->omp_num_threads, 8);
-    EXPECT_EQ(plan({}, third, host(64))->omp_num_threads, 16);
+    EXPECT_EQ(plan({}, third, host(8))->workers.omp_num_threads, 8);
+    EXPECT_EQ(plan({}, third, host(32))->workers.omp_num_threads, 8);
+    EXPECT_EQ(plan({}, third, host(64))->workers.omp_num_threads, 16);
     third.cpus_per_task = 8;
-    EXPECT_EQ(plan({}, third, host(64))->omp_num_threads, 8);
+    EXPECT_EQ(plan({}, third, host(64))->workers.omp_num_threads, 8);
 }
 
 TEST(PlanTasks, BindsWithinItsPart) {
@@ -167,19 +169,19 @@ TEST(PlanTasks, BindsWithinItsPart) {
     for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, 0, i, i});
     Allocation second = task({2, 2}, 1, 0, 1);
     second.cpus_on_node = 4;
-    EXPECT_THAT(plan({"--numa-binding=node"}, second, facts)->worker_cpus,
+    EXPECT_THAT(plan({"--numa-binding=node"}, second, facts)->workers.cpus,
                 ElementsAre(ElementsAre(2, 3)));
     second.cpus_on_node = 8;  // the mask is the task's own
-    EXPECT_THAT(plan({"--numa-binding=node"}, second, facts)->worker_cpus,
+    EXPECT_THAT(plan({"--numa-binding=node"}, second, facts)->workers.cpus,
                 ElementsAre(ElementsAre(0, 1)));
 }
 
 // --redirects and --local-ranks-filter name tasks of the host.
 TEST(PlanTasks, OutputByLocalRank) {
     const auto second = plan({"--redirects=1:3", "--local-ranks-filter=0"}, task({2, 2}, 1, 0, 1));
-    ASSERT_EQ(second->output.ranks.size(), 1u);
-    EXPECT_EQ(second->output.ranks[0].redirected, 3);
-    EXPECT_FALSE(second->output.ranks[0].shown);
+    ASSERT_EQ(second->workers.output.ranks.size(), 1u);
+    EXPECT_EQ(second->workers.output.ranks[0].redirected, 3);
+    EXPECT_FALSE(second->workers.output.ranks[0].shown);
     EXPECT_THAT(second->host_warnings, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-#include "launcher/plan/plan.h"
+#include "launcher/plan/make_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,11 +105,11 @@ TEST(Plan, MoreWorkersThanGpus) {
 
 // The node's CPUs are shared out, unless the user has said it.
 TEST(Plan, Threads) {
-    EXPECT_EQ(plan({"--nproc-per-node=3"})->omp_num_threads, 2);
-    EXPECT_EQ(plan({"--nproc-per-node=16"})->omp_num_threads, 1);
+    EXPECT_EQ(plan({"--nproc-per-node=3"})->workers.omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=16"})->workers.omp_num_threads, 1);
     auto facts = host(8, 0);
     facts.omp_num_threads_set = true;
-    EXPECT_EQ(plan({}, {}, facts)->omp_num_threads, std::nullopt);
+    EXPECT_EQ(plan({}, {}, facts)->workers.omp_num_threads, std::nullopt);
 }
 
 // Several nodes of a step write their ledger where they work; elsewhere the risk is said once.
@@ -149,55 +149,55 @@ TEST(Plan, IdentityOfAJob) {
 // Defaults, torchrun's keys, and our options above them.
 TEST(Plan, TimesAndBudget) {
     auto defaults = plan({});
-    EXPECT_EQ(defaults->times.lease, milliseconds(10'000));
-    EXPECT_EQ(defaults->times.join_timeout, milliseconds(600'000));
-    EXPECT_EQ(defaults->times.last_call, milliseconds(30'000));
-    EXPECT_EQ(defaults->times.grace_final, milliseconds(30'000));
-    EXPECT_EQ(defaults->times.grace_restart, milliseconds(5000));
-    EXPECT_EQ(plan({}, step(1))->times.grace_final, milliseconds(25'000));
-    EXPECT_TRUE(defaults->max_restarts.automatic);
-    EXPECT_EQ(defaults->crash_loop, 3);
-    EXPECT_EQ(defaults->hang_timeout, milliseconds(0));
-    EXPECT_TRUE(defaults->blame);
-    EXPECT_EQ(plan({"--hang-timeout=90"})->hang_timeout, milliseconds(90'000));
-    EXPECT_FALSE(plan({"--blame=off"})->blame);
-    EXPECT_EQ(defaults->slurm_env, slurm::WorkerVariables::rewrite);
-    EXPECT_EQ(plan({"--slurm-env=keep"})->slurm_env, slurm::WorkerVariables::keep);
+    EXPECT_EQ(defaults->limits.times.lease, milliseconds(10'000));
+    EXPECT_EQ(defaults->limits.times.join_timeout, milliseconds(600'000));
+    EXPECT_EQ(defaults->limits.times.last_call, milliseconds(30'000));
+    EXPECT_EQ(defaults->grace.final_stop, milliseconds(30'000));
+    EXPECT_EQ(defaults->grace.restart, milliseconds(5000));
+    EXPECT_EQ(plan({}, step(1))->grace.final_stop, milliseconds(25'000));
+    EXPECT_EQ(defaults->limits.max_restarts, rendezvous::kAutoRestarts);
+    EXPECT_EQ(defaults->limits.crash_loop, 3);
+    EXPECT_EQ(defaults->limits.hang_timeout, milliseconds(0));
+    EXPECT_TRUE(defaults->limits.blame);
+    EXPECT_EQ(plan({"--hang-timeout=90"})->limits.hang_timeout, milliseconds(90'000));
+    EXPECT_FALSE(plan({"--blame=off"})->limits.blame);
+    EXPECT_EQ(defaults->workers.slurm_env, slurm::WorkerVariables::rewrite);
+    EXPECT_EQ(plan({"--slurm-env=keep"})->workers.slurm_env, slurm::WorkerVariables::keep);
     auto torchrun = host(8, 0);
     torchrun.called_as_torchrun = true;
-    EXPECT_EQ(plan({}, {}, torchrun)->max_restarts, (RestartLimit{false, 0}));
+    EXPECT_EQ(plan({}, {}, torchrun)->limits.max_restarts, 0);
 
     auto conf = plan({"--rdzv-conf=join_timeout=5,last_call_timeout=1,keep_alive_interval=1",
                       "--shutdown-timeout=7"});
-    EXPECT_EQ(conf->times.join_timeout, milliseconds(5000));
-    EXPECT_EQ(conf->times.last_call, milliseconds(1000));
-    EXPECT_EQ(conf->times.lease, milliseconds(3000));
-    EXPECT_EQ(conf->times.grace_restart, milliseconds(7000));
+    EXPECT_EQ(conf->limits.times.join_timeout, milliseconds(5000));
+    EXPECT_EQ(conf->limits.times.last_call, milliseconds(1000));
+    EXPECT_EQ(conf->limits.times.lease, milliseconds(3000));
+    EXPECT_EQ(conf->grace.restart, milliseconds(7000));
     auto short_lease = plan({"--rdzv-conf=keep_alive_interval=0.1"});
-    EXPECT_EQ(short_lease->times.lease, milliseconds(2000));
+    EXPECT_EQ(short_lease->limits.times.lease, milliseconds(2000));
     EXPECT_EQ(short_lease->warnings.size(), 1u);
-    EXPECT_EQ(plan({"--rdzv-conf=keep_alive_interval=1", "--lease=20"})->times.lease,
+    EXPECT_EQ(plan({"--rdzv-conf=keep_alive_interval=1", "--lease=20"})->limits.times.lease,
               milliseconds(20'000));
 }
 
 // A .py file and a module are Python's, all else runs itself; torchrun's name makes all Python's.
 TEST(Plan, Command) {
-    EXPECT_THAT(plan({"./train", "-x"})->command.argv, ElementsAre("./train", "-x"));
-    EXPECT_THAT(plan({"train.py", "--epochs", "3"})->command.argv,
+    EXPECT_THAT(plan({"./train", "-x"})->workers.argv, ElementsAre("./train", "-x"));
+    EXPECT_THAT(plan({"train.py", "--epochs", "3"})->workers.argv,
                 ElementsAre("python3", "-u", "train.py", "--epochs", "3"));
-    EXPECT_THAT(plan({"-m", "pkg.train", "a"})->command.argv,
+    EXPECT_THAT(plan({"-m", "pkg.train", "a"})->workers.argv,
                 ElementsAre("python3", "-u", "-m", "pkg.train", "a"));
-    EXPECT_THAT(plan({"--no-python", "train.py"})->command.argv, ElementsAre("train.py"));
-    EXPECT_THAT(plan({"--python=/opt/python", "script"})->command.argv,
+    EXPECT_THAT(plan({"--no-python", "train.py"})->workers.argv, ElementsAre("train.py"));
+    EXPECT_THAT(plan({"--python=/opt/python", "script"})->workers.argv,
                 ElementsAre("/opt/python", "-u", "script"));
-    EXPECT_THAT(plan({"--run-path", "/s"})->command.argv, ElementsAre("python3", "-u", "/s"));
+    EXPECT_THAT(plan({"--run-path", "/s"})->workers.argv, ElementsAre("python3", "-u", "/s"));
     auto facts = host(8, 0);
     facts.called_as_torchrun = true;
     facts.python_exec = "/venv/bin/python";
     auto torchrun = plan({"script", "a"}, {}, facts);
-    EXPECT_THAT(torchrun->command.argv, ElementsAre("/venv/bin/python", "-u", "script", "a"));
-    EXPECT_EQ(torchrun->command.display, "script");
-    EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->command.argv, ElementsAre("script"));
+    EXPECT_THAT(torchrun->workers.argv, ElementsAre("/venv/bin/python", "-u", "script", "a"));
+    EXPECT_EQ(torchrun->program.display, "script");
+    EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->workers.argv, ElementsAre("script"));
 }
 
 // The store's limits reach the plan, each from its own option.
@@ -218,20 +218,20 @@ TEST(Plan, StoreOptions) {
     EXPECT_EQ(limits.max_memory, 7168u);
 }
 
-TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->role, "X:"); }
+TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->workers.role, "X:"); }
 
 // A container's time, not the CPUs it sees; and what torchrun does when we are called so.
 TEST(Plan, ThreadsOfWorkers) {
     auto limited = host(8, 0);
     limited.cpu_quota = 3.5;
-    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, limited)->omp_num_threads, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, limited)->workers.omp_num_threads, 2);
     EXPECT_EQ(plan({"--nproc-per-node=cpu"}, {}, limited)->slots, 8);
     auto torchrun = host(8, 0);
     torchrun.called_as_torchrun = true;
-    EXPECT_EQ(plan({}, {}, torchrun)->omp_num_threads, std::nullopt);
-    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, 1);
+    EXPECT_EQ(plan({}, {}, torchrun)->workers.omp_num_threads, std::nullopt);
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->workers.omp_num_threads, 1);
     torchrun.omp_num_threads_set = true;
-    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->omp_num_threads, std::nullopt);
+    EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->workers.omp_num_threads, std::nullopt);
 }
 
 // A bound worker has as many threads as CPUs, and the user's own number stays.
@@ -239,10 +239,10 @@ TEST(Plan, BoundWorkers) {
     auto facts = host(4, 0);
     for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, i / 2, i, i});
     const auto bound = plan({"--numa-binding=node", "--nproc-per-node=2"}, {}, facts);
-    EXPECT_THAT(bound->worker_cpus, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
-    EXPECT_EQ(bound->worker_variables[1].at("OMP_NUM_THREADS"), "2");
+    EXPECT_THAT(bound->workers.cpus, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+    EXPECT_EQ(bound->workers.more[1].at("OMP_NUM_THREADS"), "2");
     facts.omp_num_threads_set = true;
-    EXPECT_THAT(plan({"--numa-binding=node"}, {}, facts)->worker_variables, IsEmpty());
+    EXPECT_THAT(plan({"--numa-binding=node"}, {}, facts)->workers.more, IsEmpty());
     EXPECT_THAT(
         plan({"--numa-binding=exclusive", "--nproc-per-node=5"}, {}, facts).error().sentence(),
         HasSubstr("--numa-binding: "));
@@ -251,9 +251,8 @@ TEST(Plan, BoundWorkers) {
 TEST(Plan, OneDeviceEach) {
     auto facts = host(4, 2);
     facts.cuda_visible_devices = "1,0";
-    EXPECT_EQ(
-        plan({"--virtual-local-rank"}, {}, facts)->worker_variables[0].at("CUDA_VISIBLE_DEVICES"),
-        "1");
+    EXPECT_EQ(plan({"--virtual-local-rank"}, {}, facts)->workers.more[0].at("CUDA_VISIBLE_DEVICES"),
+              "1");
     facts.cuda_visible_devices.reset();
     facts.gpus[0].mig = {"MIG-a", "MIG-b"};
     EXPECT_EQ(plan({}, {}, facts)->slots, 3);
@@ -261,9 +260,9 @@ TEST(Plan, OneDeviceEach) {
 }
 
 TEST(Plan, Signals) {
-    EXPECT_EQ(plan({})->signal_names, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    EXPECT_EQ(plan({})->workers.signal_names, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
     const auto more = plan({"--signals-to-handle=SIGUSR1,SIGTERM"});
-    EXPECT_EQ(more->signal_names, "SIGUSR1,SIGTERM");
+    EXPECT_EQ(more->workers.signal_names, "SIGUSR1,SIGTERM");
     EXPECT_THAT(more->signals, ElementsAre(15, 2, 1, 3, 10));
 }
 
@@ -295,8 +294,8 @@ TEST(Plan, StopAndRequeue) {
 }
 
 TEST(Plan, StaticTimeout) {
-    EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->times.join_timeout, milliseconds(60'000));
-    EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->times.join_timeout,
+    EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->limits.times.join_timeout, milliseconds(60'000));
+    EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->limits.times.join_timeout,
               milliseconds(600'000));
 }
 

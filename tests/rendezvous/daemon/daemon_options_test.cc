@@ -1,4 +1,4 @@
-// The command line of ddprun-rendezvous: what is taken, and the sentence for what is not.
+// The command line of ddprun-rendezvous: what is accepted, and the sentence for what is not. Pure.
 #include "rendezvous/daemon/daemon_options.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
+// The sentence for these words; empty: they are accepted.
 std::string fault(const std::vector<std::string_view>& words) {
     const auto read = read_daemon_options(words);
     if (read) return "";
@@ -15,7 +16,8 @@ std::string fault(const std::vector<std::string_view>& words) {
     return read.error().sentence();
 }
 
-// Without a word: loopback only, no c10d, nothing on disk.
+// Without options nobody from outside can reach it and nothing is written: c10d has no
+// authentication, and torchrun runs what it finds there.
 TEST(DaemonOptions, AreCautiousByDefault) {
     const auto options = read_daemon_options({});
     ASSERT_TRUE(options);
@@ -25,6 +27,8 @@ TEST(DaemonOptions, AreCautiousByDefault) {
     EXPECT_EQ(options->ledger.kind, LedgerPlace::Kind::memory);
 }
 
+// IPv6 addresses contain colons, so they need brackets. A name is refused: it may have several
+// addresses. `localhost` is the exception, with one meaning.
 TEST(DaemonOptions, TakesAnAddressWithItsPortOrAPortAlone) {
     struct Row {
         const char* text;
@@ -42,28 +46,34 @@ TEST(DaemonOptions, TakesAnAddressWithItsPortOrAPortAlone) {
         EXPECT_EQ(options->host, row.host) << row.text;
         EXPECT_EQ(options->port, row.port) << row.text;
     }
+    // Empty, no port, no address, a port out of range, no brackets, half a bracket, a name, a
+    // letter behind the port.
     for (const char* bad : {"", ":", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:-1", "::1:5",
                             "[1.2.3:5", "node7:5", "1.2.3.4:5x"})
         EXPECT_THAT(fault({"--listen", bad}), HasSubstr(std::string("--listen=") + bad + ": exp"));
 }
 
+// Each sentence repeats the option as it was written. An option of a job, such as --nnodes, belongs
+// on the job's command line.
 TEST(DaemonOptions, NamesWhatItDoesNotTake) {
     EXPECT_EQ(fault({"--serve-c10d=yes"}), "--serve-c10d=yes: expected no value");
     EXPECT_EQ(fault({"--ledger"}), "--ledger needs a value");
     EXPECT_EQ(fault({"--ledger=directory:"}),
-              "--ledger=directory:: no folder; give directory:PATH");
+              "--ledger=directory:: the path is empty; give directory:PATH");
     EXPECT_THAT(fault({"--ledger=etcd:a"}),
-                HasSubstr("--ledger=etcd:a: \"a\" is no etcd endpoint"));
+                HasSubstr("--ledger=etcd:a: \"a\" is not an etcd endpoint"));
     EXPECT_THAT(fault({"--nnodes=2"}), HasSubstr("unknown option --nnodes; see --help"));
     EXPECT_THAT(fault({"now"}), HasSubstr("unknown option now"));
 }
 
+// An option that the help does not have cannot be found.
 TEST(DaemonOptions, TellsEachOptionInItsHelp) {
     for (const char* option : {"--listen", "--ledger", "--serve-c10d", "--version", "--help"})
         EXPECT_THAT(daemon_help(), HasSubstr(option));
     EXPECT_TRUE(read_daemon_options({"-h"})->help);
 }
 
+// The syntax of ddprun's --ledger, and of two the last one counts.
 TEST(DaemonOptions, TakesTheLedgersThatDdprunTakes) {
     using Kind = LedgerPlace::Kind;
     EXPECT_EQ(read_daemon_options({"--ledger=directory:/l"})->ledger,

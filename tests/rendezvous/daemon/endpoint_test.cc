@@ -1,5 +1,5 @@
-// The endpoint over real sockets: each caller reaches its service with every byte it has sent;
-// silence and strangers cost themselves only.
+// The endpoint over real sockets, with services that only keep what they get: each caller reaches
+// its service with every byte that it has sent. Silence and strangers harm only themselves.
 #include "rendezvous/daemon/endpoint.h"
 
 #include <gmock/gmock.h>
@@ -18,11 +18,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// What a node sends first.
 std::string hello_bytes() {
     return std::string(kPreface) + frame(encode(examples_to_leader().front()));
 }
 
-// An endpoint whose services keep what they are handed.
+// An endpoint and its services. Defaults: c10d is served, 10 s of silence, 100 silent callers; no
+// test reaches these limits by accident.
 struct Port {
     explicit Port(bool c10d = true, Duration silence = 10s, std::size_t most_silent = 100) {
         tcp::acceptor acceptor = listener(loop);
@@ -49,11 +51,13 @@ struct Port {
     std::optional<Endpoint> endpoint;
 };
 
+// A connection to it that sends what the test wants.
 struct Caller {
     explicit Caller(Port& port) : socket(port.loop) { socket.connect(port.address); }
     Caller(Port& port, const std::string& bytes) : Caller(port) { say(bytes); }
     void say(const std::string& bytes) { asio::write(socket, asio::buffer(bytes)); }
-    // Looks by reading: a closed connection shows so, by its end or by a reset.
+    // Looks by reading: the end of the stream or a reset shows that the endpoint has closed it.
+    // Takes no byte.
     bool is_closed() {
         char byte;
         boost::system::error_code error;
@@ -64,6 +68,7 @@ struct Caller {
     tcp::socket socket;
 };
 
+// The bytes that the service finds in the socket.
 std::string read_all(tcp::socket& socket, std::size_t size) {
     std::string bytes(size, '\0');
     socket.non_blocking(false);
@@ -71,9 +76,11 @@ std::string read_all(tcp::socket& socket, std::size_t size) {
     return bytes;
 }
 
-// Each reaches its own service, and no byte is missing there.
+// A node and a client of PyTorch's store call the same port. Each one's service must find its first
+// bytes in the socket: the endpoint has only looked at them.
 TEST(Endpoint, HandsEachCallerToItsService) {
     Port port;
+    // Code 3 is ADD of old clients: they have no greeting.
     Caller node(port, hello_bytes()), client(port, "\x03");
     ASSERT_TRUE(port.until([&] { return !port.nodes.empty() && !port.clients.empty(); }));
     EXPECT_EQ(port.runs, std::vector<std::string>{"8812"});
@@ -82,7 +89,9 @@ TEST(Endpoint, HandsEachCallerToItsService) {
     EXPECT_EQ(port.endpoint->silent(), 0u);
 }
 
-// A Hello of any size in any pieces; and whoever gets the socket is woken by one byte again.
+// A large Hello, cut within the preface, within the length, and within the body. The service that
+// gets the socket must be woken by a single byte again: the endpoint has asked the kernel to report
+// it only when the whole Hello is there.
 TEST(Endpoint, WaitsForAHelloInPieces) {
     Port port;
     Hello large = std::get<Hello>(examples_to_leader().front());
@@ -90,6 +99,7 @@ TEST(Endpoint, WaitsForAHelloInPieces) {
     large.node.name.assign(255, 'n');
     const std::string bytes = std::string(kPreface) + frame(encode(ToLeader(large)));
     Caller node(port);
+    // `cut` is where this piece ends, `sent` where the one before has ended.
     for (const std::size_t cut : {3u, 9u, 30u, 1100u}) {
         const std::size_t sent = cut == 3 ? 0 : cut == 9 ? 3 : cut == 30 ? 9 : 30;
         node.say(bytes.substr(sent, cut - sent));
@@ -107,6 +117,8 @@ TEST(Endpoint, WaitsForAHelloInPieces) {
     EXPECT_TRUE(port.until([&] { return woken; }));
 }
 
+// A port scanner calls again and again. One line for each address names the program by its first
+// bytes.
 TEST(Endpoint, ClosesStrangersWithOneLineForEachAddress) {
     Port port;
     Caller first(port, "GET / HTTP/1.1\r\n\r\n"), second(port, "SSH-2.0-x\r\n");
@@ -117,15 +129,19 @@ TEST(Endpoint, ClosesStrangersWithOneLineForEachAddress) {
                                       "with \"GET / HTTP/1.1.*none of ours; further ones.*"));
 }
 
-// A torchrun that was sent here is told apart from garbage: the operator can mend that.
+// A torchrun calls a daemon without --serve-c10d. It is not garbage: the operator can help, so the
+// line names the option.
 TEST(Endpoint, NamesTheOptionThatWouldServeC10d) {
     Port port(false);
+    // The greeting of torch 2.2 and later.
     Caller client(port, std::string("\0\xce\xf7\x85\x3c", 5));
     ASSERT_TRUE(port.until([&] { return client.is_closed(); }));
     EXPECT_TRUE(port.lines.has("which is served with --serve-c10d only"));
     EXPECT_TRUE(port.clients.empty());
 }
 
+// Silent callers, and those that stop within the preface, must not stay for ever: the daemon runs
+// for weeks.
 TEST(Endpoint, ClosesWhoSaysNothingInTime) {
     Port port(true, 100ms);
     Caller silent(port), half(port, "DDPRUN");
@@ -133,7 +149,8 @@ TEST(Endpoint, ClosesWhoSaysNothingInTime) {
     EXPECT_EQ(port.endpoint->silent(), 0u);
 }
 
-// torch 1.13 opens a second connection that never says a word: it is the store's, not a stranger's.
+// torch 1.13 opens a second connection that never says a word. When its time is up it goes to the
+// store, and not to the strangers. The first connection of that address tells the difference.
 TEST(Endpoint, KeepsASilentConnectionOfWhoSpeaksC10d) {
     Port port(true, 100ms);
     Caller client(port, "\x03"), second(port);
@@ -144,8 +161,10 @@ TEST(Endpoint, KeepsASilentConnectionOfWhoSpeaksC10d) {
     EXPECT_TRUE(port.lines.all.empty());
 }
 
-// A flood of silent ones: the longest silent makes room, and who speaks is served all the while.
+// A flood of silent callers. The one that has been silent longest makes room, and a node that
+// speaks is served at once.
 TEST(Endpoint, MakesRoomForThoseWhoSpeak) {
+    // An hour: only the limit of 10 may close a caller here.
     Port port(true, 1h, 10);
     std::list<Caller> flood;
     for (int i = 0; i < 200; ++i) flood.emplace_back(port);
@@ -156,20 +175,23 @@ TEST(Endpoint, MakesRoomForThoseWhoSpeak) {
     EXPECT_TRUE(port.lines.has("longest of 10 silent connections (the limit)"));
 }
 
-// A caller that ends within its Hello is let go at once, not looked at again and again.
+// A node dies within its Hello. It is let go at once. The half of it stays readable, and an
+// endpoint that waited for more would look at the same bytes for ever.
 TEST(Endpoint, LetsGoOfWhoEndsInTheMiddle) {
     Port port(true, 1h);
     Caller node(port, hello_bytes().substr(0, 40));
     node.socket.shutdown(tcp::socket::shutdown_send);
     ASSERT_TRUE(port.until([&] { return node.is_closed(); }));
     EXPECT_TRUE(port.lines.has("has ended in the middle of its first message"));
+    // A health check opens a connection and closes it.
     Caller probe(port);
     probe.socket.shutdown(tcp::socket::shutdown_send);
     ASSERT_TRUE(port.until([&] { return probe.is_closed(); }));
     EXPECT_EQ(port.lines.all.size(), 1u) << "a probe of the port is not worth a line";
 }
 
-// With it go the port and the silent; what was handed over stays.
+// The daemon ends. The port and silent callers go; connections that were passed on belong to their
+// services and stay.
 TEST(Endpoint, MayBeDestroyedAtAnyTime) {
     Port port;
     Caller node(port, hello_bytes()), silent(port);

@@ -1,4 +1,5 @@
-// Jobs behind one endpoint: each run id is a job of its own, from its first node to its end.
+// The jobs behind one endpoint, over real sockets, with the real service for each job: each run id
+// is a job of its own, from its first node to its end.
 #include "rendezvous/daemon/jobs.h"
 
 #include <gmock/gmock.h>
@@ -16,6 +17,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// What ddprun-rendezvous consists of, on one loop. The ledger is in memory unless the test gives a
+// place.
 struct Daemon {
     explicit Daemon(LedgerPlace ledger = {})
         : files(loop),
@@ -41,11 +44,12 @@ struct Daemon {
     std::optional<Endpoint> endpoint;
 };
 
-// A node of a job of one or more: joins, echoes the first Acks, and vows when its generation is
-// over.
+// A node that joins, echoes the first Acks, and raises its floor when its generation is over. It
+// never runs a worker; complete() says that all have exited with 0.
 struct Node {
     Node(Daemon& daemon, const std::string& run, const std::string& name, int nodes = 1)
         : Node(daemon, run, name, limits_of(nodes)) {}
+    // `of_job` is the job that it was in before, as the leader's Welcome has named it; 0: none.
     Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits,
          std::uint64_t of_job = 0)
         : job(of_job),
@@ -55,6 +59,7 @@ struct Node {
         client.connect({{"127.0.0.1", daemon.port}},
                        Hello{run, {name, Incarnation{1}}, "0.1.0", 0, limits}, kNever);
     }
+    // A job of exactly so many nodes, with the times of example_limits().
     static Limits limits_of(int nodes) {
         Limits limits = example_limits();
         limits.min_nodes = limits.max_nodes = nodes;
@@ -69,6 +74,8 @@ struct Node {
             job = m->job;
         }
         if (const auto* m = std::get_if<Refused>(&message)) refused = m->sentence;
+        // A generation needs the echoes of the first Acks. Later ones are answered only to raise
+        // the floor.
         if (const auto* m = std::get_if<Ack>(&message);
             m && (beat.number < 5 || m->over > beat.floor)) {
             ++beat.number;
@@ -79,9 +86,11 @@ struct Node {
         if (const auto* m = std::get_if<Assigned>(&message)) assigned = m->place;
         if (const auto* m = std::get_if<Finished>(&message)) {
             finished = m->ending;
+            // A node leaves when it has the end.
             client.close();
         }
     }
+    // The Beat of a node whose workers have all exited with 0.
     void complete() {
         ++beat.number;
         beat.running = assigned->generation;
@@ -89,7 +98,7 @@ struct Node {
         client.send(beat);
     }
 
-    std::uint64_t job;  // that it has been in
+    std::uint64_t job;  // the job that it has been in
     std::string refused;
     Client client;
     Beat beat;
@@ -99,7 +108,8 @@ struct Node {
     std::optional<Ending> finished;
 };
 
-// Two runs at one port know nothing of each other; the times are those that the nodes brought.
+// Two runs at one port know nothing of each other. Each has the limits and times of its own nodes,
+// and the end of one does not touch the other.
 TEST(Jobs, ServesEachRunByItself) {
     Daemon daemon;
     Node a(daemon, "left", "a", 2), b(daemon, "left", "b", 2), c(daemon, "right", "c");
@@ -108,6 +118,7 @@ TEST(Jobs, ServesEachRunByItself) {
     EXPECT_EQ(c.assigned->nodes, 1);
     EXPECT_EQ(c.lease, example_limits().times.lease);
     EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("left", "right"));
+    // The run "right" ends; "left" goes on.
     c.complete();
     ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().size() == 1; }));
     EXPECT_EQ(c.finished->code, 0);
@@ -115,10 +126,12 @@ TEST(Jobs, ServesEachRunByItself) {
     EXPECT_TRUE(daemon.lines.has("run \"right\": has ended with code 0: the worker"));
 }
 
-// The id of a run that has ended is free: the next job with it begins at generation 0.
+// The id of a run that has ended is free. The next job with it begins at generation 0, and the
+// ledger of the one before lies beside it.
 TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
     Folder folder;
     Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    // "job/1" is a run id; the slash becomes %2F in the folder's name.
     const std::string ledger = folder / "root/job%2F1";
     std::string aside;
     for (int i = 0; i < 2; ++i) {
@@ -133,8 +146,8 @@ TEST(Jobs, BeginsAnewWhenARunIdComesAgain) {
     EXPECT_TRUE(std::filesystem::exists(aside));
 }
 
-// A node that was away when its job ended takes no part in the next one of that run id, whose end
-// it would take for its own.
+// A node was away when its job ended, and another job has the run id now. The node must not take
+// part: it would take the end of the new job for its own. With a ledger in a folder and in memory.
 TEST(Jobs, RefusesANodeWhoseJobHasEnded) {
     for (const bool lasting : {true, false}) {
         Folder folder;
@@ -146,31 +159,38 @@ TEST(Jobs, RefusesANodeWhoseJobHasEnded) {
         ASSERT_TRUE(daemon.until([&] { return daemon.jobs.run_ids().empty(); }));
         Node next(daemon, "job", "b");
         ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
+        // The Welcome tells the two jobs of one run id apart.
         EXPECT_NE(next.job, first.job);
+        // It says in its Join which job it has been in.
         Node late(daemon, "job", "c", Node::limits_of(1), first.job);
         ASSERT_TRUE(daemon.until([&] { return !late.refused.empty(); }));
-        EXPECT_THAT(late.refused, testing::HasSubstr("node c is of another job of run \"job\""));
+        EXPECT_THAT(late.refused,
+                    testing::HasSubstr("node c belongs to another job with run id \"job\""));
+        // A node of the new job may come; it is a spare.
         Node spare(daemon, "job", "d", Node::limits_of(1), next.job);
         ASSERT_TRUE(daemon.until([&] { return !spare.parked.empty(); }));
     }
 }
 
-// All nodes of a job that never began have gone without a word. Who comes with its run id later
-// brings other limits, and a time to join of its own.
+// A user starts a job with wrong limits and cancels it before it has begun. The next start with
+// this run id must have its own limits, and not those of the nodes that are gone.
 TEST(Jobs, BeginsAnewWhenAllHaveGoneBeforeItBegan) {
     Folder folder;
     Daemon daemon({LedgerPlace::Kind::directory, folder / "root", {}});
+    // Three nodes are needed and one has come.
     Node gone(daemon, "job", "a", 3);
     ASSERT_TRUE(daemon.until([&] { return gone.lease != Duration{}; }));
     gone.client.close();
     ASSERT_TRUE(daemon.until([&] { return daemon.jobs.connections() == 0; }));
+    // The job is still there; its nodes may come back.
     EXPECT_THAT(daemon.jobs.run_ids(), ElementsAre("job"));
     Node next(daemon, "job", "a");
     ASSERT_TRUE(daemon.until([&] { return next.assigned.has_value(); }));
     EXPECT_FALSE(daemon.lines.has("whose times and limits are used"));
 }
 
-// A ledger that cannot be written ends that attempt, with a line; the daemon goes on.
+// A ledger cannot be written. That attempt ends with a line, and the daemon goes on: other jobs run
+// on it.
 TEST(Jobs, LogsALedgerThatCannotBe) {
     Daemon daemon({LedgerPlace::Kind::directory, "/dev/null/root", {}});
     Node node(daemon, "job", "a");
@@ -179,13 +199,14 @@ TEST(Jobs, LogsALedgerThatCannotBe) {
     EXPECT_FALSE(node.assigned);
 }
 
-// What becomes of late nodes is the job's own choice too.
+// --on-join is the job's own choice, and the daemon must obey it: a late node waits here.
 TEST(Jobs, TreatsLateNodesAsTheJobSays) {
     Daemon daemon;
     Limits limits = example_limits();
     limits.min_nodes = 1;
     limits.max_nodes = 2;
     limits.on_join = OnJoin::wait;
+    // No last call, so one node begins at once; and long times, so that nothing else happens.
     limits.times = {std::chrono::seconds{60}, std::chrono::seconds{60}, Duration{0}};
     Node first(daemon, "job", "a", limits);
     ASSERT_TRUE(daemon.until([&] { return first.assigned.has_value(); }));
@@ -194,6 +215,8 @@ TEST(Jobs, TreatsLateNodesAsTheJobSays) {
     EXPECT_THAT(late.parked, testing::HasSubstr("(--on-join=wait)"));
 }
 
+// Two nodes of a job have different options, a usual mistake with one script for each host. The
+// limits of the first one count, and a line says so.
 TEST(Jobs, NamesANodeWhoseCommandLineDiffers) {
     Daemon daemon;
     Node a(daemon, "job", "a", 2);

@@ -1,3 +1,5 @@
+// The messages of the handshake to bytes and back, and what is refused. Every field comes from a
+// peer that has proved nothing yet. Pure.
 #include "rendezvous/identity/handshake_messages.h"
 
 #include <gmock/gmock.h>
@@ -11,15 +13,19 @@ namespace {
 using testing::HasSubstr;
 
 const Hello kHello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2};
+// Bytes that are no text: a nonce is random.
 const std::string kNonce(kNonceSize, '\xfe');
 
+// A correct Challenge with a MUNGE credential. The tests spoil one field of it at a time.
 Challenge challenge() { return {1, {"gpu00", Incarnation{8}}, kNonce, "MUNGE:abc:", ""}; }
 
+// The error of a Challenge that has gone through the wire; empty: it is accepted.
 std::string sentence_of(const Challenge& challenge) {
     const auto word = decode_leader_word(encode(challenge));
     return word ? "" : word.error().sentence();
 }
 
+// Each message comes out as it went in.
 TEST(WireIdentity, KeepsWhatIsSaid) {
     const auto opening = decode_opening(encode_opening(kHello, kNonce));
     ASSERT_TRUE(opening) << opening.error();
@@ -32,8 +38,8 @@ TEST(WireIdentity, KeepsWhatIsSaid) {
     EXPECT_EQ(std::get<Challenge>(*decode_leader_word(encode(challenge()))), challenge());
 }
 
-// A rendezvous that asks for no proof reads the Hello as ever; one that does sees that an old node
-// knows no handshake.
+// Nodes with and without the handshake can still talk: a rendezvous that asks for no proof reads
+// the Hello as before, and one that does sees from scheme 0 that an old node calls.
 TEST(WireIdentity, AHelloIsAHelloWithAndWithout) {
     EXPECT_EQ(*decode_to_leader(encode_opening(kHello, kNonce)), ToLeader(kHello));
     const auto old = decode_opening(encode(ToLeader(kHello)));
@@ -42,6 +48,8 @@ TEST(WireIdentity, AHelloIsAHelloWithAndWithout) {
     EXPECT_EQ(old->nonce, "");
 }
 
+// Handshake and agent link share one stream. A message of one must never pass for a message of the
+// other: a Proof that the machine got, or a Refused that was taken for a Challenge.
 TEST(WireIdentity, OtherMessagesAreNotOfTheHandshake) {
     EXPECT_TRUE(
         std::holds_alternative<std::monostate>(*decode_leader_word(encode(ToNode(Refused{"no"})))));
@@ -52,7 +60,8 @@ TEST(WireIdentity, OtherMessagesAreNotOfTheHandshake) {
     EXPECT_FALSE(decode_to_node(encode(challenge())));
 }
 
-// A file of the Challenge is opened by the node: it must be a name, and nothing else.
+// A node opens the file that a Challenge names. An attacker could lead it to any file of the user,
+// so only a plain name is accepted.
 TEST(WireIdentity, AChallengeLeadsNowhere) {
     Challenge one = challenge();
     one.credential.clear();
@@ -64,6 +73,8 @@ TEST(WireIdentity, AChallengeLeadsNowhere) {
     EXPECT_EQ(sentence_of(one), "");
 }
 
+// Each sentence names the field: sizes of nonces and proofs, the scheme, two secrets at once, and a
+// credential that is far larger than those of MUNGE.
 TEST(WireIdentity, NamesWhatIsWrong) {
     Challenge one = challenge();
     one.nonce.pop_back();

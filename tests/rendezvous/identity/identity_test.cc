@@ -1,3 +1,5 @@
+// The arithmetic of the proofs and seals, without connections: what is accepted, and that nothing
+// else is. Pure.
 #include "rendezvous/identity/identity.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +10,10 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// Above the 16 bytes that a secret must have.
 constexpr std::string_view kSecret = "sixteen bytes at least";
 
+// One handshake with fixed nonces, so that every test has the same bytes.
 Transcript transcript() {
     return {"8812",
             0,
@@ -21,6 +25,7 @@ Transcript transcript() {
 
 using boost::algorithm::hex_lower;
 
+// The basic case for both sides, and one for a wrong secret.
 TEST(Identity, WhoHasTheSecretIsBelieved) {
     for (const Side side : {Side::node, Side::leader}) {
         const std::string proof = prove(kSecret, side, transcript());
@@ -30,7 +35,8 @@ TEST(Identity, WhoHasTheSecretIsBelieved) {
     }
 }
 
-// What is thrown back at its maker proves nothing.
+// An attacker without the secret sends a proof back to its maker. It proves nothing: the side is
+// part of it.
 TEST(Identity, AProofIsOfOneSide) {
     EXPECT_FALSE(
         is_proof(prove(kSecret, Side::node, transcript()), kSecret, Side::leader, transcript()));
@@ -38,8 +44,8 @@ TEST(Identity, AProofIsOfOneSide) {
         is_proof(prove(kSecret, Side::leader, transcript()), kSecret, Side::node, transcript()));
 }
 
-// Every field counts; so a proof is worth nothing on another connection, for another process, run
-// or requeue, and no byte can move from one field into the next.
+// An attacker has recorded a proof. It must be worth nothing on another connection, for another
+// process, run or requeue. So every field counts.
 TEST(Identity, AProofIsOfOneConnection) {
     const std::string proof = prove(kSecret, Side::node, transcript());
     const std::vector<std::function<void(Transcript&)>> changes = {
@@ -53,6 +59,7 @@ TEST(Identity, AProofIsOfOneConnection) {
         [](Transcript& t) { t.leader_nonce[0] = 'x'; },
         [](Transcript& t) { std::swap(t.node, t.leader); },
         [](Transcript& t) { std::swap(t.node_nonce, t.leader_nonce); },
+        // The same characters with another border: no byte may move from one field into the next.
         [](Transcript& t) { t.run_id = "88", t.node.name = "12gpu01"; },
     };
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -62,7 +69,7 @@ TEST(Identity, AProofIsOfOneConnection) {
     }
 }
 
-// Whatever is no proof: empty, cut, one bit wrong, or over nonces that are none.
+// Empty, cut at each length, one bit wrong in each byte.
 TEST(Identity, AnythingElseIsNoProof) {
     const std::string proof = prove(kSecret, Side::node, transcript());
     EXPECT_FALSE(is_proof("", kSecret, Side::node, transcript()));
@@ -73,12 +80,14 @@ TEST(Identity, AnythingElseIsNoProof) {
         wrong[i] = static_cast<char>(wrong[i] ^ 1);
         EXPECT_FALSE(is_proof(wrong, kSecret, Side::node, transcript()));
     }
+    // A proof over an empty nonce. The peer could make every handshake alike with it.
     Transcript bare = transcript();
     bare.node_nonce.clear();
     EXPECT_FALSE(is_proof(prove(kSecret, Side::node, bare), kSecret, Side::node, bare));
 }
 
-// The bytes of scheme 1, checked with Python's hmac: another build must make the same.
+// Nodes with another build, compiler or processor must compute the same bytes. Python's hmac has
+// computed these values. A change here needs a new scheme number.
 TEST(Identity, SchemeOneIsWrittenDown) {
     EXPECT_EQ(hex_lower(prove(kSecret, Side::node, transcript())),
               "d4d5b5da1e417f48a9344de6b19eb9053ab7797f4ca52fc4c5d9efaf786b9ce8");
@@ -86,6 +95,7 @@ TEST(Identity, SchemeOneIsWrittenDown) {
               "bbe0d63cef05620f5815d8a56fdb279f");
 }
 
+// Both ends of one direction of a connection.
 struct Ends {
     Seal sender{kSecret, Side::node, transcript()};
     Seal receiver{kSecret, Side::node, transcript()};
@@ -93,6 +103,7 @@ struct Ends {
     bool open(std::string_view sealed) { return receiver.open(sealed); }
 };
 
+// An empty body, and the same body twice: the frame's number makes their seals differ.
 TEST(Seal, OpensWhatWasSealedInOrder) {
     Ends ends;
     for (const std::string body : {"", "beat", "beat", "report"}) {
@@ -104,8 +115,8 @@ TEST(Seal, OpensWhatWasSealedInOrder) {
     }
 }
 
-// Altered, repeated, out of order, left out, of the other direction, too short: not opened, and
-// what comes in its turn afterwards is.
+// Somebody between the two alters, repeats, reorders, leaves out or adds frames. None of these is
+// opened, and the right frame still is when it comes in its turn.
 TEST(Seal, OpensNothingElse) {
     Ends ends;
     const std::string first = ends.seal("one"), second = ends.seal("two");
@@ -115,13 +126,16 @@ TEST(Seal, OpensNothingElse) {
     EXPECT_FALSE(ends.open(second));
     EXPECT_FALSE(ends.open("short"));
     EXPECT_FALSE(ends.open(""));
+    // Sealed by the other side.
     EXPECT_FALSE(ends.open("one" + Seal(kSecret, Side::leader, transcript()).next("one")));
     EXPECT_TRUE(ends.open(first));
+    // Repeated.
     EXPECT_FALSE(ends.open(first));
     EXPECT_TRUE(ends.open(second));
 }
 
-// The keeper does not know how many frames its ddprun has sent.
+// The keeper's Gone is prepared while the link is up. Nobody knows then how many frames its ddprun
+// will still send, so its seal must be right after any number of them.
 TEST(Seal, TheLastWordIsOpenedAnywhere) {
     for (int before = 0; before < 3; ++before) {
         Ends ends;

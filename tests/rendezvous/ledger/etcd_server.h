@@ -1,5 +1,5 @@
-// A real etcd on loopback, Debian's: started, killed, frozen and started again by the test. Its
-// data lies in a folder of its own that outlives each start. Gone, with its data, when the test is.
+// A real etcd (Debian's package) on loopback. The test starts, kills, freezes and continues it. Its
+// data is in a folder of its own and survives each start. Both go with this object.
 #pragma once
 
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 
 namespace ddprun::rendezvous {
 
+// `options` are added to the command line of each start.
 class EtcdServer {
   public:
     static bool installed() { return ::access("/usr/bin/etcd", X_OK) == 0; }
@@ -30,7 +31,7 @@ class EtcdServer {
 
     std::uint16_t port() const { return port_; }
 
-    // On the same ports with the same data. Whether it answers on its port.
+    // Starts on the same ports with the same data, and waits until the port answers.
     void start() {
         const std::string client = "http://127.0.0.1:" + std::to_string(port_);
         const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
@@ -38,7 +39,8 @@ class EtcdServer {
             "etcd", "--data-dir", folder_ / "data", "--listen-client-urls", client,
             "--advertise-client-urls", client, "--listen-peer-urls", peer,
             "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
-            // It is alone: it need not wait long to lead.
+            // A single etcd elects itself. Short times let it lead at once instead of after a
+            // second.
             "--heartbeat-interval", "10", "--election-timeout", "100"};
         words.insert(words.end(), options_.begin(), options_.end());
         std::vector<char*> arguments;
@@ -48,6 +50,8 @@ class EtcdServer {
         const pid_t parent = ::getpid();
         pid_ = ::fork();
         if (pid_ == 0) {
+            // A test that is killed must not leave an etcd behind. The second line is for a parent
+            // that died before the first one.
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (::getppid() != parent) ::_exit(1);
             const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -58,21 +62,24 @@ class EtcdServer {
         }
         ASSERT_TRUE(listens()) << "etcd does not listen: see " << log;
     }
+    // SIGKILL: etcd gets no chance to flush or to say that it goes.
     void kill() {
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);
         ::waitpid(pid_, nullptr, 0);
         pid_ = -1;
     }
+    // Its connections stay open and nothing answers: the fault that looks most like a slow network.
     void freeze() {
         ::kill(pid_, SIGSTOP);
-        ::waitpid(pid_, nullptr, WUNTRACED);  // its threads stop one after the other
+        // Its threads stop one after the other; this waits for the last one.
+        ::waitpid(pid_, nullptr, WUNTRACED);
     }
     void go_on() { ::kill(pid_, SIGCONT); }
 
   private:
-    // Below those that ddprun takes for its jobs and those that the kernel gives to clients: while
-    // etcd is down nobody else gets it.
+    // A port outside of the ranges from which ddprun takes ports for its jobs and the kernel takes
+    // ports for clients. So nobody else gets it while etcd is down.
     static std::uint16_t free_port() {
         asio::io_context loop;
         std::random_device device;
@@ -84,6 +91,7 @@ class EtcdServer {
             if (!error) return port;
         }
     }
+    // etcd needs a moment to start; 20 s are for a busy machine.
     bool listens() const {
         asio::io_context loop;
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
@@ -97,7 +105,7 @@ class EtcdServer {
         return false;
     }
 
-    // In memory where that can be: a busy disk may take a second for each of etcd's writes.
+    // In memory where that is possible: on a busy disk each write of etcd may take a second.
     Folder folder_{std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : testing::TempDir()};
     std::vector<std::string> options_;
     std::uint16_t port_ = free_port(), peer_port_ = free_port();

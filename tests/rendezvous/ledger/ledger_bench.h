@@ -1,5 +1,5 @@
-// What the tests of all ledgers share: calls that wait for their answers, and the promises that
-// every kind keeps.
+// What the tests of all kinds of ledgers share: calls that wait for their answers, and the promises
+// of ledger.h that every kind must keep.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -16,17 +16,23 @@ namespace ddprun::rendezvous {
 using Outcome = LedgerCreated::Outcome;
 using OpenedLedger = Result<std::unique_ptr<Ledger>>;
 
+// A loop, its file thread and the log lines, as a node has them. `loop` runs only inside these
+// calls.
 struct LedgerBench {
     asio::io_context loop;
     FileThread files{loop};
     Lines lines;
 
+    // The job that opens a ledger. "abc123" is the command of example_entry(), so its entries are
+    // those of this owner. That entry is of requeue 1.
     static LedgerOwner owner(const std::string& digest = "abc123", int requeue = 0,
                              std::uint64_t mark = 0) {
         return {digest, requeue, mark};
     }
     LedgerShell shell() { return {loop, files, lines.log()}; }
 
+    // Every answer must come later, from the loop: a caller that is entered again from within its
+    // own call would break the service.
     OpenedLedger open(const LedgerPlace& place, const LedgerOwner& who = owner(),
                       const LedgerLimits& limits = {}) {
         std::optional<OpenedLedger> got;
@@ -40,7 +46,7 @@ struct LedgerBench {
                       const LedgerLimits& limits = {}) {
         return open(LedgerPlace{LedgerPlace::Kind::directory, folder, {}}, who, limits);
     }
-    // The names of those that a latecomer finds.
+    // The names of the nodes that a latecomer can call.
     std::vector<std::string> members(const LedgerPlace& place, const LedgerOwner& who = owner()) {
         std::optional<std::vector<Peer>> got;
         find_members(shell(), place, who, {}, [&](std::vector<Peer> found) { got = found; });
@@ -65,7 +71,8 @@ struct LedgerBench {
     }
 };
 
-// Whether a question that is asked again and again is answered with yes in the end.
+// Asks again and again until the answer is yes, 20 s at most. For faults after which a ledger needs
+// a while: a hung file system that continues, an etcd that starts.
 inline bool comes_true(const std::function<bool()>& question) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
     while (!question())
@@ -73,7 +80,8 @@ inline bool comes_true(const std::function<bool()>& question) {
     return true;
 }
 
-// Who comes late finds the members by the command alone, while the job runs.
+// A node comes late, and the host of the endpoint is gone. It knows its command only, no mark. It
+// must find the members of the running job, and none of a job that has not begun or has ended.
 inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
     const auto foreign = bench.open(place, LedgerBench::owner("foreign"));
     EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no ledger of the command";
@@ -81,7 +89,8 @@ inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
     EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "no generation yet";
     const LedgerEntry entry = example_entry(0);
     bench.create(**ledger, entry);
-    std::vector<std::string> names{entry.at.node.name};  // the leader first
+    // The leader comes first: it can answer at once.
+    std::vector<std::string> names{entry.at.node.name};
     for (const Member& member : entry.assignment.members)
         if (member.node != entry.at.node) names.push_back(member.node.name);
     EXPECT_THAT(bench.members(place), testing::ElementsAreArray(names));
@@ -89,8 +98,9 @@ inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
     EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "it has ended";
 }
 
-// All kinds keep the same promises: in order, once, one's own repeated create has won, another's
-// has not.
+// An entry is created once and never changes. A writer that repeats its own create has won: its
+// first answer may have been lost. Another writer has lost and gets what stands there. All rules of
+// the protocol build on this.
 inline void keeps_the_promises(LedgerBench& bench, Ledger& ledger) {
     EXPECT_TRUE(bench.read(ledger, 0)->empty());
     EXPECT_EQ(bench.create(ledger, example_entry(0, 1)).outcome, Outcome::won);
@@ -99,6 +109,7 @@ inline void keeps_the_promises(LedgerBench& bench, Ledger& ledger) {
     EXPECT_EQ(lost.outcome, Outcome::lost);
     EXPECT_EQ(lost.entry, example_entry(0, 1));
     EXPECT_EQ(bench.create(ledger, example_end(1, 3)).outcome, Outcome::won);
+    // From before the first entry, in the middle, and behind the last one.
     EXPECT_THAT(*bench.read(ledger, -1),
                 testing::ElementsAre(example_entry(0, 1), example_end(1, 3)));
     EXPECT_THAT(*bench.read(ledger, 1), testing::ElementsAre(example_end(1, 3)));

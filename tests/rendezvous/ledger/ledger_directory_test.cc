@@ -1,3 +1,6 @@
+// The ledger in a real folder: entries that are written once, many writers at once, and which
+// folder belongs to which job. ledger_faults_test.cc has the file systems that fail. The tests of
+// the ledger in memory are here, too: it has the same promises and nothing else.
 #include "rendezvous/ledger/ledger_directory.h"
 
 #include <fcntl.h>
@@ -22,6 +25,7 @@ using testing::UnorderedElementsAreArray;
 
 using Bench = LedgerBench;
 
+// The names of the files in a folder, sorted. Nothing but these may be left.
 std::vector<std::string> names(const std::string& folder) {
     std::vector<std::string> list;
     for (const auto& file : std::filesystem::directory_iterator(folder))
@@ -36,6 +40,8 @@ TEST(LedgerMemory, WritesOnce) {
     keeps_the_promises(bench, ledger);
 }
 
+// The folder and its parents do not exist, and the path ends with a slash, as a user may write it.
+// No temporary file is left behind.
 TEST(LedgerDirectory, WritesOnceAndLeavesNothingElse) {
     Bench bench;
     const Folder folder;
@@ -46,8 +52,8 @@ TEST(LedgerDirectory, WritesOnceAndLeavesNothingElse) {
                 ElementsAre("entry-000000.json", "entry-000001.json", "ledger.json"));
 }
 
-// Eight processes and four threads each want entry 0: one has won, all others are shown the
-// winner's.
+// Eight processes and four threads create entry 0 at the same moment, as when a network splits and
+// several nodes lead. Exactly one wins, and all others get the winner's entry.
 TEST(LedgerDirectory, OneOfManyWritersWins) {
     const Folder folder;
     std::vector<pid_t> children;
@@ -57,6 +63,7 @@ TEST(LedgerDirectory, OneOfManyWritersWins) {
             Bench bench;
             LedgerDirectory ledger(folder / "", 0, bench.files);
             const auto got = bench.create(ledger, example_entry(0, 100 + i));
+            // 0 won, 1 lost, 2 failed: nobody may fail here.
             ::_exit(got.outcome == Outcome::won ? 0 : got.outcome == Outcome::lost ? 1 : 2);
         }
         children.push_back(child);
@@ -81,21 +88,26 @@ TEST(LedgerDirectory, OneOfManyWritersWins) {
     EXPECT_THAT(names(folder / ""), ElementsAre("entry-000000.json"));
 }
 
+// A dead disk or an editor has cut an entry. It is never overwritten: a running job may rely on it.
+// The sentence names the file and says what to do.
 TEST(LedgerDirectory, NamesACutEntry) {
     Bench bench;
     const Folder folder;
     const auto ledger = bench.open(folder / "job");
+    // The first bytes of an entry.
     std::ofstream(folder / "job/entry-000000.json") << R"({"format": "ddprun led)";
     EXPECT_THAT(bench.read(**ledger, 0).error().sentence(),
-                HasSubstr("job/entry-000000.json is cut"));
+                HasSubstr("job/entry-000000.json is truncated"));
     const LedgerCreated created = bench.create(**ledger, example_entry(0));
     EXPECT_EQ(created.outcome, Outcome::failed);
-    EXPECT_THAT(created.sentence, HasSubstr("job/entry-000000.json is cut"));
-    EXPECT_THAT(bench.open(folder / "job").error().sentence(),
-                HasSubstr("entry-000000.json is cut or is not JSON; move its folder away if no job "
-                          "needs it, or choose another with --ledger=directory:PATH"));
+    EXPECT_THAT(created.sentence, HasSubstr("job/entry-000000.json is truncated"));
+    EXPECT_THAT(
+        bench.open(folder / "job").error().sentence(),
+        HasSubstr("entry-000000.json is truncated or is not JSON; move its folder away if no job "
+                  "needs it, or choose another with --ledger=directory:PATH"));
 }
 
+// A wrong --ledger ends the job at its start, with the folder, the reason and the way out.
 TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
     Bench bench;
     const Folder folder;
@@ -105,19 +117,24 @@ TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
     EXPECT_THAT(
         blocked.error().sentence(),
         HasSubstr("file/job: Not a directory; choose another with --ledger=directory:PATH"));
+    // Not even root can make a folder there.
     EXPECT_EQ(bench.open("/proc/ddprun-ledger").error().code(), ErrorCode::unavailable);
-    if (::geteuid() == 0) return;  // root may write everywhere
+    // Root may write everywhere, so the rest needs another user.
+    if (::geteuid() == 0) return;
     std::filesystem::create_directory(folder / "closed");
     std::filesystem::permissions(folder / "closed", std::filesystem::perms::owner_read);
     EXPECT_THAT(bench.open(folder / "closed").error().sentence(),
                 HasSubstr("Permission denied; choose another"));
 }
 
-// A finished job's ledger is moved aside, by its mark; one's own goes on, and says so.
+// A second job with the same run id must not continue the finished first one. It moves that ledger
+// aside, under a name with its mark, and begins a new one. A ledger of its own that has no end is
+// continued, as after a requeue, and a log line says so.
 TEST(LedgerDirectory, SetsFinishedLedgersAside) {
     Bench bench;
     const Folder folder;
     std::vector<std::string> expected{"job"};
+    // Twice, so that two finished ledgers have to lie side by side.
     for (int round = 1; round <= 2; ++round) {
         const auto ledger = bench.open(folder / "job");
         ASSERT_TRUE(ledger) << ledger.error();
@@ -131,22 +148,23 @@ TEST(LedgerDirectory, SetsFinishedLedgersAside) {
     EXPECT_THAT(names(folder / ""), UnorderedElementsAreArray(expected));
     EXPECT_TRUE(bench.lines.has(expected.back() + ", and a new one begins"));
 
+    // Now a job that has not ended: Slurm requeues it, and it opens its ledger again.
     bench.create(**fresh, example_entry(0));
     const auto again = bench.open(folder / "job", Bench::owner("abc123", 1));
     EXPECT_EQ(bench.read(**again, 0)->size(), 1u) << "a requeued job goes on";
     EXPECT_EQ((*again)->mark(), (*fresh)->mark());
-    EXPECT_TRUE(bench.lines.has("goes on after entry 0 (generation 5, written by gpu01)"));
+    EXPECT_TRUE(bench.lines.has("continues after entry 0 (generation 5, written by gpu01)"));
 }
 
-// Two jobs of one run id but with different commands, at once: each has a ledger of its own, finds
-// it again, and the first one's is not touched.
+// Two jobs with one run id and different commands run at once: a usual mistake. Each has a ledger
+// of its own, and the first one's is not touched.
 TEST(LedgerDirectory, AnotherCommandBeginsOneOfItsOwn) {
     Bench bench;
     const Folder folder;
     const auto first = bench.open(folder / "job");
     bench.create(**first, example_entry(0, 1));
     const auto second = bench.open(folder / "job", Bench::owner("other"));
-    EXPECT_TRUE(bench.lines.has("is that of another command with this run id"));
+    EXPECT_TRUE(bench.lines.has("belongs to another command with this run id"));
     EXPECT_TRUE(bench.read(**second, 0)->empty());
     EXPECT_EQ(bench.create(**second, example_entry(0, 2)).outcome, Outcome::won);
     EXPECT_EQ(bench.create(**first, example_entry(1, 3)).outcome, Outcome::won);
@@ -154,8 +172,8 @@ TEST(LedgerDirectory, AnotherCommandBeginsOneOfItsOwn) {
     EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-other"));
 }
 
-// The command that stands in the claim counts before there is any entry: two that begin at the same
-// moment part there.
+// Both jobs begin at the same moment, before there is any entry. The command in the claim separates
+// them.
 TEST(LedgerDirectory, TwoCommandsPartBeforeTheFirstEntry) {
     Bench bench;
     const Folder folder;
@@ -165,8 +183,8 @@ TEST(LedgerDirectory, TwoCommandsPartBeforeTheFirstEntry) {
     EXPECT_EQ(bench.create(**second, example_entry(0, 2)).outcome, Outcome::won);
 }
 
-// One who saw the finished ledger and comes late to set it aside does nothing to the one that
-// another has begun in its place meanwhile, be that as young as it may.
+// A slow process has seen the finished ledger and moves it aside too late: another process has done
+// so and has begun a new one. The new one must stay, in each stage of its beginning.
 TEST(LedgerDirectory, WhoComesLateSetsNothingAside) {
     Bench bench;
     const Folder folder;
@@ -174,6 +192,7 @@ TEST(LedgerDirectory, WhoComesLateSetsNothingAside) {
     const auto moved = move_aside(folder / "job", "finished", finished);
     ASSERT_TRUE(moved && *moved) << "the first one moves it";
     const auto late = [&] { return move_aside(folder / "job", "finished", finished); };
+    // Three stages of the new folder: it does not exist yet, it is empty, it has a claim.
     const auto nothing_there = late();
     EXPECT_TRUE(nothing_there && !*nothing_there);
     std::filesystem::create_directory(folder / "job");
@@ -182,12 +201,13 @@ TEST(LedgerDirectory, WhoComesLateSetsNothingAside) {
     const auto fresh = bench.open(folder / "job");
     const auto begun = late();
     EXPECT_TRUE(begun && !*begun);
+    // Both ledgers are whole.
     EXPECT_EQ(bench.create(**fresh, example_entry(0)).outcome, Outcome::won);
     EXPECT_EQ(read_claim(**moved)->mark, finished);
 }
 
-// Eight that begin at once where a finished ledger lies: it is set aside once, and all agree on one
-// new ledger.
+// All nodes of a new job start at once where a finished ledger lies. It is set aside once, and all
+// agree on one new ledger.
 TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
     const Folder folder;
     std::uint64_t finished = 0;
@@ -213,26 +233,30 @@ TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
     EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-finished-" + hexadecimal(finished)));
 }
 
-// An entry cut by a dead disk ends a job that begins; one that Slurm has requeued begins anew
-// instead, and says where the old ledger lies.
+// A dead disk has cut an entry. A job that begins refuses such a ledger, since somebody may rely on
+// it. A job that Slurm has requeued may go on: Slurm has ended the old allocation, so nobody does.
+// It begins a new ledger and says where the old one lies.
 TEST(LedgerDirectory, ARequeuedJobPassesACutEntry) {
     Bench bench;
     const Folder folder;
     const auto ledger = bench.open(folder / "job");
-    bench.create(**ledger, example_entry(0));  // of requeue 1
+    // Of requeue 1: a restart count of 1 proves nothing about it, one of 2 does.
+    bench.create(**ledger, example_entry(0));
+    // A file without content, as some file systems leave it after a crash.
     std::ofstream(folder / "job/entry-000001.json") << "";
     EXPECT_EQ(bench.open(folder / "job", Bench::owner("abc123", 1)).error().code(),
               ErrorCode::malformed);
     const auto next = bench.open(folder / "job", Bench::owner("abc123", 2));
     ASSERT_TRUE(next) << next.error();
     EXPECT_TRUE(bench.read(**next, 0)->empty());
-    EXPECT_TRUE(bench.lines.has("entry-000001.json is cut"));
+    EXPECT_TRUE(bench.lines.has("entry-000001.json is truncated"));
     EXPECT_THAT(names(folder / ""),
                 ElementsAre("job", "job-damaged-" + hexadecimal((*ledger)->mark())));
 }
 
-// A successor opens the ledger that the job runs with, or none; nothing is begun or moved by
-// looking.
+// A node that may lead later opens the ledger of the running job, by its mark, or none. Looking
+// begins nothing and moves nothing. A folder on a local disk is the usual mistake, so the sentence
+// says that all nodes must share it.
 TEST(LedgerDirectory, ASuccessorOpensTheSameOneOnly) {
     Bench bench;
     const Folder folder;
@@ -253,12 +277,14 @@ TEST(LedgerDirectory, ASuccessorOpensTheSameOneOnly) {
     EXPECT_THAT(names(folder / ""), ElementsAre("job")) << "looking leaves nothing";
 }
 
-// Where PATH is another job's, the leader's ledger lies beside it, by the name of its own command,
-// which need not be that of the node that follows.
+// PATH belongs to another job, so the leader's ledger lies beside it, under the digest of the
+// leader's command. The follower has a third command (its options may differ) and must find it all
+// the same.
 TEST(LedgerDirectory, ASuccessorFindsTheOneBeside) {
     Bench bench;
     const Folder folder;
     const LedgerPlace place{LedgerPlace::Kind::directory, folder / "job", {}};
+    // The other job, which has PATH itself.
     bench.open(place, Bench::owner("first"));
     const auto beside = bench.open(place, Bench::owner("second"));
     const auto found = bench.open(place, Bench::owner("third", 0, (*beside)->mark()));
@@ -272,8 +298,8 @@ TEST(LedgerDirectory, TellsWhoComesLate) {
     tells_who_comes_late(bench, {LedgerPlace::Kind::directory, folder / "job", {}});
 }
 
-// A folder that was deleted or replaced under a running job is read and written no more: what stands
-// there now may be another job's.
+// Somebody deletes or replaces the folder under a running job. It is neither read nor written any
+// more: another job's ledger may stand there now, and an entry in it would mix two jobs.
 TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
     Bench bench;
     const Folder folder;
@@ -282,19 +308,22 @@ TEST(LedgerDirectory, NoticesThatItsFolderIsGone) {
     const auto gone = bench.create(**ledger, example_entry(0));
     EXPECT_EQ(gone.outcome, Outcome::failed);
     EXPECT_THAT(gone.sentence,
-                HasSubstr("job is no longer that of this job: it was deleted or replaced"));
+                HasSubstr("job no longer belongs to this job: it was deleted or replaced"));
+    // Another job begins its ledger at this path.
     const auto others = bench.open(folder / "job");
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::failed);
     EXPECT_TRUE(bench.read(**others, 0)->empty());
     bench.create(**others, example_entry(0));
-    EXPECT_THAT(bench.read(**ledger, 0).error().sentence(), HasSubstr("no longer that of this"));
+    EXPECT_THAT(bench.read(**ledger, 0).error().sentence(), HasSubstr("no longer belongs to this"));
+    // The folder comes back, and the job goes on with it.
     std::filesystem::remove_all(folder / "job");
     std::filesystem::rename(folder / "elsewhere", folder / "job");
     EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won) << "back again";
 }
 
-// The folder is set aside, and another job's stands in its place, between any two steps of who
-// still writes to it: nothing of that is ever in the other's, nor read from there.
+// The folder is exchanged with another job's between any two system calls of a writer. Nothing of
+// ours is ever in the other folder, nor read from there. A writer that opens files by their full
+// path fails here.
 TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
     const Folder folder;
     const std::string job = folder / "job", other = folder / "other";
@@ -306,9 +335,11 @@ TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
     const LedgerEntry of_theirs = example_entry(0, 7);
     ASSERT_EQ(create_entry(other, theirs, of_theirs).outcome, Outcome::won);
     std::atomic<bool> over = false;
+    // RENAME_EXCHANGE swaps both folders in one step, so that one of them always has the name.
     std::thread swapping([&] {
         while (!over) ::renameat2(AT_FDCWD, job.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
     });
+    // 20 entries, so that the exchange meets many different steps of a create.
     int won = 0;
     EXPECT_TRUE(comes_true([&] {
         won += create_entry(job, ours, example_entry(won)).outcome == Outcome::won;
@@ -318,19 +349,21 @@ TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
     }));
     over = true;
     swapping.join();
+    // At the end either folder may have the name.
     const bool swapped = read_claim(job)->mark == theirs;
     EXPECT_THAT(names(swapped ? job : other), ElementsAre("entry-000000.json", "ledger.json"));
 }
 
-// A request that the file system's client repeated: the first one did it, the second says "exists",
-// and reading tells. Also a stale look-up: a reader that misses the newest entry collides with it
-// when it creates.
+// The client of a network file system repeats a request: the first one did the work, the second one
+// says "exists". Reading tells whose entry it is. The same with an old read: a node that misses the
+// newest entry collides with it when it creates.
 TEST(LedgerDirectory, ExistsIsAnsweredByReading) {
     Bench bench;
     const Folder folder;
     const auto mine = bench.open(folder / "job"), others = bench.open(folder / "job");
     bench.create(**mine, example_entry(0, 1));
     EXPECT_EQ(bench.create(**mine, example_entry(0, 1)).outcome, Outcome::won);
+    // The other node sees entry 0 only.
     const auto stale = *bench.read(**others, 0);
     bench.create(**mine, example_entry(1, 2));
     const auto collided = bench.create(**others, example_entry(static_cast<int>(stale.size()), 3));
@@ -338,7 +371,7 @@ TEST(LedgerDirectory, ExistsIsAnsweredByReading) {
     EXPECT_EQ(collided.entry, example_entry(1, 2));
 }
 
-// A claim written by hand is refused by name.
+// A claim that lacks its command is refused by name.
 TEST(LedgerDirectory, NamesAClaimWrittenByHand) {
     Bench bench;
     const Folder folder;
@@ -347,13 +380,15 @@ TEST(LedgerDirectory, NamesAClaimWrittenByHand) {
     EXPECT_THAT(bench.open(folder / "job").error().sentence(), HasSubstr("job/ledger.json lacks"));
 }
 
-// What a writer that died has left goes at the next opening.
+// A writer that died leaves its temporary file. The next opening removes it if it is above ten
+// minutes old. A younger one may belong to a writer that lives.
 TEST(LedgerDirectory, RemovesTemporariesOfTheDead) {
     Bench bench;
     const Folder folder;
     std::filesystem::create_directory(folder / "job");
     std::ofstream(folder / "job/.writing-1-2") << "half";
     std::ofstream(folder / "job/.writing-3-4") << "just now";
+    // Above the ten minutes by one.
     std::filesystem::last_write_time(
         folder / "job/.writing-1-2",
         std::filesystem::file_time_type::clock::now() - std::chrono::minutes{11});
@@ -361,7 +396,7 @@ TEST(LedgerDirectory, RemovesTemporariesOfTheDead) {
     EXPECT_THAT(names(folder / "job"), ElementsAre(".writing-3-4", "ledger.json"));
 }
 
-// A ledger that goes away calls nobody.
+// The ledger goes while the file thread still works for it. Its answer is dropped.
 TEST(LedgerDirectory, IsSilentWhenDestroyed) {
     Bench bench;
     const Folder folder;

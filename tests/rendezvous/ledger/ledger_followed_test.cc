@@ -1,3 +1,5 @@
+// The ledger of a node that follows a leader, with real folders: it is found by the leader's mark,
+// so that the node can lead with it later.
 #include "rendezvous/ledger/ledger_followed.h"
 
 #include "tests/rendezvous/ledger/ledger_bench.h"
@@ -7,7 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A node that follows, with the folder of its --ledger.
+// A node that follows, with the folder of its --ledger. Its command is another one than the
+// leader's, so only the mark can lead it to the ledger.
 struct Node {
     LedgerBench& bench;
     LedgerPlace place;
@@ -27,7 +30,8 @@ struct Node {
     }
 };
 
-// Before its leader has named one nothing is waited for: each call fails, with a sentence.
+// No leader has named a ledger yet. Every call fails with a sentence instead of waiting, and
+// looking for a mark that does not exist begins no ledger.
 TEST(LedgerFollowed, FailsUntilItIsFound) {
     LedgerBench bench;
     const Folder folder;
@@ -42,7 +46,7 @@ TEST(LedgerFollowed, FailsUntilItIsFound) {
     EXPECT_FALSE(std::filesystem::exists(folder / "job")) << "looking begins none";
 }
 
-// The leader's mark says which it is; from then on it is that one, on both nodes.
+// From then on both nodes read and write the same ledger.
 TEST(LedgerFollowed, IsTheLeadersOnceItIsFound) {
     LedgerBench bench;
     const Folder folder;
@@ -55,8 +59,9 @@ TEST(LedgerFollowed, IsTheLeadersOnceItIsFound) {
     EXPECT_EQ(bench.read(**leaders, 0)->size(), 2u);
 }
 
-// What was found once needs no look any more: a leader that dies takes no folder with it, and its
-// successor is joined without delay.
+// A new leader names the mark that this node already has. The node must not look again: on a hung
+// or lost file system it could not follow the new leader. The folder is moved away here to prove
+// it.
 TEST(LedgerFollowed, KnowsTheOneThatItHas) {
     LedgerBench bench;
     const Folder folder;
@@ -67,25 +72,29 @@ TEST(LedgerFollowed, KnowsTheOneThatItHas) {
     EXPECT_TRUE(node.find((*leaders)->mark()));
 }
 
-// Another leader may lead with another ledger: that one is followed, and what was asked of the one
-// before is still answered.
+// Another leader may lead with another ledger, and the node changes to it. What was asked of the
+// old one is still answered.
 TEST(LedgerFollowed, FollowsAnotherLeader) {
     LedgerBench bench;
     const Folder folder;
     const auto first = bench.open(folder / "job", LedgerBench::owner("first"));
     const auto second = bench.open(folder / "job", LedgerBench::owner("second"));
+    // One entry tells the two ledgers apart.
     bench.create(**second, example_entry(0));
     Node node(bench, folder / "job");
     ASSERT_TRUE(node.find((*first)->mark()));
+    // Asked of the first ledger, answered after the change: it has no entries.
     std::optional<std::size_t> owed;
     node.ledger.read(EntryNumber{0}, [&](const auto& entries) { owed = entries->size(); });
     ASSERT_TRUE(node.find((*second)->mark()));
     EXPECT_EQ(bench.read(node.ledger, 0)->size(), 1u);
     EXPECT_EQ(owed, 0u);
+    // No ledger has this mark.
     EXPECT_FALSE(node.find(5));
     EXPECT_EQ(node.ledger.mark(), (*second)->mark()) << "one that is not found changes nothing";
 }
 
+// The node ends while a read and a search are under way.
 TEST(LedgerFollowed, IsSilentWhenDestroyed) {
     LedgerBench bench;
     const Folder folder;

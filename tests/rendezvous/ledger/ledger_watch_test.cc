@@ -1,3 +1,5 @@
+// LedgerWatch around a ledger that hangs: every call is answered within the limit. The ledger below
+// is one in memory that the test stops and lets go.
 #include "rendezvous/ledger/ledger_watch.h"
 
 #include "rendezvous/ledger/ledger_memory.h"
@@ -9,7 +11,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A ledger in memory that holds its answers back until it is let go, as a file system that hangs.
+// Holds its answers back until let_go(), as a file system that hangs and comes back. asked() counts
+// the calls that reached it.
 class Hanging final : public Ledger {
   public:
     explicit Hanging(asio::io_context& loop) : memory_(loop) {}
@@ -21,6 +24,7 @@ class Hanging final : public Ledger {
     }
     std::string name() const override { return "directory:/slow"; }
     void hang() { hangs_ = true; }
+    // Carries out what was held back, in the order of the calls.
     void let_go() {
         hangs_ = false;
         for (const auto& call : std::exchange(held_, {})) call();
@@ -38,6 +42,7 @@ class Hanging final : public Ledger {
     std::vector<std::function<void()>> held_;
 };
 
+// The watch with this limit, and the ledger below it.
 struct WatchBench : LedgerBench {
     Hanging* below = nullptr;
     std::unique_ptr<Ledger> watch;
@@ -48,13 +53,15 @@ struct WatchBench : LedgerBench {
     }
 };
 
+// 20 s: no answer here takes so long.
 TEST(LedgerWatch, ChangesNothingOfALedgerThatAnswers) {
     WatchBench bench(std::chrono::seconds{20});
     keeps_the_promises(bench, *bench.watch);
 }
 
-// What hangs is answered in time, with the limit named; nothing is heaped on it; and when it comes
-// back it works again, with the entry that it has written after all.
+// Three creates and a read are answered, with the limit in the sentence. Only the first call is in
+// the ledger: the others would be carried out late, when nobody waits for them any more. The
+// hanging create is carried out in the end, and is found like any other entry.
 TEST(LedgerWatch, AnswersForALedgerThatHangs) {
     WatchBench bench(std::chrono::milliseconds{20});
     bench.below->hang();
@@ -67,13 +74,14 @@ TEST(LedgerWatch, AnswersForALedgerThatHangs) {
     EXPECT_EQ(read.error().code(), ErrorCode::timed_out);
     EXPECT_EQ(bench.below->asked(), 1) << "one call hangs, the others were given up before";
     bench.below->let_go();
+    // Exactly the first entry: those that were given up never reach the ledger.
     EXPECT_TRUE(comes_true([&] {
         const auto entries = bench.read(*bench.watch, 0);
         return entries && *entries == std::vector{example_entry(0, 1)};
     }));
 }
 
-// Calls behind a slow one wait for it, in order.
+// Calls behind a slow one wait for it. Entries must be created in the order of their numbers.
 TEST(LedgerWatch, KeepsTheOrder) {
     WatchBench bench(std::chrono::seconds{20});
     bench.below->hang();
@@ -81,13 +89,15 @@ TEST(LedgerWatch, KeepsTheOrder) {
     for (int i = 0; i < 3; ++i)
         bench.watch->create(example_entry(i), [&, i](LedgerCreated) { order.push_back(i); });
     settle(bench.loop);
+    // The others wait in the watch, not in the ledger.
     EXPECT_EQ(bench.below->asked(), 1);
     bench.below->let_go();
     EXPECT_TRUE(run_until(bench.loop, [&] { return order.size() == 3; }));
     EXPECT_THAT(order, ElementsAre(0, 1, 2));
 }
 
-// One that goes away calls nobody, and keeps no loop from ending.
+// A ledger goes away with calls in it and behind it. Nobody is called, and the timers of an hour do
+// not keep the loop from ending.
 TEST(LedgerWatch, IsSilentWhenDestroyed) {
     WatchBench bench(std::chrono::hours{1});
     bench.below->hang();

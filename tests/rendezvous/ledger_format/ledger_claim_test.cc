@@ -16,8 +16,8 @@ TEST(LedgerClaim, ComesBackAsItWas) {
 
 TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
     const auto fault = [](const char* text) { return claim_from_json(text).error().sentence(); };
-    EXPECT_EQ(fault(R"({"form)"), "is cut or is not JSON");
-    EXPECT_EQ(fault(R"({"format": "x"})"), "is not a ledger that I can read");
+    EXPECT_EQ(fault(R"({"form)"), "is truncated or is not JSON");
+    EXPECT_EQ(fault(R"({"format": "x"})"), "has an unknown ledger format");
     EXPECT_THAT(fault(R"([])"), HasSubstr("lacks"));
     EXPECT_THAT(fault(R"({"format": "ddprun ledger 1", "command_digest": "a"})"),
                 HasSubstr("mark"));
@@ -25,7 +25,7 @@ TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
         EXPECT_THAT(fault((R"({"format": "ddprun ledger 1", "command_digest": "a", "mark": ")" +
                            std::string(mark) + "\"}")
                               .c_str()),
-                    HasSubstr("no hexadecimal number"))
+                    HasSubstr("not a hexadecimal number"))
             << mark;
 }
 

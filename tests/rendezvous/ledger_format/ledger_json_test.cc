@@ -38,7 +38,7 @@ TEST(LedgerJson, KnowsAnAlteredEntry) {
     EXPECT_THAT(from_json("{}").error().code(), ErrorCode::malformed);
     EXPECT_THAT(from_json("[1]").error().code(), ErrorCode::malformed);
     EXPECT_THAT(from_json(R"({"format":"ddprun ledger entry 2"})").error().sentence(),
-                HasSubstr("not a ledger entry that I can read"));
+                HasSubstr("has an unknown ledger entry format"));
 }
 
 // A whole entry with a value that cannot be names the place.

@@ -28,7 +28,7 @@ TEST(LedgerPlace, RefusesWhatIsNoLedger) {
                             "etcd:a:1,", "etcd:a:1,,b:2", "etcd:http://a:2379", "etcd:u@a:1",
                             "etcd:fe80::1:2379", "etcd:[]:1", "etcd:a:1 ", "etcd:[a:1"})
         EXPECT_THAT(read_ledger_place(bad).error().sentence(),
-                    HasSubstr("is no etcd endpoint; give etcd:HOST:PORT"))
+                    HasSubstr("is not an etcd endpoint; give etcd:HOST:PORT"))
             << bad;
 }
 

@@ -1,3 +1,5 @@
+// A node's side of the agent link over real sockets, against peers that the test plays: a
+// rendezvous, a stranger, nobody. No secrets here; gate_test.cc has the handshake.
 #include "rendezvous/link/client.h"
 
 #include <gmock/gmock.h>
@@ -17,9 +19,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// A deadline so long from now, by the clock that the client uses.
 Time in(std::chrono::milliseconds time) { return boot_now() + time; }
 
-// A client that writes down what it is told.
+// A client that writes down everything it reports.
 struct Node {
     explicit Node(asio::io_context& loop) : client(loop, lines.log(), callbacks()) {}
 
@@ -28,6 +31,7 @@ struct Node {
                 [this](const ToNode& message) { messages.push_back(message); },
                 [this](const Error& error) { lost.push_back(error); }};
     }
+    // Calls these ports on loopback in turn, with a Hello as the opening.
     void connect(std::vector<std::uint16_t> ports, Time deadline) {
         std::vector<CallTarget> candidates;
         for (std::uint16_t port : ports) candidates.push_back({"127.0.0.1", port});
@@ -41,7 +45,8 @@ struct Node {
     Client client;
 };
 
-// A peer whose every answer the test decides: one accepted connection at a time.
+// The other side. It answers each message with `answer`, or speaks `raw` instead of our protocol.
+// It serves any number of connections, one link at a time.
 struct Peer {
     explicit Peer(asio::io_context& loop) : acceptor(listener(loop)) { accept(); }
 
@@ -50,6 +55,7 @@ struct Peer {
         acceptor.async_accept([this](boost::system::error_code error, tcp::socket socket) {
             if (error) return;
             ++accepted;
+            // Kept open: an end would be another story than a stranger that stays.
             if (!raw.empty()) {
                 asio::write(socket, asio::buffer(raw));
                 keep.push_back(std::make_shared<tcp::socket>(std::move(socket)));
@@ -67,14 +73,17 @@ struct Peer {
         };
         handlers.on_end = [this](const Error&) { ended = true; };
         link = std::make_shared<Link>(std::move(socket), kNodeFrameLimit, handlers);
+        // No time limit for the first message.
         link->start(Duration{0});
     }
+    // A link keeps itself alive, and its handlers refer to this object.
     ~Peer() {
         if (link) link->drop();
     }
 
     tcp::acceptor acceptor;
-    std::string raw;  // said instead of our protocol
+    // Sent instead of our protocol.
+    std::string raw;
     std::optional<ToNode> answer = examples_to_node()[0];
     std::vector<std::shared_ptr<tcp::socket>> keep;
     std::shared_ptr<Link> link;
@@ -83,13 +92,14 @@ struct Peer {
     bool ended = false;
 };
 
-// The opening goes out first; its answer brings the link up; then messages pass both ways, in
-// order.
+// The opening goes out first, and its answer brings the link up. Then messages pass in both
+// directions, in order.
 TEST(Client, MeetsThePeerAndTalks) {
     asio::io_context loop;
     Peer peer(loop);
     Node node(loop);
     node.connect({peer.port()}, kNever);
+    // Before that a message is dropped, and the keeper gets no socket.
     EXPECT_EQ(node.client.native_handle(), -1);
     node.client.send(ToLeader(Leave{"dropped, for it is not up"}));
     ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
@@ -98,22 +108,27 @@ TEST(Client, MeetsThePeerAndTalks) {
     for (const ToLeader& message : examples_to_leader()) node.client.send(message);
     ASSERT_TRUE(
         run_until(loop, [&] { return peer.got.size() == examples_to_leader().size() + 1; }));
+    // The opening.
     peer.got.erase(peer.got.begin());
     EXPECT_EQ(peer.got, examples_to_leader());
     EXPECT_TRUE(node.lost.empty());
 }
 
-// Nobody listens yet: the client goes on, and meets the peer as soon as it is there.
+// srun starts the nodes in any order, so the leader may not listen yet. The client tries again and
+// meets the leader as soon as it is there.
 TEST(Client, WaitsForAPeerThatIsNotUpYet) {
     asio::io_context loop;
     tcp::acceptor reserved(loop, tcp::v4());
-    reserved.bind({asio::ip::address_v4::loopback(), 0});  // bound, not listening: refuses
+    // A port that is bound and not listening refuses each call.
+    reserved.bind({asio::ip::address_v4::loopback(), 0});
     Node node(loop);
     node.connect({reserved.local_endpoint().port()}, kNever);
     int rounds = 0;
-    run_until(loop, [&] { return ++rounds > 20; });  // several refused tries
+    // Each round is a step of the loop; 20 are several refused tries.
+    run_until(loop, [&] { return ++rounds > 20; });
     EXPECT_TRUE(node.up.empty() && node.lost.empty());
     reserved.listen();
+    // The leader comes and answers the opening.
     bool accepted = false;
     std::shared_ptr<Link> link;
     reserved.async_accept([&](boost::system::error_code, tcp::socket socket) {
@@ -128,6 +143,8 @@ TEST(Client, WaitsForAPeerThatIsNotUpYet) {
     link->drop();
 }
 
+// Nobody ever listens. The user must learn what the last attempt met, since it tells a wrong port
+// from a firewall.
 TEST(Client, SaysWhatItMetWhenTheDeadlinePasses) {
     asio::io_context loop;
     tcp::acceptor refusing(loop, tcp::v4());
@@ -139,8 +156,8 @@ TEST(Client, SaysWhatItMetWhenTheDeadlinePasses) {
     EXPECT_THAT(node.lost[0].sentence(), HasSubstr("Connection refused"));
 }
 
-// A deadline in the past and no candidates at all: an answer all the same, and never from within
-// the call.
+// A deadline in the past and nobody to call. The answer comes all the same, and never from within
+// the call: the agent would be entered twice.
 TEST(Client, AnswersAnImpossibleCall) {
     asio::io_context loop;
     Node node(loop);
@@ -150,8 +167,8 @@ TEST(Client, AnswersAnImpossibleCall) {
     EXPECT_THAT(node.lost[0].sentence(), HasSubstr("no candidate"));
 }
 
-// A stranger on the first port, who takes the call and talks something else: the second candidate
-// is ours.
+// Another program has the first port, takes the call and speaks its own protocol. The client passes
+// it over, and the second candidate is ours.
 TEST(Client, PassesOverAStranger) {
     asio::io_context loop;
     Peer stranger(loop), peer(loop);
@@ -159,12 +176,13 @@ TEST(Client, PassesOverAStranger) {
     Node node(loop);
     node.connect({stranger.port(), peer.port()}, kNever);
     ASSERT_TRUE(run_until(loop, [&] { return !node.up.empty(); }));
+    // Passed over at its first bytes and not called again before the second candidate.
     EXPECT_EQ(stranger.accepted, 1);
     EXPECT_EQ(peer.got.size(), 1u);
 }
 
-// Another job's rendezvous on the first port refuses us: the next one is tried. Alone, its word is
-// delivered.
+// The rendezvous of another job has the first port and refuses us. The next candidate is tried. If
+// there is no other one, the refusal is delivered: the user has to know.
 TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     asio::io_context loop;
     Peer other(loop), peer(loop);
@@ -179,7 +197,8 @@ TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     EXPECT_EQ(alone.messages[0], *other.answer);
 }
 
-// A connection that is cut is lost once, and the client may call again from within that callback.
+// The connection is cut. It is reported once, and the agent may call again from within the report,
+// as it does.
 TEST(Client, CallsAgainAfterACut) {
     asio::io_context loop;
     Peer peer(loop);
@@ -200,7 +219,8 @@ TEST(Client, CallsAgainAfterACut) {
     EXPECT_EQ(losses, 1);
 }
 
-// Garbage in the middle of a connection that is up.
+// A peer that is up sends garbage, as a bug or a wrong version would. The connection ends with
+// `malformed` and is not used any more.
 TEST(Client, LosesAPeerThatTalksNonsense) {
     asio::io_context loop;
     Peer peer(loop);
@@ -213,7 +233,8 @@ TEST(Client, LosesAPeerThatTalksNonsense) {
     EXPECT_FALSE(node.client.is_up());
 }
 
-// close() sends what is queued and calls nobody; so does destruction, in each phase.
+// close() still sends what is queued, so a last Leave arrives, and calls nobody. Destruction calls
+// nobody either, in each phase of a call.
 TEST(Client, ClosesQuietly) {
     asio::io_context loop;
     Peer peer(loop);
@@ -225,10 +246,12 @@ TEST(Client, ClosesQuietly) {
     ASSERT_TRUE(run_until(loop, [&] { return peer.ended; }));
     EXPECT_EQ(peer.got.back(), ToLeader(Leave{"done"}));
     EXPECT_TRUE(node.lost.empty());
+    // Before the first attempt.
     {
         Node brief(loop);
         brief.connect({peer.port()}, kNever);
     }
+    // In the middle of the call, after a few steps of the loop.
     {
         Node brief(loop);
         brief.connect({peer.port()}, kNever);
@@ -237,8 +260,8 @@ TEST(Client, ClosesQuietly) {
     settle(loop);
 }
 
-// The keeper's duplicate: when the process is gone (here: only its copy is closed), the frame still
-// arrives.
+// The keeper holds a duplicate of the socket. When ddprun is dead it writes Gone there, and the
+// leader must still get it. Here nobody dies; the duplicate alone writes.
 TEST(Client, LendsItsSocketToTheKeeper) {
     asio::io_context loop;
     Peer peer(loop);
@@ -251,6 +274,7 @@ TEST(Client, LendsItsSocketToTheKeeper) {
         const std::string bytes = node.client.gone_frame({"gpu01", Incarnation{7}});
         ASSERT_EQ(::write(duplicate, bytes.data(), bytes.size()),
                   static_cast<ssize_t>(bytes.size()));
+        // The Hello and the Gone.
         ASSERT_TRUE(run_until(loop, [&] { return peer.got.size() == 2; }));
     }
     ::close(duplicate);

@@ -116,7 +116,7 @@ TEST(Hanging, ProgressOfAnyRankIsEnough) {
     silent(s, 31, 63);
     EXPECT_THAT(s.tick(65), ElementsAre("1: Examine 0", "2: Examine 1"));
     EXPECT_THAT(s.progresses(66, 2, {{1, 8}}, 0.5),
-                Contains("note: progress was made after all; the generation goes on"));
+                Contains("note: a worker reports progress again; the generation continues"));
     EXPECT_THAT(s.come(66.1, 1, Report{Generation{0}, {seen(0, "poll")}}), IsEmpty());
     EXPECT_EQ(s.snapshot().over, kNoGeneration);
 }
@@ -198,9 +198,8 @@ TEST(Blaming, WhoFailsTwiceMakesRoomForASpare) {
         fails_on_b(s, 1, 2),
         testing::AllOf(
             Contains(HasSubstr("generation 2 {a c} after rank 1")),
-            Contains("note: b was the first cause of the end of generations 0 and 1; a spare takes "
-                     "its place (--blame=off leaves it); for the next submission: sbatch "
-                     "--exclude=b")));
+            Contains("note: b caused the end of generations 0 and 1; a spare replaces it "
+                     "(--blame=off keeps it); for the next submission: sbatch --exclude=b")));
     EXPECT_THAT(s.creating().blame.nodes, ElementsAre("b")) << "the next leader knows it too";
 }
 
@@ -226,6 +225,6 @@ TEST(Blaming, TheEndNamesWhomToExclude) {
     s.fails(2.5, 2, 1, exited(1, 3));
     s.vows(2.6, 1, 1);
     s.vows(2.7, 2, 1);
-    EXPECT_THAT(s.created(2.8), Contains("note: first cause of a failure again and again; for the "
+    EXPECT_THAT(s.created(2.8), Contains("note: some nodes caused repeated failures; for the "
                                          "next submission: sbatch --exclude=b"));
 }

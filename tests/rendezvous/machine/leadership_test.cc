@@ -127,7 +127,7 @@ TEST(Takeover, OfAGenerationThatAllItsMembersRun) {
     Successor s;
     s.join(0.1, 1, "a", 4);
     EXPECT_THAT(s.join(0.2, 2, "b", 4), Contains("create 8: takeover of generation 4 {a b}"));
-    EXPECT_THAT(s.won(0.3), ElementsAre("note: generation 4 goes on under this leader",
+    EXPECT_THAT(s.won(0.3), ElementsAre("note: generation 4 continues under this leader",
                                         "1: Ack holds 4", "2: Ack holds 4"));
     EXPECT_THAT(s.beats(0.4, 1, 4), IsEmpty());
     EXPECT_THAT(s.beats(0.5, 2, 4),
@@ -170,7 +170,7 @@ TEST(Successor, WithoutAnyMemberItIsOverButNotFollowed) {
     Successor s;
     EXPECT_THAT(s.step(2.9, Tick{}), Not(Contains(HasSubstr("generation 4 ends"))));
     EXPECT_THAT(s.step(3.1, Tick{}),
-                Contains("note: no member of generation 4 came; generation 4 ends"));
+                Contains("note: no member of generation 4 has connected; generation 4 ends"));
     s.join(3.2, 3, "spare", -1, -1);
     s.beats(3.3, 3, -1, 4);
     EXPECT_THAT(s.beats(20, 3, -1, 4), Not(Contains(HasSubstr("create"))));
@@ -200,7 +200,7 @@ TEST(Successor, YieldsToAHolder) {
     EXPECT_THAT(s.step(2, Tick{}), Contains("call old"));
     EXPECT_THAT(
         s.step(2.1, Called{node("old"), {node("old"), true, Generation{4}, EntryNumber{7}}}),
-        ElementsAre("note: old leads; this node does not lead any more, old does",
+        ElementsAre("note: another leader has answered; this node stops leading; old leads now",
                     "1: Elsewhere: at old", "1: closed"));
     EXPECT_EQ(s.machine_.snapshot().phase, Phase::dormant);
 }
@@ -270,8 +270,8 @@ TEST(Successor, EndsWithWhatTheLedgerLastSaid) {
     EXPECT_THAT(s.step(1, LedgerUnread{"folder deleted"}),
                 ElementsAre("note: cannot read the ledger: folder deleted; trying again"));
     EXPECT_THAT(s.step(2, LedgerUnread{"folder deleted"}), IsEmpty());
-    EXPECT_THAT(s.tick(61), Contains("note: the job has ended: ledger: folder deleted, for 61.0 s "
-                                     "(--join-timeout)"));
+    EXPECT_THAT(s.tick(61), Contains("note: the job has ended: the ledger has been unavailable for "
+                                     "61.0 s (--join-timeout): folder deleted"));
 }
 
 // As good as never, when two lead in turn: what each of them waits does not begin anew.
@@ -395,9 +395,10 @@ TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
     const Effects effects = leader.join(2, "b", 0, 3);
     EXPECT_THAT(notes(effects),
                 ElementsAre(testing::AllOf(
-                    testing::StartsWith("node b does not read the ledger of node c, "
-                                        "directory:/l/job: "),
-                    HasSubstr("the loss of the leader's node will end the job; --ledger="))));
+                    testing::StartsWith("node b cannot find the ledger of node c "
+                                        "(directory:/l/job), "),
+                    HasSubstr("the loss of the leader's node will end the job; give all nodes "
+                              "--ledger="))));
     const auto parked = sent<Parked>(effects);
     ASSERT_EQ(parked.size(), 2u);
     for (const auto& [session, message] : parked) EXPECT_THAT(message.order, IsEmpty()) << session;

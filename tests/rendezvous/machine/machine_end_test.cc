@@ -218,7 +218,7 @@ TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
     EXPECT_EQ(ending.code, 69);
     ASSERT_TRUE(ending.loss);
     EXPECT_EQ(ending.loss->sentence,
-              "node b is lost: it was last heard 1.0 s before rank 0 failed");
+              "node b is lost: its last message came 1.0 s before rank 0 failed");
     EXPECT_FALSE(ending.first_failure);
     EXPECT_EQ(ending.consequences, 1);
     ASSERT_EQ(ending.told_consequences.size(), 1u);

@@ -14,10 +14,11 @@ TEST(Machine, EntryLostToAnotherWriterIsAdopted) {
     s.both_are_there();
     LedgerEntry theirs = s.creating();
     theirs.leader = node("rival");
-    EXPECT_THAT(s.step(0.6, LedgerCreated{LedgerCreated::Outcome::lost, theirs, {}}),
-                ElementsAre("note: ledger entry 0 was written by rival; it is adopted", "1: Ack",
-                            "2: Ack", "note: node a does not run generation 0; generation 0 ends",
-                            "1: Ack over 0", "2: Ack over 0"));
+    EXPECT_THAT(
+        s.step(0.6, LedgerCreated{LedgerCreated::Outcome::lost, theirs, {}}),
+        ElementsAre("note: ledger entry 0 was written by rival; continuing from it", "1: Ack",
+                    "2: Ack", "note: node a does not run generation 0; generation 0 ends",
+                    "1: Ack over 0", "2: Ack over 0"));
     s.vows(0.7, 1, 0);
     EXPECT_THAT(s.vows(0.7, 2, 0), ElementsAre("2: Ack over 0",
                                                "create 1: generation 1 {a b} after node a does not "
@@ -32,14 +33,15 @@ TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
     Script s(two);
     s.both_are_there();
     const auto failed = LedgerCreated::Outcome::failed;
-    EXPECT_THAT(s.created(0.6, failed), ElementsAre("note: ledger: disk full; trying again"));
+    EXPECT_THAT(s.created(0.6, failed),
+                ElementsAre("note: cannot write the ledger: disk full; trying again"));
     EXPECT_EQ(s.next(), at(1.6));
     EXPECT_THAT(s.tick(1.5), IsEmpty());
     EXPECT_THAT(s.tick(1.6), ElementsAre("create 0: generation 0 {a b} after start"));
-    EXPECT_THAT(
-        s.created(3.7, failed),
-        ElementsAre("note: the job has ended: ledger: disk full, for 3.1 s (--join-timeout)",
-                    "1: Finished 69", "2: Finished 69", "closed with 69"));
+    EXPECT_THAT(s.created(3.7, failed),
+                ElementsAre("note: the job has ended: the ledger has been unavailable for 3.1 s "
+                            "(--join-timeout): disk full",
+                            "1: Finished 69", "2: Finished 69", "closed with 69"));
 }
 
 // The ledger already holds the end: whoever comes is told, and nothing is written.
@@ -98,10 +100,11 @@ TEST(Machine, RefusesANodeOfAnotherJob) {
     EXPECT_THAT(comer.join(1, 0), Contains("1: Ack")) << "it has heard of no entry yet";
     EXPECT_EQ(comer.told, 7u);
     EXPECT_THAT(comer.join(2, 7), Contains("2: Ack"));
-    EXPECT_THAT(comer.join(3, 8), ElementsAre(AllOf(HasSubstr("note: refused a node: node a is of "
-                                                              "another job of run \"job\""),
-                                                    HasSubstr("that has ended, or its ledger")),
-                                              HasSubstr("3: Refused"), "3: closed"));
+    EXPECT_THAT(comer.join(3, 8),
+                ElementsAre(AllOf(HasSubstr("note: refused a node: node a belongs to "
+                                            "another job with run id \"job\""),
+                                  HasSubstr("job has ended, or its ledger")),
+                            HasSubstr("3: Refused"), "3: closed"));
 }
 
 // What lay in memory has gone with the process that held it; the node would wait for an entry that
@@ -110,7 +113,7 @@ TEST(Machine, RefusesANodeOfALedgerThatIsLost) {
     Comer before("memory", 0), now("memory", 0, 2);
     before.join(1, 0);
     EXPECT_THAT(now.join(1, before.told),
-                ElementsAre(HasSubstr("has begun anew with a ledger in memory; --ledger="),
+                ElementsAre(HasSubstr("was restarted with the ledger in memory; --ledger="),
                             HasSubstr("1: Refused"), "1: closed"));
     EXPECT_THAT(now.join(2, now.told), Contains("2: Ack"));
 }

@@ -11,12 +11,10 @@ using namespace ddprun::rendezvous;
 // ours.
 TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
     Script s(limits(2, 2));
-    EXPECT_THAT(
-        s.join(0, 1, node("a")),
-        ElementsAre("1: Welcome", "note: node a has joined; nodes that came so far: 1", "1: Ack"));
-    EXPECT_THAT(
-        s.join(0, 2, node("b")),
-        ElementsAre("2: Welcome", "note: node b has joined; nodes that came so far: 2", "2: Ack"));
+    EXPECT_THAT(s.join(0, 1, node("a")),
+                ElementsAre("1: Welcome", "note: node a has joined; nodes so far: 1", "1: Ack"));
+    EXPECT_THAT(s.join(0, 2, node("b")),
+                ElementsAre("2: Welcome", "note: node b has joined; nodes so far: 2", "2: Ack"));
     EXPECT_THAT(s.beat(0.5, 1), IsEmpty());
     EXPECT_THAT(s.beat(0.5, 2), ElementsAre("create 0: generation 0 {a b} after start"));
     EXPECT_THAT(s.beat(0.55, 1), IsEmpty()) << "nothing starts before the ledger has it";
@@ -49,7 +47,8 @@ TEST(Machine, FailureEndsTheGenerationForAllInTheSameStep) {
     EXPECT_THAT(s.fails(2, 2, 0, exited(1, 3)),
                 ElementsAre("note: rank 1 exited with 3; generation 0 ends", "1: Ack over 0",
                             "2: Ack over 0"));
-    EXPECT_THAT(s.beat(2.1, 1), ElementsAre(HasSubstr("told to stop its workers"), "1: Ack over 0"))
+    EXPECT_THAT(s.beat(2.1, 1),
+                ElementsAre(HasSubstr("telling it to stop its workers"), "1: Ack over 0"))
         << "still stopping; it hears now what has failed";
     EXPECT_THAT(s.vows(2.2, 1, 0), ElementsAre("1: Ack over 0")) << "b has not vowed";
     EXPECT_THAT(s.vows(2.3, 2, 0),
@@ -87,11 +86,12 @@ TEST(Machine, ALossThatExplainsAFailureUsesUpNoRestart) {
     s.fails(2, 1, 0, exited(0, 3));
     s.vows(2.1, 1, 0);
     for (double now = 3; now < 10; ++now) s.beat(now, 1);
-    EXPECT_THAT(s.tick(10.000001),
-                ElementsAre("note: node b is lost: it was last heard 1.0 s before rank 0 failed; "
-                            "that is the first cause, so no restart is used up",
-                            "create 1: generation 1 {a} after node b is lost: it was last heard "
-                            "1.0 s before rank 0 failed"));
+    EXPECT_THAT(
+        s.tick(10.000001),
+        ElementsAre("note: node b is lost: its last message came 1.0 s before rank 0 failed; "
+                    "that is the first cause, so no restart is used up",
+                    "create 1: generation 1 {a} after node b is lost: its last message "
+                    "came 1.0 s before rank 0 failed"));
     EXPECT_EQ(s.creating().assignment.restarts, 0);
     EXPECT_EQ(s.creating().blame.causes.back().node, "b");
 }
@@ -157,8 +157,8 @@ TEST(Machine, GoneIsProofAndALostConnectionIsNot) {
     EXPECT_THAT(s.come(2.1, 3, Gone{node("b")}),
                 ElementsAre("note: node b is gone: its ddprun has ended; generation 0 ends",
                             "1: Ack over 0"));
-    EXPECT_THAT(s.hello(2.2, 4, node("b")),
-                ElementsAre(HasSubstr("known to be gone"), HasSubstr("4: Refused"), "4: closed"));
+    EXPECT_THAT(s.hello(2.2, 4, node("b")), ElementsAre(HasSubstr("already reported gone"),
+                                                        HasSubstr("4: Refused"), "4: closed"));
 }
 
 // b's process is replaced: its floor is not waited for, the new one takes its place, and the budget
@@ -208,14 +208,14 @@ TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
                 ElementsAre("note: node b left: stopped by signal 15"));
     EXPECT_THAT(
         s.created(0.6),
-        ElementsAre("note: node b left while the generation was recorded; generation 0 ends",
+        ElementsAre("note: node b left while the generation was being recorded; generation 0 ends",
                     "1: Ack over 0", "2: Ack over 0"));
 }
 
 TEST(Machine, WrongRunIsRefused) {
     Script s(limits(1, 2));
     const std::string why =
-        "node x is of run \"other\", this is run \"job\" (--rdzv-id, --rdzv-endpoint)";
+        "node x belongs to run \"other\"; this is run \"job\" (--rdzv-id, --rdzv-endpoint)";
     EXPECT_THAT(s.hello(0, 1, node("x"), "other"),
                 ElementsAre("note: refused a node: " + why, "1: Refused: " + why, "1: closed"));
     EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
@@ -261,20 +261,20 @@ TEST(Machine, LateNodeIsTakenInAtTheNextSnapshot) {
     Script s(three);
     s.both_run();
     EXPECT_THAT(s.join(2, 3, node("c")),
-                ElementsAre("3: Welcome", "note: node c has joined; nodes that came so far: 3",
-                            "3: Parked", "3: Ack holds 0"));
+                ElementsAre("3: Welcome", "note: node c has joined; nodes so far: 3", "3: Parked",
+                            "3: Ack holds 0"));
     EXPECT_THAT(s.beat(2.1, 3), IsEmpty());
     EXPECT_THAT(s.snapshots(2.2, 1, 40),
-                ElementsAre(HasSubstr("1: Ack"), "note: c joined: 2 of 3 nodes ran, 3 will",
+                ElementsAre(HasSubstr("1: Ack"), "note: c joined: growing from 2 to 3 of 3 nodes",
                             "1: Stop by signal 15", "2: Stop by signal 15"));
     EXPECT_THAT(s.fails(2.3, 2, 0, killed(1, 15)), IsEmpty()) << "who dies of the stop";
     s.completes(2.4, 1, 0);
     EXPECT_THAT(s.completes(2.5, 2, 0).front(),
-                "note: c joined: 2 of 3 nodes ran, 3 will; generation 0 ends");
+                "note: c joined: growing from 2 to 3 of 3 nodes; generation 0 ends");
     s.vows(2.6, 1, 0);
     EXPECT_THAT(s.vows(2.6, 2, 0), Not(Contains(HasSubstr("create")))) << "c has not vowed yet";
     EXPECT_EQ(s.vows(2.6, 3, 0).back(),
-              "create 1: generation 1 {a b c} after c joined: 2 of 3 nodes ran, 3 will");
+              "create 1: generation 1 {a b c} after c joined: growing from 2 to 3 of 3 nodes");
     EXPECT_EQ(s.creating().assignment.restarts, 0);
 }
 

@@ -49,7 +49,7 @@ TEST(OutOfServiceNodes, EndAJobThatNeedsThem) {
     s.beat(11, 1);
     EXPECT_THAT(s.step(11.1, OutOfService{{{"b", "drained"}}}),
                 Contains(AllOf(HasSubstr("create 1: end 69, too few nodes: 1 of 2 nodes joined"),
-                               HasSubstr("not waited for b (drained)"))));
+                               HasSubstr("not waiting for b (drained)"))));
 }
 
 // Others are waited for as before.

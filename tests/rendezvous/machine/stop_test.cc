@@ -50,7 +50,7 @@ TEST(Stop, APlainSignalTakesTheRequeueBack) {
     EXPECT_THAT(s.come(2.5, 2, StopAsked{15, "signal 15", StopCause::signal, {}, true}), IsEmpty())
         << "--requeue=always";
     EXPECT_THAT(s.come(2.6, 2, StopAsked{15, "signal 15"}),
-                ElementsAre(HasSubstr("it is not requeued")));
+                ElementsAre(HasSubstr("the job is not requeued")));
     both_stop(s, 3);
     EXPECT_EQ(s.creating().end()->code, 75);
     EXPECT_FALSE(s.creating().end()->requeue);

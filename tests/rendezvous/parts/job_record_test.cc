@@ -50,7 +50,8 @@ TEST(JobRecord, BlamesTheHostThatEndedTwoGenerations) {
     LedgerEntry third = of_two_hosts(2);
     third.blame = record.blame(of_two_hosts(1), lost(1, "b"), limits(1, 2));
     EXPECT_THAT(third.blame.nodes, ElementsAre("b"));
-    EXPECT_THAT(record.began(third), ElementsAre(testing::HasSubstr("b was the first cause")));
+    EXPECT_THAT(record.began(third),
+                ElementsAre(testing::HasSubstr("b caused the end of generations")));
     LedgerEntry fourth = of_two_hosts(3);
     fourth.blame = third.blame;
     EXPECT_THAT(record.began(fourth), IsEmpty()) << "said once";

@@ -71,12 +71,11 @@ TEST(Blame, LeavesOutWhereThereIsASpare) {
 }
 
 TEST(Blame, SaysWhyAndWhatToDo) {
-    EXPECT_EQ(blame_sentence(after({"a", "", "a"}), "a", true),
-              "a was the first cause of the end of generations 0 and 2; a spare takes its place "
-              "(--blame=off leaves it)");
+    EXPECT_EQ(
+        blame_sentence(after({"a", "", "a"}), "a", true),
+        "a caused the end of generations 0 and 2; a spare replaces it (--blame=off keeps it)");
     EXPECT_EQ(blame_sentence(after({"a", "a"}), "a", false),
-              "a was the first cause of the end of generations 0 and 1; there is no spare to take "
-              "its place");
+              "a caused the end of generations 0 and 1; there is no spare to replace it");
     EXPECT_EQ(exclude_option(after({"a", "a", "b", "b"})),
               "for the next submission: sbatch --exclude=a,b");
 }

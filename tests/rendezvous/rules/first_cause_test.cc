@@ -34,9 +34,9 @@ TEST(FirstCause, IsTheFailureWhereAllAreBack) {
 TEST(FirstCause, IsTheLossOfAMemberThatWasSilentSince) {
     const GenerationFacts facts = failed_at_10();
     EXPECT_EQ(cause(facts, {{node("b"), at(9.8)}}),
-              "node b is lost: it was last heard 0.2 s before rank 2 failed");
+              "node b is lost: its last message came 0.2 s before rank 2 failed");
     EXPECT_EQ(cause(facts, {{node("b"), at(10.5)}}),
-              "node b is lost: it was not heard any more when rank 2 failed");
+              "node b is lost: its last message came when rank 2 failed");
     EXPECT_EQ(cause(facts, {{node("b"), at(10.501)}}), "the failure");
     const auto found = cause_before_failure(facts, {{node("b"), at(9.8)}}, kBeat);
     EXPECT_EQ(found->what.node, "b");
@@ -48,20 +48,20 @@ TEST(FirstCause, IsTheLossOfAMemberThatWasSilentSince) {
 TEST(FirstCause, OfAMemberThatThisLeaderNeverHeardTheOneBeforeTells) {
     GenerationFacts facts = failed_at_10();
     EXPECT_EQ(cause(facts, {{node("b"), {}}}),
-              "node b is lost: it has not been heard since rank 2 failed");
+              "node b is lost: no message has come from it since rank 2 failed");
     facts.not_heard({node("d")});
     EXPECT_EQ(cause(facts, {{node("b"), {}}}), "the failure");
     EXPECT_EQ(cause(facts, {{node("b"), {}}, {node("d"), {}}}),
-              "node d is lost: it has not been heard since rank 2 failed");
+              "node d is lost: no message has come from it since rank 2 failed");
 }
 
 // What ended the generation before the failure is its cause; what came later is not.
 TEST(FirstCause, IsWhatInterruptedTheGenerationBefore) {
     GenerationFacts facts = failed_at_10();
-    facts.interrupt({{}, "the lease has passed on node b", false}, at(10.6));
+    facts.interrupt({{}, "the lease has expired on node b", false}, at(10.6));
     EXPECT_EQ(cause(facts, {}), "the failure");
-    facts.interrupt({{}, "the lease has passed on node a", false}, at(10.4));
-    EXPECT_EQ(cause(facts, {}), "the lease has passed on node a");
+    facts.interrupt({{}, "the lease has expired on node a", false}, at(10.4));
+    EXPECT_EQ(cause(facts, {}), "the lease has expired on node a");
 }
 
 // All that live have sent a Beat by then, also one that had just sent one when the worker failed.

@@ -49,7 +49,7 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
 TEST(GenerationFacts, HearTheSameInAnyOrder) {
     GenerationFacts one(g), other(g), both(g), again(g);
     one.failed("a", exited(0, 1), at(10));
-    one.interrupt({{}, "the lease has passed", false}, at(12));
+    one.interrupt({{}, "the lease has expired", false}, at(12));
     other.failed("b", exited(1, 1), at(9));
     other.interrupt({"c", "node c is lost", true}, at(11));
     for (const GenerationFacts* each : {&one, &other}) both.hear(each->all(at(13)), at(13));

@@ -80,5 +80,5 @@ TEST(Hang, SaysWhoAndForHowLong) {
               "(local 1 on b), at step 7");
     EXPECT_EQ(hang_sentence(sec(35), with, {}),
               "no rank has made progress for 35.0 s (--hang-timeout 30.0 s)");
-    EXPECT_EQ(place_of({node("b"), 3, 1, -1}), "rank 3 (local 1 on b), which has named no step");
+    EXPECT_EQ(place_of({node("b"), 3, 1, -1}), "rank 3 (local 1 on b), which has reported no step");
 }

@@ -28,7 +28,7 @@ TEST(LateJoiner, IsTakenInAtTheNextSnapshot) {
     late.snapshot = true;
     const JoinVerdict verdict = decide_join(late, limits(2, 4), at(101));
     EXPECT_TRUE(verdict.regroup);
-    EXPECT_EQ(verdict.sentence, "gpu03 joined: 3 of 4 nodes ran, 4 will");
+    EXPECT_EQ(verdict.sentence, "gpu03 joined: growing from 3 to 4 of 4 nodes");
 }
 
 TEST(LateJoiner, WaitsNoLongerThanTheJoinInterval) {
@@ -58,14 +58,14 @@ TEST(LateJoiner, WaitAndSpareStopNobody) {
 TEST(LateJoiner, HearsWhatItWaitsFor) {
     Limits some = limits(2, 4);
     EXPECT_EQ(parked_sentence(3, some),
-              "3 of 4 nodes run without this one; it is taken in at the next snapshot, at the "
-              "latest in 10 m 00 s (--join-interval)");
+              "3 of 4 nodes run without this one; it starts after the next snapshot, in "
+              "10 m 00 s at the latest (--join-interval)");
     EXPECT_EQ(parked_sentence(4, some),
-              "4 of 4 nodes run without this one; it is a spare, and takes the place of one that "
-              "is lost");
+              "4 of 4 nodes run without this one; it is a spare and will replace one that is "
+              "lost");
     some.on_join = OnJoin::wait;
     EXPECT_EQ(parked_sentence(3, some),
-              "3 of 4 nodes run without this one; it is taken in when the next generation begins "
+              "3 of 4 nodes run without this one; it starts with the next generation "
               "(--on-join=wait)");
 }
 

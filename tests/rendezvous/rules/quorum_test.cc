@@ -75,16 +75,16 @@ TEST(Quorum, DoesNotWaitForNodesOutOfService) {
     input.missing = {"n3", "n4"};
     input.out_of_service = {"n3 (drained)"};
     EXPECT_EQ(decide_quorum(input, limits(4, 5), at(12)).sentence,
-              "still waiting: 3 of 5 nodes joined (min 4), missing n3, n4, not for n3 (drained), "
-              "which Slurm has taken out of service; giving up in 9 m 48 s");
+              "still waiting: 3 of 5 nodes joined (min 4), missing n3, n4; not waiting for n3 "
+              "(drained), which Slurm has taken out of service; giving up in 9 m 48 s");
     EXPECT_EQ(decide_quorum(input, limits(3, 5), at(12)).what, What::waits);
     input.out_of_service = {"n3 (drained)", "n4 (down)"};
     EXPECT_EQ(decide_quorum(input, limits(3, 5), at(12)).what, What::closes);
     const QuorumVerdict verdict = decide_quorum(input, limits(4, 5), at(12));
     EXPECT_EQ(verdict.what, What::impossible);
     EXPECT_EQ(verdict.sentence,
-              "too few nodes: 3 of 5 nodes joined (min 4), missing n3, n4; it is not waited "
-              "for n3 (drained), n4 (down), which Slurm has taken out of service");
+              "too few nodes: 3 of 5 nodes joined (min 4), missing n3, n4; not waiting for "
+              "n3 (drained), n4 (down), which Slurm has taken out of service");
 }
 
 TEST(Quorum, CountsTasksAsTasks) {

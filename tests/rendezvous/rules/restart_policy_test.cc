@@ -26,10 +26,9 @@ struct Job {
 // auto is 3, but a job that has never made progress has a fault of its own.
 TEST(RestartPolicy, AutoRestartsOnlyWhatHasMadeProgress) {
     Job job{limits(1, 1)};
-    EXPECT_EQ(
-        job.fails(exited(0, 1)),
-        "no restart: the job has never made progress, so this is taken for a fault of the program "
-        "(--max-restarts=N restarts all the same)");
+    EXPECT_EQ(job.fails(exited(0, 1)),
+              "no restart: the job has never made progress, so the program itself is likely at "
+              "fault (--max-restarts=N restarts it anyway)");
     EXPECT_EQ(job.history.restarts, 0);
     job.progressed = true;
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 3");
@@ -55,7 +54,7 @@ TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 1 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 2 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")),
-              "crash loop: 3 generations in a row died of the same cause before they made progress "
+              "crash loop: 3 generations in a row failed with the same cause and without progress "
               "(--crash-loop)");
 }
 

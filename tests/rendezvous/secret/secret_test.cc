@@ -1,3 +1,5 @@
+// Where the secret of a job comes from: the given file, MUNGE, the ledger's folder, or nothing.
+// With real files, scripts in place of munge, and the real munge where it is installed.
 #include "rendezvous/secret/secret.h"
 
 #include <gmock/gmock.h>
@@ -16,12 +18,14 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// The content of --secret-file: at least 16 bytes.
 const std::string kGiven = "given to all nodes by hand";
 
-// One node's secrets, asked and answered.
+// One node, leading or following, with a loop and a file thread of its own.
 struct Node {
     explicit Node(IdentityConfig config) : secrets(loop, files, std::move(config)) {}
 
+    // Asks and waits for the answer, which must never come from within the call.
     template <class T>
     Result<T> await(const std::function<void(Secrets::Done<T>)>& ask) {
         std::optional<Result<T>> answer;
@@ -36,6 +40,7 @@ struct Node {
     Result<OwnSecret> own() {
         return await<OwnSecret>([&](auto done) { secrets.own(done); });
     }
+    // The secret that this node finds when `leader` sends its Challenge.
     Result<std::string> of(const OwnSecret& leader) {
         const Challenge challenge{kIdentityScheme,
                                   {"gpu00", Incarnation{1}},
@@ -52,9 +57,12 @@ struct Node {
     Secrets secrets;
 };
 
+// With --secret-file, and with nothing at all.
 IdentityConfig given() { return {IdentityMode::automatic, kGiven, ""}; }
 IdentityConfig nothing(IdentityMode mode = IdentityMode::automatic) { return {mode, "", ""}; }
 
+// A missing file, one that others can read, and one that is too short to be a secret. The sentence
+// says what the user can do about each.
 TEST(SecretFile, IsReadOrRefusedWithTheMend) {
     Folder folder;
     const std::string path = folder / "secret";
@@ -71,7 +79,8 @@ TEST(SecretFile, IsReadOrRefusedWithTheMend) {
                 HasSubstr("15 bytes (at least 16)"));
 }
 
-// The file that the user gave beats all else: munge is not even asked.
+// The file that the user gave is used before everything else. munge is not even asked: it costs
+// time, and it may hang.
 TEST(Secrets, TheGivenFileComesFirst) {
     Programs programs;
     programs.plain_munge();
@@ -79,13 +88,14 @@ TEST(Secrets, TheGivenFileComesFirst) {
     EXPECT_EQ(*node.look(), "--secret-file");
     const auto own = node.own();
     EXPECT_EQ(own->secret, kGiven);
+    // The Challenge names neither, which means --secret-file.
     EXPECT_EQ(own->credential + own->file, "");
     EXPECT_EQ(*node.of(*own), kGiven);
     EXPECT_EQ(programs.times_asked("munge"), 0);
 }
 
-// A node that was given a file is not talked into another secret, nor one that was not into a
-// file's.
+// An attacker leads and names a secret of another kind. A node with a file uses only that, and a
+// node without one cannot be asked for it.
 TEST(Secrets, AGivenFileIsAskedForByItsLeader) {
     Node node(given()), other(nothing());
     EXPECT_THAT(node.of({"", "MUNGE:x:", ""}).error().sentence(), HasSubstr("--secret-file"));
@@ -93,7 +103,8 @@ TEST(Secrets, AGivenFileIsAskedForByItsLeader) {
     EXPECT_THAT(other.of({}).error().sentence(), HasSubstr("has not been given"));
 }
 
-// munge is asked once by the leader, however many ask; unmunge once by each node.
+// Each munge is a process. The leader of a thousand nodes asks it once, and each node decodes the
+// same credential once, however often it connects.
 TEST(Secrets, MungeIsAskedOnce) {
     Programs programs;
     programs.plain_munge();
@@ -109,6 +120,7 @@ TEST(Secrets, MungeIsAskedOnce) {
     EXPECT_EQ(programs.times_asked("unmunge"), 1);
 }
 
+// Every leader makes a secret of its own, and a node finds either one.
 TEST(Secrets, EachLeaderHasItsOwnWithMunge) {
     Programs programs;
     programs.plain_munge();
@@ -118,7 +130,8 @@ TEST(Secrets, EachLeaderHasItsOwnWithMunge) {
     EXPECT_EQ(*node.of(*second.own()), second.own()->secret);
 }
 
-// The real programs: a credential that has been used before, on this same host, still tells.
+// The real munged reports a credential that was decoded before on this host. It must still count:
+// many nodes of a job may share a host.
 TEST(Secrets, RealMungeTellsOneSecretToManyNodes) {
     Programs programs;
     RealMunge munge(programs);
@@ -134,10 +147,12 @@ TEST(Secrets, RealMungeTellsOneSecretToManyNodes) {
         EXPECT_EQ(*found, own->secret);
     }
     Node node(nothing());
+    // A credential that is cut.
     EXPECT_THAT(node.of({"", "MUNGE:AwQFAAD:", ""}).error().sentence(), HasSubstr("MUNGE"));
 }
 
-// A munge that hangs does not hold up the loop, and its time is bounded: the folder is next.
+// No MUNGE here, so the leader writes a secret into the ledger's folder, readable by this user
+// only. The next leader and all nodes find it there.
 TEST(Secrets, TheLedgersFolderComesAfterMunge) {
     Programs programs;
     programs.no_munge();
@@ -147,6 +162,7 @@ TEST(Secrets, TheLedgersFolderComesAfterMunge) {
     EXPECT_EQ(*leader.look(), "a file in the ledger's folder");
     const auto own = leader.own();
     ASSERT_TRUE(own) << own.error();
+    // Too long to guess.
     EXPECT_GE(own->secret.size(), 32u);
     EXPECT_EQ(*node.of(*own), own->secret);
     EXPECT_EQ(next.own()->secret, own->secret) << "who leads next uses the same";
@@ -155,8 +171,9 @@ TEST(Secrets, TheLedgersFolderComesAfterMunge) {
     EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
-// A ledger that lies beside that of another job has a secret of its own, which a node finds by what
-// the leader says, whatever it would have taken itself. Never outside of the job's folders.
+// PATH is another job's, so this job's ledger and its secret lie in PATH-0a. A node finds it by the
+// name of the file in the Challenge, even if its own command leads elsewhere. It never reads
+// another file, such as ledger.json.
 TEST(Secrets, TheFolderIsTheOneInWhichTheLedgerReallyLies) {
     Programs programs;
     programs.no_munge();
@@ -173,11 +190,13 @@ TEST(Secrets, TheFolderIsTheOneInWhichTheLedgerReallyLies) {
     EXPECT_EQ(*node.of(*own), own->secret);
     EXPECT_EQ(*node.of(*other), other->secret);
     struct stat status {};
+    // The end of the folder's name is in the name of the file.
     EXPECT_EQ(::stat((folder / "job-0a/secret-0a").c_str(), &status), 0);
     EXPECT_FALSE(node.of({"", "", "ledger.json"}));
 }
 
-// Many that lead at once, as when the network is cut, use the same.
+// The network is cut, and several nodes lead at once. All of them must use the same secret, or
+// their nodes could not meet again.
 TEST(Secrets, ManyMakeOneOfTheFolder) {
     Programs programs;
     programs.no_munge();
@@ -195,7 +214,8 @@ TEST(Secrets, ManyMakeOneOfTheFolder) {
     }
 }
 
-// One that is cut is not made anew: another that leads may have done so a moment ago.
+// A full disk has left an empty secret. It is not written anew: another leader may have done so a
+// moment ago, and its nodes use that one. The user has to remove it.
 TEST(Secrets, ACutFileOfTheFolderIsRefused) {
     Programs programs;
     programs.no_munge();
@@ -208,8 +228,8 @@ TEST(Secrets, ACutFileOfTheFolderIsRefused) {
     EXPECT_EQ(*read_private_file(folder / "secret", Links::refuse), "");
 }
 
-// A file that others can read, or that somebody else has put there, is no secret; and one that is
-// not there may mean that the folder is not shared.
+// A file that others can read is no secret. A file that is not there may mean that the folder is
+// not shared, so the sentence says what could not be read.
 TEST(Secrets, AFolderThatIsNotOursAloneIsRefused) {
     Programs programs;
     programs.no_munge();
@@ -220,16 +240,21 @@ TEST(Secrets, AFolderThatIsNotOursAloneIsRefused) {
     ::chmod((folder / "secret").c_str(), 0644);
     EXPECT_THAT(node.of({"", "", "secret"}).error().sentence(), HasSubstr("chmod 600"));
     EXPECT_THAT(node.own().error().sentence(), HasSubstr("--secret-file"));
+    // A node without a folder cannot look there; --ledger would help.
     Node without(nothing());
     EXPECT_THAT(without.of({"", "", "secret"}).error().sentence(), HasSubstr("--ledger"));
 }
 
+// No secret at all: the error names what is missing and every option that helps. Without
+// --identity=require the job runs open; with it the node neither leads nor follows.
 TEST(Secrets, NothingIsSaidWithTheMend) {
     Programs programs;
     programs.no_munge();
     Node open(nothing()), strict(nothing(IdentityMode::require));
     EXPECT_THAT(open.look().error().sentence(), HasSubstr("munged does not run on this host"));
     EXPECT_THAT(open.look().error().sentence(), HasSubstr("--secret-file=PATH"));
+    // A rendezvous outside of the jobs has no ledger that nodes could read, so that option is not
+    // named.
     Node outside({.outside = true});
     EXPECT_THAT(outside.look().error().sentence(),
                 AllOf(HasSubstr("give ddprun-rendezvous and all nodes one --secret-file=PATH"),
@@ -240,7 +265,8 @@ TEST(Secrets, NothingIsSaidWithTheMend) {
     EXPECT_TRUE(open.follow());
 }
 
-// Nobody gets around a proof by not asking for it.
+// An attacker leads and asks for no proof. A node that could give one does not follow: nobody may
+// avoid the proof by not asking for it. --identity=none follows.
 TEST(Secrets, ALeaderThatAsksForNothingIsFollowedOnlyByWhoHasNothing) {
     Programs programs;
     programs.plain_munge();
@@ -252,9 +278,10 @@ TEST(Secrets, ALeaderThatAsksForNothingIsFollowedOnlyByWhoHasNothing) {
     EXPECT_EQ(off.own()->secret, "");
 }
 
-// Gone while munge is still asked: no answer comes, and nothing is touched.
+// The node ends while munge still runs. No answer comes, and the loop can end.
 TEST(Secrets, MayGoAtAnyTime) {
     Programs programs;
+    // A munge that takes 0.1 s, so that it runs when the secrets go.
     programs.script("munge", "sleep 0.1; echo MUNGE:x:");
     asio::io_context loop;
     FileThread files(loop);

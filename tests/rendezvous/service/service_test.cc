@@ -1,3 +1,6 @@
+// The service over real sockets: the real machine, a ledger in memory, and nodes on the same loop.
+// One node is the leader's own, without a socket; the others call over loopback. Nobody needs a
+// secret here (gate_test.cc has those that do).
 #include "rendezvous/service/service.h"
 
 #include <gmock/gmock.h>
@@ -18,11 +21,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// The service of a job of `nodes`, on a port of its own, with the real machine and a ledger in
-// memory.
+// A leading service for a job of `nodes`, on a port of its own. Everything else is default: a lease
+// of 10 s, no secret. `ending` is set when the service has closed the job.
 struct Leader {
     Leader(asio::io_context& loop, int nodes) : ledger(loop) {
         MachineConfig config;
+        // Run id and version must be those of a node's Hello.
         config.run_id = "8812";
         config.self = {"gpu00", Incarnation{1000}};
         config.version = "0.1.0";
@@ -33,7 +37,8 @@ struct Leader {
         service.emplace(loop, std::move(acceptor), config, ledger, lines.log(),
                         [this](const Ending& with) {
                             ending = with;
-                            service.reset();  // allowed within its own callback
+                            // The owner may destroy the service within its own callback.
+                            service.reset();
                         });
         service->start();
     }
@@ -44,12 +49,16 @@ struct Leader {
     std::optional<Ending> ending;
 };
 
-// What a node says by itself: Hello, Join, and a Beat that echoes each of the first Acks.
+// What a node says by itself: Hello, Join, and a Beat that echoes each of the first Acks. It never
+// runs anything; that is enough to be a candidate for a generation.
 struct Script {
+    // Another name is another incarnation.
     explicit Script(const std::string& name)
         : id{name, Incarnation{std::hash<std::string>{}(name)}} {}
 
     Hello hello(const std::string& run_id = "8812") const { return {run_id, id, "0.1.0", 0}; }
+    // The reply to one message, if there is one. A generation needs an echoed Ack from each node.
+    // 20 Beats are more than enough, and the exchange must end: each Beat may cause an Ack.
     std::optional<ToLeader> answer(const ToNode& message) {
         got.push_back(message);
         if (std::holds_alternative<Welcome>(message)) {
@@ -65,6 +74,7 @@ struct Script {
         return {};
     }
     template <class T>
+    // The first message of this type, or null.
     const T* find() const {
         for (const ToNode& message : got)
             if (const T* one = std::get_if<T>(&message)) return one;
@@ -75,6 +85,7 @@ struct Script {
     std::vector<ToNode> got;
 };
 
+// A node over a socket, with the client that real nodes use. `lost` is why its connection ended.
 struct RemoteNode : Script {
     RemoteNode(asio::io_context& loop, const std::string& name)
         : Script(name),
@@ -91,6 +102,7 @@ struct RemoteNode : Script {
     Client client;
 };
 
+// The leader's own node. Its messages are posted, in order.
 struct LocalNode : Script {
     LocalNode(Service& service, const std::string& name) : Script(name) {
         session = service.open_local([this, &service](const ToNode& message) {
@@ -101,7 +113,8 @@ struct LocalNode : Script {
     Session session;
 };
 
-// A socket that says whatever the test wants, and what it is told until the end.
+// A socket that sends what the test wants. `told` is what it received; `ended`: the service has
+// closed the connection.
 struct Stranger {
     Stranger(asio::io_context& loop, std::uint16_t port) : socket(loop) {
         socket.connect({asio::ip::address_v4::loopback(), port});
@@ -123,7 +136,8 @@ struct Stranger {
     bool ended = false;
 };
 
-// The leader's own node and one over the wire meet, and both are told their places in one world.
+// The whole way of a message: socket, gate, machine, ledger, and back. The leader's own node and
+// one over the wire get their places in one world of 4 workers.
 TEST(Service, TwoNodesMeet) {
     asio::io_context loop;
     Leader leader(loop, 2);
@@ -131,6 +145,7 @@ TEST(Service, TwoNodesMeet) {
     EXPECT_TRUE(first.got.empty()) << "nothing is delivered from within a call";
     RemoteNode second(loop, "gpu01");
     second.call(leader.port);
+    // If they do not meet, the service says whom it waits for.
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }))
         << leader.service->snapshot().waiting_for;
     const NodePlace& one = first.find<Assigned>()->place;
@@ -141,15 +156,17 @@ TEST(Service, TwoNodesMeet) {
     EXPECT_EQ(other.rank_offset, 2);
 }
 
-// Both say that they are complete: everyone is told the end, then the service is closed, once all has been
-// flushed.
+// The workers of both nodes are complete. Every node must hear the end before the service closes. A
+// node that does not would wait for a leader, or exit with another code.
 TEST(Service, TellsTheEndAndCloses) {
     asio::io_context loop;
     Leader leader(loop, 2);
     LocalNode first(*leader.service, "gpu00");
     RemoteNode second(loop, "gpu01");
     second.call(leader.port);
+    // Only a node that has its place may be complete.
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }));
+    // The Beat of a node whose workers have all exited with 0.
     const auto complete = [](Script& node) {
         ++node.beat.number;
         node.beat.running = node.find<Assigned>()->place.generation;
@@ -164,6 +181,7 @@ TEST(Service, TellsTheEndAndCloses) {
     EXPECT_FALSE(leader.service.has_value());
 }
 
+// A node calls the port of another job. It is refused with the name of the run that it has reached.
 TEST(Service, RefusesAnotherRun) {
     asio::io_context loop;
     Leader leader(loop, 2);
@@ -173,17 +191,19 @@ TEST(Service, RefusesAnotherRun) {
     EXPECT_THAT(node.find<Refused>()->sentence, HasSubstr("8812"));
 }
 
-// Each kind of rubbish closes its own connection with a line that names the peer, gets no byte of
-// answer, and harms nobody: a node that calls afterwards is welcome.
+// Each kind of garbage closes its own connection, with a line that names the peer, and gets no byte
+// of an answer. It harms nobody: a node that calls afterwards is welcome.
 TEST(Service, ClosesOnGarbage) {
     asio::io_context loop;
     Leader leader(loop, 2);
     const std::string preface(kPreface);
+    // Another protocol, a frame of 2 GiB, a body that is no message, an empty frame.
     for (const std::string& garbage :
          {std::string("GET / HTTP/1.1\r\n\r\n"), preface + std::string("\x7f\xff\xff\xff", 4),
           preface + frame("\xff\xff\xff"), preface + frame("")}) {
         Stranger stranger(loop, leader.port);
         asio::write(stranger.socket, asio::buffer(garbage));
+        // Only the line of this stranger counts.
         leader.lines.all.clear();
         ASSERT_TRUE(run_until(loop, [&] { return stranger.ended; }));
         EXPECT_EQ(stranger.told, "");
@@ -191,23 +211,27 @@ TEST(Service, ClosesOnGarbage) {
         EXPECT_TRUE(leader.lines.has("127.0.0.1:" + peer))
             << testing::PrintToString(leader.lines.all);
     }
+    // The service still works.
     RemoteNode node(loop, "gpu01");
     node.call(leader.port);
     EXPECT_TRUE(run_until(loop, [&] { return node.find<Welcome>(); }));
 }
 
-// Connections that end at every byte of what a node says first.
+// A node dies while it says its first words. The connection ends after each possible number of
+// bytes, every second time by a reset. None may be left over in the service.
 TEST(Service, SurvivesConnectionsThatAreCut) {
     asio::io_context loop;
     Leader leader(loop, 2);
     Script script("gpu01");
+    // The preface, a Hello and a Join.
     const std::string bytes = std::string(kPreface) + frame(encode(ToLeader(script.hello()))) +
                               frame(encode(ToLeader(Join{example_offer(), Beat{}})));
     for (std::size_t size = 0; size <= bytes.size(); ++size) {
         tcp::socket socket(loop);
         socket.connect({asio::ip::address_v4::loopback(), leader.port});
         asio::write(socket, asio::buffer(bytes.data(), size));
-        if (size % 2) socket.set_option(asio::socket_base::linger(true, 0));  // a reset
+        // linger 0: close() sends a reset.
+        if (size % 2) socket.set_option(asio::socket_base::linger(true, 0));
         socket.close();
         settle(loop);
     }
@@ -217,21 +241,26 @@ TEST(Service, SurvivesConnectionsThatAreCut) {
     EXPECT_TRUE(run_until(loop, [&] { return node.find<Welcome>(); }));
 }
 
-// A connection that says nothing is closed after 10 s; one that said Hello stays.
+// A connection that says nothing is closed after 10 s; one that has said Hello stays. Silent ones
+// would otherwise fill the gate.
 TEST(Service, ClosesASilentConnection) {
     asio::io_context loop;
     Leader leader(loop, 2);
     Stranger silent(loop, leader.port);
+    // The preface alone is no message.
     asio::write(silent.socket, asio::buffer(std::string(kPreface)));
     RemoteNode node(loop, "gpu01");
     node.call(leader.port);
+    // 10 s, of the 20 that run_until() waits.
     ASSERT_TRUE(run_until(loop, [&] { return silent.ended; }));
     EXPECT_FALSE(node.lost);
     EXPECT_TRUE(leader.lines.has("has sent no whole first message in time"));
 }
 
-// A ledger that cannot be read at first: said once, tried again, and the job begins.
+// The ledger cannot be read at first, as on a disk that is being mounted. The service says so and
+// tries again each second, and the job begins.
 TEST(Service, ReadsTheLedgerAgain) {
+    // The first read fails, the next ones go to a good ledger.
     struct Failing final : Ledger {
         explicit Failing(asio::io_context& loop) : loop(loop), good(loop) {}
         void read(EntryNumber from, ReadDone done) override {
@@ -251,6 +280,7 @@ TEST(Service, ReadsTheLedgerAgain) {
     config.run_id = "8812";
     config.self = {"gpu00", Incarnation{1000}};
     config.version = "0.1.0";
+    // No listener: a job of one node.
     Service service(loop, std::nullopt, config, ledger, lines.log(), [](const Ending&) {});
     service.start();
     LocalNode node(service, "gpu00");
@@ -259,10 +289,13 @@ TEST(Service, ReadsTheLedgerAgain) {
     EXPECT_TRUE(lines.has("cannot read the ledger: the disk is away"));
 }
 
-// Destroyed in the middle of everything: no callback comes, nothing is left on the loop.
+// The service goes in the middle of the first exchange, after 0 to 39 steps of the loop. No
+// callback comes and nothing is left on the loop. Sanitizers see a handler that outlives its
+// service.
 TEST(Service, MayBeDestroyedAtAnyTime) {
     for (int steps = 0; steps < 40; ++steps) {
         asio::io_context loop;
+        // Outlives the leader, as a node on another host does.
         RemoteNode second(loop, "gpu01");
         {
             Leader leader(loop, 2);
@@ -280,7 +313,9 @@ TEST(Service, MayBeDestroyedAtAnyTime) {
     }
 }
 
-// A dormant service sends callers away and says what it is; told to lead, it takes them.
+// The service of a node that does not lead sends callers away, and says so to other leaders. Once
+// it leads it takes them. If it took nodes before, they would wait for a generation that never
+// begins.
 TEST(Service, IsDormantUntilItIsToldToLead) {
     asio::io_context loop;
     LedgerMemory ledger(loop);
@@ -294,6 +329,8 @@ TEST(Service, IsDormantUntilItIsToldToLead) {
     const std::uint16_t port = acceptor.local_endpoint().port();
     Service service(loop, std::move(acceptor), config, ledger, lines.log(), [](const Ending&) {});
     service.listen();
+    // What the service answers to the first message of a new connection. 5 s, called once: an
+    // answer comes in a round trip.
     const auto answer = [&](const ToLeader& opening) {
         std::optional<ToNode> got;
         Client client(loop, lines.log(),

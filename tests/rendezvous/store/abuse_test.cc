@@ -1,5 +1,6 @@
-// Peers that break rules or limits, or die: each loses its own connection, with a line that says
-// why, while another client, which asks all the while, notices nothing.
+// Peers that break rules or limits, or die, against a real store on loopback. Each one loses its
+// own connection, with a log line that says why and which option helps. Another client works all
+// the while and must notice nothing: one worker's bug must not stop the job of the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -23,11 +24,13 @@ using testing::SizeIs;
 
 const std::string kGreeting = encode({Operation::validate, {}, {}, 0});
 
+// A SET as PyTorch's client sends it, with the "/" that it puts in front of a user's key.
 std::string set(const std::string& key, const std::string& value) {
     return encode({Operation::set, {"/" + key}, {value}, 0});
 }
 
-// Counts up without a pause, on a connection of its own, until it is asked what it saw.
+// The other client: it counts up without a pause, on a connection of its own. A wrong sum, an error
+// or a stalled store shows in notices().
 class Bystander {
   public:
     explicit Bystander(const Loopback& loopback)
@@ -43,7 +46,8 @@ class Bystander {
           }) {}
     ~Bystander() { notices(); }
 
-    // Empty when all was well, and it was served since the call too.
+    // Stops counting and makes one more call. Empty: every answer was right, and the store still
+    // serves.
     std::string notices() {
         if (!thread_.joinable()) return trouble_;
         stop_ = true;
@@ -60,7 +64,7 @@ class Bystander {
     std::thread thread_;
 };
 
-// What the bad peer sends closes its connection, with a line that has all of `said`.
+// What the bad peer sends closes its connection, with one line that contains `said`.
 void expect_closed(ServerOptions options, const std::string& bytes, const std::string& said) {
     Loopback loopback(std::move(options));
     Bystander bystander(loopback);
@@ -69,15 +73,18 @@ void expect_closed(ServerOptions options, const std::string& bytes, const std::s
     EXPECT_TRUE(bad.ends());
     EXPECT_THAT(loopback.wait_for_line("closed the connection of 127.0.0.1:"), HasSubstr(said));
     EXPECT_EQ(bystander.notices(), "");
+    // One line and no more: a bad peer must not fill the log.
     EXPECT_THAT(loopback.lines(), SizeIs(1));
 }
 
+// The limits of a test are tiny, so that a few bytes pass them.
 ServerOptions with(Limits limits) {
     ServerOptions options;
     options.limits = limits;
     return options;
 }
 
+// A browser or a health check calls the store's port.
 TEST(StoreAbuse, AnotherProtocol) {
     expect_closed({}, "GET / HTTP/1.1\r\n\r\n", "operation code 71 without a greeting");
 }
@@ -91,11 +98,13 @@ TEST(StoreAbuse, GarbageAfterTheGreeting) {
     expect_closed({}, kGreeting + "\xFF", "operation code 255 is unknown, the last one is 18");
 }
 
+// An ADD on a text that is no number. PyTorch's servers close the connection, too.
 TEST(StoreAbuse, BadArithmetic) {
     expect_closed({}, kGreeting + set("n", "abc") + encode({Operation::add, {"/n"}, {}, 1}),
                   "ADD on key '/n', whose value is no 64-bit number");
 }
 
+// The "/" in front counts: 100 bytes become 101.
 TEST(StoreAbuse, TooLongAKey) {
     expect_closed(with({.max_key = 100}), kGreeting + set(std::string(100, 'k'), "v"),
                   "SET with 101 bytes of key, over the limit of 100; --store-max-key raises it");
@@ -107,6 +116,7 @@ TEST(StoreAbuse, TooLongAValue) {
         "SET with 101 bytes of value, over the limit of 100; --store-max-value raises it");
 }
 
+// Each APPEND is below the limit; the value that they make together is not.
 TEST(StoreAbuse, TooLongAValueByAppending) {
     const std::string append = encode({Operation::append, {"/k"}, {std::string(60, 'v')}, 0});
     expect_closed(with({.max_value = 100}), kGreeting + append + append,
@@ -119,6 +129,7 @@ TEST(StoreAbuse, TooManyKeysInOneRequest) {
                   "CHECK with 3 keys, over the limit of 2; --store-max-keys raises it");
 }
 
+// Each value is allowed by itself. The sum is 2 keys of 2 bytes and 2 values of 60.
 TEST(StoreAbuse, TooLargeARequest) {
     expect_closed(with({.max_request = 100}),
                   kGreeting + encode({Operation::multi_set,
@@ -129,23 +140,28 @@ TEST(StoreAbuse, TooLargeARequest) {
                   "--store-max-request raises it");
 }
 
-// Whoever fills the store goes; what it stored before stays.
+// A worker stores more and more: 100 values of 1000 bytes against 64 KiB. The peer that fills the
+// store is closed, and the others go on.
 TEST(StoreAbuse, AFullStore) {
     std::string requests = kGreeting;
     for (int i = 0; i < 100; ++i) requests += set(std::to_string(i), std::string(1000, 'v'));
     expect_closed(with({.max_memory = 64 << 10}), requests, "--store-max-memory raises it");
 }
 
-// A promise of a gigabyte takes nothing; when it comes true it does, and no further than the limit.
+// A peer announces a gigabyte. The announcement alone takes 1 MiB at most. The refusal comes when
+// the bytes arrive and the store has no room for the whole value.
 TEST(StoreAbuse, ALargeValueUnderWay) {
     std::string set_large = kGreeting + set("k", "");
+    // The length 0 of the empty value is cut off, and another length takes its place.
     set_large.resize(set_large.size() - 8);
     put_u64(set_large, std::uint64_t{1} << 30);
+    // 2 MiB of it arrive: more than is allocated on a peer's word.
     expect_closed(with({.max_memory = 8 << 20}), set_large + std::string(2 << 20, 'v'),
                   "SET with 1073741824 bytes of key or value while the store holds");
 }
 
-// Who asks and never takes the answers is closed at the limit.
+// A peer asks and never reads the answers. They must not pile up in the store, so it is closed at
+// the limit: 100 answers of 8 MiB against 16 MiB.
 TEST(StoreAbuse, AReaderThatDoesNotRead) {
     Loopback loopback(with({.max_queued = 16 << 20}));
     Bystander bystander(loopback);
@@ -158,14 +174,16 @@ TEST(StoreAbuse, AReaderThatDoesNotRead) {
     EXPECT_EQ(bystander.notices(), "");
 }
 
-// Nothing more is read from it until it has taken its answers: then all of them are right.
+// A slow peer is not a bad one. The store keeps its answers and reads nothing more from it
+// meanwhile. When the peer reads at last, all answers are right.
 TEST(StoreAbuse, AReaderThatIsLate) {
     Loopback loopback;
     Bystander bystander(loopback);
     Raw late(loopback.port);
     const std::string value(32 << 10, 'x');
     late.send(kGreeting + set("k", value));
-    constexpr int kGets = 2000;  // 64 MiB, far more than sockets hold
+    constexpr int kGets = 2000;  // 64 MiB of answers, far more than the sockets hold
+    // A thread of its own, so that requests keep coming while the answers wait.
     std::thread asker([&] {
         for (int i = 0; i < kGets; ++i) late.send(encode({Operation::get, {"/k"}, {}, 0}));
     });
@@ -179,11 +197,14 @@ TEST(StoreAbuse, AReaderThatIsLate) {
     EXPECT_THAT(loopback.lines(), IsEmpty());
 }
 
+// The bystander is the first of three. Further callers are closed at once, and all of them together
+// cause one line.
 TEST(StoreAbuse, TooManyConnections) {
     Loopback loopback(with({.max_connections = 3}));
     Bystander bystander(loopback);
     const std::string ping = kGreeting + encode({Operation::ping, {}, {}, 1});
     Raw second(loopback.port), third(loopback.port);
+    // The answer shows that the store has admitted this connection, so the count is certain.
     second.send(ping);
     EXPECT_THAT(second.receive(4), SizeIs(4));
     third.send(ping);
@@ -196,7 +217,7 @@ TEST(StoreAbuse, TooManyConnections) {
     EXPECT_EQ(bystander.notices(), "");
 }
 
-// Half a request costs nobody anything, and goes on when the rest comes.
+// A request that comes byte by byte costs nobody anything, and works when its last byte has come.
 TEST(StoreAbuse, AHalfSentRequest) {
     Loopback loopback;
     Bystander bystander(loopback);
@@ -204,12 +225,14 @@ TEST(StoreAbuse, AHalfSentRequest) {
     const std::string request = kGreeting + set("slow", "value");
     for (const char byte : request) slow.send(std::string(1, byte));
     slow.send(encode({Operation::get, {"/slow"}, {}, 0}));
+    // A length of 8 bytes and "value".
     EXPECT_EQ(slow.receive(13).substr(8), "value");
     EXPECT_EQ(bystander.notices(), "");
     EXPECT_THAT(loopback.lines(), IsEmpty());
 }
 
-// A peer that dies within a request is worth a line: it meant to say more.
+// A peer that dies within a request meant to say more, so it gets a line. The line tells how far it
+// came; an operator can see from it what the worker was doing.
 TEST(StoreAbuse, APeerThatDiesInARequest) {
     Loopback loopback;
     Bystander bystander(loopback);
@@ -220,13 +243,14 @@ TEST(StoreAbuse, APeerThatDiesInARequest) {
     }
     EXPECT_THAT(loopback.wait_for_line("closed the connection of 127.0.0.1:"),
                 HasSubstr("it ended inside a request: SET, 4000 of 5000 bytes of its value"));
+    // The same within the greeting.
     { Raw(loopback.port).send(std::string("\0\xCE", 2)); }
     EXPECT_THAT(loopback.wait_for_line("the greeting"), HasSubstr("it ended inside a request"));
     EXPECT_EQ(bystander.notices(), "");
 }
 
-// One that dies waiting is a worker that was killed, and needs no line: its agent has said so. The
-// key it waited for finds it gone.
+// A peer that dies while it waits is a worker that was killed. Its agent reports that, so the store
+// logs nothing. The SET of the key must find it gone and free the living one.
 TEST(StoreAbuse, APeerThatDiesWaiting) {
     Loopback loopback;
     Bystander bystander(loopback);
@@ -238,7 +262,8 @@ TEST(StoreAbuse, APeerThatDiesWaiting) {
     for (int i = 0; i < 10; ++i) {
         Raw dying(loopback.port);
         dying.send(wait);
-        EXPECT_THAT(dying.receive(4), SizeIs(4));  // the wait is known to the server
+        // The answer to PING: the WAIT before it is registered.
+        EXPECT_THAT(dying.receive(4), SizeIs(4));
     }
     Raw setter(loopback.port);
     setter.send(kGreeting + set("id", "x"));
@@ -247,13 +272,15 @@ TEST(StoreAbuse, APeerThatDiesWaiting) {
     EXPECT_THAT(loopback.lines(), IsEmpty());
 }
 
-// torch 1.13 keeps a second connection that never says a word; it is never closed for that.
+// torch 1.13 keeps a second connection that never says a word. Silence must not close it: a worker
+// may be silent for days.
 TEST(StoreAbuse, SilentPeers) {
     Loopback loopback;
     Bystander bystander(loopback);
     std::vector<std::unique_ptr<Raw>> silent;
     for (int i = 0; i < 100; ++i) silent.push_back(std::make_unique<Raw>(loopback.port));
     EXPECT_EQ(bystander.notices(), "");
+    // After their silence all of them are served.
     for (const auto& peer : silent) {
         peer->send(kGreeting + encode({Operation::ping, {}, {}, 7}));
         EXPECT_EQ(peer->receive(4), nonce_reply(ConnectionId(), 7).bytes);
@@ -261,10 +288,12 @@ TEST(StoreAbuse, SilentPeers) {
     EXPECT_THAT(loopback.lines(), IsEmpty());
 }
 
-// Out of file descriptors: said once, and those who waited in the backlog are served when there are
-// some again.
+// The process has no free descriptor. The store says so once and tries again. Callers wait in the
+// kernel's backlog meanwhile and lose nothing.
 TEST(StoreAbuse, AShortageOfDescriptors) {
     Loopback loopback;
+    // The limit leaves room for one more descriptor: the caller's socket. The store cannot accept
+    // it.
     const int lowest_free = ::dup(0);
     ::close(lowest_free);
     rlimit before{};

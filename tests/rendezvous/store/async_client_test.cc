@@ -1,5 +1,5 @@
-// The awaitable client against the real server on loopback; every call of it is also made by
-// store_calls (tests/e2e/pytorch_store.sh).
+// The awaitable client against the real server on loopback. tests/e2e/pytorch_store.sh makes every
+// call of this client against PyTorch's servers (store_calls); these tests are about coroutines.
 #include "rendezvous/store/async_client.h"
 
 #include <gmock/gmock.h>
@@ -23,8 +23,10 @@ using namespace asio::experimental::awaitable_operators;
 using test::kLong;
 using testing::HasSubstr;
 
+// A store on its own thread, and a loop that runs one test coroutine to its end.
 class AsyncClient : public testing::Test {
   protected:
+    // get() throws again what the coroutine has thrown, so the test fails instead of going on.
     void run(asio::awaitable<void> test) {
         auto done = asio::co_spawn(io_, std::move(test), asio::use_future);
         io_.run();
@@ -36,7 +38,8 @@ class AsyncClient : public testing::Test {
     asio::io_context io_;
 };
 
-// One coroutine waits for what another sets, on one loop.
+// A coroutine waits for the key that another coroutine of the same thread sets. A client that
+// blocks the loop fails here.
 TEST_F(AsyncClient, WaitsBesideOthersOnOneLoop) {
     AsyncStoreClient waiting = client();
     AsyncStoreClient setting = client();
@@ -52,6 +55,7 @@ TEST_F(AsyncClient, WaitsBesideOthersOnOneLoop) {
     run([&]() -> asio::awaitable<void> { EXPECT_EQ(co_await (wait() && set()), "now"); }());
 }
 
+// The wait times out after 30 ms. The same connection must still serve the next calls.
 TEST_F(AsyncClient, GoesOnAfterAWaitInVain) {
     AsyncStoreClient one = client();
     run([&]() -> asio::awaitable<void> {
@@ -63,8 +67,11 @@ TEST_F(AsyncClient, GoesOnAfterAWaitInVain) {
     }());
 }
 
-// Who gives up a call gives up its connection: the next one says so, or opens another.
+// A program gives up a call, here with a timer of 10 ms. Nobody knows what the server still
+// answers, so the connection goes. The next ADD fails and says so, because it may follow a lost
+// write.
 TEST_F(AsyncClient, ACancelledCallCostsTheConnectionOnly) {
+    // Has a name: g++ 12 cannot compile initializer lists in coroutines.
     const tasks::Keys never{"never"};
     AsyncStoreClient one = client();
     run([&]() -> asio::awaitable<void> {
@@ -72,12 +79,15 @@ TEST_F(AsyncClient, ACancelledCallCostsTheConnectionOnly) {
         asio::steady_timer timer(io_, 10ms);
         const auto first =
             co_await (one.run(tasks::wait(never), kLong) || timer.async_wait(asio::use_awaitable));
+        // 1: the timer was first.
         EXPECT_EQ(first.index(), 1u);
         const auto next = co_await one.run(tasks::add("n", 1), kLong);
         EXPECT_EQ(next.error().code(), ErrorCode::closed);
     }());
 }
 
+// The port is bound and nobody listens, so each attempt is refused. The client tries again until
+// its time is up: the store may come later.
 TEST_F(AsyncClient, GivesUpWhenNobodyIsThere) {
     const test::Listening at = test::bind_v4();
     AsyncStoreClient one(io_.get_executor(), "127.0.0.1", at.port);

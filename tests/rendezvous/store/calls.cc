@@ -1,9 +1,11 @@
-// Every call of both clients against any store, for tests/e2e/pytorch_store.sh:
+// Every call of both clients against any store, for tests/e2e/pytorch_store.sh, which starts
+// PyTorch's servers:
 //
-//   store_calls HOST PORT [WHAT…]   WHAT the server has not: append, multi, cancel, queue,
-//                                   list_keys, barrier; then their errors are expected
+//   store_calls HOST PORT [WHAT…]   WHAT the server lacks: append, multi, queue, list_keys,
+//                                   barrier. These calls must fail with the right error then.
+//                                   `cancel` changes nothing: a wait that times out ends the same
 //
-// Prints each call with its answer; exits with 1 after the first wrong one.
+// Prints each call with its answer. Exits with 1 after the first wrong one.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -22,9 +24,12 @@ using namespace ddprun;
 using namespace ddprun::store;
 using namespace std::chrono_literals;
 
+// The words WHAT.
 std::set<std::string> absent;
-std::string space;  // in front of all keys: each client has its own
+// In front of all keys, so that the second client finds no key of the first one.
+std::string space;
 
+// An answer as a line of output; of a large value only the size.
 template <class T>
 std::string text(const T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -40,6 +45,7 @@ std::string text(const T& value) {
     }
 }
 
+// Prints the call and ends the program if the outcome is not `wanted`.
 template <class T>
 std::string outcome(const Result<T>& result) {
     if (!result) return to_string(result.error().code());
@@ -60,6 +66,8 @@ void expect(const std::string& what, const Result<T>& result, const std::string&
     std::exit(1);
 }
 
+// The client refuses the call by itself (an old dialect), or the server closes the connection (a
+// new dialect that lacks the operation).
 template <class T>
 void expect_refusal(const std::string& what, const Result<T>& result) {
     std::cout << what << ": " << outcome(result) << std::endl;
@@ -74,6 +82,8 @@ void expect_refusal(const std::string& what, const Result<T>& result) {
 
 std::string key(const std::string& name) { return space + name; }
 
+// Both clients behind the same run(), so that each script below exists once. 20 s is far above what
+// an answer takes.
 class Blocking {
   public:
     Blocking(const std::string& host, std::uint16_t port)
@@ -99,6 +109,7 @@ class Awaitable {
     }
 
   private:
+    // Runs one coroutine to its end, as if the call blocked.
     template <class T>
     Result<T> complete(boost::asio::awaitable<Result<T>> call) {
         std::optional<Result<T>> result;
@@ -115,6 +126,7 @@ class Awaitable {
     AsyncStoreClient client_;
 };
 
+// The calls that every server since 1.13 has.
 template <class Client>
 void plain_calls(Client& client) {
     expect("set", client.run(tasks::set(key("k"), "v")), "done");
@@ -134,12 +146,14 @@ void plain_calls(Client& client) {
     expect("wait", client.run(tasks::wait({key("k"), key("n")})), "done");
     expect("delete_key", client.run(tasks::delete_key(key("empty"))), "1");
     expect("delete_key again", client.run(tasks::delete_key(key("empty"))), "0");
+    // The number includes the keys of others, such as PyTorch's count of workers. So only its
+    // growth is known.
     const Result<std::int64_t> keys = client.run(tasks::num_keys());
     expect("set one more", client.run(tasks::set(key("more"), "")), "done");
     expect("num_keys", client.run(tasks::num_keys()), std::to_string(keys.value() + 1));
 }
 
-// A wait in vain leaves the client usable, whether it can be taken back or not.
+// A wait that ends by time leaves the client usable, whether the server can take it back or not.
 template <class Client>
 void waits(Client& client, Client& other) {
     expect("get in vain", client.run(tasks::get(key("never")), 100ms), "timed_out");
@@ -150,6 +164,7 @@ void waits(Client& client, Client& other) {
     expect("get at last", client.run(tasks::get(key("never"))), "\"now\"");
 }
 
+// The calls since 2.1.
 template <class Client>
 void newer_calls(Client& client) {
     if (absent.count("append")) {
@@ -172,6 +187,8 @@ void newer_calls(Client& client) {
     }
 }
 
+// The calls that came with 2.8 and later. A server without queues closes the connection, so
+// queue_len gets a client of its own there.
 template <class Client>
 void newest_calls(Client& client, Client& spoiled) {
     if (absent.count("queue")) {
@@ -196,10 +213,12 @@ void newest_calls(Client& client, Client& spoiled) {
         expect_refusal("barrier", client.run(tasks::barrier(key("b"), 2)));
     } else {
         expect("barrier in vain", client.run(tasks::barrier(key("b"), 2), 100ms), "timed_out");
+        // The client that gave up stays counted, so it arrives as the second of two.
         expect("barrier", client.run(tasks::barrier(key("b"), 2)), "done");
     }
 }
 
+// All calls with one kind of client.
 template <class Client>
 void call_all(const std::string& name, const std::string& host, std::uint16_t port) {
     space = name + "/";

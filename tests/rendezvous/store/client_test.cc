@@ -1,4 +1,4 @@
-// The blocking client against the real server on loopback, and against servers that behave badly.
+// The blocking client against the real server on loopback, and against peers that are no store.
 #include "rendezvous/store/client.h"
 
 #include <gmock/gmock.h>
@@ -17,11 +17,13 @@ using test::kLong;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// A client that has found out the server's dialect; fails the test by an exception if there is
+// none.
 StoreClient connected(std::uint16_t port) {
     return std::move(StoreClient::connect("127.0.0.1", port, kLong).value());
 }
 
-// Every call once, with the answers that PyTorch's users know.
+// Every call once, with the answers that users of PyTorch's store know.
 TEST(StoreClient, DoesWhatPyTorchsClientDoes) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
@@ -45,11 +47,12 @@ TEST(StoreClient, DoesWhatPyTorchsClientDoes) {
     EXPECT_EQ(client.try_queue_pop("q", kLong).value(), std::nullopt);
 }
 
-// C++ and Python workers meet under the same keys: a user's "k" is "/k" on the wire.
+// C++ and Python workers meet under the same keys only if a user's "k" travels as "/k".
 TEST(StoreClient, StoresKeysAsPyTorchDoes) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
     ASSERT_TRUE(client.set("k", "v", kLong));
+    // SET has no answer. This call proves that it has arrived before another connection looks.
     EXPECT_EQ(client.num_keys(kLong).value(), 1);
     test::Raw raw(loopback.port);
     raw.send(encode({Operation::validate, {}, {}, 0}) + encode({Operation::list_keys, {}, {}, 0}));
@@ -71,7 +74,8 @@ TEST(StoreClient, WaitsForKeys) {
     EXPECT_EQ(waiting.get().value(), "now");
 }
 
-// A wait that times out says for what and how long, and leaves the client usable.
+// The commonest error that a user sees: a key that nobody sets. The sentence names the store, the
+// key and the time limit, and the client is usable afterwards.
 TEST(StoreClient, SurvivesATimeout) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
@@ -81,35 +85,41 @@ TEST(StoreClient, SurvivesATimeout) {
     EXPECT_EQ(missing.error().sentence(), "store at 127.0.0.1:" + std::to_string(loopback.port) +
                                               ": key 'x' was not set within 0.03 s");
     EXPECT_THAT(client.wait({"a", "b", "c", "d"}, 1ms).error().sentence(),
+                // Three keys are named at most.
                 HasSubstr("not all of 4 keys ('a', 'b', 'c', …) were set within 0.001 s"));
     ASSERT_TRUE(client.set("x", "v", kLong));
     EXPECT_EQ(client.get("x", kLong).value(), "v");
 }
 
-// A value of many megabytes comes back as it went.
+// A large value travels in many pieces, and must come back bit by bit.
 TEST(StoreClient, CarriesLargeValues) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
     std::string large(64 << 20, '\0');
+    // A mark every 4093 bytes. That is no multiple of a block size, so a block in a wrong place
+    // shows.
     for (std::size_t i = 0; i < large.size(); i += 4093) large[i] = static_cast<char>(i);
     ASSERT_TRUE(client.set("large", large, kLong));
     EXPECT_TRUE(client.get("large", kLong).value() == large);
+    // A large value as an argument of a call that is answered.
     EXPECT_TRUE(client.compare_set("large", large, "small", kLong).value() == "small");
 }
 
-// The workers may start before the store: connect() tries until it is there.
+// Workers may start before the node with the store. connect() tries until the store is there.
 TEST(StoreClient, ConnectsToAStoreThatComesLater) {
     const test::Listening at = test::bind_v4();
     auto connecting = std::async(std::launch::async, [&] {
         return bool(StoreClient::connect("127.0.0.1", at.port, kLong));
     });
+    // The port is bound but nobody listens, so the first attempts are refused. 30 ms leave time for
+    // a few.
     EXPECT_EQ(connecting.wait_for(30ms), std::future_status::timeout);
     ASSERT_EQ(::listen(at.fd, 128), 0);
     test::Loopback loopback({}, at);
     EXPECT_TRUE(connecting.get());
 }
 
-// Nobody there: the sentence names the store, the reason and the time.
+// Nobody comes: the sentence names the store, the reason and the time.
 TEST(StoreClient, GivesUpWhenTheTimeIsUp) {
     const test::Listening at = test::bind_v4();
     const auto client = StoreClient::connect("127.0.0.1", at.port, 50ms);
@@ -120,7 +130,8 @@ TEST(StoreClient, GivesUpWhenTheTimeIsUp) {
                                              ": Connection refused (tried for 0.05 s)");
 }
 
-// What accepts and stays silent is no store either; the time limit holds.
+// A peer that accepts and stays silent is no store either. The time limit holds there, too: a
+// worker must not hang in connect().
 TEST(StoreClient, GivesUpOnASilentServer) {
     const test::Listening at = test::listen_v4();
     const auto client = StoreClient::connect("127.0.0.1", at.port, 50ms);
@@ -130,9 +141,11 @@ TEST(StoreClient, GivesUpOnASilentServer) {
     EXPECT_THAT(client.error().sentence(), HasSubstr("no answer in time (tried for 0.05 s)"));
 }
 
-// Another service on the port answers something else: said at once, not tried until the time is up.
+// Another service has the port and answers something else. The client says so at once, and does not
+// try until its time is up.
 TEST(StoreClient, RecognisesAnotherService) {
     const test::Listening at = test::listen_v4();
+    // Answers once, then reads until the client closes.
     std::thread other([&] {
         const int connection = ::accept(at.fd, nullptr, nullptr);
         EXPECT_EQ(::send(connection, "HTTP/1.1 400", 12, MSG_NOSIGNAL), 12);
@@ -149,11 +162,13 @@ TEST(StoreClient, RecognisesAnotherService) {
     EXPECT_THAT(client.error().sentence(), HasSubstr("is not a TCPStore"));
 }
 
-// The store's end ends a waiting call, and every later one says since when.
+// The store's node dies. A waiting call must end, and every later one says since when and why.
 TEST(StoreClient, SaysThatTheStoreIsGone) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
     auto waiting = std::async(std::launch::async, [&] { return client.get("never", kLong); });
+    // 10 ms, so that the call is probably waiting when the store goes. The result is the same
+    // before.
     EXPECT_EQ(waiting.wait_for(10ms), std::future_status::timeout);
     loopback.store.reset();
     const auto lost = waiting.get();
@@ -163,12 +178,13 @@ TEST(StoreClient, SaysThatTheStoreIsGone) {
                 HasSubstr("not usable any more since"));
 }
 
-// A connection that the store closed (here for an ADD on a word) is opened again by a call that
-// reads; an ADD is never made twice, and says what happened.
+// The store closes the connection, here for an ADD on a word. A call that reads connects again. An
+// ADD is never made twice; it fails and says what happened.
 TEST(StoreClient, OpensANewConnectionForACallThatReads) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
     ASSERT_TRUE(client.set("word", "abc", kLong));
+    // An answer after the SET: nothing that was written can be lost.
     ASSERT_EQ(client.get("word", kLong).value(), "abc");
     EXPECT_EQ(client.add("word", 1, kLong).error().code(), ErrorCode::closed);
     EXPECT_THAT(client.add("n", 1, kLong).error().sentence(),
@@ -177,8 +193,8 @@ TEST(StoreClient, OpensANewConnectionForACallThatReads) {
     EXPECT_EQ(client.add("n", 1, kLong).value(), 1);
 }
 
-// What was written without an answer may be lost with the connection: nobody reads on as if it were
-// there.
+// The same without an answer after the SET. The SET may be lost with the connection, and a client
+// that reads on would take the missing key for the truth. So even reading calls fail.
 TEST(StoreClient, StaysLostWhenAWriteMayBe) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
@@ -187,7 +203,7 @@ TEST(StoreClient, StaysLostWhenAWriteMayBe) {
     EXPECT_THAT(client.get("word", kLong).error().sentence(), HasSubstr("may not have arrived"));
 }
 
-// The calls that PyTorch has since 2.8: queues that wait, the list of keys, a barrier.
+// The newest calls: queues that wait (PyTorch 2.8), the list of keys (2.10), a barrier (2.12).
 TEST(StoreClient, DoesWhatTheNewestPyTorchDoes) {
     test::Loopback loopback;
     StoreClient client = connected(loopback.port);
@@ -202,10 +218,12 @@ TEST(StoreClient, DoesWhatTheNewestPyTorchDoes) {
     EXPECT_THAT(client.list_keys(kLong).value(), ElementsAre("k"));
     EXPECT_THAT(client.barrier("b", 2, 30ms).error().sentence(),
                 HasSubstr("barrier 'b' was not reached by all 2 within 0.03 s"));
-    EXPECT_TRUE(client.barrier("b", 2, kLong));  // who gave up stays counted
+    // A client that gave up stays counted, so it arrives as the second of two.
+    EXPECT_TRUE(client.barrier("b", 2, kLong));
 }
 
-// Our server serves all dialects; the client speaks the one it is told to.
+// A caller that knows the version of its server names it. Our server serves every dialect, also a
+// wait that 1.13 cannot take back.
 TEST(StoreClient, SpeaksTheDialectItIsTold) {
     test::Loopback loopback;
     for (const Dialect dialect : {Dialect::torch_1_13, Dialect::torch_2_1, Dialect::torch_2_2}) {
@@ -219,7 +237,7 @@ TEST(StoreClient, SpeaksTheDialectItIsTold) {
     }
 }
 
-// Many clients at once, each with a thread: every increment counts, and all meet at a key.
+// 16 clients with a thread each: no increment is lost, and all of them meet at a key.
 TEST(StoreClient, ManyClientsAtOnce) {
     test::Loopback loopback;
     constexpr int kClients = 16;
@@ -229,6 +247,7 @@ TEST(StoreClient, ManyClientsAtOnce) {
             StoreClient client = connected(loopback.port);
             std::int64_t last = 0;
             for (int j = 0; j < 200; ++j) last = client.add("n", 1, kLong).value();
+            // Only one client sees the last sum.
             if (last == kClients * 200) (void)client.set("done", "1", kLong);
             EXPECT_EQ(client.get("done", kLong).value(), "1");
         });

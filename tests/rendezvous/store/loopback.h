@@ -1,5 +1,5 @@
-// A store on a loopback port of its own for a test, with its log lines and first contacts to wait
-// for.
+// A real worker store on a free port of 127.0.0.1, for the tests with sockets, and a raw connection
+// to it that sends any bytes. A test can wait for the store's log lines and for first contacts.
 #pragma once
 
 #include <netinet/in.h>
@@ -19,15 +19,18 @@
 
 namespace ddprun::store::test {
 
-inline constexpr std::chrono::seconds kLong{20};  // no test that passes waits so long
+// The time limit of every wait. A passing test never waits this long; a failing one ends.
+inline constexpr std::chrono::seconds kLong{20};
 
-// A socket on a free port of 127.0.0.1 (listening, or only bound: then connections are refused), or
-// listening on [::] for IPv4 and IPv6 alike.
+// A socket and its port. bind_v4() only binds, so callers are refused until somebody calls
+// listen(). listen_v4() listens on 127.0.0.1. listen_any() listens on [::] for IPv4 and IPv6; its
+// fd is -1 if the host has no IPv6.
 struct Listening {
     int fd = -1;
     std::uint16_t port = 0;
 };
 
+// Port 0: the kernel chooses a free one, so tests can run side by side.
 inline Listening bind_v4(std::uint16_t port = 0) {
     Listening made;
     made.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -55,6 +58,7 @@ inline Listening listen_any() {
     Listening made;
     made.fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int off = 0;
+    // IPv4 callers then arrive with the mapped address ::ffff:a.b.c.d.
     ::setsockopt(made.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     sockaddr_in6 name{};
     name.sin6_family = AF_INET6;
@@ -70,6 +74,8 @@ inline Listening listen_any() {
     return made;
 }
 
+// A store on its own thread. It replaces `log` and `on_contact` of the options. Both are called on
+// the store's thread, so a mutex guards what they write.
 class Loopback {
   public:
     explicit Loopback(ServerOptions options = {}, Listening at = listen_v4()) : port(at.port) {
@@ -86,7 +92,7 @@ class Loopback {
         store = std::move(StoreThread::start(at.fd, std::move(options)).value());
     }
 
-    // The line that contains `text`, or an empty one when none came in time.
+    // Waits for a line with `text` and returns the newest one. Empty: none came within kLong.
     std::string wait_for_line(const std::string& text) {
         std::unique_lock lock(mutex_);
         std::string found;
@@ -116,21 +122,25 @@ class Loopback {
     int contacts_ = 0;
 
   public:
-    std::unique_ptr<StoreThread> store;  // last: its thread uses the above
+    // Declared last: its thread uses the members above, so it must end before they go.
+    std::unique_ptr<StoreThread> store;
 };
 
-// A connection that says what bytes it likes.
+// A connection without a client's rules: it sends the bytes that the test gives it, right or wrong.
 class Raw {
   public:
     explicit Raw(std::uint16_t port, const std::string& host = "127.0.0.1")
         : socket_(std::move(ClientSocket::connect(host, port, soon()).value())) {}
 
+    // The store may have closed the connection already. Then the next receive() says so.
     void send(const std::string& bytes) { (void)socket_.send(bytes, soon()); }
+    // Exactly `count` bytes, or in their place the name of the error ("closed").
     std::string receive(std::size_t count) {
         std::string bytes(count, '\0');
         const Result<> got = socket_.receive(bytes.data(), count, soon());
         return got ? bytes : to_string(got.error().code());
     }
+    // Whether the store closes the connection without another byte.
     bool ends() { return receive(1) == "closed"; }
 
   private:

@@ -1,5 +1,6 @@
-// The worker store as one would write it on a napkin: no indexes, no sharing, every question
-// answered by looking at everything. What KeyValues answers has to be the same, byte for byte.
+// The worker store in its simplest form: no indexes, no sharing; every question is answered by
+// looking at everything. KeyValues must give the same answers, byte for byte (model_test.cc, and
+// the fuzz target store_machine). Read it as a short description of what each request does.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +16,22 @@
 
 namespace ddprun::store::test {
 
-// What each connection is sent, in order.
+// The bytes that each connection is sent, in order.
 using Answers = std::map<std::uint64_t, std::string>;
 
+// It knows one limit only, that of a value. SideBySide keeps the others out of reach.
 class NaiveStore {
   public:
     explicit NaiveStore(std::uint64_t max_value) : max_value_(max_value) {}
 
-    // Nothing: refused, and the connection has to be closed.
+    // Nothing: the request is refused, and the connection has to be closed.
     std::optional<Answers> ask(std::uint64_t from, const Request& request) {
         answers_.clear();
         if (!serve(from, request)) return std::nullopt;
         return answers_;
     }
 
+    // The connection is gone. Its wait and watches go with it; what it stored stays.
     void closed(std::uint64_t connection) {
         drop_wait(connection);
         std::erase_if(watches_, [&](const auto& watch) { return watch.first == connection; });
@@ -42,6 +45,8 @@ class NaiveStore {
     const std::map<std::string, std::vector<std::string>>& queues() const { return queues_; }
 
   private:
+    // A connection and the keys that it still waits for. A key that arrived once is not missing
+    // again, even if it is deleted.
     struct Wait {
         std::uint64_t connection;
         std::set<std::string> missing;
@@ -61,6 +66,7 @@ class NaiveStore {
             case Operation::compare_set:
                 compare_set(from, key, request.values[0], request.values[1]);
                 return true;
+            // A missing key gives an empty text.
             case Operation::get:
             case Operation::multi_get:
                 for (const std::string& each : request.keys)
@@ -71,6 +77,8 @@ class NaiveStore {
                     put_u64(answers_[from], static_cast<std::uint64_t>(sum));
                     store(key, std::to_string(sum));
                 });
+            // put() and not store(): an arrival that is not the last must not wake a WAIT on the
+            // same key.
             case Operation::barrier:
                 return count(key, 1, [&](std::int64_t arrived) {
                     drop_wait(from);
@@ -82,6 +90,7 @@ class NaiveStore {
             case Operation::check:
                 answers_[from] += missing(request.keys).empty() ? '\0' : '\1';
                 return true;
+            // A new wait replaces the old one: 1.13 gives up a wait without a word.
             case Operation::wait:
                 drop_wait(from);
                 if (missing(request.keys).empty())
@@ -89,6 +98,8 @@ class NaiveStore {
                 else
                     waits_.push_back({from, missing(request.keys)});
                 return true;
+            // Answered even without a wait, so that a client can tell where it stands in the
+            // stream.
             case Operation::cancel_wait:
                 drop_wait(from);
                 answers_[from] += '\1';
@@ -100,6 +111,7 @@ class NaiveStore {
                 if (values_.contains(key)) changed(key, values_[key], std::nullopt);
                 put_u64(answers_[from], values_.erase(key));
                 return true;
+            // The only request besides ADD and BARRIER that can be refused here.
             case Operation::append: {
                 const std::string before = values_.contains(key) ? values_[key] : "";
                 if (before.size() + request.values[0].size() > max_value_) return false;
@@ -110,10 +122,12 @@ class NaiveStore {
                 for (std::size_t i = 0; i < request.keys.size(); ++i)
                     store(request.keys[i], request.values[i]);
                 return true;
+            // One element can serve one waiting client.
             case Operation::queue_push:
                 queues_[key].push_back(request.values[0]);
                 wake_one(key);
                 return true;
+            // The length before, and the first element if there was one.
             case Operation::queue_pop:
                 put_u64(answers_[from], queues_[key].size());
                 if (!queues_[key].empty()) {
@@ -124,6 +138,7 @@ class NaiveStore {
             case Operation::queue_len:
                 put_u64(answers_[from], queues_[key].size());
                 return true;
+            // std::map is sorted, and so is the real answer.
             case Operation::list_keys:
                 put_u64(answers_[from], values_.size());
                 for (const auto& [each, value] : values_) put_text(answers_[from], each);
@@ -136,6 +151,8 @@ class NaiveStore {
         return false;
     }
 
+    // A missing key matches an empty expectation. If nothing was stored, the client gets the value
+    // that is there, or its own expectation if there is none.
     void compare_set(std::uint64_t from, const std::string& key, const std::string& expected,
                      const std::string& desired) {
         const bool is_there = values_.contains(key);
@@ -143,6 +160,8 @@ class NaiveStore {
         put_text(answers_[from], values_.contains(key) ? values_[key] : expected);
     }
 
+    // The counter under `key` plus `by`, passed to `then`. False: the text is no number, as strtoll
+    // sees it. An overflow wraps around.
     template <class Then>
     bool count(const std::string& key, std::int64_t by, Then then) {
         std::int64_t before = 0;
@@ -158,6 +177,7 @@ class NaiveStore {
         return true;
     }
 
+    // A queue with an element counts as a key here.
     std::set<std::string> missing(const std::vector<std::string>& keys) {
         std::set<std::string> missing;
         for (const std::string& key : keys)
@@ -165,6 +185,7 @@ class NaiveStore {
         return missing;
     }
 
+    // Stores without waking anybody.
     void put(const std::string& key, const std::string& value) {
         std::optional<std::string> before;
         if (values_.contains(key)) before = values_[key];
@@ -172,6 +193,7 @@ class NaiveStore {
         changed(key, before, value);
     }
 
+    // Stores, and wakes the connections that wait for the key.
     void store(const std::string& key, const std::string& value) {
         put(key, value);
         wake(key);
@@ -182,6 +204,7 @@ class NaiveStore {
         release();
     }
 
+    // The first that waits for the key. Others still have nothing to fetch.
     void wake_one(const std::string& key) {
         for (Wait& wait : waits_) {
             if (wait.missing.erase(key) == 0) continue;
@@ -190,6 +213,7 @@ class NaiveStore {
         }
     }
 
+    // Answers the waits that have ended, in the order in which they began.
     void release() {
         for (const Wait& wait : waits_)
             if (wait.missing.empty()) answers_[wait.connection] += '\0';
@@ -200,6 +224,7 @@ class NaiveStore {
         std::erase_if(waits_, [&](const Wait& wait) { return wait.connection == connection; });
     }
 
+    // A record to each connection that watches the key: 1 created, 2 deleted, 0 updated.
     void changed(const std::string& key, const std::optional<std::string>& before,
                  const std::optional<std::string>& after) {
         for (const auto& [connection, watched] : watches_) {

@@ -1,5 +1,9 @@
-// A worker store on 127.0.0.1 (or, with `any` as first word, on all addresses) and the port of the
-// last word, a free one without: prints the port, serves until its standard input ends.
+// A worker store and nothing else, for tests/e2e/pytorch_store.sh and for trying things out:
+//
+//   store_serve [PORT]   on 127.0.0.1; without PORT on a free port
+//   store_serve any      on all addresses and a free port
+//
+// Prints the port and serves until its standard input ends.
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -11,6 +15,7 @@
 
 namespace {
 
+// Up to the hard limit, so that a test may open thousands of connections.
 void raise_descriptor_limit() {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -1,4 +1,5 @@
-// The store as a TCP server: whom it lets in, and that no connection can harm another.
+// The store as a TCP server on loopback: whom it admits, and that no connection can harm another
+// one. abuse_test.cc has the peers that break rules.
 #include "rendezvous/store/server.h"
 
 #include <gmock/gmock.h>
@@ -25,11 +26,12 @@ StoreClient connected(std::uint16_t port, const std::string& host = "127.0.0.1")
     return std::move(StoreClient::connect(host, port, kLong).value());
 }
 
+// A SET as PyTorch's client sends it, with "/" in front of the key.
 std::string set(const std::string& key, const std::string& value) {
     return encode({Operation::set, {"/" + key}, {value}, 0});
 }
 
-// torch 1.13 sends code, length and text apart, and knows no greeting.
+// torch 1.13 knows no greeting. It sends the code, the length and the text of a request apart.
 TEST(StoreServer, ServesOldClients) {
     Loopback loopback;
     Raw old(loopback.port);
@@ -38,11 +40,12 @@ TEST(StoreServer, ServesOldClients) {
     old.send(add.substr(1, 8));
     old.send(add.substr(9));
     EXPECT_EQ(old.receive(8), number_reply(ConnectionId(), 1).bytes);
+    // DELETE_KEY has code 8 here, which is APPEND in 2.1. The server must not wait for a value.
     old.send(encode({Operation::delete_key, {"init/"}, {}, 0}, Dialect::torch_1_13));
     EXPECT_EQ(old.receive(8), number_reply(ConnectionId(), 1).bytes);
 }
 
-// A worker may SET and exit at once.
+// A worker may SET its last result and exit at once. The result must not be lost.
 TEST(StoreServer, WhatWasSentBeforeTheEndCounts) {
     Loopback loopback;
     StoreClient reader = connected(loopback.port);
@@ -50,7 +53,8 @@ TEST(StoreServer, WhatWasSentBeforeTheEndCounts) {
     EXPECT_EQ(reader.get("last", kLong).value(), "words");
 }
 
-// Only members may come in; a stranger is closed at once and its address logged once.
+// Only the members' addresses may connect. A stranger is closed at once. Its address is logged
+// once, with the option that admits it: a wrong guess of an interface is a frequent mistake.
 TEST(StoreServer, RefusesStrangers) {
     ServerOptions options;
     options.allowed = std::set{make_address("10.1.2.3")};
@@ -63,11 +67,12 @@ TEST(StoreServer, RefusesStrangers) {
     EXPECT_EQ(loopback.store->contacts(), 0u);
 }
 
-// --store-allow: networks beside the members, and `any` as a network of everybody.
+// --store-allow admits networks beside the members: one network, or everybody (::/0).
 TEST(StoreServer, AdmitsFurtherNetworks) {
     for (const char* network : {"127.0.0.0/8", "::/0"}) {
         ServerOptions options;
         options.allowed = std::set{make_address("10.1.2.3")};
+        // The first network does not match, so the list is read to its end.
         options.also_allowed = {read_network("192.0.2.0/24").value(),
                                 read_network(network).value()};
         Loopback loopback(std::move(options));
@@ -76,8 +81,9 @@ TEST(StoreServer, AdmitsFurtherNetworks) {
     }
 }
 
-// On a socket for both kinds of addresses IPv4 arrives in IPv6's clothes, and is known all the
-// same.
+// A socket for both kinds of addresses reports IPv4 callers as ::ffff:a.b.c.d. Members must be
+// admitted all the same. A link-local address loses its interface: that number means nothing on
+// another host.
 TEST(StoreServer, KnowsMappedAddresses) {
     const test::Listening at = test::listen_any();
     if (at.fd < 0) GTEST_SKIP() << "no IPv6 here";
@@ -90,7 +96,8 @@ TEST(StoreServer, KnowsMappedAddresses) {
     EXPECT_EQ(plain_address(make_address("10.0.0.1")), make_address("10.0.0.1"));
 }
 
-// One reply may be larger than the limit: values may.
+// Two values of 24 MiB against a limit of 1 MiB for queued replies. The reply to one request may be
+// larger than the limit, since values may be. Closing here would end a healthy worker.
 TEST(StoreServer, ALargeReplyIsNotASlowReader) {
     ServerOptions options;
     options.limits.max_queued = 1 << 20;
@@ -103,7 +110,7 @@ TEST(StoreServer, ALargeReplyIsNotASlowReader) {
     EXPECT_THAT(loopback.lines(), SizeIs(0));
 }
 
-// A hundred workers wait for one key, half of them die, one SET frees the rest.
+// A hundred workers wait for one key, half of them die, and one SET frees the rest.
 TEST(StoreServer, FreesAHerdOfWaiters) {
     Loopback loopback;
     const std::string wait = kGreeting + encode({Operation::wait, {"/id"}, {}, 0}) +
@@ -112,7 +119,8 @@ TEST(StoreServer, FreesAHerdOfWaiters) {
     for (int i = 0; i < 100; ++i) {
         herd.push_back(std::make_unique<Raw>(loopback.port));
         herd.back()->send(wait);
-        EXPECT_THAT(herd.back()->receive(4), SizeIs(4));  // the wait is known to the server
+        // The answer to PING: the WAIT before it is registered.
+        EXPECT_THAT(herd.back()->receive(4), SizeIs(4));
     }
     herd.resize(50);
     StoreClient setter = connected(loopback.port);
@@ -120,7 +128,8 @@ TEST(StoreServer, FreesAHerdOfWaiters) {
     for (const auto& waiter : herd) EXPECT_EQ(waiter->receive(1), std::string(1, '\0'));
 }
 
-// First contact is a complete request: a silent connection, as torch 1.13 keeps one, is none.
+// First contacts show the agent that its workers have reached the store. A complete request is one;
+// the silent second connection of torch 1.13 is none.
 TEST(StoreServer, CountsFirstContacts) {
     Loopback loopback;
     Raw silent(loopback.port);
@@ -131,8 +140,8 @@ TEST(StoreServer, CountsFirstContacts) {
     EXPECT_EQ(loopback.store->contacts(), 2u);
 }
 
-// Something that is no socket is the agent's mistake, and said so; the descriptor is taken all the
-// same.
+// The agent hands over a wrong descriptor: a fault of ddprun, so the error is internal. start()
+// owns the descriptor all the same, and closes it.
 TEST(StoreThread, RefusesWhatIsNoSocket) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
@@ -144,12 +153,13 @@ TEST(StoreThread, RefusesWhatIsNoSocket) {
                 HasSubstr("for the worker store: Socket operation on non-socket"));
 }
 
-// The next generation's store has none of the old one's keys, and the old one's connections are
-// gone.
+// The next generation's store has no key of the old one, and the old one's connections are gone. A
+// key that stayed could mislead the workers of the next start.
 TEST(StoreThread, EachGenerationStartsEmpty) {
     auto old = std::make_unique<Loopback>();
     StoreClient worker = connected(old->port);
     ASSERT_TRUE(worker.set("k", "v", kLong));
+    // The SET has arrived.
     ASSERT_TRUE(worker.check({"k"}, kLong).value());
     old.reset();
     Loopback next;

@@ -1,6 +1,6 @@
-// What PyTorch's clients of 2.1, 2.2, 2.5 and 2.8 once said to PyTorch's server, replayed: the same
-// bytes to our codec and machine give the same answers, byte for byte, in whatever pieces they
-// come. Recorded by tests/data/store/record.py.
+// What PyTorch's clients of 2.1, 2.2, 2.5 and 2.8 said to PyTorch's own server, replayed without
+// sockets: the same bytes to our decoder and store must give the same answers, byte for byte.
+// Recorded by tests/data/store/record.py, which needs these versions of PyTorch; the test does not.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,6 +14,7 @@
 namespace ddprun::store {
 namespace {
 
+// What the client sent until the server answered, and the answer.
 struct Exchange {
     std::string sent;
     std::string answered;
@@ -26,6 +27,7 @@ std::string from_hex(const std::string& text) {
     return bytes;
 }
 
+// "> " is a line of the client, "< " one of the server, in hexadecimal.
 std::vector<Exchange> read(const std::string& version) {
     std::ifstream file(std::string(DDPRUN_TEST_DATA) + "/store/torch-" + version + ".txt");
     std::vector<Exchange> exchanges;
@@ -39,9 +41,11 @@ std::vector<Exchange> read(const std::string& version) {
     return exchanges;
 }
 
+// One recorded connection against one decoder and one store.
 class Transcript : public testing::TestWithParam<std::string> {
   protected:
-    // What our server says to `bytes` that come in pieces of `piece`.
+    // What our store answers to `bytes` that come in pieces of `piece`. The end of the last piece
+    // is a pause of the sender, as on the recorded connection.
     std::string answer(const std::string& bytes, std::size_t piece) {
         std::string said;
         for (std::size_t at = 0; at < bytes.size(); at += piece) {
@@ -61,11 +65,13 @@ class Transcript : public testing::TestWithParam<std::string> {
 
     void replay(std::size_t piece) {
         const std::vector<Exchange> exchanges = read(GetParam());
+        // A missing or cut file must fail, and not pass as an empty one.
         ASSERT_GT(exchanges.size(), 20u) << "no transcript of torch " << GetParam();
         for (std::size_t i = 0; i < exchanges.size(); ++i) {
             ASSERT_EQ(answer(exchanges[i].sent, piece), exchanges[i].answered)
                 << "torch " << GetParam() << ", exchange " << i + 1;
         }
+        // A request that is left over would mean that the decoder misread its length.
         EXPECT_FALSE(decoder_->inside_request());
     }
 
@@ -74,9 +80,11 @@ class Transcript : public testing::TestWithParam<std::string> {
     KeyValues machine_;
 };
 
+// One piece for each exchange, as the client sent it.
 TEST_P(Transcript, IsAnsweredAsPyTorchDoes) { replay(1 << 20); }
 
-// Without guesses at where a packet ends, which a client's real packets are needed for.
+// Byte by byte, so that every cut is tried. Guessing an old dialect needs the client's real
+// packets, so for 2.1 the dialect is given here.
 TEST_P(Transcript, IsAnsweredAsPyTorchDoesByteForByte) {
     if (GetParam() == "2.1") decoder_.emplace(limits_, Dialect::torch_2_1);
     replay(1);

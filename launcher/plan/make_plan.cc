@@ -1,5 +1,5 @@
-// Makes the plan from its halves, and plans ledger, times, signals and stops (plan.h).
-#include "launcher/plan/plan.h"
+// Makes the plan from its parts, and plans ledger, times, signals and stops (make_plan.h).
+#include "launcher/plan/make_plan.h"
 
 #include <algorithm>
 #include <string_view>
@@ -13,9 +13,7 @@
 namespace ddprun::launcher {
 namespace {
 
-using MaybeError = std::optional<Error>;
 using slurm::Allocation;
-using std::chrono::milliseconds;
 
 // Cluster and job come first even if the user gave a run id, because one run id may stand in many
 // scripts.
@@ -28,18 +26,17 @@ std::string ledger_name(const Plan& plan, const std::optional<Allocation>& alloc
 
 MaybeError plan_ledger(Plan& plan, const Options& options,
                        const std::optional<Allocation>& allocation, const HostFacts& host) {
-    using Kind = rendezvous::LedgerPlace::Kind;
     rendezvous::LedgerPlace place;
     plan.ledger.chosen = options.ledger.has_value();
     if (options.ledger) {
         place = *options.ledger;
-    } else if (allocation && plan.max_nodes > 1) {
+    } else if (allocation && plan.limits.max_nodes > 1) {
         // The working directory, not the one of sbatch: --chdir may have left a read-only place on
         // purpose.
         const std::string& parent =
             host.working_directory.empty() ? allocation->submit_directory : host.working_directory;
         if (!parent.empty())
-            place = {Kind::directory, parent + (parent.ends_with('/') ? "" : "/") + ".ddprun", {}};
+            place = rendezvous::in_folder(parent + (parent.ends_with('/') ? "" : "/") + ".ddprun");
     }
     auto of_job = rendezvous::of_job(
         std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
@@ -47,7 +44,7 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
     plan.ledger.place = std::move(*of_job);
     // Only where the user did not choose memory, and only from nodes that may lead: the ledger of
     // the others is the leader's.
-    if (plan.ledger.place.kind == Kind::memory && !plan.ledger.chosen && plan.max_nodes > 1 &&
+    if (!is_shared(plan.ledger.place) && !plan.ledger.chosen && plan.limits.max_nodes > 1 &&
         plan.lead != Lead::no)
         plan.warnings.push_back(
             "the loss of the leader's node will end the job, and its history with it, since the "
@@ -59,9 +56,10 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
 // Options of ddprun have priority over the same settings in --rdzv-conf, and these over the
 // defaults.
 void plan_times(Plan& plan, const Options& options, bool in_step) {
-    constexpr milliseconds kLeastLease(2000);  // half of it is the harmless stall: 1 s
+    constexpr Duration kLeastLease =
+        std::chrono::seconds{2};  // half of it is the harmless stall: 1 s
     const RdzvConf& conf = options.rdzv_conf;
-    Times& times = plan.times;
+    rendezvous::Times& times = plan.limits.times;
     if (conf.lease) times.lease = std::max(*conf.lease, kLeastLease);
     if (conf.lease && *conf.lease < kLeastLease)
         plan.warnings.push_back(
@@ -76,9 +74,9 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
         times.join_timeout = *conf.static_timeout;
     times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
     // Slurm kills 30 s after SIGTERM by default (KillWait). The stop must be over before that.
-    if (in_step) times.grace_final = milliseconds(25'000);
+    if (in_step) plan.grace.final_stop = std::chrono::seconds{25};
     if (options.shutdown_timeout)
-        times.grace_final = times.grace_restart = *options.shutdown_timeout;
+        plan.grace.final_stop = plan.grace.restart = *options.shutdown_timeout;
 }
 
 void plan_signals(Plan& plan, const Options& options) {
@@ -89,9 +87,9 @@ void plan_signals(Plan& plan, const Options& options) {
     for (int number : passed_on_unless_named())
         if (std::ranges::find(plan.signals, number) == plan.signals.end())
             plan.passed_on.push_back(number);
-    plan.signal_names = options.signal_names.empty()
-                            ? std::string(option_row("signals-to-handle").default_text)
-                            : options.signal_names;
+    plan.workers.signal_names = options.signal_names.empty()
+                                    ? std::string(option_row("signals-to-handle").default_text)
+                                    : options.signal_names;
 }
 
 // Only a Slurm step belongs to a job that can go back into the queue.
@@ -104,9 +102,9 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     const std::vector<int> cancelling = always_handled();
     for (const int number : stop.requeue_signals) {
         if (std::ranges::find(cancelling, number) != cancelling.end())
-            return Error(ErrorCode::usage,
-                         "--requeue-signal: SIGTERM, SIGINT, SIGHUP and SIGQUIT also cancel jobs; "
-                         "give another, such as USR1, and name it in sbatch --signal too");
+            return usage_error(
+                "--requeue-signal: SIGTERM, SIGINT, SIGHUP and SIGQUIT also cancel jobs; "
+                "give another, such as USR1, and name it in sbatch --signal too");
         // A signal that the user names for the requeue stops the job, so it is not passed on to the
         // workers.
         std::erase(plan.passed_on, number);
@@ -118,7 +116,7 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
     plan.job_end = allocation->end_time;
     stop.ask_job_end = !plan.job_end;
-    plan.end_headless = options.end_headless && plan.max_nodes > 1;
+    plan.end_headless = options.end_headless && plan.limits.max_nodes > 1;
     plan.srun_address = allocation->launch_node_address;
     plan.slurm_step_id = allocation->step_id;
     return std::nullopt;
@@ -140,39 +138,27 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
     if (plan.identity.mode == rendezvous::IdentityMode::none && options.secret_file)
-        return Error(ErrorCode::usage, "--identity=none with --secret-file: leave one of them out");
+        return usage_error("--identity=none with --secret-file: leave one of them out");
     // torchrun's own default is 0 restarts.
-    plan.max_restarts = options.max_restarts.value_or(
-        host.called_as_torchrun ? RestartLimit{false, 0} : RestartLimit{});
-    plan.crash_loop = options.crash_loop.value_or(plan.crash_loop);
-    plan.hang_timeout = options.hang_timeout.value_or(plan.hang_timeout);
-    plan.blame = options.blame.value_or(plan.blame);
-    plan.on_join = options.on_join.value_or(plan.on_join);
-    plan.join_interval = options.join_interval.value_or(plan.join_interval);
+    plan.limits.max_restarts =
+        options.max_restarts.value_or(host.called_as_torchrun ? 0 : rendezvous::kAutoRestarts);
+    plan.limits.crash_loop = options.crash_loop.value_or(plan.limits.crash_loop);
+    plan.limits.hang_timeout = options.hang_timeout.value_or(plan.limits.hang_timeout);
+    plan.limits.blame = options.blame.value_or(plan.limits.blame);
+    plan.limits.on_join = options.on_join.value_or(plan.limits.on_join);
+    plan.limits.join_interval = options.join_interval.value_or(plan.limits.join_interval);
     plan_times(plan, options, allocation.has_value());
-    plan.times.unkillable = options.unkillable_timeout.value_or(plan.times.unkillable);
+    plan.grace.killed = options.unkillable_timeout.value_or(plan.grace.killed);
     plan.on_failure = options.on_failure.value_or("");
     plan_command(plan, options, host);
-    plan.role = options.role.value_or(plan.role);
-    plan.slurm_env = options.slurm_env.value_or(plan.slurm_env);
+    plan.workers.role = options.role.value_or(plan.workers.role);
+    plan.workers.slurm_env = options.slurm_env.value_or(plan.workers.slurm_env);
     plan_output(plan, options, host);
     plan_signals(plan, options);
     if (auto error = plan_stop(plan, options, allocation)) return *error;
     plan.store_allow = options.store_allow;
     plan.store_limits = options.store_limits;
     return plan;
-}
-
-const char* to_string(Lead lead) {
-    switch (lead) {
-        case Lead::yes:
-            return "yes";
-        case Lead::no:
-            return "no";
-        case Lead::if_address_matches:
-            return "if_address_matches";
-    }
-    return "no";
 }
 
 }  // namespace ddprun::launcher

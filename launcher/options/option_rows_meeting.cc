@@ -1,0 +1,191 @@
+// The rows of the options about nodes and about their meeting.
+#include "launcher/options/option_rows.h"
+#include "launcher/options/option_setters.h"
+
+namespace ddprun::launcher {
+namespace {
+
+// The lease must be at least 2 s. A node may stall for half a lease without effect, and half of
+// less than 2 s is too short for the ordinary stalls of a busy host.
+constexpr int kLeastLeaseSeconds = 2;
+
+MaybeError set_backend(Options& options, const std::string& value) {
+    // torchrun also has etcd as rendezvous. Here etcd can hold the ledger, which is most likely
+    // what is wanted.
+    if (value.starts_with("etcd"))
+        return usage_error(
+            "etcd can hold the ledger, but is no rendezvous here; leave the option out, and give "
+            "--ledger=etcd:HOST:PORT");
+    if (value != "static" && value != "c10d" && value != "ddprun")
+        return usage_error(
+            "not a rendezvous of ours; leave the option out, or give c10d or static");
+    options.rdzv_backend = value;
+    return std::nullopt;
+}
+
+MaybeError set_master_addr(Options& options, const std::string& value) {
+    auto address = read_host_port(value);
+    if (!address) return address.error();
+    // torchrun's --master-addr is a host without a port.
+    if (address->port) return usage_error("a port does not belong here; give it as --master-port");
+    options.master_addr = address->host;
+    return std::nullopt;
+}
+
+constexpr OptionRow kNodes[] = {
+    {.name = "nnodes",
+     .placeholder = "N|MIN:MAX",
+     .torchrun = true,
+     .default_text = "1; under srun the nodes of the step",
+     .help = "How many nodes take part; with a range the job goes on with MIN of them",
+     .differs = "1, which makes each node of a step a job of its own",
+     .set = into<&Options::nnodes, read_node_range>},
+    {.name = "nproc-per-node",
+     .placeholder = "N|auto|gpu|cpu",
+     .torchrun = true,
+     .choices = "auto gpu cpu",
+     .default_text = "one a GPU, else 1",
+     .help = "Workers on each node. auto: one a GPU, without GPUs one a CPU",
+     .differs = "1, which leaves all other GPUs idle",
+     .set = into<&Options::nproc_per_node, read_workers_per_node>},
+    {.name = "node-rank",
+     .placeholder = "N",
+     .torchrun = true,
+     .help = "Rank of this node; the one with 0 leads. Not needed under srun, where SLURM_NODEID "
+             "counts",
+     .differs = "0, of which c10d takes no notice: names decide there",
+     .set = number<&Options::node_rank, 0, 1'000'000>},
+    {.name = "standalone",
+     .kind = OptionKind::flag,
+     .torchrun = true,
+     .help = "One node, nobody else: no endpoint is needed",
+     .set = on<&Options::standalone>},
+};
+
+constexpr OptionRow kMeeting[] = {
+    {.name = "rdzv-backend",
+     .placeholder = "NAME",
+     .torchrun = true,
+     .choices = "ddprun static c10d",
+     .default_text = "ddprun",
+     .help = "Accepted for torchrun's sake (static, c10d): the rendezvous is always ddprun's own",
+     .differs = "static, where nobody sees the loss of a node",
+     .set = set_backend},
+    {.name = "rdzv-endpoint",
+     .placeholder = "HOST[:PORT]",
+     .torchrun = true,
+     .may_be_empty = true,
+     .default_text = "under srun the step's first node, port 29400",
+     .help = "Where the nodes meet: the node that has this address leads",
+     .differs = "nothing, though Slurm knows it",
+     .set = into<&Options::rdzv_endpoint, read_host_port>},
+    {.name = "rdzv-id",
+     .placeholder = "ID",
+     .torchrun = true,
+     .may_be_empty = true,
+     .default_text = "none; under srun cluster, job and step",
+     .help = "Name of the job, the same on all nodes",
+     .differs = "none, which all jobs share",
+     .set = text<&Options::rdzv_id>},
+    {.name = "rdzv-conf",
+     .placeholder = "KEY=VALUE,...",
+     .torchrun = true,
+     .may_be_empty = true,
+     .help =
+         "torchrun's keys: join_timeout, last_call_timeout, keep_alive_interval times "
+         "keep_alive_max_attempt (the lease), is_host (0 on all nodes: a ddprun-rendezvous leads "
+         "at the endpoint), with static timeout; others have no effect",
+     .set = into<&Options::rdzv_conf, read_rdzv_conf>},
+    {.name = "master-addr",
+     .placeholder = "HOST",
+     .torchrun = true,
+     .default_text = "127.0.0.1",
+     .help = "Where the nodes meet without --rdzv-endpoint",
+     .set = set_master_addr},
+    {.name = "master-port",
+     .placeholder = "PORT",
+     .torchrun = true,
+     .default_text = "29500",
+     .help = "Port for --master-addr",
+     .set = number<&Options::master_port, 0, 65535>},
+    {.name = "local-addr",
+     .placeholder = "ADDRESS",
+     .torchrun = true,
+     .may_be_empty = true,
+     .default_text = "the one that reaches the leader",
+     .help = "Address of this node that the others are told",
+     .differs = "the full host name, which other nodes may not be able to look up",
+     .set = text<&Options::local_addr>},
+    {.name = "interface",
+     .placeholder = "NAME",
+     .help = "The same, as that of a network interface which all nodes have: ib0",
+     .set = text<&Options::interface>},
+    {.name = "ports",
+     .placeholder = "FROM-TO",
+     .default_text = "under srun SLURM_STEP_RESV_PORTS, else made from job and step",
+     .help = "Ports to try for the rendezvous, in this order",
+     .set = into<&Options::ports, read_port_range>},
+    {.name = "ledger",
+     .placeholder = "memory|directory:PATH|etcd:HOST:PORT,...",
+     .default_text = "under srun with several nodes .ddprun in the working directory, else memory",
+     .help =
+         "Where generations are written down. On a file system that all nodes share, or in etcd "
+         "3, the loss of the leader's node does not end the job",
+     .set = into<&Options::ledger, rendezvous::read_ledger_place>},
+    {.name = "secret-file",
+     .placeholder = "PATH",
+     .default_text = "MUNGE, else a file in the ledger's folder",
+     .help =
+         "A file that only the user can read, with the same 16 bytes or more on all nodes: "
+         "without it nobody can join or stop the job. head -c 32 /dev/urandom | base64 makes one",
+     .set = text<&Options::secret_file>},
+    {.name = "identity",
+     .placeholder = "auto|require|none",
+     .choices = "auto require none",
+     .closed = true,
+     .default_text = "auto",
+     .help =
+         "auto: nodes prove that they are of this job's user, where there is a secret to prove it "
+         "by, else a warning says that anybody may join. require: no secret, no job. none: no "
+         "proof is asked for",
+     .set = into<&Options::identity, read_identity>},
+    {.name = "lease",
+     .placeholder = "SECONDS",
+     .default_text = "10",
+     .help =
+         "A generation trains only while all its nodes hear each other within this time; one node "
+         "may stall for half this time without effect",
+     .set = seconds<&Options::lease, kLeastLeaseSeconds>},
+    {.name = "join-timeout",
+     .placeholder = "SECONDS",
+     .default_text = "600",
+     .help = "How long to wait for MIN nodes",
+     .set = seconds<&Options::join_timeout, 1>},
+    {.name = "last-call",
+     .placeholder = "SECONDS",
+     .default_text = "30",
+     .help = "How long to wait for more than MIN nodes at the first start",
+     .set = seconds<&Options::last_call, 0>},
+    {.name = "on-join",
+     .placeholder = "restart|wait|spare",
+     .choices = "restart wait spare",
+     .closed = true,
+     .default_text = "restart",
+     .help =
+         "What to do with a node that joins while fewer than MAX run: a larger world at the next "
+         "snapshot, a place in the next generation whenever that begins, or a spare for one that "
+         "is lost",
+     .set = into<&Options::on_join, read_on_join>},
+    {.name = "join-interval",
+     .placeholder = "SECONDS",
+     .default_text = "600",
+     .help = "With --on-join=restart: how long such a node waits for a snapshot at the most",
+     .set = seconds<&Options::join_interval, 0>},
+};
+
+}  // namespace
+
+std::span<const OptionRow> node_rows() { return kNodes; }
+std::span<const OptionRow> meeting_rows() { return kMeeting; }
+
+}  // namespace ddprun::launcher

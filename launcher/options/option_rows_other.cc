@@ -1,0 +1,132 @@
+// The rows of the options that print something and leave, and of torchrun's options that have no
+// effect here.
+#include "launcher/options/option_rows.h"
+#include "launcher/options/option_setters.h"
+
+namespace ddprun::launcher {
+namespace {
+
+MaybeError set_dry_run(Options& options, const std::string& value) {
+    options.dry_run = value == "json" ? DryRunFormat::json : DryRunFormat::text;
+    return std::nullopt;
+}
+
+MaybeError set_check(Options& options, const std::string& value) {
+    options.check = value == "json" ? CheckFormat::json : CheckFormat::text;
+    return std::nullopt;
+}
+
+// The values of options without effect are checked, so that a typing error is still found.
+MaybeError check_seconds(Options&, const std::string& value) {
+    const auto time = read_seconds(value);
+    return time ? MaybeError() : time.error();
+}
+
+MaybeError check_monitor_interval(Options&, const std::string& value) {
+    const auto time = read_seconds(value);
+    if (!time) return time.error();
+    // torchrun refuses 0 here, so ddprun does as well.
+    return *time > std::chrono::milliseconds(0) ? MaybeError() : usage_error("must be above 0");
+}
+
+MaybeError check_logs_specs(Options&, const std::string& value) {
+    // torchrun loads the class by this name from a Python package.
+    if (value == "default") return std::nullopt;
+    return usage_error("names a class in Python, of which ddprun has none; leave the option out");
+}
+
+// The help text of an option without effect is the reason for that; the warning prints it.
+constexpr OptionRow kOther[] = {
+    {.name = "monitor-interval",
+     .placeholder = "SECONDS",
+     .kind = OptionKind::ignored,
+     .torchrun = true,
+     .help = "ddprun notices the end of a worker at once",
+     .set = check_monitor_interval},
+    {.name = "start-method",
+     .placeholder = "spawn|fork|forkserver",
+     .kind = OptionKind::ignored,
+     .torchrun = true,
+     .choices = "spawn fork forkserver",
+     .closed = true,
+     .help = "every worker is a program of its own"},
+    {.name = "event-log-handler",
+     .placeholder = "NAME",
+     .kind = OptionKind::ignored,
+     .torchrun = true,
+     .choices = "null console dynamic_rendezvous",
+     .closed = true,
+     .default_text = "null",
+     .help = "ddprun writes its own events"},
+    {.name = "logs-specs",
+     .placeholder = "NAME",
+     .kind = OptionKind::ignored,
+     .torchrun = true,
+     .choices = "default",
+     .pet = false,
+     .default_text = "default",
+     .help = "it names a class in Python",
+     .set = check_logs_specs},
+    {.name = "exit-barrier-timeout",
+     .placeholder = "SECONDS",
+     .kind = OptionKind::ignored,
+     .torchrun = true,
+     .help = "all nodes end together",
+     .set = check_seconds},
+    {.name = "use-env",
+     .kind = OptionKind::ignored,
+     .pet = false,
+     .help = "LOCAL_RANK is always in the environment, and never an argument"},
+    {.name = "dry-run",
+     .placeholder = "text|json",
+     .choices = "text json",
+     .closed = true,
+     .implied = "text",
+     .pet = false,
+     .help =
+         "Print what would be done, and start nothing: nodes, ranks, devices, variables, times, "
+         "files; on a login node too. Of a step that srun starts, its first node prints it",
+     .set = set_dry_run},
+    {.name = "check",
+     .placeholder = "text|json",
+     .choices = "text json",
+     .closed = true,
+     .implied = "text",
+     .pet = false,
+     .help =
+         "Test the allocation in place of a start, and print each problem with its fix: all nodes "
+         "meet and reach each other, see the ledger, have their GPUs, clocks, space and limits; "
+         "with a problem the exit code is 69. No program need be given",
+     .set = set_check},
+    {.name = "print-completion",
+     .placeholder = "bash|zsh|fish|tcsh",
+     .torchrun = true,
+     .choices = "bash zsh fish tcsh",
+     .closed = true,
+     .pet = false,
+     .help = "Print the completion of that shell and leave",
+     .set = text<&Options::print_completion>},
+    {.name = "print-man",
+     .kind = OptionKind::flag,
+     .pet = false,
+     .help = "Print the manual page and leave: ddprun --print-man | man -l -",
+     .set = on<&Options::print_man>},
+    {.name = "version",
+     .kind = OptionKind::flag,
+     .pet = false,
+     .help = "Print the version and leave",
+     .set = on<&Options::version>},
+    {.name = "help",
+     .letter = 'h',
+     .kind = OptionKind::flag,
+     .torchrun = true,
+     .pet = false,
+     .help = "Print this and leave",
+     .set = on<&Options::help>},
+};
+
+}  // namespace
+
+std::span<const OptionRow> other_rows() { return kOther; }
+
+}  // namespace ddprun::launcher

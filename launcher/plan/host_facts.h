@@ -1,0 +1,42 @@
+// What the caller has found out about this host before anything is planned. A plain value.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/host/cpu_share.h"
+#include "agent/host/gpu_share.h"
+
+namespace ddprun::launcher {
+
+// The default interpreter.
+inline constexpr const char* kPython = "python3";
+
+// Facts about this host that the caller collected.
+struct HostFacts {
+    std::string hostname;
+    int cpus = 1;                      // in the affinity mask
+    std::vector<agent::Cpu> cpu_list;  // the same, with what they share; for --numa-binding only
+    std::optional<double> cpu_quota;   // of our control groups
+    std::vector<agent::Gpu> gpus;      // that the host shows; what is visible is decided here
+    std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
+    std::optional<std::string> hip_visible_devices;
+    std::vector<std::pair<std::string, std::string>>
+        interfaces;  // each address with its interface in front; for --interface only
+    std::vector<std::string> local_addresses;  // as text; for the caller's own address match
+    // Addresses of the batch script's host, if the step does not run on it. No node of the step has
+    // them.
+    std::vector<std::string> addresses_outside_step;
+    std::string working_directory;
+    std::string temporary_directory = "/tmp";  // for files that stay
+    std::string fleeting_directory = "/tmp";   // for those that go with the job
+    std::string random_id;                     // for a run that nobody named
+    bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
+    std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    std::string python_in_path;                // where that one lies, for the log
+    bool omp_num_threads_set = false;
+};
+
+}  // namespace ddprun::launcher
