@@ -1,3 +1,5 @@
+// Error, Result and DDPRUN_CHECK: what is printed, what is equal, and what a programmer's mistake
+// does. Pure.
 #include "base/error.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +29,7 @@ TEST(Error, PrintsItsCodeAndSentence) {
     EXPECT_EQ(out.str(), "timed_out: no answer in 5.0 s");
 }
 
-// A name for each code, and none twice: logs are searched for them.
+// Users search logs for these names, so each code has a name of its own, and the names stay.
 TEST(Error, NamesEachCode) {
     const std::pair<ErrorCode, const char*> names[] = {{ErrorCode::internal, "internal"},
                                                        {ErrorCode::usage, "usage"},
@@ -56,7 +58,9 @@ TEST(Result, HoldsAValueOrAnError) {
     EXPECT_EQ(nothing_but(false).error().code(), ErrorCode::refused);
 }
 
-// value() of an error is a programmer's mistake, so it throws what nobody catches by kind.
+// value() of an error is a mistake in our own code. The exception is a logic_error, which no
+// handler of ddprun expects, so the process ends. The sentence is in it, so the crash still shows
+// the first problem.
 TEST(Result, ValueOfAnErrorThrowsWithItsSentence) {
     try {
         half(7).value();
@@ -66,6 +70,7 @@ TEST(Result, ValueOfAnErrorThrowsWithItsSentence) {
     }
 }
 
+// The check works in release builds too, where assert() does nothing.
 TEST(Check, EndsTheProcessAndNamesTheCondition) {
     DDPRUN_CHECK(1 + 1 == 2, "never said");
     EXPECT_DEATH(DDPRUN_CHECK(1 + 1 == 3, "arithmetic is broken"),

@@ -1,3 +1,5 @@
+// Durations in log sentences, parts of the lease, and the two points in time that stand for "never"
+// and "long ago". Pure.
 #include "base/time.h"
 
 #include <gtest/gtest.h>
@@ -5,7 +7,8 @@
 using namespace ddprun;
 using namespace std::chrono_literals;
 
-// Each range of lengths has its own way to be read.
+// Each range of lengths has a format of its own. The rows lie at and around the limits of these
+// ranges: 0.1 s, 2 minutes and 2 hours.
 TEST(Time, ReadsLikeASentence) {
     EXPECT_EQ(to_text(0s), "0 ms");
     EXPECT_EQ(to_text(12ms), "12 ms");
@@ -19,6 +22,8 @@ TEST(Time, ReadsLikeASentence) {
     EXPECT_EQ(to_text(3h + 12min + 59s), "3 h 12 m");
 }
 
+// All times of the protocol are shares of the lease, computed in floating point. With a lease of 10
+// s the result must be exact, because tests compare such times for equality.
 TEST(Time, SharesAreExactWhereTheMachinesNeedThem) {
     EXPECT_EQ(share(10s, 0.05), 500ms);
     EXPECT_EQ(share(10s, 0.45), 4500ms);
@@ -26,7 +31,8 @@ TEST(Time, SharesAreExactWhereTheMachinesNeedThem) {
     EXPECT_EQ(share(0s, 0.8), 0s);
 }
 
-// The two ends stand beyond any time, and leave room to be subtracted from a real one.
+// kLongAgo is half of the range and not all of it, so that `now - kLongAgo` does not overflow. A
+// negative age would look like a message from the future.
 TEST(Time, EndsAreBeyondAnyTime) {
     const Time now{1h};
     EXPECT_LT(kLongAgo, now);

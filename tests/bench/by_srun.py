@@ -16,6 +16,8 @@ ROWS = [(1, 8, []), (1, 64, []), (4, 8, []), (4, 8, ["--ledger=memory"])]  # nod
 
 
 def start_lab(nodes):
+    # A name and a network of its own: the lab of a test may run at the same time. With SLURMLAB_FOR the next lab takes
+    # this one down if this script was killed.
     os.environ |= {"SLURMLAB_NAME": "bench", "SLURMLAB_NET": "10.95.0", "SLURMLAB_DIR": str(folder() / "lab"),
                    "SLURMLAB_FOR": str(os.getpid())}
     subprocess.run([SLURMLAB, "up", str(nodes)], capture_output=True, check=True)
@@ -24,16 +26,19 @@ def start_lab(nodes):
 
 def one_start(name, nodes, workers, options):
     where = folder()
+    # 100 ms are enough here: only the moments of entering main() count.
     worker = tool("enter", where, 100)
+    # srun alone starts each worker as a task. With ddprun there is one task on each node.
     tasks = [f"--ntasks={nodes * workers}", "--overcommit", *worker] if name == "srun" else [
         "--ntasks-per-node=1", DDPRUN, f"--nproc-per-node={workers}", *options, "--no-python", *worker]
     timed = tool("timed", where / "launcher")
+    # Under srun the ledger is a folder in the working directory, so cwd decides where it lies.
     with tempfile.TemporaryDirectory(prefix="bench-ledger-", dir=os.environ.get("BENCH_DISK", "/var/tmp")) as disk:
         code = finish(start([SLURMLAB, "run", *timed, "srun", "--mpi=none", f"--nodes={nodes}", *tasks], cwd=disk), 60)
     entered = times(where, "in.*")
     if code or len(entered) != nodes * workers:
         raise RuntimeError(f"exit code {code}, {len(entered)} of {nodes * workers} workers started")
-    time.sleep(0.5)  # Slurm still clears up behind the step
+    time.sleep(0.5)  # Slurm still cleans up the step, and the next start would wait for it
     return (max(entered) - times(where, "launcher")[0]) / 1e6
 
 
@@ -42,6 +47,7 @@ def measure(options):
     rows = []
     for nodes, workers, extra in ROWS:
         what = " ".join([f"{nodes} x {workers} workers by srun", *extra, "(ms)"])
+        # The default argument keeps the values of this turn of the loop.
         one = lambda name, shape=(nodes, workers, extra): one_start(name, *shape)
         rows += collect(what, ["srun", "ddprun"], options.repeats, one, peer="srun")
     return rows

@@ -19,16 +19,14 @@ from report import show
 from subjects import DDPRUN, HERE, note, notes
 from workplace import compiled, descendants, folder, free_port, isolate, kill, listening, memory_kib, start, stop, times, wait_until
 
+# ddprun's default. The goals of the losses are multiples of it: most of their time is waiting for the lease.
 LEASE = 10
 LINK_NODES = os.environ.get("LINK_NODES", str(HERE.parent.parent / "build" / "tests" / "link_nodes"))
-found = {}  # measure: [goal, unit, samples]
+found = {}  # measure: [goal, unit, samples]; a goal of None means: only shown
 
 
 def sample(measure, goal, unit, value):
     found.setdefault(measure, [goal, unit, []])[2].append(value)
-
-
-# ---- the loss of a part
 
 
 def send(number, pids):
@@ -51,15 +49,19 @@ class Job:
             self.agents.append(start([DDPRUN, f"--nnodes={nodes - 1}:{nodes}", f"--node-rank={rank}", f"--rdzv-id=faults{port}",
                                       f"--rdzv-endpoint=127.0.0.1:{port}", f"--ledger=directory:{self.where}/ledger",
                                       "--nproc-per-node=1", f"--lease={LEASE}", *worker]))
-            wait_until(lambda: listening(port), 30)  # node 0 first, so that nobody calls in vain
+            # Node 0 first: the other nodes then find a service at their first call.
+            wait_until(lambda: listening(port), 30)
 
+    # `stoppable` notes its begin in begun.GENERATION.RANK, and SIGTERM in told.GENERATION.RANK.
     def runs(self):
         return len(times(self.where, "begun.0.*")) == self.nodes
 
+    # The agent, its keeper and its worker: all that a lost host takes with it.
     def parts(self, rank):
         agent = self.agents[rank].pid
         return [agent, *descendants(agent)]
 
+    # The clock starts just before the signal. `stoppable` uses the same clock.
     def strike(self, rank, number, pids):
         self.at = time.monotonic_ns()
         send(number, pids)
@@ -70,6 +72,7 @@ class Job:
     def seconds(self, pattern):
         return [(t - self.at) / 1e9 for t in times(self.where, pattern)]
 
+    # SIGKILL also ends the processes that SIGSTOP has stopped.
     def end(self):
         send(signal.SIGKILL, [pid for rank in range(self.nodes) for pid in self.parts(rank)])
         stop(*self.agents)
@@ -77,6 +80,8 @@ class Job:
 
 def losses():
     """(measure, goal in s, nodes, who, signal, all its parts?)"""
+    # The keeper of a killed agent says so at once: a second is enough. With the keeper gone, the lease has to pass (1.0
+    # LEASE in all). Without the leader, the others look for a new one first.
     yield "agent killed: next generation", 1, 4, 2, signal.SIGKILL, False
     yield "leader's agent killed: next generation", 1, 4, 0, signal.SIGKILL, False
     yield "agent, keeper and worker killed at once: next generation", 1.1 * LEASE, 4, 2, signal.SIGKILL, True
@@ -91,14 +96,18 @@ def lose_all_once():
     try:
         if not wait_until(lambda: all(job.runs() for job, _ in trials), 60, 0.05):
             raise TimeoutError("not all jobs run")
-        time.sleep(1 + os.urandom(1)[0] / 256)  # echoes for the lease, and no step kept with a beat
+        # One second lets every member confirm a lease. The random part makes sure that no loss keeps step with a beat.
+        time.sleep(1 + os.urandom(1)[0] / 256)
         for job, (_, _, _, who, number, whole) in trials:
             job.strike(who, number, job.parts(who) if whole else job.parts(who)[:1])
+            # These end within a second. The wait keeps the restarts of the others from sharing the processors with
+            # them.
             if number == signal.SIGKILL and not whole:
                 wait_until(job.again, 30)
         wait_until(lambda: all(job.again() for job, _ in trials), 3 * LEASE, 0.05)
         for job, (measure, goal, nodes, who, _, _) in trials:
             begun, told = job.seconds("begun.1.*"), job.seconds("told.0.*")
+            # A generation that never came counts as infinite, so that it cannot look like a success.
             sample(measure, goal, "s", max(begun) if len(begun) == nodes - 1 else float("inf"))
             if measure.startswith("agent killed"):
                 sample("agent killed: every other worker told", 0.02, "s", max(told))
@@ -107,10 +116,8 @@ def lose_all_once():
             job.end()
 
 
-# ---- many nodes
-
-
 def cpu_seconds(pid):
+    # schedstat counts in nanoseconds; /proc/PID/stat counts in ticks of 10 ms, which is too coarse for an idle agent.
     tasks = (HERE / f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
@@ -121,14 +128,18 @@ class Crowd:
     def __init__(self, nodes, failures=0, absent=0, silent=False):
         where, port = folder(), free_port()
         secret = where / "secret"
+        # ddprun refuses a secret that others can read. With a secret, the cost of the proofs is part of the measure.
         with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write("a secret of the benchmark's nodes")
+        # The ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here workers fail on
+        # purpose, one right after the other.
         self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", "--ledger=memory",
                              f"--rdzv-endpoint=127.0.0.1:{port}", f"--secret-file={secret}", "--max-restarts=100", "--crash-loop=0",
                              "--nproc-per-node=1", f"--lease={LEASE}", "sleep", 1000])
         wait_until(lambda: listening(port), 30)
         words = [LINK_NODES, port, nodes, secret, "crowd", failures] + (["SILENT"] if silent else [])
         self.others = start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # A thread reads, so that hear() can give up after 60 s when link_nodes says nothing.
         self.lines = queue.Queue()
         threading.Thread(target=self.listen, daemon=True).start()
 
@@ -143,6 +154,7 @@ class Crowd:
             raise RuntimeError(f"link_nodes says {line}, not {word}")
         return float(line[1])
 
+    # VmHWM is the largest resident memory so far.
     def peak(self):
         text = (HERE / f"/proc/{self.leader.pid}/status").read_text()
         return int(text.partition("VmHWM:")[2].split()[0]) / 1024
@@ -168,6 +180,8 @@ def meet(nodes, goal, goal_told):
             sample(f"{nodes} nodes: a failure to all told", goal_told, "s", crowd.hear("told"))
             sample(f"{nodes} nodes: a failure to all run again", None, "s", crowd.hear("again"))
         sample(f"{nodes} nodes: peak memory of the leader", None, "MiB", crowd.peak())
+        # Each node sends a beat each 0.05 of the lease. The use of the processor is scaled to 10,000 beats a second, so
+        # that sizes can be compared.
         used = crowd.cpu_while_beating(5)
         beats = nodes / (0.05 * LEASE)
         sample(f"{nodes} nodes: leader, at 10,000 beats/s (of {beats:.0f} measured)", 10, "% of a core", 100 * used * 10000 / beats)
@@ -181,6 +195,7 @@ def gather(nodes, goal):
     try:
         sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
         sample(f"{nodes} nodes: of which the leader's processor", goal, "s", cpu_seconds(crowd.leader.pid))
+        # The nodes gather for ten beats: memory for their beats and answers is in the peak, too.
         time.sleep(5)
         sample(f"{nodes} nodes that gather: memory of the leader", 100, "MiB", crowd.peak())
         used = crowd.cpu_while_beating(5)
@@ -195,6 +210,7 @@ def idle_agent(seconds):
     try:
         wait_until(job.runs, 30)
         time.sleep(1)
+        # The agent and its keeper, without the worker.
         mine = [pid for pid in job.parts(2) if "stoppable" not in open(f"/proc/{pid}/comm").read()]
         before = sum(map(cpu_seconds, mine))
         time.sleep(seconds)
@@ -205,6 +221,7 @@ def idle_agent(seconds):
 
 
 def table():
+    # "by the minimum" means: one sample has reached the goal, so it can be reached, and load on the machine is likely.
     lines = ["| what | min | median | goal | reached |", "|---|---|---|---|---|"]
     for measure, (goal, unit, samples) in found.items():
         middle = statistics.median(samples)
@@ -222,6 +239,7 @@ def attempt(measure, *arguments):
 
 
 def measure(options):
+    # 64 and 256 nodes have no goals: they show how the times grow.
     for _ in range(options.repeats):
         attempt(lose_all_once)
         attempt(meet, 64, None, None)
@@ -233,6 +251,8 @@ def measure(options):
 
 if __name__ == "__main__":
     isolate()
+    # 10,000 connections from one address need as many ports, and the leader's queue must take them when all call at
+    # once.
     subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"], check=False)
     load = os.getloadavg()[0]
     measure(common_options())

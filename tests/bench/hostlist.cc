@@ -1,6 +1,8 @@
-// Slurm's host lists of 10,000 nodes. Without an argument: how long they take to read, in the forms
-// that Slurm writes, and what the start of a task pays for all of its step's variables (goal: 2 ms).
-// With "expand": reads an expression a line and prints its names, for tests/slurm/cross_check.sh.
+// Slurm's host lists of 10,000 nodes.
+//
+// Without an argument: how long they take to read, in the forms that Slurm writes, and how long all
+// variables of a step take. Each task pays this at its start; the goal is 2 ms. With "expand":
+// reads an expression a line and prints its names, for tests/slurm/cross_check.sh.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +20,7 @@ using namespace ddprun::slurm;
 
 constexpr int kNodes = 10'000, kRepeats = 101;
 
+// Aborts if the list does not have all nodes: a wrong answer would be fast.
 double median_ms(const std::function<std::size_t()>& read) {
     std::vector<double> times;
     for (int i = 0; i < kRepeats; ++i) {
@@ -31,13 +34,15 @@ double median_ms(const std::function<std::size_t()>& read) {
     return times[kRepeats / 2];
 }
 
-// Every second number, so that none can share a range.
+// Every second number, so that no two of them can share a range: the longest text that Slurm writes
+// for one bracket.
 std::string odd_numbers() {
     std::string list = "gpu[1";
     for (int i = 1; i < kNodes; ++i) list += "," + std::to_string(2 * i + 1);
     return list + "]";
 }
 
+// Names of a cloud, with two numbers each. Slurm cannot fold them into brackets.
 std::string names_alone() {
     std::string list;
     for (int i = 0; i < kNodes; ++i)
@@ -49,6 +54,7 @@ int expand() {
     std::string line;
     while (std::getline(std::cin, line)) {
         const auto names = expand_hostlist(line);
+        // Errors look as in the golden file of the host list test: "!" and the sentence.
         std::string text = names ? "" : "!" + names.error().sentence();
         if (names)
             for (const std::string& name : *names) text += (text.empty() ? "" : " ") + name;

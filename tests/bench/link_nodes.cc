@@ -1,15 +1,21 @@
-// Many nodes of a job in one process, for tests/bench/faults.py: each has the product's own agent
-// machine, connection, identity and (dormant) service on a port of its own. Only keeper and workers
-// are missing: a worker "starts" when it is asked for, and ends at its first signal.
+// Many nodes of a job in one process, for tests/bench/faults.py. Each node has the product's own
+// agent machine, connection, identity and (dormant) service on a port of its own. Only keeper and
+// workers are missing: a worker "starts" when it is asked for, and ends at its first signal. So the
+// leader, a real ddprun, does the work that so many real nodes would cause.
 //
 //   link_nodes PORT NODES SECRET-FILE RUN-ID FAILURES [SILENT]
 //
-// Nodes 1 to NODES-1 call a leader on loopback, which the caller has started as node 0. Says
-// `welcomed SECONDS` when all have proved themselves and heard the leader's welcome, counted from
-// the first connect, and `met SECONDS` when all run the first generation; then as often as FAILURES
-// says one of their workers fails: `told SECONDS` when all have been told to stop, `again SECONDS`
-// when all run the next generation. Then the nodes beat until standard input ends. SILENT nodes
-// have no service of their own, which the leader would call (a descriptor less for each).
+// Nodes 1 to NODES-1 call a leader on loopback, which the caller has started as node 0. The program
+// prints
+//
+//   welcomed SECONDS   all have proved themselves and heard the leader's welcome
+//   met SECONDS        all run the first generation
+//   told SECONDS       one worker has failed, and all nodes have been told to stop
+//   again SECONDS      all run the next generation
+//
+// The first two times count from the first connect, the others from the failure. FAILURES says how
+// many times a worker fails. Then the nodes beat until standard input ends. With SILENT the nodes
+// have no service of their own: that takes a descriptor less for each node.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -50,7 +56,7 @@ struct Job {
     bool silent = false;
 };
 
-// What all nodes share, and what they tell of themselves.
+// What all nodes share, and what they report. The three callbacks count for the whole crowd.
 struct Surroundings {
     asio::io_context& loop;
     rendezvous::Secrets& secrets;
@@ -59,11 +65,13 @@ struct Surroundings {
     std::function<void()> on_welcome, on_spawn, on_told;
 };
 
+// Ten thousand nodes would fill the console with their remarks, so only warnings are printed.
 void warn(const Note& note) {
     if (note.level >= Note::Level::warn)
         std::fprintf(stderr, "link_nodes: %s\n", note.sentence.c_str());
 }
 
+// The parts of a real node, wired as in agent/node/runner.cc.
 class Node {
   public:
     Node(Surroundings& around, int rank)
@@ -72,6 +80,8 @@ class Node {
           machine_(machine_config(rank), boot_now()),
           client_(around.loop, warn, callbacks(), &around.secrets),
           timer_(around.loop) {
+        // Without a service the leader finds nobody to call back, and the node needs no listening
+        // socket.
         if (around.job.silent) return;
         tcp::acceptor acceptor(around.loop, {asio::ip::address_v4::loopback(), 0});
         port_ = acceptor.local_endpoint().port();
@@ -82,6 +92,7 @@ class Node {
     }
 
     void start() { post(agent::Started{}); }
+    // A failure of the program: exit code 1, no signal.
     void fail_worker() { end_worker(1, 0); }
 
   private:
@@ -100,7 +111,7 @@ class Node {
         config.version = DDPRUN_VERSION;
         config.offer.node_rank = rank;
         config.offer.addresses = {"127.0.0.1"};
-        config.offer.store_port = 1;  // only that of rank 0 is used
+        config.offer.store_port = 1;  // never used: node 0, a real ddprun, has the store
         config.limits.min_nodes = config.limits.max_nodes = around_.job.nodes;
         return config;
     }
@@ -114,7 +125,8 @@ class Node {
                 .on_lost = [this](const Error& why) { post(agent::LinkLost{why.sentence()}); }};
     }
 
-    // As agent/node/runner.cc does it.
+    // An event that is caused by an effect waits until the current one is done, so that step() is
+    // never entered twice.
     void post(Event event) {
         mailbox_.push_back(std::move(event));
         if (draining_) return;
@@ -127,6 +139,7 @@ class Node {
         draining_ = false;
         arm();
     }
+    // The machine has one timer: the moment at which it wants a Tick.
     void arm() {
         const Time next = machine_.next_deadline();
         if (next == armed_) return;
@@ -141,6 +154,8 @@ class Node {
         });
     }
     void perform(const agent::Effect& effect) {
+        // Only the effects that the leader can notice. A sweep finds nothing left at once, because
+        // no process was started.
         std::visit(Overload{[&](const agent::Connect& e) {
                                 client_.connect({{"127.0.0.1", around_.job.port}},
                                                 ToLeader(e.hello), e.deadline, e.once);
@@ -162,9 +177,10 @@ class Node {
                             [&](const agent::LeaderHeard& e) {
                                 if (service_) service_->heard(e.leader);
                             },
-                            [](const auto&) {}},  // notes, deadlines, the store: nobody's here
+                            [](const auto&) {}},  // notes, deadlines, the store: not used
                    effect);
     }
+    // The machine is built before the port of the service is known, so the port is filled in here.
     void send(ToLeader message) {
         if (auto* join = std::get_if<rendezvous::Join>(&message)) join->offer.service_port = port_;
         client_.send(message);
@@ -176,6 +192,7 @@ class Node {
         exited.outcome.exit_code = code;
         exited.outcome.signal = signal;
         exited.outcome.sentence = "rank " + std::to_string(exited.outcome.rank) + " has ended";
+        // Before the event: the machine may ask for the next worker at once.
         running_.reset();
         post(std::move(exited));
     }
@@ -219,7 +236,7 @@ class Crowd {
         std::fflush(stdout);
         if (&counter == &spawned_) next();
     }
-    // A moment later, so that the last start is not part of it.
+    // Two seconds later, so that the end of this start is not part of the next time.
     void next() {
         ++generation_;
         if (generation_ > failures_) return;
@@ -240,6 +257,7 @@ class Crowd {
 };
 
 int run(const Job& job, const std::string& secret, int failures) {
+    // Each node takes one or two descriptors.
     rlimit many{};
     (void)::getrlimit(RLIMIT_NOFILE, &many);
     many.rlim_cur = many.rlim_max;
@@ -254,10 +272,11 @@ int run(const Job& job, const std::string& secret, int failures) {
     Surroundings around{loop, secrets, ledger, job, {}, {}, {}};
     Crowd crowd(around, failures);
     crowd.start();
+    // The caller closes standard input when it has measured all.
     asio::posix::stream_descriptor input(loop, ::dup(STDIN_FILENO));
     input.async_wait(asio::posix::stream_descriptor::wait_read, [&](const auto&) { loop.stop(); });
     loop.run();
-    std::_Exit(0);  // ten thousand connections need no farewell
+    std::_Exit(0);  // the destructors of ten thousand connections would take long
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ def agent(name, rank, port, worker, nodes=AGENTS, options=()):
 
 def times_of_job(name, options=()):
     where, world = folder(), AGENTS * WORKERS
+    # One small program starts all agents and puts the index for "%r", so no agent waits for Python to start the others.
     agents = tool("floor", AGENTS, *agent(name, "%r", free_port(), tool("failonce", where, world), options=options))
     code = finish(start(tool("timed", where / "launcher") + agents), 120)
     first, again = times(where, "in.*"), times(where, "again.*")
@@ -37,14 +38,17 @@ def one_job(name):
         return times_of_job(name)
     disk = tempfile.mkdtemp(prefix="bench-ledger-", dir=os.environ.get("BENCH_DISK", "/var/tmp"))
     secret = os.path.join(disk, "secret")
+    # ddprun refuses a secret that others can read.
     with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
         file.write("a secret of the benchmark's nodes")
+    # Three jobs right after each other, so that the differences are not those of a busier minute.
     try:
         found = times_of_job(name, [f"--ledger=directory:{disk}/one"])
         unproved = times_of_job(name, [f"--ledger=directory:{disk}/two", "--identity=none"])
         memory = times_of_job(name, ["--ledger=memory", f"--secret-file={secret}"])
     finally:
         shutil.rmtree(disk, ignore_errors=True)
+    # The share of the ledger is the time with it minus the time without it; the same for identity.
     for share, without in (("ledger's", memory), ("identity's", unproved)):
         found |= {key.replace("(ms)", f"{share} share (ms)"): found[key] - without[key] for key in without}
     return found

@@ -12,11 +12,13 @@ WORKERS = 8
 
 def one_stop(name):
     launcher, pids = holding(name, WORKERS)
+    # The start is over, and the launcher waits for its workers.
     time.sleep(0.2)
     begin = time.monotonic()
     launcher.send_signal(signal.SIGTERM)
     launcher.wait(60)
     took = (time.monotonic() - begin) * 1e3
+    # A launcher that leaves before its workers have ended would look fast.
     left = [pid for pid in pids if alive(pid)]
     kill(left)
     if left:

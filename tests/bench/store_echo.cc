@@ -1,6 +1,6 @@
-// The least that a server on Asio can do: sends back what it gets. Its loop is a coroutine's
-// inside, one read, one write, on one thread. tests/bench/store.py measures how much the store
-// costs on top of it.
+// The least that a server on Asio can do: it sends back what it gets. One thread; for each
+// connection one read, then one write. store.py measures with it how much the worker store costs on
+// top of Asio.
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,6 +13,7 @@ using boost::asio::ip::tcp;
 class Echo : public std::enable_shared_from_this<Echo> {
   public:
     explicit Echo(tcp::socket socket) : socket_(std::move(socket)) {
+        // As the store does. Otherwise the kernel would hold back small answers.
         socket_.set_option(tcp::no_delay(true));
     }
 
@@ -32,6 +33,7 @@ class Echo : public std::enable_shared_from_this<Echo> {
     }
 
     tcp::socket socket_;
+    // A request of the benchmark has 44 bytes, so each read gets a whole one.
     std::array<char, 4096> bytes_;
 };
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from workplace import HERE, folder, start, stop, tool, wait_until
 
+# The order of the rows in a table.
 ALL = ["floor", "mpirun", "srun", "torchrun", "ddprun"]
 PYTHON = os.environ.get("PT_PYTHON", "python3")
 TORCHRUN = os.environ.get("TORCHRUN", "torchrun")
@@ -40,6 +41,7 @@ def _installed(name):
     program = {"mpirun": "mpirun", "torchrun": TORCHRUN, "ddprun": DDPRUN}[name]
     if program and shutil.which(program):
         return True
+    # A missing launcher is a note and not an error: few machines have all of them.
     note(f"{name} left out: " + (f"no {program}"))
     return False
 
@@ -50,9 +52,11 @@ _lab = []  # one word once it is known: "ours", "theirs" or "none"
 def _lab_is_up():
     """Start the one-node Slurm once; a lab that somebody else has up is used as it is, and left up."""
     if not _lab:
+        # This network namespace is the lab's login node.
         if Path("/var/run/netns/sl-ctl").exists():
             _lab.append("theirs")
             note("srun: used a Slurm lab that was up already")
+        # With SLURMLAB_FOR the next lab takes this one down if this script was killed before lab_down().
         elif os.geteuid() == 0 and subprocess.run([SLURMLAB, "up", "1"], capture_output=True,
                                                   env=os.environ | {"SLURMLAB_FOR": str(os.getpid())}).returncode == 0:
             _lab.append("ours")
@@ -77,12 +81,15 @@ def elastic(name):
 
 def command(name, workers, worker, options=(), timed=None):
     """The command line that starts so many workers with a launcher; with timed, a file that gets the launcher's two times."""
+    # The stopwatch starts the launcher itself, so Python's own time is not in the result.
     watch = tool("timed", timed) if timed else []
     if name == "floor":
         return [*watch, *tool("floor", workers), *worker]
     if name == "mpirun":
+        # Without these two options Open MPI refuses to run as root, and to start more workers than cores.
         return [*watch, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", workers, *options, *worker]
     if name == "srun":
+        # The stopwatch runs inside the lab, so the time that `slurmlab run` takes is not in the result.
         return [SLURMLAB, "run", *watch, "srun", "-N1", "-n", workers, "--overcommit", "--mpi=none", *options, *worker]
     return [*watch, elastic(name), "--standalone", "--nproc-per-node", workers, *options, "--no-python", *worker]
 
@@ -91,6 +98,7 @@ def holding(name, workers):
     """A launcher whose workers do nothing but live: its process, and their process ids once all are in main()."""
     where = folder()
     launcher = start(command(name, workers, tool("hold", where)))
+    # `tool hold` names its file after its process id, so the ids are right under every launcher.
     files = wait_until(lambda: len(found := list(where.glob("pid.*"))) == workers and found, 60)
     if not files:
         stop(launcher)

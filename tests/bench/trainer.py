@@ -18,6 +18,7 @@ from workplace import HERE, finish, folder, start, times
 RANKS = 8
 MB = int(os.environ.get("MB", "512"))
 TOOL = os.environ.get("TRAINER_TOOL", str(HERE.parent.parent / "build" / "bin" / "trainer_tool"))
+# The time at which each rank has its first result. torch's import is part of the measure here: a user waits for it.
 WORKER = """
 import os, sys, time
 import torch, torch.distributed as dist
@@ -26,6 +27,7 @@ dist.all_reduce(torch.ones(1))
 open(os.path.join(sys.argv[1], 'done.' + os.environ['RANK']), 'w').write('%d\\n' % time.monotonic_ns())
 dist.destroy_process_group()
 """
+# torch.save() and torch.load() of eight tensors, as many bytes as trainer_tool saves. Medians of five, in GB/s.
 TORCH = """
 import os, sys, time, torch
 path, mb = sys.argv[1], int(sys.argv[2])
@@ -44,6 +46,8 @@ bytes = mb * 1048576
 print('{"save": %f, "load": %f}' % (bytes / sorted(saves)[2] / 1e9, bytes / sorted(loads)[2] / 1e9))
 """
 
+# The same model as in `trainer_tool overlap`: eight layers of 409,600 floats (1.6 MB), of which each keeps the
+# processor busy for 12.5 ms. Buckets of 3 MB give overlap; one bucket of 1000 MB is sent after the last layer.
 OVERLAP = """
 import json, sys, time, torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -95,6 +99,8 @@ class Link:
             self.ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "end")
             self.ip("-n", name, "link", "set", "end", "up")
             self.ip("-n", name, "link", "set", "lo", "up")
+            # A loopback device is faster than any network, and overlap would gain nothing there. At 1 Gbit/s, 13 MB
+            # take about as long as the 100 ms of backward.
             subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "end", "root", "tbf", "rate", "1gbit", "burst", "128kb",
                             "latency", "50ms"], check=True)
         return self
@@ -114,11 +120,12 @@ def gain_of_overlap(name):
     (where / "worker.py").write_text(OVERLAP)
     agents = [DDPRUN, "--nnodes=2", "--nproc-per-node=1", "--rdzv-endpoint=10.77.0.1:29555", "--rdzv-id=bench",
               TOOL, "overlap", where / "figures"]
-    # Without torchrun: its rendezvous would ask a name server that these namespaces do not reach.
+    # PyTorch's side runs without torchrun: its rendezvous would ask a name server that these namespaces do not reach.
     alone = [PYTHON, where / "worker.py", where / "figures"]
     with Link() as link:
         running = []
         for rank, end in enumerate(link.names):
+            # Gloo must use the slow link and not the loopback device.
             env = dict(os.environ, GLOO_SOCKET_IFNAME="end")
             if name != "ddprun":
                 env |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29556"}
@@ -126,6 +133,7 @@ def gain_of_overlap(name):
         codes = [finish(one, 90) for one in running]
     if any(codes):
         raise RuntimeError(f"exit codes {codes}")
+    # The gain is a ratio of two times of the same program, so the speed of the machine cancels out.
     found = json.loads((where / "figures").read_text())
     return {"(ms a step)": found["overlapped"], "late (ms a step)": found["late"],
             "gain (%)": 100 * (1 - found["overlapped"] / found["late"])}
@@ -135,6 +143,7 @@ def first_all_reduce(name):
     import time
     where = folder()
     (where / "worker.py").write_text(WORKER)
+    # Each launcher runs its own library: ddprun with the trainer library, torchrun with PyTorch.
     work = [TOOL, "start", where / "done"] if name == "ddprun" else [PYTHON, where / "worker.py", where]
     begun = time.monotonic_ns()
     code = finish(start(command(name, RANKS, work), env=dict(os.environ, GLOO_SOCKET_IFNAME="lo")), 120)
@@ -152,6 +161,8 @@ def dd_direct(where):
     """GB/s of dd in 8 MiB blocks past the cache, with an fsync, from memory."""
     import time
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as source:
+        # The source lies in memory, so the disk is only written. Blocks go past the page cache, as in the library's
+        # writer.
         source.truncate(MB << 20)
         subprocess.run(["dd", "if=/dev/zero", f"of={source.name}", "bs=8M", f"count={MB // 8}"], check=True, capture_output=True)
         begun = time.monotonic()
@@ -168,10 +179,13 @@ def snapshots(repeats):
             ours = json.loads(subprocess.run([TOOL, "snapshot", where, str(MB)], check=True, capture_output=True).stdout)
         with on_disk() as where:
             ours["dd"] = dd_direct(where)
+            # A fresh folder for each, and by turns: an almost full disk or a busy minute hits all of them.
             code = subprocess.run([PYTHON, "-c", TORCH, Path(where) / "torch.pt", str(MB)], capture_output=True, text=True)
             torch = json.loads(code.stdout) if code.returncode == 0 else {}
         for key, value in [*ours.items(), *((f"torch {key}", value) for key, value in torch.items())]:
             found.setdefault(key, []).append(value)
+    # {figure: (measure, subject)}. The first and the tenth snapshot are compared, because the first one must not pay
+    # for memory.
     names = {"memcpy": ("stall in memory", "memcpy"), "stall": ("stall in memory", "ddprun"),
              "stall_first": ("stall in memory, first", "ddprun"), "stall_tenth": ("stall in memory, tenth", "ddprun"),
              "dd": ("write to disk", "dd oflag=direct"), "background": ("write to disk", "ddprun"),

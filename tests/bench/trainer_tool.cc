@@ -1,5 +1,5 @@
-// What trainer.py measures of the trainer library; each command prints its figures as one line of
-// JSON.
+// What trainer.py measures of the trainer library. Each command prints its figures as one line of
+// JSON, or writes them to FILE. The program uses the library as a user's program does.
 //
 //   trainer_tool start FILE            one all-reduce; the last moment goes to FILE.<rank>
 //   trainer_tool overlap FILE          eight layers of 12.5 ms and 1.6 MB each, with overlap and
@@ -34,11 +34,14 @@ double seconds_since(Clock::time_point begun) {
     return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
+// The median and not the mean: one interrupted step must not change the result.
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
 }
 
+// From here to the first result a user waits. trainer.py knows when the launcher was started, and
+// reads the end from the file.
 int start(const std::string& file) {
     auto context = Context::from_environment().value();
     auto store = connect_store(context).value();
@@ -51,10 +54,12 @@ int start(const std::string& file) {
         << std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
                .count()
         << "\n";
+    // A sum that is not the world size means that some rank was missing.
     return value[0] == static_cast<float>(context.world_size) ? 0 : 2;
 }
 
-// Eight tensors, as many bytes in all as asked for.
+// Eight tensors of equal size, together as large as asked for. Their values differ, so that a
+// mix-up shows in the checksums.
 std::vector<std::vector<float>> tensors_of(std::size_t bytes) {
     std::vector<std::vector<float>> values(8);
     for (std::size_t t = 0; t < values.size(); ++t)
@@ -62,6 +67,7 @@ std::vector<std::vector<float>> tensors_of(std::size_t bytes) {
     return values;
 }
 
+// One rank alone: what it costs to save and load this rank's share. Figures are in GB/s.
 int snapshot(const std::string& folder, std::size_t bytes) {
     const auto values = tensors_of(bytes);
     std::vector<TensorView> views;
@@ -69,18 +75,22 @@ int snapshot(const std::string& folder, std::size_t bytes) {
         views.push_back(tensor_view("t" + std::to_string(t), {values[t].size()},
                                     std::span<const float>(values[t])));
     const double gigabytes = static_cast<double>(bytes) / 1e9;
+    // The copy of the comparison goes into the same kind of memory as a snapshot.
     PageBuffer target;
     if (!target.resize(bytes)) return 1;
     std::vector<double> copies, stalls, writes, loads;
+    // A Context of its own values is a world of one rank, without a launcher.
     Context context;
     auto store = connect_store(context).value();
     WriterOptions options;
     auto open = [&] { return std::move(*SnapshotFolder::open(context, folder, 2, {})); };
     auto writer = SnapshotWriter::make(context, *store, open(), options).value();
+    // The memory is allocated before the first snapshot. So the first stall must not be longer than
+    // the tenth.
     writer->prepare(views);
     if (!writer->wait()) return 2;
     for (int step = 0; step < 10; ++step) {
-        // In turn with the snapshots, so that both find the machine's caches alike.
+        // The copy and the snapshot take turns, so that both find the caches of the machine alike.
         const auto copied = Clock::now();
         std::byte* to = target.bytes().data();
         for (const auto& view : views) {
@@ -90,6 +100,7 @@ int snapshot(const std::string& folder, std::size_t bytes) {
         copies.push_back(seconds_since(copied));
         const auto begun = Clock::now();
         if (!writer->save(step, views, {})) return 3;
+        // The stall is what training waits for. The rest happens in the background.
         stalls.push_back(seconds_since(begun));
         if (!writer->wait()) return 4;
         writes.push_back(seconds_since(begun) - stalls.back());
@@ -110,20 +121,22 @@ int snapshot(const std::string& folder, std::size_t bytes) {
     return 0;
 }
 
-// Milliseconds a step: a backward of eight layers that only takes time, reduced as each is ready or
-// all at its end.
+// Milliseconds of a step. Each of eight layers keeps the processor busy for 12.5 ms and does
+// nothing else. Its gradient is reduced as soon as it is ready, or late: all of them at the end of
+// backward.
 int overlap(const std::string& file) {
     auto context = Context::from_environment().value();
     auto store = connect_store(context).value();
     GroupOptions options;
     options.backend = Backend::gloo;
     auto group = make_process_group(context, *store, options).value();
-    std::vector<std::vector<float>> layers(8, std::vector<float>(409'600));
+    std::vector<std::vector<float>> layers(8, std::vector<float>(409'600));  // 1.6 MB
     std::vector<NamedBuffer> parameters;
     for (auto& layer : layers)
         parameters.push_back(
             {"layer" + std::to_string(parameters.size()), buffer_of(std::span(layer))});
     ReducerOptions sizes;
+    // Two layers fill more than one bucket, as with PyTorch's cap of 3 MB in trainer.py.
     sizes.bucket_bytes = std::size_t{3} << 20;
     auto reducer = GradientReducer::make(*group, parameters, sizes).value();
     double figures[2];
@@ -132,6 +145,7 @@ int overlap(const std::string& file) {
         for (int step = 0; step < 15; ++step) {
             if (!group->barrier()) return 1;
             const auto begun = Clock::now();
+            // Backward goes from the last layer to the first.
             for (std::size_t i = layers.size(); i-- > 0;) {
                 const auto layer = Clock::now();
                 while (seconds_since(layer) < 0.0125) {
@@ -151,8 +165,8 @@ int overlap(const std::string& file) {
     return group->barrier() ? 0 : 5;
 }
 
-// Milliseconds a step of a network of 4 M parameters, in turn with and without reduction: what is
-// not reduced is what a program without the library would do.
+// Milliseconds of a step of a network with 4 M parameters. Steps with and without reduction take
+// turns. A step without it does what a program without the library would do.
 int gpu(std::size_t batch) {
     const auto context = Context::from_environment().value();
     auto store = connect_store(context).value();
@@ -176,9 +190,10 @@ int gpu(std::size_t batch) {
         if (!reduced) quiet.emplace(*reducer);
         if (!mlp->backward(*reducer)) return 4;
         if (reduced && !reducer->finish()) return 5;
-        // The next step's upload waits for it in both.
+        // Work on a GPU is asynchronous. The upload of the next forward pass waits for all of it,
+        // with and without reduction.
         if (!mlp->update(*reducer, 1e-6f, 0) || !mlp->forward(x, y)) return 6;
-        if (step >= 20) figures[reduced].push_back(1000 * seconds_since(begun));
+        if (step >= 20) figures[reduced].push_back(1000 * seconds_since(begun));  // after a warm-up
     }
     std::printf("{\"with\": %.4f, \"without\": %.4f}\n", median(figures[1]), median(figures[0]));
     return 0;

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034
-# What the end-to-end tests share: real processes of build/bin, marked, waited for, and counted at the end. Sourced.
+# What the end-to-end tests share: real processes of build/bin are marked, waited for, and counted at the end. Sourced.
 #
-# Every ddprun started here carries DDPRUN_TEST_MARK in its environment, and so does all that it starts, whoever its
-# parent is in the end: what is left of a job is what still has the mark.
+# Every ddprun that is started here has DDPRUN_TEST_MARK in its environment. So has everything that it starts, even when
+# it gets another parent. What is left of a job is what still has the mark.
 set -euo pipefail
 
 e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,17 +15,19 @@ work=$(mktemp -d)
 export TMPDIR=$work/tmp # what a job leaves in it is counted too
 mkdir "$TMPDIR"
 mark=e2e-$$-$RANDOM
-code=0   # of the last run or join
-story="" # what is being tried; said when it fails
+code=0   # exit code of the last run or join
+story="" # title of the story that is being told; fail() prints it
 
-# A caller's own job must not colour ours.
+# If this test runs inside a job, the variables of that job must not reach the jobs under test.
 for name in $(compgen -e); do
     case $name in SLURM_* | PET_* | TORCHELASTIC_* | RANK | WORLD_SIZE | LOCAL_RANK | MASTER_*) unset "$name" ;; esac
 done
 export OMP_NUM_THREADS=1
 
+# Begins a story: its title.
 say() { story=$*; echo "- $story"; }
 
+# Ends the test: prints the reason and the end of every output file.
 fail() {
     echo "FAILED: $story: $*" >&2
     local file
@@ -37,7 +39,7 @@ fail() {
     exit 1
 }
 
-# Ends the test as skipped; in CI nothing may be.
+# Ends the test as skipped. In CI that is a failure.
 skip() {
     [[ ${CI:-false} == true ]] && fail "would be skipped: $*"
     echo "skipped: $*"
@@ -60,9 +62,10 @@ wait_until() {
     done
 }
 
-# Process ids of the living that carry the mark (a zombie has no environment).
+# Process ids of the living processes with the mark (a zombie has no environment).
 marked() { grep -lsz "^DDPRUN_TEST_MARK=$mark\$" /proc/[0-9]*/environ | cut -d/ -f3 || true; }
-# Whether so many of those have exactly this command line (ddprun's own holds its workers', and more): words, how many.
+# Whether exactly so many marked processes have this command line: words, how many. The whole line must be equal,
+# because ddprun's own contains that of its workers.
 count_is() {
     local id count=0
     for id in $(marked); do
@@ -76,7 +79,8 @@ expect_nothing_left() { # within so many seconds (2)
     wait_until "${1:-2}" nothing_left || fail "left: $(in_tmpdir) $(marked | xargs -r ps -o pid,ppid,stat,args -p)"
 }
 
-# Whether a run under timeout ended by itself; 137 may be a worker's code too: seconds, when it began.
+# Whether a run under timeout ended by itself: seconds, when it began. 124 and 137 are the codes of timeout, but 137 may
+# be a worker's, too.
 in_time() { ((code != 124 && (code != 137 || SECONDS - $2 < $1))); }
 
 # Runs ddprun to its end: seconds, arguments… Sets code; output in $work/run.out and run.err.
@@ -88,8 +92,8 @@ run() {
     in_time "$seconds" "$begin" || fail "ddprun did not end in $seconds s"
 }
 
-# Empties a name's output, so that nobody takes what one of this name said before for the word of the next, which opens
-# the files only once it runs.
+# Empties the output files of a name. A process opens them only once it runs, and until then a test would read the
+# output of the last process of this name.
 forget() { : >"$work/$1.out"; : >"$work/$1.err"; }
 
 # Starts ddprun in the background: name, arguments… Its process id is in ${pid[name]}, output in $work/NAME.out, .err.
@@ -101,14 +105,14 @@ start() {
     pid[$name]=$!
 }
 ended() { [[ ! -d /proc/$1 || $(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) == [ZX] ]]; }
-# Waits for one that was started, sets code: name, seconds.
+# Waits until a process that was started has ended, and sets code: name, seconds.
 join() {
     wait_until "$2" ended "${pid[$1]}" || fail "$1 did not end in $2 s"
     code=0
     wait "${pid[$1]}" || code=$?
 }
 
-# A process with all its descendants, at one stroke, as a node is lost.
+# Kills a process and all its descendants at once, as if its node were lost: process id.
 kill_tree() {
     local all=$1 next=$1
     while [[ -n $next ]]; do
@@ -123,11 +127,12 @@ expect_code() { ((code == $1)) || fail "exit code $code, not $1"; }
 has() { grep -qE -- "$2" "$1" 2>/dev/null; }
 expect_in() { has "$1" "$2" || fail "${1##*/} has no \"$2\""; } # file, pattern
 expect_not_in() { ! has "$1" "$2" || fail "${1##*/} has \"$2\""; }
+# The last checksum that train has printed.
 checksum_of() { grep -ho 'checksum=[^ ]*' "$@" | tail -n 1 || true; } # files
 
-# A port for this test alone as long as it runs: below those that ddprun takes for its jobs (from 20000 on, some of them
-# bound without listening, so that nobody sees them) and those that the kernel gives to clients. The claim is a link to
-# the test's process id; that of a test which has ended is taken over.
+# Prints a port that no other test uses while this one runs. It lies below the ports that ddprun takes for its jobs
+# (from 20000 on; some are bound without listening, so /proc does not show them) and those that the kernel gives to
+# clients. The claim is a link to the test's process id; the claim of a test that has ended is taken over.
 claims=/tmp/ddprun-test-ports.$UID
 free_port() {
     local port
@@ -142,9 +147,10 @@ free_port() {
     done
 }
 
-# Whether somebody listens on a port of this host.
+# Whether a process listens on a port of this host: port.
 listens() { grep -qi "$(printf ':%04X 0[0-9A-F:]* 0A ' "$1")" /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
 
+# At the end, also after a failure. A test that defines clean_up has it called first.
 _finish() {
     local result=$?
     set +e

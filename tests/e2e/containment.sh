@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Nothing is left behind and nothing leaks in: what a worker starts is gone before the next generation, whatever it has done
-# to get away; signals that are the workers' business reach them; a worker has no descriptor of ours but one. Each story is
-# told 50 times with DDPRUN_LONG.
+# Nothing is left behind, and nothing leaks in. What a worker starts is gone before the next generation, whatever it has
+# done to escape; signals that are the workers' business reach them; a worker inherits one descriptor of ddprun's. With
+# DDPRUN_LONG each of the first stories is told 50 times.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 rounds=1
 [[ -z ${DDPRUN_LONG:-} ]] || rounds=50
 
-# Each worker of generation 0 starts what stands in a file, so many times, waits until some of it runs, and fails; one of
-# generation 1 ends well only if nothing of that is left. It is all known by its command line. Arguments: what, how many;
-# the file comes on standard input.
+# Each worker of generation 0 starts a script so many times, waits until some of it runs, and fails. A worker of
+# generation 1 succeeds only if nothing of that is left; all of it is known by its command line. Arguments: title, how
+# many; the script comes on standard input.
 mkdir "$work/kids"
 kids="^(setsid )?bash $work/kids/"
 gone_before_the_next() {
@@ -30,31 +30,33 @@ gone_before_the_next() {
         expect_nothing_left
     done
 }
+# A sleep with a command line that $kids finds.
 stays="exec -a 'bash $work/kids/sleeper' sleep 325"
 
-gone_before_the_next "daemons of two forks and a session of their own" 1 <<KID
+gone_before_the_next "daemons: two forks and a session of their own" 1 <<KID
 (setsid bash -c "(setsid bash -c \"$stays\" &)" &)
 $stays
 KID
 
-gone_before_the_next "stopped ones" 1 <<'KID'
+gone_before_the_next "stopped processes" 1 <<'KID'
 kill -STOP $$
 KID
 
-gone_before_the_next "those that listen to no signal" 1 <<KID
+gone_before_the_next "processes that ignore all signals" 1 <<KID
 trap "" TERM INT HUP QUIT USR1 USR2
 $stays
 KID
 
-gone_before_the_next "a thousand, each with a session of its own" 500 <<<"$stays"
+# 500 for each of two workers.
+gone_before_the_next "a thousand processes, each with a session of its own" 500 <<<"$stays"
 
-gone_before_the_next "those that go on forking while they are killed" 1 <<KID
+gone_before_the_next "processes that keep forking while they are killed" 1 <<KID
 left=\${1:-9}
 while ((left-- > 0)); do setsid bash "\$0" \$((left / 2)) & done
 $stays
 KID
 
-say "a worker has its standard streams and one descriptor for its progress, nothing else of ours"
+say "a worker inherits its standard streams and the descriptor for its progress, nothing else"
 run 20 --standalone --nproc-per-node=2 python3 -c '
 import os
 names = sorted(int(name) for name in os.listdir("/proc/self/fd"))
@@ -78,7 +80,7 @@ expect_code 0
 for rank in 0 1; do [[ $(<"$work/heard.$rank") == $'first\nsecond' ]] || fail "rank $rank heard $(<"$work/heard.$rank")"; done
 expect_nothing_left
 
-say "named in --signals-to-handle it stops the job"
+say "a signal that --signals-to-handle names stops the job"
 rm -f "$work"/up.*
 start job --standalone --nproc-per-node=2 --signals-to-handle=SIGTERM,SIGUSR1 bash -c '
     trap "exit 0" USR1; touch "$0/up.$RANK"; while :; do sleep 0.05; done' "$work"
@@ -88,13 +90,14 @@ join job 20
 expect_code 138
 expect_nothing_left
 
-say "ddprun and its keeper killed at once: no worker runs on, and who starts later removes their folder"
+say "ddprun and keeper are killed at once: no worker survives, and the next ddprun removes their folder"
 start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
 wait_until 10 test -e "$work/alone" || fail "the worker does not run"
 kill -KILL "${pid[job]}" $(pgrep --parent "${pid[job]}")
 join job 10
 none_runs() { [[ -z $(marked) ]]; }
 wait_until 5 none_runs || fail "left: $(marked | xargs -r ps -o pid,args -p)"
+# ddprun leaves folders alone that were changed in the last minute: their owner may still be starting.
 touch --date="1 hour ago" "$TMPDIR"/ddprun_*
 run 20 --standalone true
 expect_code 0

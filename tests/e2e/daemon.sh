@@ -1,27 +1,33 @@
 #!/usr/bin/env bash
-# ddprun-rendezvous outside the jobs: two nodes meet there, crash, restart and end; more jobs, one after the other and at
-# the same time; a job of one node with a spare; strangers; wrong options; its own end.
+# ddprun-rendezvous outside the jobs. Two nodes meet there, crash, restart and end; it serves several jobs, one after
+# the other and at the same time; a job of one node has a spare; strangers and wrong options are refused; the daemon
+# itself is restarted and stopped.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/daemon_common.sh"
 need_built ddprun ddprun-rendezvous
 
-# One node of a job at the daemon: name, run id, more options and the worker.
+# Starts one node of a job: name, run id, more options and the worker. is_host=0: the node serves no rendezvous itself.
 node() {
     local name=$1 run=$2; shift 2
     start "$name" --rdzv-endpoint="127.0.0.1:$at" --rdzv-conf=is_host=0 --rdzv-id="$run" --lease=2 --nproc-per-node=2 "$@"
 }
-both() { # run id, more options and the worker
+# Starts both nodes of a run: run id, more options and the worker. The names become file names, so a slash becomes a
+# dash.
+both() {
     node "${1/\//-}.one" "$1" --nnodes=2 "${@:2}"
     node "${1/\//-}.two" "$1" --nnodes=2 "${@:2}"
 }
-expect_both() { # run id, code
+# Waits for both nodes: run id, the exit code that both must have.
+expect_both() {
     join "${1/\//-}.one" 30; expect_code "$2"
     join "${1/\//-}.two" 30; expect_code "$2"
 }
+# Whether the daemon has logged the end of a run: run id, code.
 run_ended() { has "$work/daemon.err" "run \"$1\": has ended with code $2"; }
 expect_run_ended() { wait_until 15 run_ended "$1" "$2" || fail "run $1 is not logged as ended with $2"; }
 
-# The code, a pattern that the line must have, arguments.
+# Runs the daemon with wrong arguments and checks its one line: exit code, pattern that the line must contain,
+# arguments.
 refused() {
     local expected=$1 pattern=$2; shift 2
     code=0
@@ -30,7 +36,7 @@ refused() {
     (($(wc -l <"$work/run.err") == 1)) || fail "not one line on stderr"
     expect_in "$work/run.err" "$pattern"
 }
-say "wrong options are named, one line each"
+say "wrong options: one line that names each"
 refused 2 'unknown option --nnodes.*--help' --nnodes=2
 refused 2 '--listen=host:29400: expected ADDRESS:PORT' --listen=host:29400
 refused 2 '--listen=1.2.3.4:70000' --listen 1.2.3.4:70000
@@ -38,14 +44,14 @@ refused 2 '--ledger=folder: not a ledger; give memory, directory:PATH' --ledger=
 refused 2 '--listen needs a value' --listen
 "$bin/ddprun-rendezvous" --help | grep -q -- '--serve-c10d' || fail "--help does not tell --serve-c10d"
 
-say "a port in use, 69; SIGTERM to an idle one, 0"
+say "a port in use gives code 69; SIGTERM to an idle daemon gives 0"
 start_daemon
 refused 69 "cannot listen on 127.0.0.1:$at: Address already in use" --listen="127.0.0.1:$at"
 stop_daemon TERM
 expect_code 0
 start_daemon --ledger=directory:"$work/ledgers"
 
-say "two nodes meet, one worker crashes, all start again and end well"
+say "two nodes meet, one worker crashes, all restart and succeed"
 both first --max-restarts=1 bash -c '
     echo "$RANK of $WORLD_SIZE in generation $TORCHELASTIC_RESTART_COUNT"
     [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0
@@ -55,21 +61,22 @@ expect_both first 0
 cat "$work"/first.*.out | grep -oE '. of 4 in generation 1' | sort | tr -d '\n' >"$work/seen.out"
 expect_in "$work/seen.out" '^0 of 4 in generation 11 of 4 in generation 12 of 4 in generation 13 of 4 in generation 1$'
 expect_run_ended first 0
-expect_not_in "$work/daemon.err" 'does not read the ledger' # nobody else has to: no node leads the job
+expect_not_in "$work/daemon.err" 'cannot find the ledger' # no node of the job leads, so none has to find it
+# Entries 0 to 2 are two generations and the end.
 [[ -s $work/ledgers/first/entry-000002.json ]] || fail "the ledger of the run is not in its folder"
 
-say "the same daemon takes the next job; its failure is all nodes' exit code"
+say "the same daemon serves the next job; all nodes exit with the code of its failure"
 both next/job --max-restarts=0 bash -c '((RANK == 3)) && exit 7; sleep 307'
 expect_both next/job 7
 expect_run_ended next/job 7
 [[ -d $work/ledgers/next%2Fjob ]] || fail "no ledger for a run id with a slash"
-say "the id of a job that has ended may be used again"
+say "the run id of a job that has ended may be used again"
 both first true
 expect_both first 0
 aside=("$work"/ledgers/first-finished-*)
 [[ ${#aside[@]} == 1 && -d ${aside[0]} ]] || fail "the ledger of the finished run was not set aside"
 
-say "two jobs at the same time, and a failure of one does nothing to the other"
+say "two jobs at the same time: the failure of one does not touch the other"
 both left bash -c 'echo >"$0/left.$RANK.$TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work"
 all_up() { [[ -e $work/left.0.0 && -e $work/left.1.0 && -e $work/left.2.0 && -e $work/left.3.0 ]]; }
 wait_until 20 all_up || fail "the workers of left do not run"
@@ -79,14 +86,14 @@ touch "$work/go"
 expect_both left 0
 [[ ! -e $work/left.0.1 ]] || fail "left was started again"
 
-say "a node of another shape is named"
+say "a node with another --nnodes is named"
 node odd.one odd --nnodes=2 true
 wait_until 10 has "$work/daemon.err" 'run "odd": begins with' || fail "odd does not begin"
 node odd.two odd --nnodes=1:3 true
 expect_both odd 0
 expect_in "$work/daemon.err" 'run "odd": the command line of node .*--nnodes=(1:3|2).*is not that'
 
-say "a job of one node: the second one is its spare, and takes over when the first is lost"
+say "a job of one node: a second node is its spare and replaces it when it is lost"
 node alone.one alone --nnodes=1 bash -c '
     echo "$WORLD_SIZE workers, generation $TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go2 ]]; do sleep 0.05; done' "$work"
 wait_until 10 has "$work/alone.one.out" '2 workers, generation 0' || fail "the first does not run"
@@ -98,25 +105,27 @@ expect_code 0
 expect_in "$work/alone.two.out" 'generation 1$'
 expect_run_ended alone 0
 
-say "strangers are turned away, each address named once; c10d is not served unasked"
+say "strangers are refused, each address is logged once; c10d is served only on request"
+# Sends bytes as a stranger: text for printf.
 talk() { (exec 3<>"/dev/tcp/127.0.0.1/$at"; printf "$1" >&3; timeout 5 cat <&3 >/dev/null) 2>/dev/null || true; }
+# The first bytes of c10d, HTTP, a frame that says it has 4 GiB, an opening that is cut off.
 for text in '\x00\xce\xf7\x85\x3c' 'GET / HTTP/1.0\r\n\r\n' 'DDPRUN\x01\n\xff\xff\xff\xff' 'DDP'; do talk "$text"; done
 expect_in "$work/daemon.err" 'closed the connection of 127.0.0.1:[0-9]+, which speaks c10d.*--serve-c10d only'
 (($(grep -c 'closed the connection of 127.0.0.1' "$work/daemon.err") == 1)) || fail "the stranger was named more than once"
 
-say "started again under a running job: with a ledger that lasts no worker is stopped"
+say "the daemon restarts during a job: with a ledger in a folder no worker is stopped"
 both on bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"; until [[ -e $0/go3 ]]; do sleep 0.05; done' "$work"
 on_runs() { [[ $(cat "$work"/on.*.out | grep -c 'generation 0') == 4 ]]; }
 wait_until 20 on_runs || fail "the workers of on do not run"
 stop_daemon KILL
 start_daemon --listen="127.0.0.1:$at" --ledger=directory:"$work/ledgers"
-wait_until 10 has "$work/daemon.err" 'run "on": generation 0 goes on under this leader' || fail "on is not taken over"
+wait_until 10 has "$work/daemon.err" 'run "on": generation 0 continues under this leader' || fail "on is not taken over"
 touch "$work/go3"
 expect_both on 0
 expect_not_in "$work/on.one.out" 'generation 1'
 expect_run_ended on 0
 
-say "when it comes too late, the workers were stopped at the end of their lease, and start again"
+say "the daemon comes back too late: the workers have stopped at the end of their lease, and restart"
 both late bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"; [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] || sleep 309'
 wait_until 20 count_is "sleep 309" 4 || fail "the workers of late do not run"
 stop_daemon KILL
@@ -125,7 +134,7 @@ start_daemon --listen="127.0.0.1:$at" --ledger=directory:"$work/ledgers"
 expect_both late 0
 expect_in "$work/late.one.out" 'generation 1'
 
-say "what lay in memory is lost with it: its job ends at once, with 69 and the reason"
+say "the daemon restarts with its ledger in memory: the job ends at once, with 69 and the reason"
 stop_daemon TERM
 start_daemon --listen="127.0.0.1:$at"
 both memory sleep 310
@@ -133,12 +142,12 @@ wait_until 20 count_is "sleep 310" 4 || fail "the workers of memory do not run"
 stop_daemon KILL
 start_daemon --listen="127.0.0.1:$at"
 expect_both memory 69
-expect_in "$work/memory.one.err" 'has begun anew with a ledger in memory; --ledger=directory:PATH or'
+expect_in "$work/memory.one.err" 'was restarted with the ledger in memory; --ledger=directory:PATH or'
 (($(grep -c 'refused a node' "$work/daemon.err") == 2)) || fail "a node was refused more than once"
 stop_daemon TERM
 start_daemon
 
-say "SIGTERM while a job runs: 143, and its nodes end with 69 within their lease and the wait for a new one"
+say "SIGTERM during a job: the daemon exits with 143, the nodes find no leader and exit with 69"
 both cut sleep 308
 wait_until 20 count_is "sleep 308" 4 || fail "the workers do not run"
 stop_daemon TERM

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# The workers' environment: roles, unequal slots, ports, threads, CPUs, timers, and noise that steers nothing.
+# The workers' environment: roles, unequal nodes, ports, threads, CPUs, devices and timers; and variables of an outer
+# launcher, which must change nothing.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
+# What a worker does here: it leaves its variables in env.GENERATION.RANK.
 show='env | sort >"$0/env.$TORCHELASTIC_RESTART_COUNT.$RANK"'
-value() { sed -n "s/^$3=//p" "$work/env.$1.$2"; } # generation, rank, name
+# The value that a worker has seen: generation, rank, name.
+value() { sed -n "s/^$3=//p" "$work/env.$1.$2"; }
 
 say "three nodes with 1, 2 and 3 workers and two roles"
 at=$(free_port)
@@ -14,6 +17,7 @@ for rank in 0 1 2; do
         --nproc-per-node=$((rank + 1)) --role="${roles[rank]}" bash -c "$show" "$work"
 done
 for rank in 0 1 2; do join "node$rank" 30; expect_code 0; done
+# For each rank: node and local rank, role, rank in the role, workers of the role, workers of the node.
 seen=""
 for rank in 0 1 2 3 4 5; do
     seen+="$(value 0 $rank GROUP_RANK)$(value 0 $rank LOCAL_RANK):$(value 0 $rank ROLE_NAME)"
@@ -22,7 +26,7 @@ done
 [[ $seen == "00:master0/1/1 10:trainer0/5/2 11:trainer1/5/2 20:trainer2/5/3 21:trainer3/5/3 22:trainer4/5/3 " ]] ||
     fail "$seen"
 
-say "noise of an outer script steers nothing"
+say "variables of an outer launcher change nothing"
 RANK=7 WORLD_SIZE=9 LOCAL_RANK=3 MASTER_ADDR=elsewhere MASTER_PORT=1 GROUP_RANK=5 ROLE_RANK=4 NNODES=3 NODE_RANK=2 \
     TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 run 20 --nproc-per-node=2 bash -c "$show" "$work"
 expect_code 0
@@ -30,7 +34,7 @@ expect_code 0
     $(value 0 1 MASTER_ADDR) == 127.0.0.1 ]] || fail "the noise came through"
 [[ $(value 0 1 TORCHELASTIC_RUN_ID) != old && $(value 0 1 MASTER_PORT) != 1 ]] || fail "the noise came through"
 
-say "every generation has a MASTER_PORT of its own, whose neighbours a worker can bind"
+say "every generation has a MASTER_PORT of its own, and a worker can bind the two ports after it"
 run 40 --standalone --nproc-per-node=2 --max-restarts=2 --crash-loop=0 bash -c '
     [[ $RANK == 1 ]] && exec sleep 311
     echo "$MASTER_PORT" >>"$0/ports"
@@ -44,7 +48,7 @@ expect_code 3
 (($(sort -u "$work/ports" | wc -l) == 3)) || fail "not three ports: $(tr '\n' ' ' <"$work/ports")"
 expect_nothing_left
 
-say "OMP_NUM_THREADS: the CPUs of the node shared, and the user's own stays"
+say "OMP_NUM_THREADS: the workers share the CPUs of the node, and the user's own value stays"
 unset OMP_NUM_THREADS
 cpus=$(nproc)
 run 20 --standalone --nproc-per-node=1 bash -c "$show" "$work"
@@ -53,18 +57,20 @@ run 20 --standalone --nproc-per-node=1 bash -c "$show" "$work"
 OMP_NUM_THREADS=7 run 20 --standalone --nproc-per-node=2 bash -c "$show" "$work"
 [[ $(value 0 0 OMP_NUM_THREADS) == 7 ]] || fail "the user's number was not kept"
 
-say "--numa-binding binds, and threads follow"
+say "--numa-binding binds, and OMP_NUM_THREADS follows"
+# nproc obeys OMP_NUM_THREADS, so it counts the CPUs of the binding only without it.
 run 20 --standalone --nproc-per-node=1 --numa-binding=core-complex \
     bash -c "$show"'; env -u OMP_NUM_THREADS nproc >"$0/bound"' "$work"
 expect_code 0
 [[ $(value 0 0 OMP_NUM_THREADS) == "$(cat "$work/bound")" ]] ||
     fail "bound to $(cat "$work/bound") CPUs, $(value 0 0 OMP_NUM_THREADS) threads"
 
-say "--virtual-local-rank: one device each, LOCAL_RANK=0"
+say "--virtual-local-rank: one device for each worker, and LOCAL_RANK=0"
 CUDA_VISIBLE_DEVICES=3,5 run 20 --standalone --nproc-per-node=2 --virtual-local-rank bash -c "$show" "$work"
 [[ "$(value 0 1 LOCAL_RANK) $(value 0 1 CUDA_VISIBLE_DEVICES) $(value 0 1 RANK)" == "0 5 1" ]] || fail "not so"
 
-say "a file timer that runs out kills its worker, and the job goes on"
+say "a file timer that expires kills its worker, and the job restarts"
+# Rank 0 sets one timer that it releases in time, writes nonsense, and sets one that expires.
 cat >"$work/timer.sh" <<'WORKER'
 [[ $TORCHELASTIC_RESTART_COUNT == 1 ]] && exit 0
 ((RANK == 1)) && exec sleep 312
@@ -87,5 +93,6 @@ expect_in "$work/run.err" 'timer late of process [0-9]+ has expired'
 expect_not_in "$work/run.err" 'timer released'
 expect_in "$work/run.err" 'not a valid timer request: nonsense'
 expect_nothing_left
+# Without TORCHELASTIC_ENABLE_FILE_TIMER nobody reads a timer file.
 run 20 --standalone bash -c "$show" "$work"
 [[ -z $(value 0 0 TORCHELASTIC_TIMER_FILE) ]] || fail "a timer file that nobody serves"

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Eleven deaths, made for real, and the report of each: what differs from run to run is replaced by a word, the rest is a
-# golden file in tests/data/failures (DDPRUN_REWRITE=1 writes them anew). Then what reports meet: broken error files,
-# --on-failure, a worker that cannot be killed.
+# Eleven kinds of death, made for real, and the report of each. What differs from run to run is replaced by a word; the
+# rest is compared with a golden file in tests/data/failures (DDPRUN_REWRITE=1 writes them anew). Then what else reports
+# meet: broken error files, --on-failure, a worker that cannot be killed.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
 golden=$root/tests/data/failures
+# Core dumps lie in the working directory. They would change the reports, so only one story allows them.
 cd "$work"
 ulimit -S -c 0
 
-# Times, process ids, ports, folders, names of hosts and what the kernel offers here.
-normalised() { # file of standard error
+# Prints the report with words in place of times, process ids, folders, host names and what the kernel offers here: file
+# of standard error.
+normalised() {
     sed -n '/^====*$/,/^====*$/p' "$1" | sed -E \
         -e "s/$(hostname -s)\\b/HOST/g" -e "s|$work|WORK|g" \
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/' -e 's/\(pid: [1-9][0-9]*\)/(pid: PID)/' \
@@ -22,12 +24,13 @@ normalised() { # file of standard error
         -e 's/progress for [0-9.]+ s/progress for SPAN/' -e 's/^        (thread|gdb|Thread) .*/        STACK/' -e '/^        #/d' |
         uniq
 }
-compare() { # name, file of standard error
+# Compares a report with its golden file: name, file of standard error.
+compare() {
     normalised "$2" >"$work/$1.report"
     [[ ${DDPRUN_REWRITE:-} != 1 ]] || cp "$work/$1.report" "$golden/$1.txt"
     diff -u "$golden/$1.txt" "$work/$1.report" >&2 || fail "the report is not that of ${golden##*/}/$1.txt"
 }
-# The other worker waits until it is stopped: name, code, options and what rank 1 does.
+# A job in which rank 1 dies while rank 0 waits until it is stopped: name, exit code, options and program.
 dies() {
     local name=$1 expected=$2; shift 2
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 --rdzv-id=deaths "${more[@]}" "$@"
@@ -38,7 +41,7 @@ dies() {
 more=()
 script() { printf '%s\n' "$@"; }
 
-say "exception: @record's file has the message, the output the trace"
+say "exception: the error file of @record has the message, the output has the trace"
 cat >"$work/raise.py" <<'PYTHON'
 import array, fcntl, json, os, sys, termios, time
 if os.environ["RANK"] == "0":
@@ -52,6 +55,7 @@ with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
         "py_callstack": "Traceback\nValueError: no data", "timestamp": str(int(time.time()))}}}, file)
 sys.exit("ValueError: no data")
 PYTHON
+# The JSON of the report lies beside the logs.
 more=(--log-dir "$work/logs")
 dies exception 1 python3 "$work/raise.py"
 more=()
@@ -74,7 +78,7 @@ dies exit_code 7 bash -c '((RANK == 0)) && exec sleep 300; echo "woe is me" >&2;
 say "SEGV"
 dies segv 139 bash -c '((RANK == 0)) && exec sleep 300; kill -SEGV $$'
 
-say "a core dump is named"
+say "a core dump is named in the report"
 if ulimit -S -c unlimited 2>/dev/null; then
     run 30 --standalone --max-restarts=0 bash -c 'kill -SEGV $$'
     ulimit -S -c 0
@@ -86,17 +90,19 @@ else
     echo "  (no core dumps are allowed here: not tried)"
 fi
 
-say "KILL, by somebody"
+say "SIGKILL from outside"
 dies kill 137 bash -c '((RANK == 0)) && exec sleep 300; kill -KILL $$'
 
-say "a program that cannot be executed: neither rank was started"
+say "a program that cannot be executed"
+# A script whose interpreter does not exist. 127 is the code of a shell for a program that is not found.
 printf '#!/nowhere/interpreter\n' >"$work/broken"
 chmod +x "$work/broken"
 run 30 --standalone --nproc-per-node=1 --max-restarts=0 --rdzv-id=deaths "$work/broken"
 expect_code 127
 compare exec_failure "$work/run.err"
 
-say "a hang, ended by time: it has no exit code, but a place where it stands"
+say "a hang ended by --hang-timeout: no exit code, but the place where the worker stands"
+# Rank 1 stands still at step 2, rank 0 after step 3.
 start hung --standalone --nproc-per-node=2 --max-restarts=0 --rdzv-id=deaths --hang-timeout=1 --lease=2 bash -c '
     for step in 1 2 3; do
         echo "step=$step" >&"$DDPRUN_PROGRESS_FD"; echo "step $step"
@@ -108,7 +114,7 @@ expect_code 124
 compare hang "$work/hung.err"
 expect_nothing_left
 
-say "a timer of the worker's own runs out"
+say "a timer that the worker has set itself expires"
 export TORCHELASTIC_ENABLE_FILE_TIMER=1
 dies timer 137 python3 -c '
 import json, os, time
@@ -121,6 +127,7 @@ unset TORCHELASTIC_ENABLE_FILE_TIMER
 
 say "a library is missing"
 need_program cc
+# A program is linked with a library that is then removed.
 echo 'int there(void) { return 0; }' | cc -shared -fPIC -x c -o "$work/libthere.so" -
 echo 'int there(void); int main(void) { return there(); }' | cc -x c -o "$work/linked" - -L"$work" -lthere
 rm "$work/libthere.so"
@@ -137,6 +144,8 @@ except OSError as full:
     raise SystemExit(f"OSError: {full}")'
 
 say "a node is lost"
+# Only the ddprun of n1 is killed; its keeper says so at once. Nobody replaces the node within the 3 s of
+# --join-timeout.
 at=$(free_port)
 for rank in 0 1; do
     DDPRUN_NODE=n$rank start n$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 \
@@ -151,6 +160,7 @@ compare lost_node "$work/n0.err"
 expect_nothing_left 5
 
 say "the report is the same on every node of a job"
+# One report, printed by each node.
 at=$(free_port)
 for rank in 0 1; do
     start m$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --max-restarts=0 \
@@ -159,22 +169,25 @@ done
 for rank in 0 1; do join m$rank 20; expect_code 9; done
 compare two_nodes "$work/m0.err"
 diff "$work/two_nodes.report" <(normalised "$work/m1.err") || fail "the nodes report different things"
+# The time of the failure is the same moment on every node.
 times() { grep -h '^  time ' "$1"; }
 [[ $(times "$work/m0.err") == "$(times "$work/m1.err")" ]] || fail "the nodes name different times"
 
-# A memory control group of the test's own: version 1 or 2, where we may make one.
+# The memory control group of this test, version 1 or 2, if it may make one.
 if ((EUID == 0)); then
     group=$(sed -n 's/^[0-9]*:memory:/\/sys\/fs\/cgroup\/memory/p' /proc/self/cgroup) limit=memory.limit_in_bytes
     [[ -n $group ]] || { group=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); limit=memory.max; }
     group=${group%/}/ddprun-$mark
 fi
+# Thaws and kills what is frozen, and removes the control groups.
 clean_up() {
     local name
     [[ -z ${frozen:-} ]] || { echo THAWED >"$frozen/freezer.state"; marked | xargs -r kill -9; sleep 0.2; } 2>/dev/null
     for name in "${group:-}" "${frozen:-}"; do [[ -z $name ]] || wait_until 5 rmdir "$name" 2>/dev/null || true; done
 }
 if ((EUID == 0)) && mkdir "$group" 2>/dev/null && echo 96M >"$group/$limit" 2>/dev/null; then
-    say "out of memory: the kernel says so"
+    say "out of memory: the kernel names the worker that it has killed"
+    # Rank 1 takes memory until the kernel kills it, at the limit of 96 MiB.
     cat >"$work/grow.py" <<'PYTHON'
 import os, time
 held = []
@@ -182,7 +195,7 @@ while os.environ["RANK"] == "1":
     held.append(bytearray(1 << 20))
 time.sleep(300)
 PYTHON
-    code=0 # the group is joined by the shell that becomes ddprun
+    code=0 # the shell that becomes ddprun joins the group
     (
         echo "$BASHPID" >"$group/cgroup.procs"
         DDPRUN_TEST_MARK=$mark exec timeout 30 "$ddprun" --standalone --nproc-per-node=2 --max-restarts=0 --rdzv-id=deaths \
@@ -196,7 +209,7 @@ else
 fi
 group=""
 
-say "a failure whose others fail first: who wrote its error file first is the cause"
+say "another worker exits first: the one that wrote its error file first is the cause"
 dies cut_short 1 python3 -c '
 import json, os, sys, time
 file, ready = os.environ["TORCHELASTIC_ERROR_FILE"], sys.argv[1]
@@ -209,8 +222,9 @@ while not os.path.exists(ready):
 time.sleep(0.05)
 sys.exit("closed by peer")' "$work/ready"
 
-say "broken error files: one line each, and the rest is told all the same"
-broken() { # what rank 1 does to its error file, what is said of it
+say "broken error files: one line each, and the rest of the report is there"
+# A job whose rank 1 breaks its error file and exits with 6: how it breaks it, what the report says.
+broken() {
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 bash -c "((RANK == 0)) && exec sleep 300
         file=\$TORCHELASTIC_ERROR_FILE; $1; echo its last word; exit 6"
     expect_code 6
@@ -223,9 +237,10 @@ broken 'echo "{\"message\": \"cut" >"$file"' 'is not JSON'
 broken 'echo "[1, 2]" >"$file"' 'has no text "message"'
 broken 'mkfifo "$file"' 'is not a regular file'
 broken 'mkdir "$file"' 'is not a regular file'
+# root may read every file.
 ((EUID == 0)) || broken 'echo "{}" >"$file"; chmod 0 "$file"' 'cannot be read'
 
-say "--on-failure gets the JSON, once; what it does wrong is one line"
+say "--on-failure gets the JSON once; its own failure is one line"
 printf '#!/bin/sh\ncat >>"%s/told"\n' "$work" >"$work/tell"
 printf '#!/bin/sh\nexit 3\n' >"$work/careless"
 chmod +x "$work/tell" "$work/careless"
@@ -240,17 +255,20 @@ expect_in "$work/run.err" 'on-failure: .*careless exited with 3'
 run 30 --standalone --on-failure="$work/nowhere" true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: --on-failure: program .*nowhere: No such file'
+# A program that is there at the start, and gone when it is needed.
 cp "$work/careless" "$work/brief"
 run 30 --standalone --max-restarts=0 --on-failure="$work/brief" bash -c 'rm "$0"; exit 4' "$work/brief"
 expect_code 4
 expect_in "$work/run.err" 'on-failure: cannot start'
+# A job that succeeds has no report.
 rm "$work/told"
 run 30 --standalone --on-failure="$work/tell" true
 expect_code 0
 [[ ! -e $work/told ]] || fail "it was called after a success"
 expect_nothing_left
 
-say "all nodes leave together: none before the program of another has ended, which has nothing of ours open"
+say "all nodes leave together, when the program of --on-failure has ended; that program inherits no socket"
+# It lists its open files and runs until the test lets it end.
 printf '#!/bin/sh\nls -l /proc/self/fd >"%s/fds"; until [ -e "%s/leave" ]; do sleep 0.05; done\n' "$work" "$work" >"$work/slow"
 chmod +x "$work/slow"
 at=$(free_port)
@@ -267,14 +285,15 @@ for rank in 0 1; do join t$rank 20; expect_code 9; done
 expect_not_in "$work/fds" 'socket:'
 expect_nothing_left
 
-say "a scheduler above finds the root cause where it told us to put it"
+say "an outer scheduler finds the root cause in the file that it named"
 TORCHELASTIC_ERROR_FILE=$work/above.json run 30 --standalone --max-restarts=0 bash -c 'exit 8'
 expect_code 8
 expect_in "$work/above.json" '"errorCode":8'
 
+# SIGKILL has no effect on a frozen process, as on one that hangs in the kernel, until it is thawed.
 frozen=/sys/fs/cgroup/freezer/ddprun-$mark
 if ((EUID == 0)) && mkdir "$frozen" 2>/dev/null; then
-    say "a worker that nothing can kill is named, and the job ends"
+    say "a worker that cannot be killed is named, and the job ends"
     export frozen
     start stuck --standalone --nproc-per-node=2 --max-restarts=0 --unkillable-timeout=1 --shutdown-timeout=1 bash -c '
         ((RANK == 1)) && { echo $$ >"$frozen/cgroup.procs"; echo FROZEN >"$frozen/freezer.state"; }
@@ -287,7 +306,7 @@ if ((EUID == 0)) && mkdir "$frozen" 2>/dev/null; then
     echo THAWED >"$frozen/freezer.state"
     expect_nothing_left 10
 
-    say "its node is unusable, and a spare takes over; the node hears the end though its lease has long passed"
+    say "its node becomes unusable and a spare replaces it; the node hears the end long after its lease"
     at=$(free_port)
     echo THAWED >"$frozen/freezer.state"
     for rank in 0 1 2; do
@@ -297,6 +316,7 @@ if ((EUID == 0)) && mkdir "$frozen" 2>/dev/null; then
             ((RANK == 1)) && { echo $$ >"$frozen/cgroup.procs"; until [[ -e $0/spare ]]; do sleep 0.05; done; echo FROZEN >"$frozen/freezer.state"; }
             until [[ $(<"$frozen/freezer.state") == FROZEN ]]; do sleep 0.05; done
             exit 5' "$work"
+        # The third node is the spare, so it starts when the first two run.
         ((rank != 1)) || wait_until 10 grep -q . "$frozen/cgroup.procs" || fail "the workers do not run"
     done
     connected() { (($(grep -ciE "$(printf ' [0-9A-F]+:[0-9A-F]+ [0-9A-F]+:%04X 01' "$at")" /proc/net/tcp) >= 2)); }

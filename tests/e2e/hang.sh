@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Workers that report progress and then stand still: found out, looked at, restarted. A node that fails twice makes room
-# for a spare.
+# Workers that report progress and then stand still: the hang is found, the report says where they are, and the job
+# restarts. Then blame: a node that fails twice is replaced by a spare.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
-# Reports a step each 50 ms until it is told otherwise by $stop (step at which the rank in $slow stands still), in the
-# first generation only.
+# Reports a step every 50 ms, then stands still: the rank in $slow at step 4, the others at step 6. Generation $good (1)
+# succeeds at once.
 cat >"$work/worker.sh" <<'WORKER'
 report() { echo "step=$1" >&"$DDPRUN_PROGRESS_FD"; }
 [[ $TORCHELASTIC_RESTART_COUNT == "${good:-1}" ]] && { report 1; exit 0; }
@@ -17,7 +17,7 @@ done
 exec sleep 332
 WORKER
 
-say "nobody moves: the slowest rank is named with what it is doing, and all start again"
+say "a hang: the slowest rank is named with what it is doing, and all workers restart"
 slow=1 run 60 --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --max-restarts=1 bash "$work/worker.sh"
 expect_code 0
 expect_in "$work/run.err" 'no rank has made progress for [0-9.]+ s .--hang-timeout 1.0 s.; the slowest is rank 1 .local 1 on .*, at step 4; generation 0 ends'
@@ -29,7 +29,7 @@ expect_in "$work/run.err" ' 1 restart, [0-9.]+ s lost: [0-9.]+ s detected, .* st
 expect_in "$work/run.err" ' longest: generation 1, [0-9.]+ s in detected$'
 expect_nothing_left
 
-say "the report has it too, where the budget is used up, and the code is that of a hang"
+say "without a restart left: the report says the same, and the exit code is 124"
 slow=2 start job --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --max-restarts=0 bash "$work/worker.sh"
 join job 60
 expect_code 124
@@ -37,7 +37,7 @@ expect_in "$work/job.err" 'meaning   : no rank has made progress .*the slowest i
 expect_in "$work/job.err" 'stacks    : where the slowest are$'
 expect_nothing_left
 
-say "a worker that goes on reporting, or never reports, is left alone"
+say "a worker that keeps reporting, or never reports, is left alone"
 run 60 --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 bash -c '
     ((RANK == 0)) && { sleep 4; exit 0; }
     for step in {1..40}; do echo "step=$step" >&"$DDPRUN_PROGRESS_FD"; sleep 0.1; done'
@@ -47,9 +47,9 @@ expect_code 0
 expect_not_in "$work/run.err" 'no rank has made progress'
 expect_nothing_left
 
-# The nodes' names tell them apart, so each has a name space of its own.
+# Hosts are blamed by name, so each node runs with a host name of its own: name, options and worker.
 ((EUID == 0)) && unshare --uts true 2>/dev/null || skip "the rest needs root and name spaces"
-node() { # name, options and worker
+node() {
     local name=$1; shift
     forget "$name"
     DDPRUN_TEST_MARK=$mark unshare --uts bash -c 'echo "$1" >/proc/sys/kernel/hostname; shift; exec "$@"' _ "$name" \
@@ -57,18 +57,20 @@ node() { # name, options and worker
         --nproc-per-node=1 --max-restarts=3 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
-all_run() { # generation, names
+# Whether all these nodes have run in a generation: generation, names.
+all_run() {
     local generation=$1 name; shift
     for name in "$@"; do [[ -e $work/ran.$generation.$name ]] || return 1; done
 }
-# The node named bad fails in each generation that it is in; the others wait for the end.
+# On the node named bad the worker fails in every generation. The others wait until they are stopped, or succeed in
+# generation 2. Each waits for the file go.GENERATION.
 worker=(bash -c 'touch "$0/ran.$TORCHELASTIC_RESTART_COUNT.$(</proc/sys/kernel/hostname)"
     until [[ -e $0/go.$TORCHELASTIC_RESTART_COUNT ]]; do sleep 0.02; done
     [[ $(</proc/sys/kernel/hostname) != bad ]] || exit 3
     [[ $TORCHELASTIC_RESTART_COUNT != 2 ]] && exec sleep 333
     exit 0' "$work")
 
-say "on two nodes the one that all wait for is found; its stack comes over the network"
+say "on two nodes: the slowest rank is found, and its stack comes over the network"
 at=$(free_port)
 export slow=1
 node one --node-rank=0 --hang-timeout=1 bash "$work/worker.sh"
@@ -80,7 +82,7 @@ expect_in "$work/one.err" 'thread [0-9]+ .sleep. sleeps in clock_nanosleep'
 expect_nothing_left
 
 for blame in on off; do
-    say "a node that fails twice makes room for a spare, and is named; with --blame=off it stays: $blame"
+    say "a node that fails twice is replaced by a spare and named; with --blame=off it stays (now $blame)"
     rm -f "$work"/{ran,go}.*
     at=$(free_port)
     last=spare
@@ -92,15 +94,17 @@ for blame in on off; do
     wait_until 20 has "$work/spare.err" 'it is a spare' || fail "the third node does not wait"
     for generation in 0 1; do
         touch "$work/go.$generation"
+        # Only the second failure leads to blame, so the first restart keeps the node.
         [[ $generation == 1 ]] && next=$last || next=bad
         wait_until 20 all_run $((generation + 1)) good $next || fail "generation $((generation + 1)) does not run on good and $next"
     done
     touch "$work/go.2"
+    # Without blame bad fails in generation 2, too.
     [[ $blame == on ]] || touch "$work/go.3"
     for name in good bad spare; do join $name 60; done
     if [[ $blame == on ]]; then
         expect_code 0
-        expect_in "$work/good.err" 'bad was the first cause of the end of generations 0 and 1; a spare takes its place'
+        expect_in "$work/good.err" 'bad caused the end of generations 0 and 1; a spare replaces it'
         expect_in "$work/good.err" 'for the next submission: sbatch --exclude=bad$'
     else
         expect_not_in "$work/good.err" 'exclude'

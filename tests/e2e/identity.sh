@@ -1,31 +1,35 @@
 #!/usr/bin/env bash
-# Who may join: the right secret runs, the wrong one and none are refused by name, the job goes on; what is refused before
-# it starts; the ledger's folder as the place of the secret; the loss of a node still shows at once.
+# Who may join. The right secret runs; a wrong one and none are refused by name, and the job goes on. Also: what is
+# refused before the start, the secret in the ledger's folder, and the loss of a node, which must still show at once.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddprun-rendezvous
 
-# A munge that does not run, whatever this machine has: each test below says by what the nodes prove themselves.
+# A munge that does not run, whatever this machine has: so each story decides how its nodes prove who they are.
 mkdir "$work/bin"
 for name in munge unmunge; do printf '#!/bin/sh\nexit 6\n' >"$work/bin/$name"; done
 chmod +x "$work"/bin/*
 export PATH=$work/bin:$PATH
+# Writes a secret that only this user may read: file.
 secret() { (umask 077; head -c 32 /dev/urandom | base64 >"$1"); }
 secret "$work/ours"
 secret "$work/theirs"
 
-node() { # name, rank, port, more options and the worker
+# Starts a node of a job of two: name, rank, port, more options and the worker.
+node() {
     local name=$1 rank=$2 at=$3; shift 3
     start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 "$@"
 }
+# Runs until the test lets it end.
 worker=(bash -c 'echo >"$0/up.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
 all_up() { [[ -e $work/up.0 && -e $work/up.1 ]]; }
-expect_job() { # code
+# Waits for both nodes, and that nothing is left: the exit code of both.
+expect_job() {
     join one 30; expect_code "$1"
     join two 30; expect_code "$1"
     expect_nothing_left
 }
 
-say "a node with another secret, one without and one from before are refused by name, the right one runs"
+say "a wrong secret and none are refused by name, also while the job runs; the right secret runs"
 at=$(free_port)
 node one 0 "$at" --secret-file="$work/ours" "${worker[@]}"
 node wrong 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
@@ -47,15 +51,17 @@ expect_job 0
 expect_not_in "$work/one.err" 'generation 1'
 rm "$work/go" "$work"/up.*
 
-say "a crash restarts both nodes, over links that are sealed"
+say "a crash restarts both nodes over authenticated links"
 at=$(free_port)
+# Rank 1 crashes in generation 0; generation 1 succeeds.
 crash=(bash -c '[[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0; ((RANK == 1)) && exit 9; sleep 320')
 node one 0 "$at" --secret-file="$work/ours" --max-restarts=1 "${crash[@]}"
 node two 1 "$at" --secret-file="$work/ours" --max-restarts=1 "${crash[@]}"
 expect_job 0
 
-say "the keeper's last word counts: a killed ddprun is known long before the lease is over"
+say "the keeper's final message counts: the end of a killed ddprun is known long before the lease expires"
 at=$(free_port)
+# A lease of 20 s: within the 15 s below only the message can be the reason.
 start one --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=20 --join-timeout=2 \
     --secret-file="$work/ours" sleep 321
 start two --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=20 \
@@ -68,12 +74,13 @@ expect_code 69
 expect_in "$work/one.err" 'its ddprun has ended'
 expect_nothing_left 5
 
-say "without a secret file the ledger's folder has one, for this user alone"
+say "without --secret-file the ledger's folder has a secret that only this user may read"
 at=$(free_port)
 node one 0 "$at" --ledger="directory:$work/ledger" "${worker[@]}"
 node two 1 "$at" --ledger="directory:$work/ledger" "${worker[@]}"
 wait_until 10 all_up || fail "the workers do not run"
 [[ $(stat -c %a "$work/ledger/$mark/secret") == 600 ]] || fail "others can read the secret"
+# A node with another ledger has no secret. The refusal names the ledger.
 node other 1 "$at" --ledger=memory --join-timeout=2 "${worker[@]}"
 join other 20
 expect_code 69
@@ -83,7 +90,8 @@ expect_job 0
 expect_not_in "$work/one.err" 'anybody'
 rm "$work/go" "$work"/up.*
 
-say "where that folder is another job's, the secret lies in the one beside it, and nodes with other commands find it"
+say "if that folder belongs to another job, the secret is in the folder beside it, and nodes with another command find it"
+# The first job holds the folder until the end of the next story.
 at=$(free_port) other=$(free_port)
 node one 0 "$at" --ledger="directory:$work/beside" "${worker[@]}"
 node two 1 "$at" --ledger="directory:$work/beside" "${worker[@]}"
@@ -93,8 +101,9 @@ node four 1 "$other" --ledger="directory:$work/beside" true four
 for name in three four; do join "$name" 30; expect_code 0; done
 (($(cat "$work/beside/$mark"*/secret* | sort -u | grep -c .) == 2)) || fail "the two jobs do not have a secret each"
 
-say "and whoever leads next asks for that one, too"
+say "the next leader asks for the same secret"
 other=$(free_port)
+# Generation 0 runs until its leader is lost; generation 1 succeeds.
 lost=(bash -c 'echo >"$0/lost.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 322' "$work")
 all_lost() { [[ -e $work/lost.0.0 && -e $work/lost.0.1 && -e $work/lost.0.2 ]]; }
 rank=0
@@ -105,7 +114,7 @@ wait_until 20 all_lost || fail "the workers do not run"
 for name in four five; do
     wait_until 20 has "$work/$name.err" 'it can take over' || fail "$name does not find its leader's ledger"
 done
-chmod 644 "$work/beside/$mark/secret" # the other job's: of no use now
+chmod 644 "$work/beside/$mark/secret" # so nobody can use the secret of the other job
 kill -KILL "${pid[three]}"
 for name in four five; do join "$name" 30; expect_code 0; done
 chmod 600 "$work/beside/$mark/secret"
@@ -115,11 +124,12 @@ touch "$work/go"
 expect_job 0
 rm "$work/go" "$work"/up.*
 
-say "with nothing to prove it by, a warning says so, and how to change it; --identity=none silences it"
+say "without any secret a warning says so, and what to do; --identity=none silences it"
 at=$(free_port)
 node one 0 "$at" true
 node two 1 "$at" true
 expect_job 0
+# Only the leader warns.
 (($(grep -c 'anybody who reaches' "$work/one.err") == 1)) || fail "not one warning"
 expect_in "$work/one.err" 'secret-file=PATH'
 expect_not_in "$work/two.err" 'anybody'
@@ -129,13 +139,14 @@ node two 1 "$at" --identity=none true
 expect_job 0
 expect_not_in "$work/one.err" 'anybody'
 
-say "--identity=require runs no such job"
+say "--identity=require refuses such a job"
 run 20 --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:$(free_port)" --identity=require true
 expect_code 69
 expect_in "$work/run.err" 'munged does not run on this host'
 
-say "one line for a secret that is none"
-expect_refused() { # text, options…
+say "one line for a secret that cannot be used"
+# Runs ddprun with a secret that cannot be used, and checks its one line: text in the line, options…
+expect_refused() {
     local text=$1; shift
     run 20 --nnodes=2 --node-rank=0 --rdzv-endpoint="127.0.0.1:29400" "$@" true
     expect_code 2
@@ -151,11 +162,12 @@ expect_refused 'at least 16' --secret-file="$work/short"
 expect_refused 'leave one of them out' --secret-file="$work/ours" --identity=none
 expect_refused 'auto, require or none' --identity=perhaps
 
-say "a rendezvous outside the job asks the same"
+say "a rendezvous outside the job asks for the same proof"
 at=$(free_port)
 DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$at" --secret-file="$work/ours" >"$work/daemon.out" 2>"$work/daemon.err" &
 pid[daemon]=$!
-outside() { # name, options…
+# Starts a node of a job at that rendezvous: name, options…
+outside() {
     local name=$1; shift
     start "$name" --nnodes=2 --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" \
         --rdzv-id="$mark" --lease=2 --join-timeout=10 "$@"
@@ -174,7 +186,7 @@ join daemon 10
 expect_code 0
 expect_nothing_left
 
-say "one that has nothing to prove it by says what helps there"
+say "a rendezvous outside the job without a secret says what helps there"
 forget daemon
 DDPRUN_TEST_MARK=$mark "$bin/ddprun-rendezvous" --listen="127.0.0.1:$(free_port)" --ledger="directory:$work/outside" \
     >"$work/daemon.out" 2>"$work/daemon.err" &

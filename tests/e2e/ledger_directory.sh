@@ -1,46 +1,51 @@
 #!/usr/bin/env bash
-# Whose a ledger folder is, with real jobs: shared or not, two jobs of one run id, one that ended, a record that is cut.
+# Which job a ledger folder belongs to, with real jobs: a folder that is shared or not, two jobs of one run id, a job
+# that has ended, an entry that is damaged.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
-# One node of a job: name, rank, port, ledger, worker.
+# Starts a node of a job of two: name, rank, port, ledger, worker.
 node() {
     local name=$1 rank=$2 at=$3 ledger=$4; shift 4
     start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 \
         --nproc-per-node=1 --ledger="$ledger" "$@"
 }
-ends() { join "$1" 30; expect_code "$2"; } # name, code
+# Waits for a node and checks its exit code: name, code.
+ends() { join "$1" 30; expect_code "$2"; }
+# A worker that runs until the test lets it end. Its first argument is part of the command, and names its files.
 wait_for_go=(bash -c 'echo >"$0/up.$1.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
 up() { [[ -e $work/up.$1.0 && -e $work/up.$1.1 ]]; }
 
-say "a folder that both read: nothing is said"
+say "both nodes see the folder: no warning"
 at=$(free_port)
 node one 0 "$at" "directory:$work/shared" true
 node two 1 "$at" "directory:$work/shared" true
 ends one 0; ends two 0
-expect_not_in "$work/one.err" 'does not read the ledger'
+expect_not_in "$work/one.err" 'cannot find the ledger'
 
-say "a folder of the same name that is another one on the other node: the job runs as with one in memory, and that is said once"
+say "the other node sees another folder of that name: one warning, and the loss of the leader ends the job"
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
     at=$(free_port)
     mkdir "$work/local"
+    # The secret cannot come from a folder that is not shared.
     (umask 077; head -c 32 /dev/urandom | base64 >"$work/key")
     node one 0 "$at" "directory:$work/local" --secret-file="$work/key" sleep 309
     forget two
+    # The second node has an empty file system in place of the folder.
     DDPRUN_TEST_MARK=$mark unshare --mount bash -c 'mount -t tmpfs none "$0" && exec "$@"' "$work/local" "$ddprun" \
         --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=101 --lease=2 --nproc-per-node=1 \
         --ledger="directory:$work/local" --secret-file="$work/key" sleep 309 >"$work/two.out" 2>"$work/two.err" </dev/null &
     pid[two]=$!
     wait_until 20 count_is "sleep 309" 2 || fail "the workers do not run"
-    kill -KILL "${pid[one]}" # which is not known to be the end of its node, so that the other waits for two leases
+    kill -KILL "${pid[one]}" # proves nothing to the other node, which looks for a leader for two leases
     ends two 69
     wait "${pid[one]}" 2>/dev/null || true
     expect_in "$work/two.err" 'the rendezvous has been lost for'
-    (($(grep -c 'does not read the ledger of node' "$work/one.err") == 1)) || fail "not said once"
-    expect_in "$work/one.err" 'directory:.*/local/101: .*will end the job; --ledger=directory:PATH on a file system that all nodes share'
+    (($(grep -c 'cannot find the ledger of node' "$work/one.err") == 1)) || fail "not said once"
+    expect_in "$work/one.err" '\(directory:.*/local/101\), .*will end the job; give all nodes --ledger=directory:PATH on a file system that they share'
 fi
 
-say "two jobs of one run id at once, with different commands: each has a ledger of its own, and both succeed"
+say "two jobs of one run id at once, with different commands: each has its own ledger, and both succeed"
 rm -f "$work"/up.* "$work/go"
 at=$(free_port) other=$(free_port)
 node one 0 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
@@ -49,30 +54,33 @@ wait_until 20 up first || fail "the first job's workers do not run"
 node three 0 "$other" "directory:$work/jobs" "${wait_for_go[@]}" second
 node four 1 "$other" "directory:$work/jobs" "${wait_for_go[@]}" second
 wait_until 20 up second || fail "the second job's workers do not run"
-expect_in "$work/three.err" 'jobs/101 is that of another command with this run id; that of this job lies at .*/jobs/101-'
+expect_in "$work/three.err" 'jobs/101 belongs to another command with this run id; this job uses .*/jobs/101-'
 touch "$work/go"
 for name in one two three four; do ends "$name" 0; done
+# Entry 0 is the generation, entry 1 the end.
 for folder in "$work"/jobs/101*; do [[ -e $folder/entry-000001.json ]] || fail "${folder##*/} has no end"; done
 (($(find "$work/jobs" -mindepth 1 -maxdepth 1 | wc -l) == 2)) || fail "not two ledgers"
 
-say "the same run id later: the finished ledger is set aside, and that is said"
+say "the same run id later: the finished ledger is set aside, and a line says so"
 at=$(free_port)
 node one 0 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 ends one 0; ends two 0
-expect_in "$work/one.err" 'jobs/101 is that of a job that has ended; it now lies at .*/jobs/101-finished-[0-9a-f]{16}'
+expect_in "$work/one.err" 'jobs/101 belongs to a job that has ended; it was moved to .*/jobs/101-finished-[0-9a-f]{16}'
 
-say "a requeued job goes on in its ledger: the next generation, not the first; a node from before the requeue is refused"
+say "a requeued job continues in its ledger with the next generation; a node of the old allocation is refused"
 at=$(free_port)
-step() { # name, node id, restart count
+# Starts a node with the variables of a Slurm step: name, node id, SLURM_RESTART_COUNT.
+step() {
     SLURM_JOB_ID=88 SLURM_STEP_ID=0 SLURM_CLUSTER_NAME=lab SLURM_STEP_NODELIST='127.0.0.[1-2]' SLURM_STEP_NUM_NODES=2 SLURM_NODEID=$2 \
         SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_RESTART_COUNT=$3 start "$1" --ports="$at-$at" --lease=2 \
         --nproc-per-node=1 --ledger="directory:$work/requeued" \
         bash -c 'echo >"$0/requeue.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 308' "$work"
 }
 requeue_up() { [[ -e $work/requeue.$1.0 && -e $work/requeue.$1.1 ]]; }
-# Two hosts in one: the ports of the endpoint are the leader's, who therefore begins.
-both_steps() { # names of the nodes, restart counts
+# Both hosts of the step are this machine, and the leader must get the port of the endpoint, so it starts first.
+# Names of the nodes, restart counts.
+both_steps() {
     step "$1" 0 "$3"
     wait_until 20 listens "$at" || fail "the leader does not listen"
     step "$2" 1 "$4"
@@ -84,22 +92,23 @@ wait "${pid[one]}" "${pid[two]}" 2>/dev/null || true
 expect_nothing_left # the keepers have let go of the ports
 both_steps one old 1 0
 ends old 69
-expect_in "$work/old.err" 'is of restart 0 of the job, this is restart 1'
+expect_in "$work/old.err" 'belongs to restart 0 of the job; this is restart 1'
 step two 1 1
 ends one 0; ends two 0
 requeue_up 1 || fail "there was no generation 1"
-expect_in "$work/one.err" 'requeued/lab.88.0 goes on after entry 0 \(generation 0, written by 127.0.0.1\)'
+expect_in "$work/one.err" 'requeued/lab.88.0 continues after entry 0 \(generation 0, written by 127.0.0.1\)'
 expect_in "$work/one.err" 'generation 1: 2 nodes, 2 workers'
+# Entries 0 and 1 are the generations, entry 2 is the end.
 [[ -s $work/requeued/lab.88.0/entry-000002.json ]] || fail "not two generations and an end"
 
-say "a record written by hand at the start: refused by name, with the mend"
+say "an entry that is damaged before the start: refused by name, with what to do"
 mkdir -p "$work/cut/101"
 echo '{"format": "ddprun' >"$work/cut/101/entry-000000.json"
 node one 0 "$(free_port)" "directory:$work/cut" true
 ends one 69
-expect_in "$work/one.err" 'cut/101/entry-000000.json is cut or is not JSON; move its folder away'
+expect_in "$work/one.err" 'cut/101/entry-000000.json is truncated or is not JSON; move its folder away'
 
-say "a record written by hand under a running job: refused by name; the job goes on when it is gone"
+say "an entry that is damaged during the job: named; the job continues when it is removed"
 rm -f "$work"/up.* "$work/go"
 at=$(free_port)
 node one 0 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
@@ -107,12 +116,13 @@ node two 1 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
 wait_until 20 up hand || fail "the workers do not run"
 echo nonsense >"$work/hand/101/entry-000001.json"
 touch "$work/go"
-wait_until 20 has "$work/one.err" 'hand/101/entry-000001.json is cut or is not JSON' || fail "nothing is said"
+wait_until 20 has "$work/one.err" 'hand/101/entry-000001.json is truncated or is not JSON' || fail "nothing is said"
+# The leader tries again and again to record the end as entry 1.
 rm "$work/hand/101/entry-000001.json"
 ends one 0; ends two 0
 expect_nothing_left
 
-say "a folder that is deleted under a running job: the next restart ends it, by name, on both nodes"
+say "a folder that is deleted during the job: the next restart ends the job on both nodes and names the folder"
 rm -f "$work"/up.* "$work/go"
 at=$(free_port)
 deletes=("directory:$work/deleted" --join-timeout=6 --max-restarts=3 --shutdown-timeout=1 bash -c
@@ -123,6 +133,6 @@ wait_until 20 up deleted || fail "the workers do not run"
 rm -rf "$work/deleted"
 touch "$work/go"
 ends one 69; ends two 69
-said='ledger folder .*deleted/101 is no longer that of this job: it was deleted or replaced, for [0-9.]+ s \(--join-timeout\)'
+said='unavailable for [0-9.]+ s \(--join-timeout\): ledger folder .*deleted/101 no longer belongs to this job: it was deleted or replaced'
 grep -qE "$said" "$work/one.err" "$work/two.err" || fail "the reason is not given"
 expect_nothing_left

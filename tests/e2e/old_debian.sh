@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The static binaries: no interpreter, less than 20 MB, and they start in the tree of an older Debian.
+# The static binaries need no interpreter, have less than 20 MB, and start in the tree of an older Debian.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddprun-rendezvous
 need_program readelf
@@ -17,6 +17,7 @@ done
 need_root
 need_program debootstrap
 need_program unshare
+# The tree stays in build/, so only the first run downloads it.
 suite=bullseye tree=$root/build/old-debian
 if [[ ! -e $tree/complete ]]; then
     say "a tree of $suite, about 50 MB to download"
@@ -26,9 +27,9 @@ if [[ ! -e $tree/complete ]]; then
     touch "$tree/complete"
 fi
 
-say "ddprun runs two workers in it"
+say "ddprun runs two workers in that tree"
 cp "$work/ddprun" "$work/ddprun-rendezvous" "$tree/usr/local/bin/"
-# /proc is mounted in a mount namespace of its own, so that nothing stays mounted.
+# Runs a command in the tree: command… Sets code. /proc is mounted in a namespace of its own, so nothing stays mounted.
 inside() {
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 30 unshare --mount sh -c \

@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
-# What workers print: where it goes, that nothing is lost or torn, and that neither a slow reader nor a full disk ends a job.
+# What workers print: where it goes, that nothing is lost or torn, and that neither a slow reader nor a full disk ends a
+# job.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
+# A frozen or full file system of this test must not stay mounted.
 clean_up() {
     fsfreeze -u "$work/hangs" 2>/dev/null
     umount -l "$work/small" "$work/hangs" 2>/dev/null
 }
 
-# The only folder of that name below another, however the run's own part of the name came out: parent, rest.
+# Prints the one path below the folder of the run, whose name ends in eight random characters: parent, rest of the path.
 only() { local found=("$1"/*_????????/$2); ((${#found[@]} == 1)) && [[ -e ${found[0]} ]] || fail "not one $2 in $1: ${found[*]}"; echo "${found[0]}"; }
+# Prints a file for a message: file.
 lines_of() { sed 's/^/| /' "$@"; }
-is() { [[ $(sort "$1") == "$(sort <<<"$2")" ]] || fail "${1##*/} is: $(lines_of "$1")"; } # file, lines in any order
+# Checks that a file has exactly these lines, in any order: file, lines.
+is() { [[ $(sort "$1") == "$(sort <<<"$2")" ]] || fail "${1##*/} is: $(lines_of "$1")"; }
 worker='echo "out of $RANK"; echo "err of $RANK" >&2'
 
-say "without options: a prefix where there are several workers, none with one, and no file"
+say "without options: a prefix if there are several workers, none with one, and no files"
 run 30 --standalone --nproc-per-node=2 -q bash -c "$worker"
 expect_code 0
 is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
 is "$work/run.err" $'[default0]:err of 0\n[default1]:err of 1'
+# A last line without an end is printed as it is.
 run 30 --standalone -q bash -c "$worker; printf end"
 is "$work/run.out" $'out of 0\nend'
 [[ -z $(ls -A "$TMPDIR") ]] || fail "files: $(ls -A "$TMPDIR")"
@@ -33,13 +38,13 @@ for rank in 0 1 2; do
     [[ $(<"$attempt/$rank/stdout.log") == "out of $rank" && $(<"$attempt/$rank/stderr.log") == "err of $rank" ]] || fail "rank $rank"
 done
 
-say "--local-ranks-filter keeps the others from the console, not from their files"
+say "--local-ranks-filter keeps the other ranks from the console, but not from their files"
 run 30 --standalone --nproc-per-node=2 -q --log-dir="$work/logs2" --tee=1 --local-ranks-filter=1 bash -c "$worker"
 is "$work/run.out" '[default1]:out of 1'
 is "$work/run.err" '[default1]:err of 1'
 [[ $(<"$(only "$work/logs2" attempt_0/0/stdout.log)") == "out of 0" ]] || fail "no file of rank 0"
 
-say "filters and a prefix of the user's own"
+say "filtered files, and a template for the prefix"
 run 30 --standalone --nproc-per-node=2 -q --role=actor --log-dir="$work/logs3" --tee=3 --log-line-prefix-template='<${role_name} ${rank}/${local_rank} ${other}> ' \
     --duplicate-stdout-filters='of 1,a,,b' bash -c "$worker; echo 'a,b'; echo 'a b'"
 expect_code 0
@@ -48,7 +53,8 @@ is "$work/run.err" $'ddprun: --log-line-prefix-template: other: not known, and l
 is "$(only "$work/logs3" attempt_0/filtered_stdout.log)" $'<actor 0/0 ${other}> a,b\n<actor 1/1 ${other}> a,b\n<actor 1/1 ${other}> out of 1'
 [[ ! -e $(dirname "$(only "$work/logs3" attempt_0/filtered_stdout.log)")/filtered_stderr.log ]] || fail "a file that nobody asked for"
 
-say "each generation has a folder of its own, and every run"
+say "each run and each generation has a folder of its own"
+# Each worker waits for the other one, so that both have printed before the failure stops them.
 for _ in 1 2; do
     rm -f "$work"/said.*
     run 30 --standalone --nproc-per-node=2 -q --max-restarts=1 --log-dir="$work/logs4" -r3 bash -c '
@@ -60,13 +66,14 @@ for generation in 0 1; do
     (($(grep -lx "generation $generation" "$work"/logs4/*/attempt_$generation/[01]/stdout.log | wc -l) == 4)) || fail "generation $generation"
 done
 
-say "files that nobody named a place for stay in TMPDIR"
+say "without --log-dir the files are in TMPDIR"
 run 30 --standalone -r1 bash -c "$worker"
 expect_in "$work/run.err" "the files of the workers' output are in $TMPDIR/torchelastic_"
 [[ $(<"$(only "$TMPDIR"/torchelastic_* attempt_0/0/stdout.log)") == "out of 0" ]] || fail "no file"
 rm -r "$TMPDIR"/torchelastic_*
 
-# What a worker of these writes, and who looks whether all of it came: lines that say whose they are, how many and how long.
+# lines.py writes lines of many lengths, each with its rank, stream and number, in pieces that end anywhere. It also
+# checks that all of them have arrived.
 cat >"$work/lines.py" <<'END'
 import os, sys
 def line(rank, stream, number, size):
@@ -100,9 +107,10 @@ else:  # check FILE WORKERS COUNT STREAMS: whole lines only, each once, each str
             assert found.pop((rank, s)) == expected, (rank, s)
     assert not found, found.keys()
 END
+# Checks what lines.py has written: file, workers, lines of each stream, streams.
 whole() { python3 "$work/lines.py" check "$@" 2>"$work/check.err" || fail "$(tail -n 1 "$work/check.err")"; }
 
-say "four ranks, long lines in pieces: none is torn, lost or out of order"
+say "four ranks print long lines in pieces: none is torn, lost or out of order"
 run 60 --standalone --nproc-per-node=4 -q --log-dir="$work/logs5" --tee=3 python3 "$work/lines.py" write 2000
 expect_code 0
 whole "$work/run.out" 4 2000 1
@@ -110,11 +118,12 @@ whole "$work/run.err" 4 2000 2
 cat "$(only "$work/logs5" attempt_0/2/stdout.log)" | sed 's/^/[default2]:/' >"$work/one"
 grep '^\[default2\]:' "$work/run.out" | cmp - "$work/one" || fail "a file lacks what the console has"
 
-say "nor where stdout and stderr are one pipe"
+say "the same with stdout and stderr in one pipe"
 DDPRUN_TEST_MARK=$mark timeout 60 "$ddprun" --standalone --nproc-per-node=4 -q python3 "$work/lines.py" write 2000 2>&1 </dev/null | cat >"$work/both"
 whole "$work/both" 4 2000 1,2
 
-say "a line that is too long to be kept is whole all the same, and the others wait for its end"
+say "a line that is too long for memory stays whole, and the other ranks wait for its end"
+# Rank 0 prints 80 MiB without the end of a line. In the middle of that rank 1 prints a short line.
 long='
 import os
 from time import sleep
@@ -139,8 +148,9 @@ expect_code 0
 (($(tr -cd x <"$work/run.out" | wc -c) == 80 << 20)) || fail "not 80 MiB of it came"
 expect_not_in "$work/run.err" 'longer than'
 
-say "but not for ever: it is cut, which a line says; nothing of it is lost"
+say "but not for ever: the line is cut, a message says so, and nothing of it is lost"
 rm "$work"/marks/*
+# Here rank 0 ends its line only when the short line is on the console.
 MARKS=$work/marks CONSOLE=$work/run.out run 60 --standalone --nproc-per-node=2 --log-dir="$work/logs7" --tee=0:1 python3 -c '
 import os, time
 if os.environ["RANK"] == "0":
@@ -161,14 +171,15 @@ expect_code 0
 [[ $(tr -d x <"$work/run.out") == *'[default0]:!' ]] || fail "$(tr -s x <"$work/run.out" | cut -c 1-500)"
 rm -rf "$work/logs7"
 
-say "any bytes, and no end of a line, pass through one worker as they are"
+say "any bytes of a single worker come out unchanged, also without the end of a line"
 head -c 5000000 /dev/urandom >"$work/bytes"
 run 30 --standalone -q --log-dir="$work/logs6" --redirects=2 bash -c 'cat "$0"; cat "$0" >&2' "$work/bytes"
 expect_code 0
 cmp "$work/bytes" "$work/run.out" || fail "not the same on the console"
 cmp "$work/bytes" "$(only "$work/logs6" attempt_0/0/stderr.log)" || fail "not the same in the file"
 
-say "nothing is lost when a worker dies amid its output"
+say "nothing is lost when a worker dies while it prints"
+# By SIGKILL, without flushing, and by SIGSEGV.
 for how in 'os.kill(os.getpid(), 9)' 'os._exit(3)' 'ctypes.string_at(0)'; do
     rm -rf "$work/logs7"
     run 30 --standalone --nproc-per-node=2 -q --max-restarts=0 --log-dir="$work/logs7" --tee=1 python3 -c '
@@ -185,7 +196,7 @@ while text:
     { sed 's/^/[default0]:/' "$work/expected"; echo; } | cmp - "$work/run.out" || fail "the console"
 done
 
-say "a console that closes ends nothing"
+say "a console that closes does not end the job"
 { code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone --log-dir="$work/logs8" --tee=1 bash -c '
     for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 5' 2>"$work/run.err" </dev/null || code=$?; echo $code >"$work/code"; } | head -n 1 >"$work/first"
 [[ $(<"$work/code") == 5 ]] || fail "exit code $(<"$work/code")"
@@ -193,7 +204,8 @@ say "a console that closes ends nothing"
 (($(grep -c 'cannot write to stdout: Broken pipe; output to it is discarded from now on' "$work/run.err") == 1)) || fail "not told once"
 (($(wc -l <"$(only "$work/logs8" attempt_0/0/stdout.log)") == 20000)) || fail "the file is not whole"
 
-say "nor do standard streams that are closed from the start"
+say "standard streams that are closed from the start do not end it, either"
+# Runs ddprun with the redirections of the call, in which one stream is closed. The worker reads its stdin to the end.
 run_closed() { code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone -q bash -c "cat; $worker; exit 6" || code=$?; }
 run_closed <&- >"$work/run.out" 2>"$work/run.err"
 expect_code 6
@@ -205,15 +217,18 @@ run_closed </dev/null >"$work/run.out" 2>&-
 expect_code 6
 is "$work/run.out" 'out of 0'
 
-say "what nobody reads waits, then the workers wait; all comes when it is read"
+say "what nobody reads is kept, then the workers wait; all of it comes when it is read"
 mkfifo "$work/fifo"
+# Open at both ends here, so that ddprun can open and fill it while nobody reads. 6>&- closes it in ddprun.
 exec 6<>"$work/fifo"
-start_into_fifo() { # name, words…
+# Starts ddprun with the pipe as its stdout: name, arguments…
+start_into_fifo() {
     local name=$1; shift
     forget "$name"
     DDPRUN_TEST_MARK=$mark "$ddprun" --standalone "$@" >"$work/fifo" 2>"$work/$name.err" </dev/null 6>&- &
     pid[$name]=$!
 }
+# 100 MB, more than ddprun keeps (64 MiB). The file of the first argument says how far it is.
 flood='
 import os, sys
 line = b"%08d " + b"x" * 990 + b"\n"
@@ -226,9 +241,11 @@ for n in range(100000):
 open(sys.argv[1], "w").write("done")'
 start_into_fifo job --log-dir="$work/logs9" --tee=1 --no-label python3 -c "$flood" "$work/progress"
 wait_until 30 has "$work/job.err" 'stdout is too slow: 64 MiB are waiting; workers that print wait until it catches up' || fail "not told"
+# Whether the worker has made no progress for a moment.
 stands() { local was=$(<"$work/progress"); sleep 0.3; [[ $(<"$work/progress") == "$was" ]]; }
 wait_until 30 stands || fail "the worker goes on"
 [[ $(<"$work/progress") != done ]] || fail "100 MB were taken"
+# 64 MiB are 67,000 lines of 1 kB.
 (($(<"$work/progress") > 60000)) || fail "the worker stands after $(<"$work/progress") lines"
 head -c 100000000 <&6 >"$work/read"
 join job 30
@@ -237,7 +254,7 @@ expect_code 0
 sed 's/ .*//' "$work/read" | cmp - <(seq -f '%08.0f' 0 99999) || fail "lines are missing"
 cmp "$work/read" "$(only "$work/logs9" attempt_0/0/stdout.log)" || fail "the file is not the same"
 
-say "what is lost of stderr, since nobody reads it, is said in the failure's JSON"
+say "the JSON of the failure says how much of an unread stderr is lost"
 mkfifo "$work/unread"
 exec 7<>"$work/unread"
 DDPRUN_TEST_MARK=$mark timeout 40 "$ddprun" --standalone --max-restarts=0 --log-dir="$work/logs12" bash -c '
@@ -250,7 +267,7 @@ unread = json.load(open(sys.argv[1]))["unread_bytes"]
 assert unread["stdout"] == 0 and 900000 <= unread["stderr"] <= 1000000, unread' "$(only "$work/logs12" failure.json)" ||
     fail "the failure's JSON does not say it"
 
-say "--console-overflow=drop: the workers go on, the oldest lines are dropped and counted"
+say "--console-overflow=drop: the workers continue, the oldest lines are dropped and counted"
 rm "$work/progress"
 start_into_fifo job --console-overflow=drop --log-dir="$work/logs10" --tee=1 --no-label python3 -c "$flood" "$work/progress"
 done_with_it() { [[ -e $work/progress && $(<"$work/progress") == done ]]; }
@@ -260,6 +277,7 @@ join job 30
 expect_code 0
 exec 6>&-
 wait "$reader" || fail "the reader's end did not come"
+# Every line was either printed or counted as dropped.
 lost=$(sed -n 's/^ddprun: \([0-9]*\) lines for stdout dropped (the oldest), because it was too slow.*/\1/p' "$work/job.err")
 ((lost > 30000 && lost + $(wc -l <"$work/read") == 100000)) || fail "$lost lines dropped, $(wc -l <"$work/read") came"
 ! grep -qvxE '[0-9]{8} x{990}' "$work/read" || fail "a line is torn"
@@ -267,7 +285,7 @@ sed 's/ .*//' "$work/read" | sort -c || fail "out of order"
 [[ $(tail -n 1 "$work/read") == 00099999* ]] || fail "the newest line is not there"
 (($(wc -l <"$(only "$work/logs10" attempt_0/0/stdout.log)") == 100000)) || fail "the file is not whole"
 
-say "log folders that cannot be used: one line, and what has no file comes to the console"
+say "a log folder that cannot be used: one line, and the output goes to the console"
 touch "$work/plain"
 run 30 --standalone --nproc-per-node=2 --log-dir="$work/plain" --redirects=3 bash -c "$worker; [[ -d \${TORCHELASTIC_ERROR_FILE%/*} ]]"
 expect_code 0
@@ -276,11 +294,12 @@ expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a dire
 is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
 expect_nothing_left
 
+# A file system in a file, which fsfreeze can stop.
 mount_that_can_hang() {
     truncate -s 64M "$work/image" && mkfs.ext4 -q "$work/image" && mkdir "$work/hangs" && mount -o loop "$work/image" "$work/hangs"
 }
 if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
-    say "a file system that hangs longer than the lease ends nothing, and its files are whole in the end"
+    say "a file system that hangs longer than the lease does not end the job, and its files are whole in the end"
     at=$(free_port)
     for rank in 0 1; do
         start "node$rank" --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --max-restarts=0 \
@@ -303,11 +322,12 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
     for rank in 0 1; do
         join "node$rank" 30
         expect_code 0
+        # 20,000,000 bytes with an end of line after every 99.
         (($(wc -c <"$(only "$work/hangs/$rank" attempt_0/0/stdout.log)") == 20202020)) || fail "the file of node $rank is not whole"
         (($(tr -d '\n' <"$work/node$rank.out" | wc -c) == 20000000)) || fail "the console of node $rank"
     done
 
-    say "and a job whose folders cannot be made yet can be stopped"
+    say "a job whose folders cannot be made yet can be stopped"
     fsfreeze -f "$work/hangs"
     start early --standalone --log-dir="$work/hangs/early" --tee=1 sleep 341
     wait_until 10 has "$work/early.err" 'generation 0: 1 node' || fail "it does not begin"
@@ -320,13 +340,14 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
 fi
 
 if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work/small" 2>/dev/null; then
-    say "a full disk is told once and ends nothing"
+    say "a full disk is logged once and does not end the job"
     run 30 --standalone --nproc-per-node=2 --log-dir="$work/small" --tee=3 bash -c '
         head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99; head -c 3000000 /dev/zero | tr "\0" "x" | fold -w 99 >&2'
     expect_code 0
     (($(grep -c 'No space left on device; output that does not fit is discarded' "$work/run.err") == 1)) || fail "not told once"
+    # 30,304 lines of each worker.
     (($(wc -l <"$work/run.out") == 60608)) || fail "the console has $(wc -l <"$work/run.out") lines"
-    say "and so is one that is full before the first worker"
+    say "the same with a disk that is full before the first worker starts"
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 --log-dir="$work/small" --tee=3 bash -c "$worker; exit 4"
     expect_code 4
     expect_in "$work/run.out" 'out of [01]$'

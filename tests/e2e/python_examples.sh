@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# examples/all_reduce.py and examples/python, unmodified, under torchrun and under ddprun: the same end and the same final
-# numbers. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
+# examples/all_reduce.py and examples/python, unmodified, under torchrun and under ddprun: the same end and the same
+# final numbers. Argument: debian (python3-torch) or current (the virtual environment of tests/run.sh).
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 need_localhost
 
+# One cache for all runs: a model is compiled once.
 mkdir "$work/caches" "$work/theirs.tmp"
 export TORCHINDUCTOR_CACHE_DIR=$work/caches
 examples=$root/examples/python
 
-# Debian's torchrun cannot read its own defaults under Python 3.11; its front end is called with that one function put right.
+# Debian's torchrun cannot read its own defaults under Python 3.11. So its front end is called with that one function
+# repaired.
 cat >"$work/torchrun.py" <<'SHIM'
 from torch.distributed.elastic.multiprocessing import api
 from_str = api.Std.from_str.__func__
@@ -17,12 +19,13 @@ api.Std.from_str = classmethod(lambda cls, text: api.Std(int(text)) if text in (
 from torch.distributed.run import main
 main()
 SHIM
-# torchrun lets the workers write into each other's lines.
+# The final numbers of a run: file. Under torchrun the workers write into each other's lines.
 results() { sed 's/RESULT/\n&/g' "$1" | grep '^RESULT' | sort; }
 # PyTorch 2.15 with gloo aborts now and then in a thread of its own while a worker's interpreter ends, whoever started
-# it (pytorch issue 190489, pull request 179291): that attempt says nothing about the launcher.
+# it (pytorch issue 190489, pull request 179291). Such an attempt says nothing about the launcher and is repeated.
 aborted_at_exit() { grep -q '^terminate called without an active exception' "$1"; }
-# Both launchers with the same words; ${folder} is each one's own. Arguments: seconds, code of ddprun, words.
+# Runs both launchers with the same arguments and compares their results: seconds, exit code of ddprun, arguments…
+# FOLDER in an argument becomes a folder of the launcher's own.
 same() {
     local seconds=$1 expected=$2 theirs; shift 2
     for _ in 1 2 3; do
@@ -39,6 +42,7 @@ same() {
         aborted_at_exit "$work/run.err" || break
     done
     expect_code "$expected"
+    # torchrun exits with 1 after any failure.
     ((theirs == (expected ? 1 : 0))) || fail "torchrun ended with $theirs"
     [[ -n $(results "$work/run.out") ]] || fail "no result"
     diff <(results "$work/theirs.out") <(results "$work/run.out") >&2 || fail "the results differ"
@@ -47,19 +51,19 @@ same() {
 
 say "the sum over all ranks"
 same 100 0 --nproc_per_node=2 "$root/examples/all_reduce.py"
-say "training with a snapshot, undisturbed"
+say "training with snapshots, undisturbed"
 same 100 0 --nproc_per_node=2 "$examples/ddp_resume.py" --snapshot FOLDER/calm.pt
 results "$work/run.out" >"$work/calm"
-say "and with a crash, from the snapshot: the same numbers"
+say "the same with a crash and a restart from the snapshot: the same numbers"
 same 150 0 --nproc_per_node=2 --max_restarts=1 "$examples/ddp_resume.py" --snapshot FOLDER/crash.pt --crash-at-step 25
 diff "$work/calm" <(results "$work/run.out") >&2 || fail "the crash has changed the result"
 say "a convolutional network"
 same 150 0 --nproc_per_node=2 "$examples/cnn.py"
-say "groups within the world"
+say "process groups within the world"
 same 100 0 --nproc_per_node=4 "$examples/subgroups.py"
-say "processes inside the workers"
+say "workers that start processes"
 same 150 0 --nproc_per_node=2 "$examples/spawns.py"
-say "an error that is told"
+say "an error that @record reports"
 same 100 1 --nproc_per_node=2 --max_restarts=0 "$examples/recorded.py"
 for text in 'learning rate must not be negative: -0.5'; do
     expect_in "$work/run.err" "$text"

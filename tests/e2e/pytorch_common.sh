@@ -11,7 +11,7 @@ esac
 [[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
 "$python" -c 'import torch; print("PyTorch", torch.__version__)' 2>"$work/import.err" || skip "$python has no torch"
 torchrun=("$python" -m torch.distributed.run)
-export TORCH_CPP_LOG_LEVEL=ERROR TORCH_DISABLE_ADDR2LINE=1 # its own warnings of what the tests do on purpose
+export TORCH_CPP_LOG_LEVEL=ERROR TORCH_DISABLE_ADDR2LINE=1 # no warnings of PyTorch about what the tests do on purpose
 export PYTHON_EXEC=$python GLOO_SOCKET_IFNAME=lo
 
 # Starts a server that prints its port and serves until its input ends: name, command… Sets ${server_port[name]}.

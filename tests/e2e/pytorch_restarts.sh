@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every generation meets in a store of its own: a two-worker gloo job is restarted 5 times (100 with DDPRUN_LONG), and
-# none of the meetings hangs or fails. Argument: debian or current.
+# Every generation meets in a store of its own: a gloo job of two workers is restarted 5 times (100 with DDPRUN_LONG),
+# and no meeting hangs or fails. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 restarts=5

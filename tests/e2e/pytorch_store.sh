@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# PyTorch's own client through every method of its store, against PyTorch's own server (both back ends, where there are
-# two) and against ours: the same answers. Then our client against PyTorch's servers. Argument: debian or current.
+# PyTorch's own client calls every method of its store, against PyTorch's own server (both back ends, if there are two)
+# and against ddprun's: the answers must be the same. Then ddprun's client calls PyTorch's servers. Argument: debian or
+# current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 tests=$(dirname "$bin")/tests
 [[ -x $tests/store_serve && -x $tests/store_calls ]] || fail "$tests/store_serve, store_calls are not built"
 
+# Debian's torch has the older back end only.
 back_ends=(uv poll)
 [[ ${1:-debian} == debian ]] && back_ends=(poll)
 serve ours "$tests/store_serve"
 for back_end in "${back_ends[@]}"; do serve "$back_end" "$python" "$e2e/pytorch_store.py" serve "$back_end"; done
 
-ask() { # name: PyTorch's client, all methods
+# Calls all methods with PyTorch's client; answers in $work/NAME.out: name of the server.
+ask() {
     local options=()
     [[ $1 != poll || ${back_ends[0]} == poll ]] || options=(--no-queues)
     DDPRUN_TEST_MARK=$mark timeout 200 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[$1]}" "${options[@]}" \
@@ -34,10 +37,11 @@ if [[ $reference == uv ]]; then
         fail "ours answers otherwise than PyTorch's older back end"
 fi
 
-say "a value of hundreds of MiB"
+say "a value of 300 MiB in ddprun's store"
 timeout 200 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[ours]}" --large 300 || fail "it did not come back"
 
-say "our client gets the answers of PyTorch's servers, and of ours"
+say "ddprun's client gets the same from PyTorch's servers and from ddprun's"
+# What torch 1.13 does not have.
 without=(); [[ ${1:-debian} == debian ]] && without=(append multi cancel queue list_keys barrier)
 for name in "${back_ends[@]}" ours; do
     missing=("${without[@]}")

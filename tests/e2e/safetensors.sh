@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The files of a snapshot that four ranks wrote are read by Python's package safetensors, and hold what the file format says
-# at that place.
+# The Python package safetensors reads the files of a snapshot that four ranks wrote. It must find the values that the
+# file format has at their place.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun train
 python=${DDPRUN_TORCH_VENV:-$root/build/torch-venv}/bin/python
@@ -10,7 +10,7 @@ say "a snapshot"
 run 60 --standalone --nproc-per-node=4 "$train" --steps 20 --snapshot-every 20 --snapshot-dir "$work/s"
 expect_code 0
 
-say "read by Python"
+say "Python reads it"
 "$python" - "$work"/s/*.safetensors >"$work/read.out" <<'PYTHON' || fail "not read"
 import json, math, sys
 import numpy
@@ -29,6 +29,7 @@ for path in sys.argv[1:]:
             print(name, values.dtype, values.size)
 PYTHON
 expect_in "$work/read.out" "metadata {'format': 'pt'}"
+# Names and sizes of the parameters of train, and of their momentum.
 for tensor in 'w1 float32 1024' 'b1 float32 64' 'w2 float32 64' 'b2 float32 1' 'momentum.w1 float32 1024' 'momentum.b2 float32 1'; do
     expect_in "$work/read.out" "^$tensor\$"
 done

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# What a generation left in shared memory is gone before the next one starts, and in sockets of the libraries' soon after; at the end and after a
-# SIGKILL of ddprun; what others have there, and what a worker gave a name of its own, stays. 50 times with DDPRUN_LONG. Argument: debian or current.
+# What a generation leaves in shared memory is gone before the next one starts, at the end of the job, and after a
+# SIGKILL of ddprun; what it leaves in sockets of the libraries is gone soon after. What other processes have there
+# stays, and so does what a worker gave a name of its own. 50 times with DDPRUN_LONG. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
 rounds=1
 [[ -z ${DDPRUN_LONG:-} ]] || rounds=50
 
-# Of the same kinds, and not of the job: the one process lives, the other has never been; NCCL's is open here.
+# Objects of the same kinds that are not the job's: of a process that lives, of one that has never existed, one of NCCL
+# that this shell has open, and one with a name as Python makes them.
 foreign=(/dev/shm/torch_$$_"$RANDOM"_0 /dev/shm/torch_4194999_"$RANDOM"_0 /dev/shm/nccl-"$(printf 'e%05d' $RANDOM)"
     /dev/shm/psm_"$(printf '%08x' $((RANDOM * RANDOM)))")
 touch "${foreign[@]}"
 exec {held}<>"${foreign[2]}"
-begin_anew() { # the folder of the workers: what they were to leave goes with it
+# Empties the folder of the workers, and removes the segments with a key that they have left: folder.
+begin_anew() {
     local id
     for id in $(cat "$1"/keyed.* 2>/dev/null); do ipcrm -m "$id"; done
     rm -rf "$1"
@@ -21,12 +24,14 @@ clean_up() {
     rm -f "${foreign[@]}" /dev/shm/cache-"$mark"-?
     begin_anew "$work/python" 2>/dev/null
 }
+# Checks that nobody has removed the objects of others.
 expect_foreign() {
     local name
     for name in "${foreign[@]}"; do [[ -e $name ]] || fail "$name was not ours to remove"; done
 }
 all_left() { [[ -e $1/left.0 && -e $1/left.1 ]]; }
-still_there() { # the folder
+# Prints what the workers have left and is still there: their folder.
+still_there() {
     local name
     while read -r name || [[ -n $name ]]; do
         case $name in
@@ -67,7 +72,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")' "$e2e/shared_memory.py" "$work
         none_there "$work/$kind" || fail "left: $(still_there "$work/$kind")"
         expect_foreign
     done
-    say "what a worker gave a name of its own stays"
+    say "objects that a worker gave a name of its own stay"
     for rank in 0 1; do [[ -e /dev/shm/cache-$mark-$rank ]] || fail "/dev/shm/cache-$mark-$rank has been removed"; done
     for id in $(cat "$work"/python/keyed.*); do
         awk '{print $2}' /proc/sysvipc/shm | grep -qx "$id" || fail "segment $id, which has a key, has been removed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# srun ddprun --check on a real Slurm of four hosts: nothing is wrong, and each thing that can be is found and named. A clock
-# that is wrong is played in tests/launcher: Linux has one for all hosts.
+# srun ddprun --check on a real Slurm of four hosts: a healthy allocation passes, and each fault is found and named. A
+# clock that is wrong is played in tests/launcher, because Linux has one clock for all hosts.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program nft
@@ -10,7 +10,7 @@ start_lab 4 4
 cd "$work"
 net=${SLURMLAB_NET:-10.77.0}
 
-# Runs a check on all four nodes: seconds, options of srun, ddprun's after a --. Sets code.
+# Runs a check on all four nodes: seconds, options of srun, then -- and options of ddprun. Sets code.
 check() {
     local seconds=$1 begin=$SECONDS options=(); shift
     while [[ $# -gt 0 && $1 != -- ]]; do options+=("$1"); shift; done
@@ -20,17 +20,18 @@ check() {
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
     expect_nothing_left 5
 }
-only_wrong() { # the rows that are wrong, in the table
+# Checks that exactly these rows of the table are WRONG: names of rows.
+only_wrong() {
     [[ $(awk '$2 == "WRONG" {print $1}' "$work/run.out" | tr '\n' ' ') == "$* " ]] || fail "wrong is not $*"
 }
-# What the slurmd of a host, and so every step there, sees in its own tree: host, command…
+# Runs a command in the file tree that the slurmd of a host, and so every step there, sees: host, command…
 in_tree() {
     local pid
     pid=$(cat "$SLURMLAB_DIR/run/slurmd-$1.pid")
     nsenter --target "$pid" --mount "${@:2}"
 }
 
-say "nothing is wrong, and nothing is left"
+say "a healthy allocation: nothing is wrong, and nothing is left"
 check 60
 expect_code 0
 expect_in "$work/run.out" '^ddprun has checked n\[1-4\] in '
@@ -41,7 +42,7 @@ expect_in "$work/run.out" '^Nothing is wrong\.$'
 [[ ! -e $work/.ddprun ]] || fail "the check has left its ledger"
 [[ ! -s $work/run.err ]] || fail "something else was said"
 
-say "the same for programs"
+say "the same as JSON"
 check 60 -- --check=json
 expect_code 0
 [[ $(jq -r '"\(.format) \(.version) \(.good) \(.nodes | join(",")) \(.checks | length)"' "$work/run.out") == \
@@ -56,7 +57,8 @@ only_wrong network
 expect_in "$work/run.out" '10 of 12 connections'
 expect_in "$work/run.out" "n2 and n3 do not reach each other: $net\.3: no answer within 5 s; .*firewall"
 
-say "a node that does not reach the first is missing, and says so itself"
+say "a node that does not reach the first is reported as missing, and says so itself"
+# --ports fixes the port, so that the rule can name it.
 "$slurmlab" on n4 nft "add table inet cut; add chain inet cut out { type filter hook output priority 0; }; add rule inet cut out tcp dport 24000 drop"
 check 60 -- --ports=24000-24000 --last-call=3
 "$slurmlab" on n4 nft flush ruleset
@@ -75,7 +77,7 @@ expect_code 69
 only_wrong ledger
 expect_in "$work/run.out" "n3: the leader's ledger is not seen: .*give --ledger=directory:PATH"
 
-say "the program that is to run is looked for on every node, and is not run"
+say "the program is looked for on every node, but it is not run"
 check 60 -- touch "$work/ran"
 expect_code 0
 [[ ! -e $work/ran ]] || fail "the program ran"
@@ -84,7 +86,8 @@ expect_code 69
 only_wrong workers
 expect_in "$work/run.out" 'n1, n2, n3 and 1 more: program \./no-such-program: No such file'
 
-say "a GPU is missing on one node, and cannot be opened on another"
+say "one node lacks a GPU, and another cannot open its GPUs"
+# The driver's folder is made up: four GPUs on each node, three on n2.
 for host in n1 n2 n3 n4; do
     in_tree "$host" mount -t tmpfs none /proc/driver
     for ((i = 0; i < 4; i++)); do
@@ -101,7 +104,7 @@ only_wrong gpus
 expect_in "$work/run.out" 'n2: Slurm gives 4 GPUs, but the driver shows 3; '
 expect_in "$work/run.out" 'n4: of 4 GPUs 0 can be opened \(/dev/nvidia973: No such file'
 
-say "a layout that cannot work is refused as in a start"
+say "a layout that cannot work is refused as at a start"
 code=0
 "$slurmlab" run srun -N2 --ntasks-per-node=2 "$ddprun" --check >"$work/run.out" 2>"$work/run.err" || code=$?
 expect_code 2

@@ -9,7 +9,8 @@ need_program ip
 export SLURMLAB_DIR=$work/lab SLURMLAB_FOR=$$
 lab_is_up=no
 clean_up() { [[ $lab_is_up == no ]] || "$slurmlab" down; }
-start_lab() { # hosts, GPUs on each
+# Starts the cluster: number of hosts, GPUs on each.
+start_lab() {
     if ! "$slurmlab" up "$@" >"$work/up.out" 2>&1; then
         cat "$work"/lab/log/*.log >>"$work/up.out" 2>/dev/null || true
         fail "the cluster does not start"
@@ -19,7 +20,7 @@ start_lab() { # hosts, GPUs on each
 
 # Runs a command on the login node.
 login() { "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@"; }
-# The nodes of the job before may be on their way out, and others would be taken.
+# Whether all nodes are idle. Those of the last job may still be completing; then the next job would get other nodes.
 idle() { [[ $("$slurmlab" run sinfo -h -o %t | sort -u) == idle ]]; }
 # Runs a command on the login node to its end: seconds, command… Sets code.
 lab() {
@@ -30,8 +31,8 @@ lab() {
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
 }
-# Runs a batch script to its end: seconds, options of sbatch, script. Sets code, of an array the highest. sbatch --wait
-# would do, but asks only every two to ten seconds.
+# Runs a batch script to its end: seconds, options of sbatch, script. Sets code, for an array the highest one. sbatch
+# --wait would do the same, but it looks only every two to ten seconds.
 lab_batch() {
     local id
     wait_until 20 idle || fail "the cluster is not idle"
@@ -41,7 +42,8 @@ lab_batch() {
         awk '{ print $2 ? 128 + $2 : $1 }' | sort -n | tail -n 1)
     [[ -n $code ]] || fail "job $id has no code: $(login scontrol -o show job "$id")"
 }
-# Plays stories at once, a function each, with a mark and folders of its own; what they submit shares the hosts.
+# Tells several stories at once; their jobs share the hosts: names of functions. Each has a mark and a folder of its
+# own.
 side_by_side() {
     local story playing=() failed=no
     for story in "$@"; do
@@ -57,8 +59,9 @@ side_by_side() {
     for story in "${playing[@]}"; do wait "$story" || failed=yes; done
     [[ $failed == no ]] || exit 1
 }
-# The ddprun of a job on a host; another lab may have both of the same name.
-ddprun_on() { # host, of job
+# Process ids of the ddprun of $job on a host: host. Another lab may have a host and a job of the same names, so the
+# mark decides.
+ddprun_on() {
     local id
     for id in $(pgrep -x ddprun); do
         grep -qsz "^SLURMD_NODENAME=$1\$" "/proc/$id/environ" && grep -qsz "^SLURM_JOB_ID=$job\$" "/proc/$id/environ" &&
@@ -66,4 +69,5 @@ ddprun_on() { # host, of job
     done
     true
 }
+# Whether no job is left in the queue.
 none_queued() { [[ -z $("$slurmlab" run squeue -h 2>&1) ]]; }

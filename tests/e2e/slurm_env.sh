@@ -1,19 +1,24 @@
 #!/usr/bin/env bash
-# What workers see of Slurm (--slurm-env), with made-up variables of steps on this host: equal and unequal nodes, each mode, a
-# smaller generation, and programs that look there before they look at RANK. slurm_main.sh has a real Slurm.
+# What workers see of Slurm (--slurm-env), with made-up variables of steps on this host: equal and unequal nodes, each
+# mode, a smaller generation, and programs that look there before they look at RANK. slurm_main.sh does it with a real
+# Slurm.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
+# What a worker does here: it leaves its variables in env.GENERATION.RANK.
 show='env | sort >"$0/env.$TORCHELASTIC_RESTART_COUNT.$RANK"'
-value() { sed -n "s/^$3=//p" "$work/env.$1.$2"; } # generation, rank, name
-expect() { # generation, rank, NAME=value… (NAME= alone: not set)
+# The value that a worker has seen: generation, rank, name.
+value() { sed -n "s/^$3=//p" "$work/env.$1.$2"; }
+# Checks variables of a worker: generation, rank, NAME=value… (NAME= alone: not set).
+expect() {
     local generation=$1 rank=$2 pair; shift 2
     for pair in "$@"; do
         [[ $(value "$generation" "$rank" "${pair%%=*}") == "${pair#*=}" ]] ||
             fail "rank $rank of generation $generation: not $pair, but $(value "$generation" "$rank" "${pair%%=*}")"
     done
 }
-same() { # generation, rank: Slurm's place is torchrun's
+# Checks that Slurm's variables give a worker the same place as torchrun's: generation, rank.
+same() {
     local to from
     for to in PROCID:RANK LOCALID:LOCAL_RANK NODEID:GROUP_RANK NTASKS:WORLD_SIZE NPROCS:WORLD_SIZE STEP_NUM_TASKS:WORLD_SIZE \
         NNODES:GROUP_WORLD_SIZE STEP_NUM_NODES:GROUP_WORLD_SIZE; do
@@ -22,8 +27,8 @@ same() { # generation, rank: Slurm's place is torchrun's
         expect "$1" "$2" "SLURM_${to%:*}=$from"
     done
 }
-# As srun would set it for one ddprun on each of two nodes.
-in_step() { # node id, command…
+# Runs a command with the variables that srun sets for one ddprun on each of two nodes: node id, command…
+in_step() {
     local id=$1; shift
     env SLURM_JOB_ID=88 SLURM_JOBID=88 SLURM_CLUSTER_NAME=lab SLURM_JOB_NODELIST='127.0.0.[1-2]' SLURM_JOB_NUM_NODES=2 \
         SLURM_STEP_ID=0 SLURM_STEPID=0 SLURM_STEP_NODELIST='127.0.0.[1-2]' SLURM_STEP_NUM_NODES=2 SLURM_STEP_NUM_TASKS=2 \
@@ -31,25 +36,27 @@ in_step() { # node id, command…
         SLURM_NTASKS_PER_NODE=1 SLURM_CPUS_PER_TASK=8 SLURM_NODEID="$id" SLURM_PROCID="$id" SLURM_LOCALID=0 \
         SLURM_GTIDS="$id" SLURM_TASK_PID=1 PMI_RANK="$id" PMIX_RANK="$id" PMIX_MCA_gds=hash SLURM_MPI_TYPE=pmi2 "$@"
 }
-node() { # node id, arguments…
+# Starts one node: node id, arguments…
+node() {
     local id=$1; shift
     DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$at" --ledger=memory --lease=2 "$@" \
         >"$work/node$id.out" 2>"$work/node$id.err" </dev/null &
     pid[node$id]=$!
 }
-both() { # workers on the second node, arguments of both…
+# Starts both nodes: workers on the second one (the first has two), arguments of both…
+both() {
     local second=$1; shift
     rm -f "$work"/env.*
     at=$(free_port)
     node 0 --nproc-per-node=2 "$@"
-    # Two hosts in one: the port is the leader's, who therefore begins.
+    # Both nodes are this machine, and the leader must get the port, so it starts first.
     wait_until 20 listens "$at" || fail "the leader does not listen"
     node 1 --nproc-per-node="$second" "$@"
 }
 none_lives() { [[ -z $(marked) ]]; }
 end_both() { local id; for id in 0 1; do join "node$id" 40; expect_code 0; done; }
 
-say "two equal nodes: every worker is a task of the step, and no task of srun's"
+say "two equal nodes: every worker looks like a task of the step"
 both 2 bash -c "$show" "$work"
 end_both
 for rank in 0 1 2 3; do
@@ -61,7 +68,7 @@ done
 expect 0 1 SLURM_GTIDS=0,1
 expect 0 3 SLURM_GTIDS=2,3
 
-say "unequal nodes: what a node cannot know is not there"
+say "unequal nodes: variables that a node cannot know are not set"
 both 1 bash -c "$show" "$work"
 end_both
 for rank in 0 1 2; do
@@ -70,20 +77,20 @@ for rank in 0 1 2; do
 done
 expect 0 2 SLURM_GTIDS=2 SLURM_CPUS_PER_TASK=8
 
-say "drop: no sign of a job, nor of PMI"
+say "--slurm-env=drop: the variables of job, step and PMI are gone"
 both 2 --slurm-env=drop bash -c "$show" "$work"
 end_both
 [[ $(grep -hoE '^(SLURM_|PMI)[A-Z_]*' "$work"/env.* | sort -u | tr '\n' ' ') == "PMIX_MCA_ SLURM_CLUSTER_NAME " ]] ||
     fail "there is $(grep -hE '^(SLURM_|PMI)' "$work"/env.* | sort -u | tr '\n' ' ')"
 
-say "keep, said by its variable: all as srun set it"
+say "--slurm-env=keep, by its variable: all is as srun has set it"
 export PET_SLURM_ENV=keep
 both 2 bash -c "$show" "$work"
 end_both
 unset PET_SLURM_ENV
 expect 0 3 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 SLURM_TASKS_PER_NODE='1(x2)' PMI_RANK=1 SLURM_GTIDS=1
 
-say "a generation of fewer nodes: its values, and no list with the lost node in it"
+say "a smaller generation: its own values, and no list that contains the lost node"
 both 2 --nnodes=1:2 bash -c "$show"'; ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 309' "$work"
 wait_until 30 count_is "sleep 309" 4 || fail "the workers do not run"
 kill_tree "${pid[node1]}"
@@ -97,6 +104,7 @@ wait_until 5 none_lives || fail "left: $(marked | xargs -r ps -o pid,args -p)"
 rm -rf "$TMPDIR"/ddprun* # of the node that was killed
 
 say "programs that ask Slurm first find the same world"
+# Asks as idr_torch, Lightning and others do, and compares with the variables of torchrun.
 cat >"$work/asks.py" <<'PYTHON'
 import os, sys
 env = os.environ
@@ -123,7 +131,7 @@ PYTHON
 both 2 --max-restarts=0 --python=python3 "$work/asks.py"
 end_both
 
-say "without a step, in the batch script of one node, too; outside a job nothing is touched"
+say "in a batch script of one node without a step it is the same; outside a job nothing is touched"
 SLURM_JOB_ID=88 SLURM_JOB_NUM_NODES=1 SLURMD_NODENAME=n1 SLURM_PROCID=0 SLURM_NTASKS=1 PMI_RANK=0 run 20 --nproc-per-node=2 bash -c "$show" "$work"
 expect_code 0
 same 0 1
@@ -132,7 +140,7 @@ SLURM_PROCID=5 PMI_RANK=3 run 20 --nproc-per-node=2 bash -c "$show" "$work"
 expect_code 0
 expect 0 1 SLURM_PROCID=5 PMI_RANK=3 SLURM_NTASKS= SLURM_LOCALID=
 
-say "--virtual-local-rank: the local id that is its LOCAL_RANK"
+say "--virtual-local-rank: SLURM_LOCALID is the LOCAL_RANK, 0"
 SLURM_JOB_ID=88 SLURM_JOB_NUM_NODES=1 SLURMD_NODENAME=n1 CUDA_VISIBLE_DEVICES=3,5 run 20 --standalone --nproc-per-node=2 --virtual-local-rank \
     bash -c "$show" "$work"
 expect_code 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What people write today runs under a real Slurm as it stands: the batch scripts of tests/data/forms, and again with ddprun
-# called by the name torchrun (FORMS=PATTERN: some of them). Then the traps of such scripts: each is named in a sentence, or does no harm.
+# The launch lines that people use today run unchanged under a real Slurm: the batch scripts of tests/data/forms, and
+# again with ddprun called by the name torchrun (FORMS=PATTERN: some of them). Then the mistakes that such scripts make:
+# each is named in a sentence, or does no harm.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
@@ -16,21 +17,23 @@ ln -s "$ddprun" "$work/bin/torchrun"
 export PATH=$work/bin:$PATH
 unset OMP_NUM_THREADS
 cd "$work/programs"
-# The same scripts, as they were before the word was replaced.
+# Forms that called torchrun at first run once more with that name.
 for form in $(grep -l '^#torchrun$' "$forms"/*.sbatch); do
     sed 's/\bddprun\b/torchrun/g' "$form" >"$work/torchrun/$(basename "$form" .sbatch)_as_torchrun.sbatch"
 done
 
 declare -A job
-submit() { # script, options of sbatch…
+# Submits a form and notes its job id: script, options of sbatch…
+submit() {
     local script=$1 name; shift
     name=$(basename "$script" .sbatch)
     job[$name]=$(FORM_SEEN=$work/seen/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run sbatch --parsable -o "$work/out/$name.out" "$@" "$script")
 }
+# Exit code and signal of a form that has ended: name.
 code_of() { sed -n "s/.*\bJobId=${job[$1]} .* ExitCode=\([0-9]*\):\([0-9]*\) .*/\1 \2/p" "$work/jobs"; }
 
-# Of a form that has ended: what its comments expect.
-check() { # script, name
+# Checks a form that has ended against the #expect lines in it: script, name.
+check() {
     local script=$1 name=$2 what text rank seen world='' port='' args=''
     say "form $name"
     cp "$work/out/$name.out" "$work/run.out"
@@ -57,7 +60,7 @@ check() { # script, name
     done
 }
 
-say "the forms are submitted"
+say "all forms are submitted at once"
 scripts=()
 for script in "$forms"/*.sbatch "$work"/torchrun/*.sbatch; do
     [[ ${FORMS:-} ]] && [[ ! $script =~ $FORMS ]] || scripts+=("$script")
@@ -68,7 +71,8 @@ wait_until 150 none_queued || fail "not done: $("$slurmlab" run squeue)"
 for script in "${scripts[@]}"; do check "$script" "$(basename "$script" .sbatch)"; done
 expect_nothing_left 5
 
-# What cannot work ends at once on all nodes: a pattern of the sentence, options of srun, ddprun's after a --.
+# Checks that what cannot work ends at once on all nodes: pattern of the message, options of srun, then -- and options
+# of ddprun.
 refused() {
     local pattern=$1 options=(); shift
     while [[ $1 != -- ]]; do options+=("$1"); shift; done
@@ -78,7 +82,8 @@ refused() {
     [[ ! -e $work/started ]] || fail "a worker ran"
     expect_nothing_left 5
 }
-# What is only odd runs all the same, and is said: a pattern, world size, options of srun, ddprun's after a --.
+# Checks that what is only unusual runs, with a message: pattern, world size, options of srun, then -- and options of
+# ddprun.
 said() {
     local pattern=$1 world=$2 options=(); shift 2
     while [[ $1 != -- ]]; do options+=("$1"); shift; done
@@ -90,15 +95,15 @@ said() {
 }
 at=${SLURMLAB_NET:-10.77.0}
 each=(--ntasks-per-node=1)
-# Those that are named below: Slurm may still be clearing up the first ones when it is asked for any.
+# The hosts are named: if Slurm may choose, it takes others while it still cleans up the first ones.
 two=(-N2 "--nodelist=n[1-2]" "${each[@]}") three=(-N3 "--nodelist=n[1-3]" "${each[@]}")
 
-say "an endpoint of two addresses, quoted and not"
+say "an endpoint of two addresses, with and without quotes"
 refused 'more than one address.*leave the option out' "${two[@]}" -- --rdzv-endpoint "$at.1 10.9.9.9:29500"
 refused 'two addresses, the second of them \(10\.9\.9\.9:29500\)' "${two[@]}" -- --rdzv-endpoint "$at.1" 10.9.9.9:29500
-say "more nodes asked for than the step has"
+say "more nodes than the step has"
 refused '--nnodes=4: this step has 2 nodes \(n\[1-2\]\)' "${two[@]}" -- --nnodes 4
-say "several ddprun on a node"
+say "several ddprun on one node"
 refused 'ntasks-per-node=1' -N2 --ntasks-per-node=2 -- --nproc-per-node=2
 say "a login node, where there is no allocation"
 lab 20 ddprun --nnodes=4 true
@@ -109,7 +114,7 @@ printf '#!/bin/bash\nddprun true\n' >"$work/forgotten.sbatch"
 lab_batch 30 -N2 -o "$work/batch.out" "$work/forgotten.sbatch"
 expect_code 2
 expect_in "$work/batch.out" 'srun is missing'
-say "a variable that contradicts another, a list with a mistake"
+say "a variable that contradicts another, and a host list with a mistake"
 lab 30 srun "${two[@]}" env SLURM_STEP_NUM_NODES=3 ddprun true
 expect_code 2
 expect_in "$work/run.err" 'SLURM_STEP_NUM_NODES'
@@ -118,7 +123,7 @@ expect_code 2
 expect_in "$work/run.err" 'SLURM_STEP_NODELIST.*at character 7'
 expect_nothing_left 5
 
-say "what is wrong on one node alone ends all at once, also where that node leads"
+say "a mistake on one node ends all nodes at once, also if that node leads"
 for host in n1 n2; do
     # shellcheck disable=SC2016
     lab 20 srun "${three[@]}" bash -c '[[ $SLURMD_NODENAME != "$0" ]] || cd /; exec ddprun train.py' "$host"
@@ -127,7 +132,7 @@ for host in n1 n2; do
     expect_in "$work/run.err" "node $host is unusable: script train.py: No such file"
     expect_nothing_left 5
 done
-say "where the others are enough they go on without it"
+say "if the other nodes are enough, they run without it"
 rm -f "$work"/trap.*
 # shellcheck disable=SC2016
 FORM_SEEN=$work/trap lab 60 srun "${three[@]}" \
@@ -135,7 +140,7 @@ FORM_SEEN=$work/trap lab 60 srun "${three[@]}" \
 expect_code 0
 (($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == 2)) || fail "not 2 workers"
 
-say "a loopback endpoint of several nodes"
+say "a loopback endpoint for several nodes"
 refused 'localhost is each node.s own loopback address, where 2 nodes cannot meet; leave' "${two[@]}" -- --rdzv-endpoint=localhost:29500
 say "the batch script's host is not in the step, by name and by address"
 for host in n1 "$at.1"; do
@@ -148,13 +153,13 @@ END
     expect_code 0
     expect_in "$work/batch.out" 'is not a node of this step; the nodes meet at n2'
 done
-say "the first node's own name is a loopback address there, as in Debian's /etc/hosts"
+say "the first node knows its own name as a loopback address, as in Debian's /etc/hosts"
 { echo "127.0.0.1 localhost"; echo "127.0.1.1 n1"; grep -v ' n1$' "$SLURMLAB_DIR/hosts"; } >"$work/debian"
 rm -f "$work"/trap.*
 FORM_SEEN=$work/trap lab 60 srun "${two[@]}" unshare --mount \
     bash -c '[[ $SLURMD_NODENAME != n1 ]] || mount --bind "$0" /etc/hosts; exec ddprun --join-timeout=20 train.py' "$work/debian"
 expect_code 0
-say "a run id with blanks, dollars and slashes names a folder all the same"
+say "a run id with blanks, dollars and slashes still names a folder"
 said 'generation 0: 2 nodes' 2 "${two[@]}" -- --rdzv-id='$JOB a/../b' --log-dir="$work/logs" --redirects=3
 [[ -s $(find "$work/logs" -path '*/attempt_0/0/stdout.log' | head -n 1) ]] || fail "no log"
 expect_nothing_left 5

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The shapes in which Slurm starts a step, on a real cluster of three hosts: a part of the job's nodes, under salloc, in
-# an array, steps at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
-# 127.0.1.1; --interface. First: the lab of a test that was killed is in nobody's way.
+# The ways in which Slurm starts a step, on a real cluster of three hosts: on a part of the nodes, under salloc, in an
+# array, several at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
+# 127.0.1.1; --interface. First: the lab of a test that was killed is removed by the next one.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -12,20 +12,22 @@ SLURMLAB_DIR=$work/killed SLURMLAB_FOR=$killed "$slurmlab" up 1 >"$work/up.out" 
 "$slurmlab" up 1 >"$work/up.out" 2>&1 && fail "a second cluster starts while the first one's owner lives"
 kill -9 "$killed"
 wait "$killed" || true
-# Only this scheduler starts heterogeneous jobs.
+# Only the backfill scheduler starts heterogeneous jobs.
 SLURMLAB_SCHEDULER=backfill start_lab 3
 [[ ! -e $work/killed ]] || fail "left: $(ls "$work/killed")"
 cd "$work" # the ledger's folder is made in the working directory
 
-# A batch script from standard input: sbatch's options… Its output is in run.out of the working directory.
+# Runs a batch script from standard input to its end: options of sbatch… The output of all its elements is in run.out.
 batch() {
     { echo '#!/bin/bash'; cat; } >"$work/job.sbatch"
     show=$show ddprun=$ddprun lab_batch 40 -o "$work/said.%a" -e "$work/batch.err" "$@" "$work/job.sbatch"
     cat "$work"/said.* >"$work/run.out" 2>/dev/null || true
     rm -f "$work"/said.*
 }
+# What a worker does here: it prints a name, its place, its host and MASTER_ADDR.
 show='echo "$0 $RANK/$WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $SLURMD_NODENAME $MASTER_ADDR"'
-said() { # lines without what comes first, sorted
+# Checks what the workers of one name have printed: name, lines in any order.
+said() {
     [[ $(grep "^$1 " "$work/run.out" | cut -d' ' -f2- | sort) == "$(printf '%s\n' "${@:2}" | sort)" ]] ||
         fail "$1 says $(grep "^$1 " "$work/run.out")"
 }
@@ -39,7 +41,8 @@ expect_code 0
 said part '0/2 0/2 n2 n2' '1/2 1/2 n3 n2'
 said third '0/2 0/1 n3 127.0.0.1' '1/2 0/1 n3 127.0.0.1'
 
-say "steps at the same time on the same nodes do not meet"
+say "steps at the same time on the same nodes do not disturb each other"
+# Each step waits for workers of the others, so all three run at the same time.
 batch -N3 -n6 <<'JOB'
 meet='touch "$1.$RANK"
 until [[ -e a.0 && -e a.1 && -e a.2 && -e b.0 && -e b.1 && -e b.2 && -e c.5 ]]; do sleep 0.05; done; '
@@ -52,7 +55,7 @@ expect_code 0
 for step in first second; do said $step '0/3 0/3 n1 n1' '1/3 1/3 n2 n1' '2/3 2/3 n3 n1'; done
 (($(grep -c '^third ./6 ./3 n. n1$' "$work/run.out") == 6)) || fail "third says $(grep '^third' "$work/run.out")"
 
-say "within salloc, and each element of an array by itself"
+say "under salloc, and each element of an array by itself"
 lab 30 salloc -N2 env show="$show" ddprun="$ddprun" bash -c '
     srun --ntasks-per-node=1 "$ddprun" --nproc-per-node=1 bash -c "$show" salloc
     "$ddprun" true; [[ $? == 2 ]]'
@@ -65,7 +68,7 @@ JOB
 expect_code 0
 for element in element1 element2; do said $element '0/3 0/3 n1 n1' '1/3 1/3 n2 n1' '2/3 2/3 n3 n1'; done
 
-say "a heterogeneous job is one world, with other numbers of workers on its nodes"
+say "a heterogeneous job is one world, with a different number of workers on each node"
 batch -N1 -n1 : -N2 -n2 <<'JOB'
 srun --het-group=0,1 bash -c '"$ddprun" --no-label --nproc-per-node=$((SLURM_NODEID + 1)) bash -c "$show" all'
 srun --het-group=0 "$ddprun" --nproc-per-node=1 bash -c "$show" colon : \
@@ -77,13 +80,14 @@ said all '0/6 0/3 n1 n1' '1/6 1/3 n2 n1' '2/6 1/3 n2 n1' '3/6 2/3 n3 n1' '4/6 2/
 said colon '0/5 0/3 n1 n1' '1/5 1/3 n2 n1' '2/5 1/3 n2 n1' '3/5 2/3 n3 n1' '4/5 2/3 n3 n1'
 said tasks '0/3 0/3 n1 n1' '1/3 1/3 n2 n1' '2/3 2/3 n3 n1'
 
-say "with a host file ranks go by SLURM_NODEID, as the list does"
+say "with a host file the ranks follow SLURM_NODEID"
 printf 'n3\nn1\n' >"$work/hostfile"
 lab 20 env SLURM_HOSTFILE="$work/hostfile" srun -n2 -m arbitrary "$ddprun" --nproc-per-node=1 bash -c "$show" file
 expect_code 0
 said file '0/2 0/2 n1 n1' '1/2 1/2 n3 n1'
 
 say "a host that knows itself as 127.0.1.1 is reached by the others"
+# A file /etc/hosts in which the name of the host itself is 127.0.1.1, as Debian writes it.
 cat >"$work/as_debian.sh" <<'SH'
 host=$(hostname)
 { echo "127.0.1.1 $host"; grep -v " $host\$" /etc/hosts; } >"$0.$host"
@@ -98,7 +102,8 @@ lab 30 srun -N2 --ntasks-per-node=2 bash "$work/as_debian.sh" \
 expect_code 0
 said debian '0/4 0/2 n1 n1' '1/4 0/2 n1 n1' '2/4 1/2 n2 n1' '3/4 1/2 n2 n1'
 
-say "--interface tells the others the address of that network"
+say "with --interface the others get the address of that network"
+# A second network on two of the hosts.
 for host in n1 n2; do
     "$slurmlab" on "$host" ip link add fast0 type veth peer name fast1
     "$slurmlab" on "$host" ip addr add "10.249.0.${host#n}/24" dev fast0
@@ -111,7 +116,7 @@ expect_code 2
 expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on it; it has some on lo, eth0, fast0$'
 expect_nothing_left
 
-say "--kill-on-bad-exit cuts nothing short: all nodes leave together, when --on-failure has ended"
+say "--kill-on-bad-exit does not cut --on-failure short: all nodes leave together, when it has ended"
 printf '#!/bin/sh\nsleep 1; echo done >"%s/told"\n' "$work" >"$work/slow"
 chmod +x "$work/slow"
 lab 30 srun -N3 --kill-on-bad-exit=1 --wait=1 "$ddprun" --nproc-per-node=1 --max-restarts=0 --on-failure="$work/slow" \

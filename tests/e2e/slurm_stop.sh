@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One agreed stop on a real Slurm cluster of four hosts: a signal at one node, the end of the job's time, preemption, scancel;
-# what workers read of it, and what goes on from the queue. The worker counts, writes its count when it is told to stop, and
-# goes on from there.
+# The agreed stop on a real Slurm cluster of four hosts: a signal on one node, the time limit, preemption, scancel; what
+# the workers can read about it, and what continues after a requeue. The worker counts, writes its count when it is
+# asked to stop, and continues from there.
 #
 #   slurm_stop.sh linuxproc|cgroup
 #
-# DDPRUN_LONG=1 plays all with both (a normal run with cgroup only what may differ), waits for Slurm's own clocks too (a
-# time limit takes minutes), and plays the race of signals 50 times.
+# DDPRUN_LONG=1 tells all stories with both (a normal run with cgroup only those that may differ), waits for Slurm's own
+# clocks, too (a time limit takes minutes), and repeats the race of signals 50 times.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
@@ -14,14 +14,14 @@ tracker=${1:-linuxproc}
 [[ $tracker == linuxproc || -w /sys/fs/cgroup/freezer ]] || skip "no freezer of cgroup v1, which proctrack/cgroup of this Slurm needs"
 long=${DDPRUN_LONG:-0}
 
-# From the beginning of a preemption to its end Slurm waits at least for KillWait and MessageTimeout.
+# A preemption takes at least KillWait and MessageTimeout, so the latter is short here.
 export SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE SLURMLAB_GRACE=5 SLURMLAB_MESSAGE_TIMEOUT=5
 start_lab 4
 cd "$work" # the ledger's folder is made in the working directory
 
-# Counts to its argument, in the folder that it is given: `count`, the newest of rank 0; `told.RANK`, when and what it was
-# told; `run.GENERATION.RANK`, where it began. The last argument is how long its last snapshot takes; below 0: it dies of
-# the signal.
+# The worker counts up to a number: folder, number, seconds that its last snapshot takes (below 0: it dies of the
+# signal). In the folder it writes `count`, the newest count of rank 0; `told.GENERATION.RANK`, when it was asked to
+# stop and what it read; `run.GENERATION.RANK`, where it began.
 worker=$work/worker.py
 cat >"$worker" <<'PYTHON'
 import json, os, signal, sys, time
@@ -48,15 +48,16 @@ while count < until:
     os.write(int(env["DDPRUN_PROGRESS_FD"]), b"step=%d\n" % count)
 PYTHON
 
-# Submits: name, seconds left of its time as ddprun is told at the first start (0: as Slurm tells; -: not told), worker's count
-# and seconds to save, options of ddprun… Sets job and at (its folder). What $before has stands before the srun.
+# Submits a job: name, seconds left before the time limit that ddprun sees at the first start (0: those of Slurm; -:
+# none), number and seconds for the worker, options of ddprun… Sets job, its id, and at, its folder. The commands in
+# $before come before srun.
 submit() {
     local name=$1 left=$2 count=$3 saving=$4; shift 4
     at=$work/$name
     mkdir -p "$at"
     {
         echo '#!/bin/bash'
-        # In the task: since 23.02 srun tells it the end itself.
+        # Set within the task, since srun sets it, too, from 23.02 on.
         case $left in
             0) ;;
             -) echo 'end=-uSLURM_JOB_END_TIME' ;;
@@ -69,34 +70,40 @@ submit() {
     } >"$at/job.sbatch"
     job=$(login sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" -o "$at.out" -e "$at.err" "$at/job.sbatch")
 }
+# Whether all eight workers of a generation have begun: generation.
 runs() { [[ $(find "$at" -name "run.$1.*" | wc -l) == 8 ]]; }
 expect_run() { wait_until 30 runs "$1" || fail "generation $1 of job $job does not run"; }
+# Whether all eight workers of a generation were asked to stop: generation.
 all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
+# Whether the job is in one of these states: states, with | between them.
 is_in() { [[ $(login scontrol show job -o "$job" 2>/dev/null) =~ JobState=($1)\  ]]; }
 expect_state() { wait_until "${2:-20}" is_in "$1" || fail "job $job is not $1: $(login scontrol show job -o "$job")"; }
 restarts() { login scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-# Slurm lets a requeued job wait for two minutes, counted from when it is gone from its nodes; nobody waits for that here.
-# One that is started in the second in which it was killed fails: slurmd takes its credential for the one that was revoked.
+# Whether the requeued job runs again. Slurm makes it wait for two minutes after it has left its nodes; this starts it
+# earlier, but not within one second of its end: slurmd would take its credential for the one that was revoked.
 again() {
     local shown
     shown=$(login scontrol show job -o "$job")
     [[ $shown == *Restarts=1* && $shown == *JobState=RUNNING* ]] && return
-    [[ $shown == *JobState=PENDING* ]] || return 1 # no more COMPLETING
+    [[ $shown == *JobState=PENDING* ]] || return 1 # it is still COMPLETING
     gone_at=${gone_at:-$EPOCHSECONDS}
     ((EPOCHSECONDS <= gone_at + 1)) || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
 }
 hurry() { gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
+# Process id of a worker on a host: host.
 worker_on() { pgrep -P "$(pgrep -P "$(ddprun_on "$1")" -x ddprun-keeper)" | head -n 1; }
+# A field of what a worker has read about the stop: file, name.
 hint() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["hint"].get(sys.argv[2]))' "$1" "$2"; }
 done_at() { [[ $(tail -n 1 "$at.out" 2>/dev/null) == "code $1" ]]; }
-expect_done() { # code
+# Waits until srun has ended, and nothing is left: exit code.
+expect_done() {
     wait_until 40 done_at "$1" || fail "job $job does not end with $1: $(tail -n 3 "$at.out")"
     expect_nothing_left 10
 }
 
 one_signal() {
-    say "a signal at one node reaches the workers of all four, after the file that says why"
+    say "a signal on one node reaches the workers of all four, after the file that says why"
     submit one 0 100000 0
     expect_run 0
     third=$(ddprun_on n3)
@@ -116,27 +123,27 @@ PYTHON
 }
 
 end_is_asked_for() {
-    say "where no variable tells the end, the leader asks"
+    say "if no variable gives the time limit, the leader asks Slurm"
     submit asks - 100 0 --verbose --lease=2
     expect_done 0
-    expect_in "$at.err" 'squeue: .* of the job.s time are left'
+    expect_in "$at.err" 'squeue reports .* until the time limit'
 }
 
 end_is_seen() {
-    say "the end of its time seen coming: a last snapshot, the queue, and on with the next generation and the count"
-    submit limit 50 1000000 0.5 --stop-before=30 # the other stories' workers start at the same time
+    say "before the time limit: a last snapshot, a requeue, and the next generation continues the count"
+    submit limit 50 1000000 0.5 --stop-before=30 # time to start while the workers of other stories start, too
     expect_run 0
     hurry
-    expect_in "$at.err" 'the time limit is reached in'
+    expect_in "$at.err" 'the time limit is .* away'
     expect_in "$at.err" "job $job is requeued"
     [[ $(grep -c 'is requeued' "$at.err") == 1 ]] || fail "requeued more than once"
     [[ $(hint "$at/told.0.7" reason) == time_limit && $(hint "$at/told.0.7" requeue) == True ]] || fail "told: $(<"$at/told.0.7")"
     expect_run 1
     (($(<"$at/run.1.0") == $(<"$at/count") && $(<"$at/count") > 0)) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
     [[ $(restarts) == 1 ]] || fail "$(restarts) restarts"
-    expect_in "$at.err" 'goes on after entry'
+    expect_in "$at.err" 'continues after entry'
 
-    say "scancel: nothing starts"
+    say "after scancel nothing starts"
     login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
@@ -145,7 +152,7 @@ end_is_seen() {
 }
 
 named_signal() {
-    say "a signal that the user has named: the same, and its code is 75"
+    say "a signal of --requeue-signal does the same, and the exit code is 75"
     submit named 0 1000000 0.2 --requeue-signal=USR1
     expect_run 0
     login scancel -s USR1 "$job"
@@ -163,8 +170,9 @@ named_signal() {
 }
 
 cancelled_while_saving() {
-    say "scancel while the last snapshot is being written: the requeue is off"
-    # scancel ends a batch script at once, and its srun with it: what ddprun says then has nobody to write it. This one stays.
+    say "scancel while the last snapshot is being written cancels the requeue"
+    # scancel ends the batch script at once, and srun with it; then nobody prints what ddprun says. This script ignores
+    # it.
     before='trap : TERM' submit cancelled 0 1000000 3 --requeue-signal=USR1
     expect_run 0
     login scancel -s USR1 "$job"
@@ -172,16 +180,17 @@ cancelled_while_saving() {
     login scancel "$job"
     expect_state CANCELLED
     expect_nothing_left 20
-    expect_in "$at.err" 'it is not requeued'
+    expect_in "$at.err" 'the job is not requeued'
     [[ $(restarts) == 0 ]] || fail "it was requeued"
 }
 
 preempted() {
-    say "a preemption of the template for such jobs: Slurm requeues it, and it goes on"
+    say "the template for preemptible jobs: Slurm preempts and requeues it, and it continues"
     at=$work/preempted
     mkdir "$at"
     mkdir -p "$work/programs"
     ln -sf "$ddprun" "$work/programs/ddprun"
+    # The template as it is, but with the hosts of this cluster and the worker of this test.
     sed -e '/gpus-per-node/d' -e 's/cpus-per-task=.*/cpus-per-task=8/' \
         -e "s,train.py.*,--nproc-per-node=2 --no-python python3 $worker $at 1000000 0.2," \
         "$root/slurm/preemptible.sbatch" >"$at/job.sbatch"
@@ -197,10 +206,10 @@ preempted() {
 }
 
 signalled_first() {
-    # By Slurm itself, which with linuxproc signals all at once; and with one worker long before any ddprun.
+    # In turn: Slurm signals all processes (with linuxproc at once), or one worker gets a signal long before any ddprun.
     local round rounds=4 first then
     ((long == 0)) || rounds=50
-    say "workers that Slurm signals first have not failed ($rounds rounds)"
+    say "workers that Slurm signals before ddprun have not failed ($rounds rounds)"
     for ((round = 1; round <= rounds; ++round)); do
         submit "race$round" 0 1000000 -1
         expect_run 0
@@ -219,7 +228,7 @@ signalled_first() {
 }
 
 dies_alone() {
-    say "without a stop such a death is a failure, a second later"
+    say "if no stop follows, such a death is a failure, one second later"
     submit dies 0 1000000 0
     expect_run 0
     kill -HUP "$(worker_on n2)"
@@ -235,16 +244,16 @@ real_limit() {
     limit=2 submit real 0 1000000 1 --stop-before=40
     expect_run 0
     hurry 240
-    expect_in "$at.err" 'the time limit is reached in'
+    expect_in "$at.err" 'the time limit is .* away'
     expect_run 1
     (($(<"$at/run.1.0") == $(<"$at/count"))) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
     login scancel "$job"
     expect_state CANCELLED
 }
 
-one_signal # alone: its time is printed
+one_signal # alone, because it prints a time
 stories=(cancelled_while_saving signalled_first dies_alone)
 ((long == 0)) && [[ $tracker == cgroup ]] || stories+=(end_is_asked_for end_is_seen named_signal)
 ((long == 0)) || stories+=(real_limit)
 side_by_side "${stories[@]}"
-((long == 0)) && [[ $tracker == cgroup ]] || preempted # by itself: it takes the nodes from all
+((long == 0)) && [[ $tracker == cgroup ]] || preempted # alone, because it takes the nodes from all other jobs

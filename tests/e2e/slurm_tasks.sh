@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The pattern without a launcher on a real Slurm cluster of three hosts with four GPUs each: srun starts a task for each
-# worker, ddprun --task-per-worker makes one world of them. Ranks in every distribution, crash, lost agents, a lost host,
-# the right device for each kind of GPU binding, and what is refused.
+# srun starts a task for each worker, and ddprun --task-per-worker makes one world of them, on a real Slurm cluster of
+# three hosts with four GPUs each. Ranks in every distribution, a crash, lost agents, a lost host, the right device for
+# each kind of GPU binding, and what is refused.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun train
 need_program jq
@@ -21,10 +21,12 @@ agent() {
     fail "no ddprun is task $2 of $1"
 }
 
-say "a worker of each task sees what the task saw, in every distribution"
+say "in every distribution a worker sees the variables of its task"
 printf 'n3\nn3\nn1\n' >"$work/hostfile"
+# The variables of Slurm that say where a task is.
 places='^SLURM_(PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_NUM_TASKS|NNODES|STEP_NUM_NODES|NTASKS_PER_NODE|TASKS_PER_NODE|STEP_TASKS_PER_NODE|GTIDS|CPUS_PER_TASK|STEP_NODELIST|JOB_NODELIST)='
 show='env | sort >"$0.$SLURM_PROCID"'
+# Each shape first with plain tasks, then with ddprun; task by task the variables must be equal.
 for shape in "-N2 --ntasks-per-node=2 -c2" "-N2 -n5 -m cyclic" "-N2 -n5 -m plane=2" "-N3 -n3 -m arbitrary" "-N1 -n3"; do
     hostfile=()
     [[ $shape != *arbitrary* ]] || { hostfile=(env SLURM_HOSTFILE="$work/hostfile"); shape="-n3 -m arbitrary"; }
@@ -47,7 +49,7 @@ for shape in "-N2 --ntasks-per-node=2 -c2" "-N2 -n5 -m cyclic" "-N2 -n5 -m plane
 done
 expect_nothing_left
 
-say "training, and a crash: all tasks start again"
+say "training with a crash: all tasks restart"
 train_job=(srun -N2 --ntasks-per-node=2 "${tasks[@]}" "$train" --steps 40 --snapshot-every 10)
 lab 30 "${train_job[@]}" --snapshot-dir "$work/calm"
 expect_code 0
@@ -59,7 +61,7 @@ expect_code 0
 expect_in "$work/run.err" 'rank 3 \(local 1 on n2\)'
 expect_nothing_left
 
-say "a host whose tasks fail again and again is named once, without the task; one report for the job, a line for each other host"
+say "a host whose tasks fail twice is named once, without the task; one report for the job, one line for each other host"
 lab 30 srun -N2 --ntasks-per-node=2 "${tasks[@]}" --max-restarts=2 bash -c \
     '((RANK == 2 + TORCHELASTIC_RESTART_COUNT % 2)) && exit $((7 + TORCHELASTIC_RESTART_COUNT)); exec sleep 312'
 expect_code 9
@@ -68,14 +70,16 @@ expect_in "$work/run.err" '^  host      : n2$'
 (($(grep -c 'first failure:' "$work/run.err") == 1)) || fail "not one line of the other host"
 expect_nothing_left 5
 
-say "the killed agent of the leading task: the others go on under the next"
-lab_job() { # name, command…
+say "the ddprun of the leading task is killed: the others continue under the next leader"
+# Starts a command on the login node in the background: name, command…
+lab_job() {
     local name=$1; shift
     : >"$work/$name.out"
     wait_until 20 idle || fail "the cluster is not idle"
     DDPRUN_TEST_MARK=$mark "$slurmlab" run env DDPRUN_TEST_MARK="$mark" "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
+# What a worker prints: generation, host, and its place in the world, on the host, among the nodes and for Slurm.
 place='echo "g$TORCHELASTIC_RESTART_COUNT $SLURMD_NODENAME $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $SLURM_PROCID"
 ((TORCHELASTIC_RESTART_COUNT > 0)) || exec sleep 313'
 lab_job killed srun -N2 --ntasks-per-node=2 "${tasks[@]}" --lease=2 --nnodes=1:2 bash -c "$place"
@@ -87,10 +91,11 @@ join killed 30
 rm -rf "$TMPDIR"/ddprun* # of the ddprun that was killed
 expect_nothing_left
 
-say "every way in which Slurm binds GPUs ends in a device of its own for each task"
+say "with every way in which Slurm binds GPUs each task gets a device of its own"
 device='if [[ -z ${CUDA_VISIBLE_DEVICES-} ]]; then all=(0 1 2 3); else IFS=, read -ra all <<<"$CUDA_VISIBLE_DEVICES"; fi
 echo "$RANK ${all[LOCAL_RANK]-none}"'
-devices() { # expected, srun's options…
+# Checks which device ranks 0 to 3 get: their numbers in a row, options of srun…
+devices() {
     local expected=$1; shift
     lab 20 srun -N1 -n4 "$@" "${tasks[@]}" bash -c "$device"
     expect_code 0
@@ -103,7 +108,8 @@ devices 3210 --gpus-per-node=4 --gpu-bind=map_gpu:3,2,1,0
 devices 3210 --gpus-per-node=4 env CUDA_VISIBLE_DEVICES=3,2,1,0
 
 say "what cannot work is refused in one line"
-refused() { # pattern, command…
+# Checks that a command is refused with one line: pattern, command…
+refused() {
     local pattern=$1; shift
     lab 20 "$@"
     expect_code 2
@@ -117,7 +123,8 @@ refused '4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4' srun -N1
 refused 'leave one of them out' srun -N1 -n2 "${tasks[@]}" --nproc-per-node=2 true
 refused 'use srun --ntasks-per-node=4 ddprun --task-per-worker' "${tasks[@]}" true
 
-say "what is wrong on one host alone ends the tasks of the others too, whoever leads"
+say "a mistake on one host ends the tasks of the other hosts, too, whoever leads"
+# The host file puts three tasks on one host and one on the other; each host has two GPUs.
 for many in n1 n2; do
     printf '%s\n' n1 n2 "$many" "$many" >"$work/hostfile"
     lab 20 env SLURM_HOSTFILE="$work/hostfile" srun -n4 -m arbitrary --gpus-per-node=2 "${tasks[@]}" true
@@ -126,15 +133,15 @@ for many in n1 n2; do
     expect_nothing_left 5
 done
 
-say "a dry run is printed once, and says which rank each task then has"
+say "a dry run prints once which rank each task will have"
 lab 20 srun -N2 -n5 -m cyclic "$ddprun" --task-per-worker --dry-run=json true
 expect_code 0
 [[ $(jq -c '[.nodes.list[] | [.name, .first_rank.value]]' "$work/run.out") == '[["n1/0",0],["n2/0",1],["n1/1",2],["n1/2",3],["n1/3",4]]' ]] ||
     fail "said: $(jq -c .nodes "$work/run.out")"
 expect_nothing_left
 
-# The last: srun waits for the lost host.
-say "a lost host is replaced by the spare one as a whole"
+# This story comes last, because srun waits for the lost host.
+say "a lost host is replaced as a whole by the spare host"
 lab_job lost srun --no-kill -N3 --ntasks-per-node=2 "${tasks[@]}" --lease=2 --nnodes=2 bash -c "$place"
 four_said() { (($(grep -c '^g0' "$work/lost.out") == 4)); }
 wait_until 20 four_said || fail "the workers do not run"

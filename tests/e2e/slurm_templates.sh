@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The templates of slurm/ as they stand, on a real Slurm of five hosts with four GPUs each; only CPUs are fewer. The elastic one
-# loses a node; that of a container runs in a tree without Slurm's programs, MUNGE and the nodes' names.
+# The templates of slurm/, unchanged but for fewer CPUs, on a real Slurm of five hosts with four GPUs each. The elastic
+# one loses a node; the one for containers runs in a file tree without Slurm's programs, MUNGE and the names of the
+# nodes.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
@@ -12,16 +13,17 @@ export PATH=$work/bin:$PATH
 cp "$root/tests/data/forms/worker.py" "$work/programs/train.py"
 cd "$work/programs"
 
-# Submits a template and does not wait: name, options of sbatch… Sets id.
+# Submits a template: name, options of sbatch… Sets id.
 submit() {
     local name=$1; shift
     id=$(FORM_SEEN=$work/programs/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run \
         sbatch --parsable --cpus-per-task=4 -o "$work/$name-%a.out" "$@" "$root/slurm/$name.sbatch")
 }
-code_is() { # job's id, code
+# Checks the exit code of a job that has ended: job's id, code.
+code_is() {
     "$slurmlab" run scontrol -o show job "$1" | grep -q " ExitCode=$2:0 " || fail "job $1: $("$slurmlab" run scontrol -o show job "$1")"
 }
-# Each rank once, with these arguments: name, world size, arguments.
+# Checks that each rank has run once with these arguments, and sees all GPUs of its node: name, world size, arguments.
 expect_workers() {
     local rank
     (($(find . -maxdepth 1 -name "$1.*" | wc -l) == $2)) || fail "not $2 workers, but $(find . -maxdepth 1 -name "$1.*" | wc -l)"
@@ -32,7 +34,7 @@ expect_workers() {
     done
 }
 
-say "the smallest has three lines"
+say "the smallest template has three lines"
 (($(wc -l <"$root/slurm/smallest.sbatch") == 3)) || fail "it has more"
 submit smallest
 smallest=$id
@@ -40,8 +42,9 @@ wait_until 60 none_queued || fail "not done"
 code_is "$smallest" 0
 expect_workers smallest 4 '--epochs 3'
 
-say "an array: each number is a job of its own"
+say "an array: each element is a job of its own"
 # shellcheck disable=SC2016
+# The elements share a folder, so the files of each get its number.
 sed -i 's,^env = os.environ$,&\nenv["FORM_SEEN"] += "-" + env.get("SLURM_ARRAY_TASK_ID"\, ""),' train.py
 submit array --array=0-2%2
 array=$id
@@ -53,7 +56,8 @@ done
 (($(grep -h '^TORCHELASTIC_RUN_ID=' array-*.0 | sort -u | wc -l) == 3)) || fail "two numbers are one run"
 expect_nothing_left 5
 
-say "a container, in which nothing of Slurm is"
+say "a container without any part of Slurm"
+# An apptainer for this test: it makes the file tree of the container from parts of this host.
 cat >"$work/bin/apptainer" <<'END'
 #!/bin/bash
 # exec --nv --bind PATH,… --pwd FOLDER IMAGE COMMAND…: of the host's files only /usr without Slurm and MUNGE, and what is bound.
@@ -83,7 +87,7 @@ expect_workers container- 8 '--epochs 3'
 expect_not_in "$work/run.out" 'may join'
 ! grep -q '^MASTER_ADDR=n' container-.0 || fail "a name that the other node does not know"
 
-say "elastic: the spare takes the place of a node that is lost"
+say "elastic: the spare replaces a node that is lost"
 cat >train.py <<'END'
 import os, time
 env = os.environ
@@ -98,6 +102,7 @@ nodes_of() { find . -name "elastic.$1.*" | sed 's/.*\.//' | sort -u; } # of a ge
 spare=$(comm -13 <(nodes_of 0) <(printf 'n%s\n' 1 2 3 4 5))
 victim=$(nodes_of 0 | grep -v n1 | head -n 1)
 [[ $spare == n[1-5] && -n $victim ]] || fail "not one spare: $spare"
+# Everything of the job on that host is killed at once; its slurmd and slurmstepd live.
 host=$(readlink "/proc/$(<"$SLURMLAB_DIR/run/slurmd-$victim.pid")/ns/net") lost=""
 for pid in $(marked); do
     [[ $(readlink "/proc/$pid/ns/net") != "$host" || $(<"/proc/$pid/comm") == slurmstepd ]] || lost+=" $pid"

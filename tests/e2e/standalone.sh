@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# One node: what a worker sees, exit codes, restarts, output, and that nothing is left however it ends.
+# One node: what a worker sees, exit codes, restarts, output, and that nothing is left, no matter how it ends.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
 say "four workers have every variable that torchrun gives"
 run 20 --standalone --nproc-per-node=4 --no-label bash -c 'env | sort >"$0/env.$RANK"' "$work"
 expect_code 0
+# OMP_NUM_THREADS is 1 because common.sh sets it.
 for rank in 0 1 2 3; do
     file=$work/env.$rank
     for line in "RANK=$rank" "LOCAL_RANK=$rank" WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 GROUP_RANK=0 GROUP_WORLD_SIZE=1 \
@@ -41,7 +42,7 @@ expect_code 139
 expect_in "$work/run.err" 'SIGSEGV'
 expect_nothing_left
 
-say "with --max-restarts=1 all start again, once"
+say "with --max-restarts=1 all workers restart, once"
 run 20 --standalone --nproc-per-node=2 --max-restarts=1 bash -c '
     echo "generation $TORCHELASTIC_RESTART_COUNT"
     [[ $TORCHELASTIC_RESTART_COUNT != 0 ]] && exit 0
@@ -49,6 +50,7 @@ run 20 --standalone --nproc-per-node=2 --max-restarts=1 bash -c '
     sleep 300'
 expect_code 0
 (($(grep -c 'generation 1$' "$work/run.out") == 2)) || fail "not both workers ran in generation 1"
+# A job that always fails ends after its only restart.
 run 20 --standalone --nproc-per-node=2 --max-restarts=1 bash -c 'echo "generation $TORCHELASTIC_RESTART_COUNT"; exit 9'
 expect_code 9
 expect_in "$work/run.out" 'generation 1$'
@@ -60,7 +62,7 @@ run 20 --standalone --nproc-per-node=2 bash -c '(setsid setsid sleep 301 </dev/n
 expect_code 0
 expect_nothing_left
 
-say "and before the next generation starts"
+say "they are gone before the next generation starts, too"
 run 20 --standalone --nproc-per-node=2 --max-restarts=1 bash -c '
     if [[ $TORCHELASTIC_RESTART_COUNT == 0 ]]; then
         (setsid setsid bash -c "echo \$\$ >$0/old.$RANK; exec sleep 302" </dev/null >/dev/null 2>&1 &)
@@ -68,6 +70,7 @@ run 20 --standalone --nproc-per-node=2 --max-restarts=1 bash -c '
         exit 1
     fi
     for file in "$0"/old.*; do ! kill -0 "$(<"$file")" 2>/dev/null || exit 5; done' "$work"
+# One of the two may be stopped before it has started its grandchild.
 [[ -s $work/old.0 || -s $work/old.1 ]] || fail "no grandchild was started"
 expect_code 0
 expect_nothing_left
@@ -82,7 +85,7 @@ expect_code 143
 (($(grep -c bye "$work/job.out") == 2)) || fail "not both workers had time to say good-bye"
 expect_nothing_left
 
-say "a worker that does not listen is killed after the shutdown timeout"
+say "a worker that ignores SIGTERM is killed after the shutdown timeout"
 start job --standalone --nproc-per-node=2 --shutdown-timeout=1 bash -c 'trap "" TERM; while :; do sleep 304; done'
 wait_until 10 count_is "sleep 304" 2 || fail "the workers do not run"
 kill -TERM "${pid[job]}"
@@ -91,7 +94,9 @@ expect_code 143
 expect_nothing_left
 
 say "SIGKILL of ddprun leaves no worker and no grandchild"
+# Each worker becomes a sleep, beside a child in a session of its own.
 start job --standalone --nproc-per-node=2 bash -c '(setsid sleep 305 &) ; exec sleep 305'
+# Two workers and two grandchildren.
 wait_until 10 count_is "sleep 305" 4 || fail "the workers do not run"
 kill -KILL "${pid[job]}"
 join job 5

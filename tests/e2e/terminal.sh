@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A lone worker at a terminal (terminal.py), and that nothing is left.
+# A single worker at a terminal (terminal.py): input, Ctrl-C, Ctrl-Z; and nothing is left.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3

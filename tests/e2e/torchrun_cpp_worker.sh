@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# A C++ worker under stock torchrun: it finds torchrun's store, whose protocol nobody tells it, and meets the others
+# A C++ worker under stock torchrun: it finds out by itself which protocol torchrun's store speaks, and meets the others
 # there. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built smallest
 
 # torchrun 1.13 cannot read its own default of these two with Python 3.11.
 output=(--redirects=0:1,1:1 --tee=0:1,1:1 --log_dir="$work/logs")
-torchrun() { # arguments…: output in $work/run.out, code in code
+# Runs torchrun to its end: arguments… Sets code; output in $work/run.out.
+torchrun() {
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 100 "${torchrun[@]}" "${output[@]}" "$@" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
 }
-ranks_met() { # how many, their sum
+# Checks that all ranks have met: how many, the sum of their numbers.
+ranks_met() {
     expect_code 0
     (($(grep -c "of $1: the ranks add up to $2" "$work/run.out") == $1)) || fail "not all $1 met"
 }

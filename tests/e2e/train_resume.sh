@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# train: a crash and a restart end with the same bits as a run without; a damaged snapshot is skipped.
+# train: a crash and a restart end with the same bits as an undisturbed run; a damaged snapshot is skipped.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun train
 
+# A training of four workers: an option of ddprun, folder of the snapshots, more options of train.
 job() { run 100 --standalone --nproc-per-node=4 "$1" "$train" --steps 60 --snapshot-every 20 --snapshot-dir "${@:2}"; }
 sum_of_run() { checksum_of "$work/run.out" "$work/run.err"; }
 
@@ -20,15 +21,17 @@ expect_code 0
 say "with no restart left the job ends with the worker's code (128 + SIGKILL)"
 job --max-restarts=0 "$work/cut" --crash-at-step 50 --crash-rank 2
 expect_code 137
+# Both stories below need a folder with snapshots and a job that is not finished.
 cp -r "$work/cut" "$work/altered"
 
-# The file of the newest snapshot. By its name, which holds the step: a copy has other times.
+# A file of the newest snapshot in a folder: folder. The name tells, because it has the step; a copy has other times.
 newest() {
     local latest
     latest=$(find "$1" -type f -name '*.safetensors' | sort | tail -n 1)
     [[ -n $latest ]] || fail "no snapshot in $1"
     echo "$latest"
 }
+# Resumes from a folder with a damaged snapshot, and checks that it was skipped: folder.
 resume_damaged() {
     job --max-restarts=0 "$1"
     expect_code 0
@@ -49,7 +52,7 @@ byte=$(od -An -tu1 -j "$at" -N 1 "$file")
 printf "\\x$(printf %02x $((byte ^ 255)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
 resume_damaged "$work/altered"
 
-say "a snapshot of another model: ddprun tells what the worker said"
+say "a snapshot of another model: the report has the message of the worker"
 job --max-restarts=0 "$work/calm" --hidden 32
 expect_code 2
 expect_in "$work/run.err" 'has no "w1" of 512 floats; was it written with other --hidden or --data\?'

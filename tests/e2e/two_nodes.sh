@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Two nodes on loopback: start, crash on one and restart of both, the end with one code; the loss of a node; strangers.
+# Two nodes on loopback: a start, a crash on one and a restart of both, the end with one code; the loss of a node;
+# strangers at the port.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
-# One node of the job: name, rank, port, more options and the worker.
+# Starts a node of the job: name, rank, port, more options and the worker.
 node() {
     local name=$1 rank=$2 at=$3; shift 3
     start "$name" --nnodes=2 --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 \
         --nproc-per-node=2 "$@"
 }
-both() { # port, options and worker
+# Starts both nodes: port, more options and the worker.
+both() {
     node one 0 "$@"
     node two 1 "$@"
 }
-expect_both() { # code
+# Waits for both nodes, and that nothing is left: the exit code of both.
+expect_both() {
     join one 30; expect_code "$1"
     join two 30; expect_code "$1"
     expect_nothing_left
@@ -23,8 +26,10 @@ say "four workers of two nodes share one world"
 both "$(free_port)" bash -c '
     echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_PORT" >"$0/seen.$RANK"' "$work"
 expect_both 0
+# Two workers on each node: rank, local rank and node rank follow from that.
 for rank in 0 1 2 3; do expect_in "$work/seen.$rank" "^$rank/4 $((rank % 2)) $((rank / 2))/2 "; done
 (($(cut -d' ' -f4 "$work"/seen.* | sort -u | wc -l) == 1)) || fail "more than one MASTER_PORT"
+# Only the leader warns.
 (($(grep -l "the ledger is in memory" "$work"/{one,two}.err | wc -l) == 1)) ||
     fail "not one node warns of the ledger in memory"
 
@@ -39,21 +44,21 @@ for name in one two; do
     (($(grep -c 'generation 1$' "$work/$name.out") == 2)) || fail "not both workers of $name ran in generation 1"
 done
 
-say "a step that no number can be, and a line without an end, harm nobody"
+say "a step that is too large, and a line without an end, harm nobody"
 # shellcheck disable=SC2016
 both "$(free_port)" --max-restarts=0 bash -c '
     echo "step=9223372036854775807 snapshot=9223372036854775807" >&"$DDPRUN_PROGRESS_FD"
     printf "%070000d\nstep=3\n" 0 >&"$DDPRUN_PROGRESS_FD"
     sleep 0.5'
 expect_both 0
-for name in one two; do expect_not_in "$work/$name.err" 'connection closed: from|calling again'; done
+for name in one two; do expect_not_in "$work/$name.err" 'connection closed: from|reconnecting'; done
 
 say "with no restart left both nodes end with the worker's code and name it"
 both "$(free_port)" --max-restarts=0 bash -c '((RANK == 3)) && exit 9; sleep 307'
 expect_both 9
 for name in one two; do expect_in "$work/$name.err" 'rank 3'; done
 
-say "train over two nodes, with a crash, has the bits of a run without"
+say "train on two nodes: a run with a crash has the same bits as one without"
 if [[ -x $train ]]; then
     both "$(free_port)" "$train" --steps 30 --snapshot-every 10 --snapshot-dir "$work/calm"
     expect_both 0
@@ -64,7 +69,7 @@ if [[ -x $train ]]; then
     [[ -n $calm && $(checksum_of "$work"/{one,two}.{out,err}) == "$calm" ]] || fail "the checksums differ"
 fi
 
-# Kills one node; the other ends by itself: which, which other.
+# Kills one node and checks that the other ends by itself, in time and with a reason: which one, the other one.
 lose() {
     local begin=$SECONDS
     both "$(free_port)" --join-timeout=3 sleep 308
@@ -77,7 +82,7 @@ lose() {
     expect_nothing_left 5
     ((SECONDS - begin < 25)) || fail "it took $((SECONDS - begin)) s"
 }
-say "node 1 is killed: node 0 waits for another as long as it may, and ends with a reason"
+say "node 1 is killed: node 0 waits for another one until the join timeout, and ends with a reason"
 lose two one
 expect_in "$work/one.err" '(node|join|lost|gone)'
 say "node 0, which leads, is killed: node 1 ends with a reason"
@@ -85,9 +90,10 @@ lose one two
 
 say "strangers at the port harm nobody, while nodes gather and while workers run"
 at=$(free_port)
-# Each talks in a process of its own: a write to a closed connection kills the writer.
+# Each stranger is a process of its own, because a write to a closed connection kills the writer.
 reach() { (exec 3<>"/dev/tcp/127.0.0.1/$at") 2>/dev/null; }
 talk() { (exec 3<>"/dev/tcp/127.0.0.1/$at"; printf "$1" >&3) 2>/dev/null || true; }
+# HTTP, broken frames of the agent link, another version, HTTP/2, c10d, a start that is cut off, and random bytes.
 strangers() {
     local text
     for text in 'GET / HTTP/1.0\r\n\r\n' 'DDPRUN\x01\n\xff\xff\xff\xff' 'DDPRUN\x01\n\x00\x00\x00\x05abcde' \
@@ -105,14 +111,14 @@ silent=$!
 clean_up() { kill "$silent" 2>/dev/null; }
 strangers
 
-say "a peer of another job is refused, with a sentence"
+say "a node of another job is refused with a reason"
 start other --nnodes=2 --node-rank=1 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=another --lease=2 --join-timeout=5 \
     sleep 309
 join other 20
 expect_code 69
 expect_in "$work/other.err" 'another'
 
-say "the job that was disturbed goes on"
+say "the disturbed job continues"
 node two 1 "$at" "${worker[@]}"
 all_up() { [[ -e $work/up.0 && -e $work/up.1 && -e $work/up.2 && -e $work/up.3 ]]; }
 wait_until 10 all_up || fail "the workers do not run"

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# What goes wrong under torchrun and must not here; launcher/DIFFERENCES.md names these, too.
+# What goes wrong under torchrun and must not go wrong here; launcher/DIFFERENCES.md lists it, too.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
-# One node of an elastic job: name, port, words.
+# Starts a node of an elastic job: name, port, more options and the worker.
 elastic() {
     local name=$1 at=$2; shift 2
     start "$name" --nnodes=1:2 --rdzv-backend=c10d --rdzv-endpoint="localhost:$at" --rdzv-id="$mark" --last-call=0 --lease=2 \
         --join-timeout=10 "$@"
 }
-# Whether somebody has a connection to the port: the leader's own node needs none.
+# Whether a second node is connected. The leader's own node needs no connection.
 connected() { grep -qiE "$(printf ' [0-9A-F]+:%04X [0-9A-F]+:[0-9A-F]{4} 01' "$at")" /proc/net/tcp /proc/net/tcp6; }
 
-say "a node that comes late and is never needed waits, and ends with the job's code"
+say "a node that comes late and is never needed waits, and exits with the job's code"
+# Once the job succeeds, once it fails.
 for expected in 0 5; do
     at=$(free_port)
     rm -f "$work"/{up,go}
@@ -26,24 +27,26 @@ for expected in 0 5; do
     expect_nothing_left
 done
 
-say "a node that takes part after a failure: one MASTER_ADDR, MASTER_PORT and count for both"
+say "a node that takes part after a failure: both have the same MASTER_ADDR, MASTER_PORT and restart count"
 at=$(free_port)
 worker=(bash -c 'echo "$MASTER_ADDR $MASTER_PORT $TORCHELASTIC_RESTART_COUNT $WORLD_SIZE" >>"$0/seen.$1"
     [[ $WORLD_SIZE == 2 ]] && exit 0
     touch "$0/up"; until [[ -e $0/fail ]]; do sleep 0.05; done; sleep 0.1; exit 6' "$work")
 rm -f "$work/up"
-# It fails again and again, until the second has a place.
+# The first node fails repeatedly, until the second one takes part.
 elastic first "$at" --max-restarts=100 --crash-loop=0 "${worker[@]}" first
 wait_until 10 test -e "$work/up" || fail "the worker does not run"
 elastic late "$at" --max-restarts=100 --crash-loop=0 "${worker[@]}" late
 touch "$work/fail"
 for name in first late; do join $name 20; expect_code 0; done
+# The last generation is the one with both nodes.
 [[ $(tail -n 1 "$work/seen.first") == "$(tail -n 1 "$work/seen.late")" ]] || fail "$(tail -n 1 "$work"/seen.*)"
 [[ $(tail -n 1 "$work/seen.first") == *" 2" ]] || fail "they never met"
 expect_nothing_left
 
-say "the restarts are the job's, whichever node fails; counts are the same on all nodes"
+say "the restart budget belongs to the job, whichever node fails; all nodes have the same count"
 at=$(free_port)
+# Rank 0 fails in generation 0 and rank 1 in generation 1. The job has one restart, so that is its end.
 for rank in 0 1; do
     start "node$rank" --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --max-restarts=1 \
         --crash-loop=0 bash -c 'echo "count $TORCHELASTIC_RESTART_COUNT" >>"$0/counts.$RANK"
@@ -56,7 +59,8 @@ for rank in 0 1; do join "node$rank" 30; expect_code 9; done
 diff "$work/counts.0" "$work/counts.1" >&2 || fail "the counts differ"
 expect_nothing_left
 
-say "--shutdown-timeout holds when a sibling fails, too"
+say "--shutdown-timeout also applies when another worker fails"
+# Rank 1 ignores SIGTERM. The default timeout of 30 s would be longer than the 20 s of this run.
 run 20 --standalone --nproc-per-node=2 --max-restarts=0 --shutdown-timeout=1 bash -c '
     if ((RANK == 1)); then trap "" TERM; touch "$0/stubborn"; while :; do sleep 322; done; fi
     until [[ -e $0/stubborn ]]; do sleep 0.05; done; exit 3' "$work"
@@ -69,7 +73,8 @@ expect_code 5
 expect_in "$work/run.err" 'rank 1 .* exited with 5'
 expect_in "$work/run.err" 'not JSON'
 
-say "a signal is not lost while nobody reads our output"
+say "a signal is not lost while nobody reads the output"
+# A pipe that is open and that nobody reads; the workers fill it.
 mkfifo "$work/full"
 exec 7<>"$work/full"
 DDPRUN_TEST_MARK=$mark "$ddprun" --standalone --nproc-per-node=2 bash -c '
@@ -84,13 +89,14 @@ expect_code 143
 exec 7>&-
 expect_nothing_left
 
-say "two jobs of one machine are in nobody's way"
+say "two jobs on one machine do not disturb each other"
 start one --nproc-per-node=2 bash -c 'echo "$MASTER_PORT"; sleep 0.5'
 start two --nproc-per-node=2 bash -c 'echo "$MASTER_PORT"; sleep 0.5'
 for name in one two; do join $name 20; expect_code 0; done
 [[ $(sed 's/.*://' "$work/one.out" | sort -u) != $(sed 's/.*://' "$work/two.out" | sort -u) ]] || fail "one port for both"
 
 say "a name server that does not answer, and a host that does not know its own name"
+# A network of its own, with a name server that takes questions and never answers.
 if ((EUID == 0)) && unshare --mount --net --uts true 2>/dev/null; then
     cat >"$work/dark.sh" <<'DARK'
 folder=$1; shift

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Real faults on real processes: jobs of several hosts (namespaces) meet what the simulator's jobs meet, and train to the
-# bits of an undisturbed run.
+# Real faults on real processes: jobs on several hosts (namespaces) meet the same faults as the jobs of the simulator,
+# and must end with the same bits as an undisturbed run.
 #
 #   faults.sh               the cells of the normal run; with DDPRUN_LONG=1 all
 #   faults.sh NAME...       these cells; a pattern (leader-*) names several
 #   faults.sh --list        all cells, each with its acts
 #   faults.sh --times N ... each N times, for the medians that it prints at the end
 #
-# cells.txt lists the cells, acts.sh knows the words in it, rendezvous/FAULTS.md says what a user sees of each.
+# cells.txt lists the cells, acts.sh knows the words in it, rendezvous/FAULTS.md says what a user sees in each.
 if [[ -z ${FAULTS_INSIDE:-} ]] && unshare --net --mount --time true 2>/dev/null; then
     FAULTS_INSIDE=1 exec unshare --net --mount bash "$0" "$@"
 fi
@@ -17,8 +17,10 @@ source "$here/hosts.sh"
 source "$here/job.sh"
 source "$here/acts.sh"
 
+# The lines of cells.txt without its comments.
 cells() { grep -vE '^(#|$)' "$here/cells.txt"; }
-chosen() { # patterns…; none: by the kind of run
+# Prints the names of the cells to play: patterns…; without patterns those of this kind of run.
+chosen() {
     local name run rest pattern found
     while IFS='| ' read -r name run rest; do
         [[ $# -gt 0 || $run == now || -n ${DDPRUN_LONG:-} ]] || continue
@@ -29,23 +31,23 @@ chosen() { # patterns…; none: by the kind of run
     done < <(cells)
 }
 
-# What a story has where its line says nothing else.
+# The defaults of a story; its line in cells.txt may set other values.
 # shellcheck disable=SC2034 # they are for hosts.sh, job.sh, acts.sh and the table
 set_defaults() {
     nodes=4 spares=1 lease=2 patience=30 expected=0 ledger_kind=plain clocks_apart=0 paused="" slow=""
     slow_seconds=${SLOW_SECONDS:-${DDPRUN_LONG:+600}}
     slow_seconds=${slow_seconds:-30}
-    pace=40 last_pace=1 # milliseconds a step, while faults are to come and after the last
+    pace=40 last_pace=1 # milliseconds for each step: until the last generation, and in it
     last=0 struck=0 stalled=no took=()
 }
 
-# Tells one story: name. Sets took: seconds of each wait that is measured.
+# Plays one story: name. Sets took, the seconds of each wait that is measured.
 tell() {
     local name run job acts word
     IFS='|' read -r name run job acts < <(cells | grep -E "^$1 +\|")
     set_defaults
     for word in $job; do declare -g "${word%%=*}=${word#*=}"; done
-    [[ -z $slow ]] || pace=$((slow_seconds * 10)) # 150 steps are half as long again
+    [[ -z $slow ]] || pace=$((slow_seconds * 10)) # 150 steps then take one and a half times as long
     last=$(grep -o 'generation [0-9]*' <<<"$acts" | tail -n 1 | tr -dc 0-9 || true)
     last=${last:-0}
     say "$1"
@@ -60,7 +62,7 @@ tell() {
     end_job
     clear_story
 }
-# Lines of a name and its seconds → a line a name, each column's median.
+# Prints for each name the median of each column: file with lines of a name and its seconds.
 medians() {
     awk '{ n[$1]++; if (NF > columns[$1]) columns[$1] = NF; for (i = 2; i <= NF; i++) v[$1, i, n[$1]] = $i; if (n[$1] == 1) order[++names] = $1 }
         END { for (j = 1; j <= names; j++) { name = order[j]; line = name ":"

@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Hosts of our own on one machine, and what can happen to them. Sourced after e2e/common.sh.
+# Hosts on one machine, made of namespaces, and what can happen to them. Sourced after e2e/common.sh.
 #
-# A host is a set of namespaces: network (a cable to one bridge), processes, host name, mounts, boot clock. It shares with
-# the others the kernel, the processors, the files (unless a story mounts one for itself) and the wall clock, of which Linux
-# has one for all. Process 1 of a host is a shell that only reaps: when it is killed, the kernel kills all of that host at one
-# stroke. Everything lies in a network namespace of this run, so that runs are in nobody's way and leave nothing behind.
+# A host has its own namespaces for the network (a cable to one bridge), processes, host name, mounts and boot clock. It
+# shares the kernel, the processors, the files (unless a story mounts something for one host) and the wall clock, of
+# which Linux has only one. Process 1 of a host is a shell that only reaps. When it is killed, the kernel kills
+# everything on that host at once. All hosts lie in a network namespace of this run, so runs do not disturb each other
+# and leave nothing behind.
 
-declare -A init booted # of a host: the machine's id of its process 1; seconds its boot clock is ahead
+declare -A init booted # by host: process id of its process 1 on this machine; seconds that its boot clock is ahead
 address() { echo "10.78.0.${1#n}"; }
 
-# In a network namespace of this run (faults.sh goes there first) that has only the bridge.
+# Makes the bridge, the only device in the network namespace of this run (faults.sh enters it first).
 need_hosts() {
     need_root
     need_program nft
@@ -20,7 +21,8 @@ need_hosts() {
     ip link set hosts up
 }
 
-boot_host() { # name, [seconds that its boot clock is ahead]
+# Starts a host: name, [seconds that its boot clock is ahead].
+boot_host() {
     local name=$1 starter
     booted[$name]=${2:-${booted[$name]:-0}}
     # shellcheck disable=SC2016
@@ -36,15 +38,18 @@ boot_host() { # name, [seconds that its boot clock is ahead]
         mount --bind '$ledger' '$ledger'"
     mkdir -p "$work/tmp.$name"
 }
+# Sets entered, the words before a command that is to run on a host: host.
 enter() { entered=(nsenter --target "${init[$1]}" --net --uts --mount --pid --time --); }
+# Runs a command on a host: host, command…
 on() {
     enter "$1"
     "${entered[@]}" "${@:2}"
 }
 is_gone() { [[ ! -d /proc/$1 ]]; }
 
-# The cable first, so that no word leaves the host; what its folder for temporary files held is gone with it.
-power_off() { # name
+# Takes a host off: name. The cable goes first, so that nothing leaves the host any more. Its temporary files are gone,
+# too.
+power_off() {
     ip link del "$1"
     kill -KILL "${init[$1]}"
     wait_until 10 is_gone "${init[$1]}" || fail "host $1 does not stop"
@@ -56,16 +61,18 @@ plug_in() {
     ip link set "$1" up
     on "$1" nft flush ruleset
 }
-rules_of() { # name, rules…: what its own firewall does from now on
+# Sets what the firewall on a host does from now on: name, rules…
+rules_of() {
     local name=$1; shift
     on "$name" nft "add table inet faults; add chain inet faults in { type filter hook input priority 0; }
         add chain inet faults out { type filter hook output priority 0; }; $*"
 }
+# In turn: what comes in is lost; what goes out is lost; what comes in is answered by a reset; so many percent are lost.
 deaf() { rules_of "$1" 'add rule inet faults in iifname eth0 drop'; }
 mute() { rules_of "$1" 'add rule inet faults out oifname eth0 drop'; }
 refusing() { rules_of "$1" 'add rule inet faults in iifname eth0 meta l4proto tcp reject with tcp reset'; }
 lossy() { rules_of "$1" "add rule inet faults in iifname eth0 numgen random mod 100 < $2 drop"; }
-# Two groups that do not hear each other: all names of one.
+# Makes two groups of hosts that do not hear each other: the names of one group.
 part() {
     local name other
     for name in "$@"; do
@@ -75,10 +82,11 @@ part() {
         done
     done
 }
-# Connections of a host are reset, as by a router that has lost its table: name, filter of ss (none: all).
+# Resets connections of a host, as a router does that has lost its table: name, filter of ss (none: all connections).
 reset_links() { on "$1" ss -K -H state established "${@:2}" >/dev/null 2>&1 || true; }
 
-# The machine's ids of a host's processes: name, and agent, keeper, worker or all. Its process 1 and what that waits for are not counted.
+# Process ids on this machine of the processes of a host: name, then agent, keeper, worker or all. Process 1 and its
+# sleep have no mark, so they do not count.
 processes() {
     local id name here
     here=$(readlink "/proc/${init[$1]}/ns/pid")

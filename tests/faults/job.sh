@@ -1,15 +1,18 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The job of a story: members on hosts n1 (which leads), n2, …, spares behind them, one worker each, snapshots and ledger in
-# folders that all share. Sourced by faults.sh after hosts.sh.
+# The job of a story: members on the hosts n1 (which leads), n2, …, spares on the hosts after them, one worker on each;
+# snapshots and ledger are in folders that all hosts share. Sourced by faults.sh after hosts.sh.
 
-declare -A lost # hosts whose ddprun will not see the end
+declare -A lost # hosts whose ddprun does not live to the end of the job
+# The exit codes of these hosts are not checked: hosts…
 excuse() { for one in "$@"; do lost[$one]=yes; done; }
-names() { # from, to
+# Prints names of hosts: first number, last number.
+names() {
     local i
     for ((i = $1; i <= $2; i++)); do echo "n$i"; done
 }
 
-start_node() { # host
+# Starts a ddprun: host.
+start_node() {
     : >"$work/$1.err"
     unset "lost[$1]"
     enter "$1"
@@ -19,7 +22,7 @@ start_node() { # host
     pid[$1]=$!
 }
 
-# The folder of the ledger: plain, or a file system of its own that can be full or stand still.
+# Makes the folder of the ledger: a plain one, or a file system of its own that can be full or stand still.
 prepare_ledger() {
     ledger=$work/ledger
     mkdir "$ledger"
@@ -36,7 +39,7 @@ prepare_ledger() {
     esac
 }
 
-# The checksum of an undisturbed run with so many workers.
+# Finds the checksum of an undisturbed run, once for each number of workers: number.
 declare -A calm
 need_calm() {
     [[ -z ${calm[$1]:-} ]] || return 0
@@ -46,12 +49,13 @@ need_calm() {
     [[ -n ${calm[$1]} ]] || fail "no checksum"
 }
 
-begun() { (($(compgen -G "$folder/started.$1.*" | wc -l) == nodes)); } # generation
+# Whether all workers of a generation have begun: generation.
+begun() { (($(compgen -G "$folder/started.$1.*" | wc -l) == nodes)); }
 has_snapshot() { compgen -G "$folder/snapshots/snapshot-*.json" >/dev/null; }
 is_spare() { has "$work/$1.err" 'it is a spare'; }
 no_worker() { [[ -z $(processes "$1" worker) ]]; }
 
-# The hosts boot, the members train, the spares wait.
+# Boots the hosts, and waits until the members train and the spares wait.
 start_job() {
     local name i=0
     folder=$work/story
@@ -74,7 +78,8 @@ start_job() {
     wait_until $((30 + pace / 50)) has_snapshot || fail "no snapshot" # of step 10
 }
 
-left() { # what still runs or lies on hosts that are up
+# Prints what still runs, lies or listens on the hosts that are up.
+left() {
     local name
     for name in "${!init[@]}"; do
         processes "$name" all
@@ -84,7 +89,8 @@ left() { # what still runs or lies on hosts that are up
 }
 nothing_is_left() { [[ -z $(left) ]]; }
 
-# Every ddprun that was left in peace ends with the code, the result has the bits of an undisturbed run, and nothing stays behind.
+# Checks the end: every ddprun that the story left alone has the expected code, the result has the bits of an
+# undisturbed run, there was no further generation, no two lived at once, and nothing is left.
 end_job() {
     local name
     for name in "${!pid[@]}"; do
@@ -98,7 +104,7 @@ end_job() {
     [[ $expected != 0 || $(checksum_of "$work"/n*.out) == "${calm[$nodes]}" ]] || fail "the checksums differ"
 }
 
-# Also after a story that has failed.
+# Removes everything of a story, also of one that has failed.
 clear_story() {
     local name
     [[ $stalled == no ]] || act_flow

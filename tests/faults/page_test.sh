@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rendezvous/FAULTS.md has a row for each cell of cells.txt, and no other.
+# rendezvous/FAULTS.md has a row for each cell of cells.txt, and no other rows.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cells() { sed -nE 's/^([a-z-]+) +\|.*/\1/p' "$here/cells.txt" | sort; }

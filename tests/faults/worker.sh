@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The worker of a story: notes when it starts, sees to it that no other generation trains, and becomes train.
+# The worker of a story: notes when it starts, checks that no other generation trains, and becomes train.
 #
 #   worker.sh FOLDER OPTIONS-OF-TRAIN…
 #
-# Each worker holds a lock on its generation's file for as long as it lives, so the files tell on true time, and over all
-# hosts, whether two generations live at once. FOLDER/last is the last generation of the story: it hurries,
-# unless it is the first too, which has the faults.
+# Each worker holds a lock on the file of its generation for as long as it lives. So the files tell in true time, for
+# all hosts together, whether two generations live at once. FOLDER/last is the last generation of the story. It trains
+# faster, unless it is generation 0, in which the faults happen.
 set -euo pipefail
 folder=$1; shift
 generation=$TORCHELASTIC_RESTART_COUNT

@@ -1,8 +1,9 @@
-// The agent link under any bytes: the frame reader gives the same frames whatever the pieces, and
-// what passes the checks of wire.h and wire_identity.h is the same message after another trip.
+// Fuzz target: the agent link under any bytes. The frame reader must give the same frames whatever
+// the pieces, and a message that passes the checks must be the same after it is encoded and decoded
+// again. Anybody who reaches the port may send such bytes before a proof is asked for.
 //
-// The first byte of the input says how the rest is taken: 0: as the body of one message; else as a
-// stream that comes in pieces of so many bytes.
+// The first byte of the input says how the rest is taken: 0 means the body of one message, another
+// number a stream in pieces of so many bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +22,8 @@ void require(bool holds) {
     if (!holds) std::abort();
 }
 
+// What is refused must say why. What is accepted must be the same after a round trip, or two nodes
+// could understand one message differently.
 template <class Message, class Decode>
 void check_trip(const ddprun::Result<Message>& message, Decode decode) {
     if (!message) {
@@ -31,19 +34,24 @@ void check_trip(const ddprun::Result<Message>& message, Decode decode) {
     require(again.has_value() && *again == *message);
 }
 
+// The messages of the handshake use the same bytes as those of the machines. Each decoder must
+// refuse what belongs to another.
 void check_handshake(std::string_view body) {
+    // An opening is a message to the leader with a nonce. What the decoder of openings accepts, the
+    // decoder of messages must accept, too.
     const auto opening = decode_opening(body);
     require(opening.has_value() <= decode_to_leader(body).has_value());
     if (opening) require(opening->nonce.size() <= kNonceSize);
     if (const auto proof = decode_node_proof(body)) {
         require(proof->mac.size() == kProofSize);
         require(decode_node_proof(encode_node_proof(*proof)).value() == *proof);
-        require(!decode_to_leader(body));  // the machines never see one
+        require(!decode_to_leader(body));  // the machines never see a proof
     }
     const auto word = decode_leader_word(body);
     if (!word) return;
     if (const auto* challenge = std::get_if<Challenge>(&*word)) {
         require(challenge->nonce.size() == kNonceSize);
+        // The node opens this file. A path would let a false leader make it read any file.
         require(challenge->file.find('/') == std::string::npos &&
                 !challenge->file.starts_with('.'));
         require(std::get<Challenge>(decode_leader_word(encode(*challenge)).value()) == *challenge);
@@ -55,11 +63,14 @@ void check_body(std::string_view body) {
     check_trip(decode_to_leader(body), decode_to_leader);
     check_trip(decode_to_node(body), decode_to_node);
     check_handshake(body);
+    // No bytes may pass as sealed without the secret. One seal serves all inputs, because it
+    // changes only when it opens one.
     static Seal seal("a secret that is none", Side::node, Transcript{});
     std::string_view sealed = body;
     require(!seal.open(sealed));
 }
 
+// All that one reading of a stream gives. Two readings of the same bytes are compared as a whole.
 struct Frames {
     std::vector<std::string> bodies;
     std::string error;
@@ -74,6 +85,8 @@ Frames read(std::string_view bytes, std::size_t piece) {
         bytes.remove_prefix(std::min(piece, bytes.size()));
         while (frames.error.empty()) {
             auto body = reader.next();
+            // Only the begin of the sentence: the rest quotes the bytes that have arrived so far,
+            // and that depends on the pieces.
             if (!body) frames.error = body.error().sentence().substr(0, 20);
             if (!body || !*body) break;
             require((*body)->size() <= kFirstFrameLimit);

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Builds the preset `fuzz` and lets each target run: five seconds, with DDPRUN_LONG=1 ten minutes. What makes one fail
-# lies in build-fuzz/found; put it into corpus/<target> when it is mended.
+# Builds the preset `fuzz` with clang and lets each target run: five seconds, with DDPRUN_LONG=1 ten minutes. An input
+# that makes a target fail lies in build-fuzz/found afterwards. Put it into corpus/<target> when the bug is fixed, so
+# that every build replays it.
 #
 #   tests/fuzz/fuzz.sh [TARGET…]     default: all of them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+# Debian has libFuzzer's library in a package of its own, so clang++ alone does not prove that the link works.
 if ! command -v clang++ >/dev/null || ! clang++ -fsanitize=fuzzer -x c++ -o /dev/null - 2>/dev/null <<'CODE'; then
 #include <cstddef>
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, std::size_t) { return 0; }
@@ -23,9 +25,11 @@ trap 'rm -f "$log"' EXIT
 cmake --preset fuzz >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build --preset fuzz --target "${targets[@]/%/_fuzz}"
 mkdir -p build-fuzz/found
+# The fuzzer writes new inputs to the first folder, which grows from run to run. The corpus of the repository is only
+# read. Short inputs keep a run fast, and all limits of the targets are small. The lines that begin with # are progress.
 for target in "${targets[@]}"; do
     echo "$target, $seconds s"
-    mkdir -p "build-fuzz/corpus/$target"  # grows from run to run; the repository's is only read
+    mkdir -p "build-fuzz/corpus/$target"
     "build-fuzz/bin/${target}_fuzz" -max_total_time="$seconds" -max_len=2000 -timeout=10 -rss_limit_mb=1024 \
         -print_final_stats=1 -artifact_prefix=build-fuzz/found/ "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
         2>&1 | grep -vE '^#[0-9]+' || exit 1

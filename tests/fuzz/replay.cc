@@ -1,5 +1,5 @@
-// Runs a fuzz target over the files of a folder, for builds without libFuzzer: what was found once stays
-// tested everywhere.
+// Runs a fuzz target over the files of a folder. Builds without libFuzzer test the corpus this way,
+// so an input that once made a target fail stays tested with every compiler and sanitizer.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,10 +13,12 @@ int main(int argc, char** argv) {
     for (const auto& entry : std::filesystem::directory_iterator(argc > 1 ? argv[1] : ".")) {
         std::ifstream file(entry.path(), std::ios::binary);
         const std::string bytes(std::istreambuf_iterator<char>(file), {});
-        std::cout << entry.path().filename().string() << std::endl;  // the last one is the culprit
+        // A failing target aborts, so the last name printed is that of the failing file.
+        std::cout << entry.path().filename().string() << std::endl;
         LLVMFuzzerTestOneInput(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
         ++count;
     }
+    // A wrong path must not look like a success.
     if (count > 0) return 0;
     std::cerr << "no files in " << (argc > 1 ? argv[1] : ".") << '\n';
     return 1;

@@ -1,8 +1,10 @@
-// Decoder and key-value machine together, three connections that send any bytes: every answer is the
-// naive store's, and whatever was counted comes back when all is closed and taken out.
+// Fuzz target: the store's decoder and its key-value machine together, under any bytes from three
+// connections. Every answer must be that of the naive store (tests/rendezvous/store/naive_store.h).
+// When all is closed and taken out, the counted memory must be zero again: memory that stays
+// counted would make a long job refuse requests.
 //
-// The input is a row of pieces: connection and length in one byte, then that many bytes; a piece of
-// length 0 closes the connection, and the next one with its number is new.
+// The input is a row of pieces: one byte for connection and length, then that many bytes. A piece
+// of length 0 closes the connection, and the next piece with its number belongs to a new one.
 #include <cstdlib>
 #include <memory>
 
@@ -15,9 +17,11 @@ using test::SideBySide;
 
 struct Connection {
     std::uint64_t id = 0;
+    // Null: the connection is closed.
     std::unique_ptr<Decoder> decoder;
 };
 
+// Far below the defaults, so that short inputs reach the limits.
 constexpr Limits kLimits{.max_key = 300, .max_value = 5000, .max_keys = 64, .max_request = 20'000};
 
 void close(Connection& connection, SideBySide& both) {
@@ -27,10 +31,12 @@ void close(Connection& connection, SideBySide& both) {
 
 void receive(Connection& connection, std::string_view bytes, SideBySide& both) {
     std::vector<Request> requests;
+    // `true` says that the bytes are a whole read. It lets the decoder tell old dialects apart.
     const auto decoded = connection.decoder->feed(bytes, true, requests);
     for (const Request& request : requests) {
         const SideBySide::Verdict verdict = both.ask(connection.id, request);
         if (verdict == SideBySide::Verdict::differ) std::abort();
+        // What follows a refused request is not answered, as in the server.
         if (verdict == SideBySide::Verdict::refused) return close(connection, both);
     }
     if (!decoded) close(connection, both);
@@ -41,6 +47,7 @@ void receive(Connection& connection, std::string_view bytes, SideBySide& both) {
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
     std::string_view input(reinterpret_cast<const char*>(data), size);
     SideBySide both;
+    // Three are enough for requests that involve others: two wait or watch, and one sets.
     Connection connections[3];
     std::uint64_t last_id = 0;
     while (!input.empty()) {

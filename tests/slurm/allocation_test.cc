@@ -1,3 +1,5 @@
+// The step as a task sees it in its environment variables. Made-up environments with the values of
+// real Slurm versions; pure.
 #include "slurm/allocation.h"
 
 #include <gtest/gtest.h>
@@ -5,7 +7,8 @@
 namespace ddprun::slurm {
 namespace {
 
-// The third task of `srun -N2 -r1` in a job of four nodes, as Slurm 22.05 shows it.
+// The second task of `srun -N2 -r1` in a job of four nodes, as Slurm 22.05 shows it. The numbers
+// differ on purpose: the step has other nodes than the job, and other GPUs than the batch host.
 Environment step() {
     return {{"SLURM_JOB_ID", "8812"},
             {"SLURM_CLUSTER_NAME", "lab"},
@@ -30,13 +33,15 @@ Environment step() {
             {"SLURMD_NODENAME", "n3"}};
 }
 
+// The same step with one variable changed or added.
 Environment step_with(const char* name, const char* value) {
     Environment environment = step();
     environment[name] = value;
     return environment;
 }
 
-// A batch script looks like rank 0 of all; only the step id tells a task from it.
+// A batch script has the same variables as task 0, and only the step id shows the difference. A
+// batch script that is taken for a task would wait for nodes on which nobody has started ddprun.
 TEST(Allocation, ContextIsToldByTheStepId) {
     EXPECT_EQ(context_of({}), Context::none);
     EXPECT_EQ(context_of({{"SLURM_STEP_ID", "0"}}), Context::none);
@@ -48,16 +53,18 @@ TEST(Allocation, ContextIsToldByTheStepId) {
     EXPECT_FALSE(read_allocation(batch)->has_value());
     EXPECT_EQ(context_of({{"SLURM_JOBID", "7"}}), Context::shell);
     EXPECT_EQ(context_of(step()), Context::step);
+    // The ids that Slurm reserves for an interactive step, a batch script and an extern step.
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967290")), Context::interactive);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967291")), Context::batch);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "4294967292")), Context::batch);
-    // As Slurm 26.05 writes them.
+    // The same three ids as Slurm 26.05 writes them.
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-6")), Context::interactive);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-5")), Context::batch);
     EXPECT_EQ(context_of(step_with("SLURM_STEP_ID", "-4")), Context::batch);
 }
 
-// Membership is the step's, not the job's; GPUs are this node's, not the batch host's.
+// The nodes are those of the step, not of the job: two steps of one job are two worlds. The GPUs
+// are those of this node: SLURM_JOB_GPUS holds the numbers of the batch host.
 TEST(Allocation, ReadsTheStep) {
     auto result = read_allocation(step());
     ASSERT_TRUE(result) << result.error();
@@ -81,8 +88,8 @@ TEST(Allocation, ReadsTheStep) {
     EXPECT_EQ(allocation.submit_directory, "/home/u");
 }
 
-// A step started by `srun --jobid=` has few variables, and older names serve where newer ones are
-// missing.
+// A step of `srun --jobid=` has few variables, and a container may drop more. The older names serve
+// where the newer ones are missing.
 TEST(Allocation, ReadsASparseEnvironment) {
     auto result =
         read_allocation({{"SLURM_JOBID", "5"}, {"SLURM_STEPID", "3"}, {"SLURM_NODELIST", "a1"}});
@@ -93,7 +100,9 @@ TEST(Allocation, ReadsASparseEnvironment) {
     EXPECT_EQ((*result)->visible_devices, std::nullopt);
 }
 
-// No devices (empty) and all devices (unset) are different; a requeue and an end time are seen.
+// The step above has no restart count and no end time; here they are set. An empty
+// CUDA_VISIBLE_DEVICES means no device, and an unset one may mean all. GPUs of two types count
+// together.
 TEST(Allocation, ReadsWhatMayBeMissing) {
     Environment environment = step();
     environment["CUDA_VISIBLE_DEVICES"] = "";
@@ -110,7 +119,8 @@ TEST(Allocation, ReadsWhatMayBeMissing) {
     EXPECT_EQ((*result)->reserved_ports.size(), 3u);
 }
 
-// An error names the variable, its text, the place and where to look.
+// A wrong value usually comes from a variable that was copied from another environment, or set by
+// hand. The error names the variable, its text, the position, and what to check.
 TEST(Allocation, NamesTheVariable) {
     struct Row {
         const char* name;
@@ -152,6 +162,8 @@ TEST(Allocation, NamesTheVariable) {
                  "allocation?"},
              Row{"SLURM_JOB_ID", "x",
                  "SLURM_JOB_ID=\"x\": not a whole number; is this run inside an allocation?"},
+             // Empty counts as not set: --export and containers pass empty variables on. In a step
+             // of two nodes this task cannot know which node it is.
              Row{"SLURM_NODEID", "",
                  "SLURM_NODEID is not set in a step of 2 nodes; does --export or a container drop "
                  "Slurm's "

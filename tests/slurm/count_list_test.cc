@@ -1,3 +1,4 @@
+// Slurm's folded lists of counts, as SLURM_STEP_TASKS_PER_NODE has them. Pure.
 #include "slurm/count_list.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,8 @@ namespace {
 
 using Counts = std::vector<std::int64_t>;
 
-// Repetitions unfold in place, in the order of nodes.
+// Each count stands for a node, so the order must stay. 4294967295 is the largest count that Slurm
+// stores, and 1024 nodes are a large but real cluster.
 TEST(CountList, Expands) {
     struct Row {
         const char* text;
@@ -26,7 +28,9 @@ TEST(CountList, Expands) {
     }
 }
 
-// A mistake is named with its place, and a large repetition costs no memory.
+// The message points at the character, because such texts are long on large jobs. The rows with
+// 4294967296 and 4294967295 repetitions are short texts that would take gigabytes: they fail before
+// any memory is allocated.
 TEST(CountList, NamesThePlaceOfAMistake) {
     struct Row {
         const char* text;

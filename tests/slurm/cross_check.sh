@@ -1,14 +1,20 @@
 #!/bin/bash
-# Compares the golden host lists, and so many made-up ones (LISTS, default 2000; SEED), with what Slurm's own parser says: run
-# by hand where scontrol is installed; no cluster is needed. The made-up ones need the target hostlist_bench. What this Slurm refuses is counted, not compared: before 23.11 text behind a bracket is an error there.
+# Compares our host list parser with Slurm's own (`scontrol show hostnames`). It checks the golden file, and then LISTS
+# made-up lists (default 2000, from the random seed SEED). Run it by hand where scontrol is installed; no cluster is
+# needed. The made-up lists need the target hostlist_bench, and are skipped without it.
+#
+# What this Slurm refuses of the golden file is counted and not compared: before 23.11 it takes text behind a bracket
+# for an error.
 set -u
 cd "$(dirname "$0")/../data" || exit 1
 SLURM_CONF=$(mktemp)
 export SLURM_CONF
 trap 'rm -f "$SLURM_CONF"' EXIT
+# scontrol reads a configuration before it does anything, so it gets the smallest one that is valid.
 printf 'ClusterName=none\nSlurmctldHost=localhost\nNodeName=localhost\nPartitionName=p Nodes=localhost\n' >"$SLURM_CONF"
 checked=0 refused=0 wrong=0
 while IFS=$'\t' read -r expression names; do
+    # Lines with `!` hold the sentence of our error. scontrol has other sentences.
     [[ $expression == '#'* || $names == '!'* ]] && continue
     theirs=$(scontrol show hostnames "$expression" 2>/dev/null | paste -sd' ')
     if [[ -z $theirs ]]; then
@@ -20,7 +26,9 @@ while IFS=$'\t' read -r expression names; do
     checked=$((checked + 1))
 done <hostlists.txt
 
-# Well-formed lists as Slurm writes them and as people do: up to three brackets, padding, several prefixes, doubles.
+# Prints $1 well-formed lists from seed $2, as Slurm and people write them: up to three brackets in a name, zero
+# padding, several prefixes, duplicates, and ranges whose ends have different widths. The same seed gives the same
+# lists, so the two calls below agree.
 made_up() {
     awk -v lists="$1" -v seed="$2" '
         function some(n) { return int(rand() * n) }

@@ -1,3 +1,5 @@
+// How ddprun was started under Slurm, and what a user reads whose layout cannot work. Made-up
+// environments; pure.
 #include "slurm/launch_shape.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +11,8 @@ namespace {
 using Kind = LaunchShape::Kind;
 using testing::HasSubstr;
 
+// A step with so many tasks on each node. All else stays default, because only these counts decide
+// here. No counts means that Slurm did not tell them.
 Allocation step_with_tasks(std::vector<int> tasks) {
     Allocation allocation;
     allocation.nodes.resize(tasks.size());
@@ -18,18 +22,20 @@ Allocation step_with_tasks(std::vector<int> tasks) {
 
 constexpr ShapeAsked kOneNode{.one_node = true};
 
+// What a batch script sees: a job, a node name from slurmd, and no step id.
 Environment job(const char* nodes) {
     return {{"SLURM_JOB_ID", "8812"}, {"SLURM_JOB_NUM_NODES", nodes}, {"SLURMD_NODENAME", "n1"}};
 }
 
-// One task on each node is the way it is meant.
+// One task on each node is the normal way. Missing counts are taken for it.
 TEST(LaunchShape, AgentPerNode) {
     EXPECT_EQ(check_launch_shape({}, step_with_tasks({1, 1}), {})->kind, Kind::in_step);
     EXPECT_EQ(check_launch_shape({}, step_with_tasks({}), {})->kind, Kind::in_step);
 }
 
-// --ntasks-per-node=4 left over from `srun python`: refused in the same words by every task, with
-// both lines that may have been meant.
+// A script that used `srun python` keeps its --ntasks-per-node=4. Each of the four ddpruns would
+// start all four workers. The sentence offers both lines that the user may have meant, and is the
+// same in every task, so that the log is easy to read.
 TEST(LaunchShape, SeveralTasksAreRefused) {
     const auto shape = check_launch_shape({}, step_with_tasks({4, 4}), {});
     ASSERT_FALSE(shape);
@@ -39,10 +45,14 @@ TEST(LaunchShape, SeveralTasksAreRefused) {
                     "use srun --ntasks=2 --ntasks-per-node=1 ddprun --nproc-per-node=4 (and "
                     "--gpus-per-node=4 rather than --gpus-per-task), or say that each task is one "
                     "worker: ddprun --task-per-worker"));
+    // The node with one task refuses too, with the largest count. If it started, it would wait for
+    // the other node.
     EXPECT_THAT(check_launch_shape({}, step_with_tasks({1, 2}), {}).error().sentence(),
                 HasSubstr("srun starts 2 ddprun processes on a node"));
 }
 
+// With --task-per-worker several tasks on a node are right. But each task must know the counts, and
+// srun must have started it: in a batch script only one worker would start.
 TEST(LaunchShape, TaskPerWorker) {
     const ShapeAsked asked{.task_per_worker = true};
     EXPECT_EQ(check_launch_shape({}, step_with_tasks({4, 2}), asked)->kind, Kind::in_step);
@@ -54,7 +64,8 @@ TEST(LaunchShape, TaskPerWorker) {
                     HasSubstr("use srun --ntasks-per-node=4 ddprun --task-per-worker"));
 }
 
-// A script of several nodes without srun would leave all but one of them idle.
+// A batch script of four nodes calls ddprun without srun. Three nodes would stay idle for the whole
+// job, so this is refused unless the user asked for one node.
 TEST(LaunchShape, ForgottenSrun) {
     auto shape = check_launch_shape(job("4"), std::nullopt, {});
     ASSERT_FALSE(shape);
@@ -66,7 +77,8 @@ TEST(LaunchShape, ForgottenSrun) {
     EXPECT_EQ(check_launch_shape(job("1"), std::nullopt, {})->note, "");
 }
 
-// salloc's shell is not one of the job's nodes.
+// The shell of salloc runs on the login node, which is shared and not part of the job. slurmd has
+// not started this shell, so SLURMD_NODENAME is missing.
 TEST(LaunchShape, LoginNode) {
     Environment environment = job("1");
     environment.erase("SLURMD_NODENAME");
@@ -76,11 +88,12 @@ TEST(LaunchShape, LoginNode) {
     EXPECT_TRUE(check_launch_shape(environment, std::nullopt, kOneNode));
 }
 
-// No job at all, and an interactive shell on a node.
+// No job at all, and an interactive shell on a node of the job. People try things in such a shell,
+// so the hint about the other nodes is a note and not an error.
 TEST(LaunchShape, Alone) {
     EXPECT_EQ(check_launch_shape({}, std::nullopt, {})->kind, Kind::alone);
     Environment environment = job("2");
-    environment["SLURM_STEP_ID"] = "4294967290";
+    environment["SLURM_STEP_ID"] = "4294967290";  // Slurm's id for an interactive step
     EXPECT_THAT(check_launch_shape(environment, std::nullopt, {})->note,
                 HasSubstr("for all 2 nodes"));
 }

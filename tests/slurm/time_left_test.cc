@@ -1,4 +1,5 @@
-// The time left as squeue says it.
+// The remaining time of a job, as `squeue -h -o %L` prints it. Pure. ddprun stops the job so that
+// the last snapshot is complete before this time is over.
 #include "slurm/time_left.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
+// With and without hours and days, and with blanks around it.
 TEST(TimeLeft, IsReadInAllItsForms) {
     EXPECT_EQ(read_time_left("1:05\n"), seconds(65));
     EXPECT_EQ(read_time_left("00:00"), seconds(0));
@@ -16,12 +18,17 @@ TEST(TimeLeft, IsReadInAllItsForms) {
     EXPECT_EQ(read_time_left(" 59:59 \n"), seconds(3599));
 }
 
+// squeue prints a line for each part of the job. Slurm ends the whole job with its first part.
 TEST(TimeLeft, OfAHeterogeneousJobIsTheShortest) {
     EXPECT_EQ(read_time_left("2:00:00\n1:00:00\nUNLIMITED\n"), seconds(3600));
 }
 
+// No limit and no answer are different: an answer that is missing must not delete an end time that
+// is already known.
 TEST(TimeLeft, MayHaveNoEnd) { EXPECT_EQ(read_time_left("UNLIMITED\n"), kNoLimit); }
 
+// An error message, a number without a colon, or a number that would overflow gives no time. A
+// wrong time would stop a healthy job.
 TEST(TimeLeft, IsNotGuessed) {
     for (const char* text : {"", "\n", "INVALID", "NOT_SET", "5", "1-5", "-1:00", "1:-5", "1:2:3:4",
                              "x:10", "1:05 slurm_load_jobs error", "99999999999999999999:00"})

@@ -1,6 +1,5 @@
 // Short makers of plain values, so that a test shows only what matters to it: node("a"), at(1.5),
-// limits(3, 4). Names stand in for whole nodes: the incarnation is 1 unless the test is about
-// restarts of a process.
+// limits(3, 4). Everything that an argument does not name keeps the default of its struct.
 #pragma once
 
 #include <cmath>
@@ -11,29 +10,35 @@
 
 namespace ddprun::test {
 
-// Seconds as tests write them: 0.45 is exactly 450 ms.
+// Seconds as tests write them. Rounded to microseconds, so 0.45 is exactly 450 ms.
 inline Duration sec(double seconds) {
     return std::chrono::microseconds{std::llround(seconds * 1e6)};
 }
+// The moment so many seconds after the start of a made-up clock.
 inline Time at(double seconds) { return Time{sec(seconds)}; }
 
+// A name stands for the whole node. A test about the restart of a node's process gives another
+// incarnation.
 inline rendezvous::NodeId node(std::string name, std::uint64_t incarnation = 1) {
     return {std::move(name), Incarnation{incarnation}};
 }
 
+// What a node brings into the job: places for workers, and nothing else (no address, no role).
 inline rendezvous::Offer offer(int slots = 1) {
     rendezvous::Offer offer;
     offer.slots = slots;
     return offer;
 }
 
+// The same with --node-rank.
 inline rendezvous::Offer offer_of_rank(int node_rank, int slots = 1) {
     rendezvous::Offer with_rank = offer(slots);
     with_rank.node_rank = node_rank;
     return with_rank;
 }
 
-// A lease of 10 s, a last call of 30 s, a join timeout of 600 s: the defaults.
+// MIN and MAX nodes. Times are the defaults: a lease of 10 s, a last call of 30 s, a join timeout
+// of 600 s.
 inline rendezvous::Limits limits(int min_nodes, int max_nodes,
                                  int max_restarts = rendezvous::kAutoRestarts) {
     rendezvous::Limits limits;
@@ -43,7 +48,7 @@ inline rendezvous::Limits limits(int min_nodes, int max_nodes,
     return limits;
 }
 
-// Members in the order of their ranks, each with so many slots.
+// Members in the order of their ranks, each with the same number of slots.
 inline std::vector<rendezvous::Member> members(const std::vector<rendezvous::NodeId>& nodes,
                                                int slots = 1) {
     std::vector<rendezvous::Member> all;
@@ -52,6 +57,7 @@ inline std::vector<rendezvous::Member> members(const std::vector<rendezvous::Nod
     return all;
 }
 
+// A whole generation of such members. Store, restarts and times keep their defaults.
 inline rendezvous::Assignment assignment(std::int64_t generation,
                                          const std::vector<rendezvous::NodeId>& nodes,
                                          int slots = 1) {
@@ -63,7 +69,8 @@ inline rendezvous::Assignment assignment(std::int64_t generation,
     return a;
 }
 
-// A worker that exited with this code; 0 is a success.
+// A worker that exited with this code (0 is a success). All workers are on one node, so rank and
+// local rank are the same.
 inline rendezvous::WorkerOutcome exited(int rank, int exit_code, std::string error = {}) {
     rendezvous::WorkerOutcome outcome;
     outcome.rank = outcome.local_rank = rank;
@@ -73,6 +80,7 @@ inline rendezvous::WorkerOutcome exited(int rank, int exit_code, std::string err
     return outcome;
 }
 
+// A worker that a signal ended.
 inline rendezvous::WorkerOutcome killed(int rank, int signal) {
     rendezvous::WorkerOutcome outcome = exited(rank, 0);
     outcome.signal = signal;
@@ -81,6 +89,7 @@ inline rendezvous::WorkerOutcome killed(int rank, int signal) {
     return outcome;
 }
 
+// How a job ended, as all its nodes hear it.
 inline rendezvous::Ending ending(rendezvous::Verdict verdict, int code, std::string sentence) {
     rendezvous::Ending end;
     end.verdict = verdict;

@@ -1,5 +1,5 @@
-// What the shell tests share: a loop that is run until a condition holds or a deadline passes, a
-// folder that goes away, and a service with its listener.
+// What the tests with real sockets and processes share: a loop that runs until a condition holds or
+// a deadline passes, a folder that is removed with the test, a listener, and the lines of a log.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,9 @@ namespace ddprun {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-// Whether the condition came true; each handler is followed by a look.
+// Runs the loop until the condition is true, and looks at it after each handler. Returns false
+// after 20 s, which no healthy test needs, or as soon as the loop has nothing left that could make
+// it true.
 inline bool run_until(asio::io_context& loop, const std::function<bool()>& condition,
                       std::chrono::seconds within = std::chrono::seconds{20}) {
     const auto deadline = std::chrono::steady_clock::now() + within;
@@ -26,7 +28,8 @@ inline bool run_until(asio::io_context& loop, const std::function<bool()>& condi
         loop.restart();
         if (loop.run_one_until(deadline) == 0 && std::chrono::steady_clock::now() >= deadline)
             return condition();
-        if (loop.stopped() && !condition()) {  // nothing is left that could make it true
+        // No handler is waiting. One more poll catches what another thread has just posted.
+        if (loop.stopped() && !condition()) {
             loop.restart();
             if (loop.poll() == 0 && !condition()) return false;
         }
@@ -34,12 +37,13 @@ inline bool run_until(asio::io_context& loop, const std::function<bool()>& condi
     return true;
 }
 
-// Runs everything that is ready now.
+// Runs everything that is ready now, and waits for nothing.
 inline void settle(asio::io_context& loop) {
     loop.restart();
     loop.poll();
 }
 
+// A new folder, removed with all its content at the end.
 class Folder {
   public:
     explicit Folder(const std::string& parent = testing::TempDir()) {
@@ -54,11 +58,13 @@ class Folder {
     std::string path_;
 };
 
+// It listens on loopback, at a port that the kernel chooses, so tests that run at the same time do
+// not collide.
 inline tcp::acceptor listener(asio::io_context& loop) {
     return tcp::acceptor(loop, {asio::ip::address_v4::loopback(), 0});
 }
 
-// Log lines as they came.
+// The log lines of the code under test. What an operator would read is part of what is tested.
 struct Lines {
     std::vector<std::string> all;
     Log log() {

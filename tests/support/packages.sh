@@ -2,15 +2,16 @@
 # Debian packages: which are needed for what, and how missing ones are installed. Sourced by tests/run.sh and
 # examples/quickstart.sh.
 
-# To build ddprun and train.
+# What building ddprun and the examples needs.
 BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
     libgrpc++-dev protobuf-compiler-grpc libc-ares-dev libre2-dev zlib1g-dev libgloo-dev libssl-dev libxxhash-dev)
-# For the tests.
+# What the tests need besides: tools that they start (etcd, Slurm, shells, Python with torch), and clang for the
+# fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge
     groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
     libclang-rt-14-dev jq strace)
 
-# Those of the packages that are not installed, one a line.
+# Prints the packages that are not installed, one a line.
 missing_packages() {
     local package
     for package in "$@"; do
@@ -18,8 +19,9 @@ missing_packages() {
     done
 }
 
-# Installs what is missing of the packages; says what and how large before it downloads. False, with a sentence on
-# stderr, when it cannot. Asks dpkg only when nothing is missing, so that a second call takes no time.
+# Installs what is missing. It says what and how large before it downloads, so that nobody is surprised by gigabytes. It
+# fails with a sentence on stderr when it cannot install. When nothing is missing it asks only dpkg, so a second call
+# takes no time.
 install_packages() {
     local missing sums root=()
     mapfile -t missing < <(missing_packages "$@")

@@ -1,4 +1,5 @@
-// A rank's store and Gloo group, with errors as exceptions: what a rank's body in a test wants.
+// A rank's store and its group over Gloo, with errors as exceptions. Most bodies of run_ranks()
+// begin with one.
 #pragma once
 
 #include <cstdio>
@@ -10,17 +11,21 @@
 namespace ddprun::trainer::test {
 
 struct GroupRank {
+    // 10 s is the group's time-out for each call. Tests of hangs give a shorter one, tests in which
+    // nothing may wait for the time-out a much longer one.
     explicit GroupRank(const Context& context,
                        std::chrono::milliseconds timeout = std::chrono::seconds(10))
         : store(connect_store(context, std::chrono::seconds(10)).value()),
           group(make_process_group(context, *store, {Backend::gloo, timeout, {}}).value()) {}
 
-    // Waits for another rank's say(), or says so itself; false when nobody does.
+    // Waits until another rank says the word. False when none does within 20 s. With hear() and
+    // say() tests fix the order of events, so they need no sleep.
     bool hear(const std::string& word) {
         return static_cast<bool>(store->get(word, std::chrono::seconds(20)));
     }
     bool say(const std::string& word) {
-        // The counter is answered: after that the word is in the store.
+        // The store does not answer set(), but it answers add(). After the answer the word is in
+        // the store, even if this rank is killed in the next moment.
         return store->set(word, "1") && store->add("said", 1);
     }
 
@@ -28,7 +33,8 @@ struct GroupRank {
     std::unique_ptr<ProcessGroup> group;
 };
 
-// An exit code: 0 when the error's sentence holds the text, else the sentence is printed.
+// As an exit code: 0 when the error's sentence contains the text. Otherwise 90, and the sentence is
+// printed, since the test itself sees only the number.
 inline int expects_error(const Result<void>& done, const std::string& text) {
     if (!done && done.error().sentence().find(text) != std::string::npos) return 0;
     std::fprintf(stderr, "%s\n", done ? "no error" : done.error().sentence().c_str());

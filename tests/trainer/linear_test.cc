@@ -1,4 +1,4 @@
-// The program `linear` itself, as a stop finds it.
+// The example program `linear` itself, as real processes, when a stop reaches it.
 #include <gmock/gmock.h>
 
 #include "tests/trainer/ranks.h"
@@ -10,13 +10,15 @@ using test::Ends;
 using test::run_program;
 using testing::HasSubstr;
 
-// Rank 1 alone finds the file that says the end is near: all stop after the same step, with a
-// snapshot, and go on from there later, to the same bits.
+// Rank 1 alone finds the file that asks for a stop, as when one node hears it first. If rank 1
+// stopped alone, the others would hang in the next all-reduce. So all stop after the same step,
+// with a snapshot, and later go on from there to the same bits as an undisturbed run.
 TEST(Linear, StopsOnAllRanksWhenOneIsTold) {
     test::TemporaryFolder folder;
     const std::string snapshots = folder.path() / "s";
     ASSERT_EQ(run_program(3, 0, {DDPRUN_LINEAR, "2"}, folder.path() / "plain"), Ends({0, 0, 0}));
     test::write_all(folder.path() / "stop.json", "{}");
+    // A shell around the program: only rank 1 gets the variable that names the file.
     const std::vector<std::string> told{"/bin/sh",
                                         "-c",
                                         "[ $RANK != 1 ] || export DDPRUN_STOP_FILE=$0; exec \"$@\"",
@@ -24,6 +26,7 @@ TEST(Linear, StopsOnAllRanksWhenOneIsTold) {
                                         DDPRUN_LINEAR,
                                         "2",
                                         snapshots};
+    // 143 is 128 + SIGTERM: stopped, with work left.
     EXPECT_EQ(run_program(3, 0, told, folder.path() / "g0"), Ends({143, 143, 143}));
     EXPECT_EQ(test::read_all(folder.path() / "g0" / "0"), "stopped after step 1\n");
     EXPECT_EQ(run_program(3, 1, {DDPRUN_LINEAR, "2", snapshots}, folder.path() / "g1"),

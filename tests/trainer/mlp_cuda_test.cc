@@ -1,4 +1,5 @@
-// The example's network on a GPU against the one on the CPU; without a GPU: that it says so.
+// The example's network on a GPU against the one on the CPU. Without a GPU, the test only checks
+// that the error says so.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -12,9 +13,11 @@
 namespace ddprun::trainer {
 namespace {
 
+// 70 hidden units are no multiple of a warp (32 threads), so kernels that forget the rest fail.
 const example::MlpShape kShape{16, 70};
 
-// Whether the GPU's values are the CPU's, within what another order of additions changes.
+// Whether the GPU's values are the CPU's, within what another order of additions changes. Prints
+// the first value that is not.
 bool near(const std::vector<NamedBuffer>& on_gpu, const std::vector<NamedBuffer>& on_cpu) {
     for (std::size_t i = 0; i < on_cpu.size(); ++i) {
         std::vector<float> values(on_gpu[i].buffer.count);
@@ -31,7 +34,9 @@ bool near(const std::vector<NamedBuffer>& on_gpu, const std::vector<NamedBuffer>
     return true;
 }
 
-// A batch, and then a smaller one: losses, gradients (of two micro-steps), parameters and momenta.
+// Batches of three sizes, so that memory of an older batch must be made larger and not read beyond
+// its end. Losses, gradients (of two micro-steps), parameters and momenta are compared after each.
+// The exit code says which of them differs.
 int compare(const Context& context) {
     auto store = connect_store(context, std::chrono::seconds(30)).value();
     auto group = make_process_group(context, *store, {Backend::nccl, std::chrono::seconds(60), {}});
@@ -50,6 +55,7 @@ int compare(const Context& context) {
              {std::pair(gpu.get(), on_gpu.get()), {cpu.get(), on_cpu.get()}}) {
             if (!reducer->zero() || !mlp->forward(batch.x, batch.y)) return 1;
             {
+                // The first micro-step only accumulates.
                 auto quiet = reducer->no_sync();
                 if (!mlp->backward(*reducer)) return 2;
             }
@@ -66,6 +72,7 @@ int compare(const Context& context) {
     return 0;
 }
 
+// Training on a GPU must be the training that was tested on the CPU.
 TEST(Mlp, IsTheSameOnAGpu) {
     // In a child: a process that has used CUDA cannot fork one that uses it.
     auto ends = test::run_ranks(

@@ -1,4 +1,5 @@
-// The example's network: its gradients against finite differences, and many ranks against one.
+// The example's network on the CPU: its gradients against finite differences, and many ranks
+// against one.
 #include "examples/mlp.h"
 
 #include <gmock/gmock.h>
@@ -12,14 +13,18 @@
 namespace ddprun::trainer {
 namespace {
 
+// Small and of unequal sizes, so that a mix-up of inputs and hidden units shows.
 const example::MlpShape kShape{5, 7};
 
+// The loss of a network that has these parameters and takes no step.
 double loss_at(const std::vector<float>& parameters, const example::Batch& batch) {
     return static_cast<double>(
         example::make_cpu_mlp(kShape, parameters)->forward(batch.x, batch.y).value());
 }
 
-// Each gradient is the slope of the loss, within what floats allow for a step of 1e-2.
+// Each gradient is the slope of the loss: the difference of two losses with the parameter a little
+// up and a little down. A wrong backward pass would still train, only worse, so nothing else would
+// show it.
 TEST(Mlp, GradientsAreSlopes) {
     const auto batch = example::Dataset::made(64, kShape.inputs, 3).head(64, 0, 1);
     const auto parameters = example::initial_parameters(kShape, 4);
@@ -33,6 +38,8 @@ TEST(Mlp, GradientsAreSlopes) {
         gradients.insert(gradients.end(), values, values + buffer.count);
     }
     ASSERT_EQ(gradients.size(), parameters.size());
+    // A smaller step drowns in the rounding of floats, a larger one leaves the straight part of the
+    // curve. The bound below, 5e-4 and 1 %, is what is left of both.
     constexpr float kStep = 1e-2f;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         auto up = parameters, down = parameters;
@@ -44,8 +51,8 @@ TEST(Mlp, GradientsAreSlopes) {
     }
 }
 
-// The parameters after ten steps through sampler and reducer, with buckets of some bytes so that
-// there are several.
+// The parameters after ten steps through sampler and reducer. Buckets of 16 bytes, so that there
+// are several of them and the order of their reductions counts.
 std::vector<float> trained(ProcessGroup& group, std::int64_t batch) {
     const auto data = example::Dataset::made(512, kShape.inputs, 3);
     auto mlp = example::make_cpu_mlp(kShape, example::initial_parameters(kShape, 4));
@@ -67,8 +74,9 @@ std::vector<float> trained(ProcessGroup& group, std::int64_t batch) {
     return values;
 }
 
-// Ten steps of four ranks with a batch of 8 are ten steps of one with 32, within 1e-5: only the
-// order of the additions differs.
+// Ten steps of four ranks with a batch of 8 are ten steps of one rank with a batch of 32. Only the
+// order of the additions differs, which the bound of 1e-5 allows for. A mean that is taken wrongly
+// (a sum, or a mean over the wrong number of ranks) is far outside.
 TEST(Mlp, ManyRanksAreOneWithALargerBatch) {
     auto ends = test::run_ranks(4, [&](const Context& context) {
         test::GroupRank me(context);

@@ -1,3 +1,4 @@
+// Forks ranks, serves their store, and waits for their ends.
 #include "tests/trainer/ranks.h"
 
 #include <fcntl.h>
@@ -17,6 +18,8 @@
 
 namespace ddprun::trainer::test {
 
+// Port 0: the kernel chooses one. The backlog of 128 holds the calls of all ranks until the store
+// serves.
 Listener listen_on_loopback() {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -32,8 +35,9 @@ Listener listen_on_loopback() {
 
 namespace {
 
-// Forks before the store's thread starts, so that the children have no other threads; they queue at
-// the socket till then.
+// Forks before the store's thread starts, so that the children have no other threads. A lock that
+// another thread held at the fork would stay locked in the child. Until the store serves, the
+// children's calls wait in the backlog of the listening socket.
 Ends run(int world, std::chrono::seconds patience,
          const std::function<int(int rank, std::uint16_t port)>& child) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -41,6 +45,8 @@ Ends run(int world, std::chrono::seconds patience,
     std::vector<pid_t> pids;
     for (int rank = 0; rank < world; ++rank) {
         const pid_t pid = fork();
+        // The child leaves by _exit(): destructors and exit handlers of the test must not run
+        // twice.
         if (pid == 0) {
             close(listener.fd);
             int code = 99;
@@ -56,6 +62,8 @@ Ends run(int world, std::chrono::seconds patience,
     auto store = store::StoreThread::start(listener.fd, {});
     Ends ends;
     for (pid_t pid : pids) {
+        // A pidfd becomes readable when the process has ended, so poll() can wait for it with a
+        // deadline. The deadline holds for all ranks together.
         const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             deadline - std::chrono::steady_clock::now());
@@ -70,6 +78,7 @@ Ends run(int world, std::chrono::seconds patience,
     return ends;
 }
 
+// What a launcher sets, for ranks that are all on one node.
 std::map<std::string, std::string> variables(int rank, int world, int generation,
                                              std::uint16_t port) {
     return {{"RANK", std::to_string(rank)},
@@ -82,6 +91,8 @@ std::map<std::string, std::string> variables(int rank, int world, int generation
             {"TORCHELASTIC_RUN_ID", "test"}};
 }
 
+// Appends to the output, because a later generation may write to the same file. Standard error goes
+// to it as well, so tests find warnings and errors there.
 int execute(const std::vector<std::string>& command, const std::filesystem::path& output) {
     const int fd = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(fd, 1);
@@ -90,11 +101,13 @@ int execute(const std::vector<std::string>& command, const std::filesystem::path
     for (const auto& word : command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     execv(words[0], words.data());
+    // Only if the program cannot be executed; 127 is what a shell says then.
     return 127;
 }
 
 }  // namespace
 
+// Wrong variables end the rank by the exception of `*`, as code 99.
 Ends run_ranks(int world, const std::function<int(const Context&)>& body,
                std::chrono::seconds deadline) {
     return run(world, deadline, [&](int rank, std::uint16_t port) {

@@ -1,8 +1,6 @@
-// Runs the ranks of one generation as processes of their own over a real store on loopback, with a
-// deadline.
-//
-// Everything is gone when run_ranks returns: processes are killed at the deadline and reaped, the
-// store is closed.
+// Runs the ranks of one generation as processes of their own, over a real store on loopback, with a
+// deadline. Everything is gone when run_ranks() returns: processes are killed at the deadline and
+// reaped, and the store is closed.
 #pragma once
 
 #include <chrono>
@@ -16,29 +14,33 @@
 
 namespace ddprun::trainer::test {
 
-// A socket that listens on loopback, for a store.
+// A socket that listens on loopback, for a store. The kernel chooses the port.
 struct Listener {
     int fd;
     std::uint16_t port;
 };
 Listener listen_on_loopback();
 
-// How a rank ended: its exit code, or minus the signal.
+// How the ranks ended, in their order: the exit code, or minus the signal.
 using Ends = std::vector<int>;
 
-inline constexpr int kOverdue = -9;  // killed at the deadline (or killed itself that way)
+// The end of a rank that was killed at the deadline. A rank that kills itself by SIGKILL has the
+// same.
+inline constexpr int kOverdue = -9;
 
-// Each rank runs `body` in a fork and exits with what it returns; an exception is exit code 99.
+// Each rank runs `body` in a fork and exits with what it returns. Bodies return another number at
+// each place that can fail, so the number says which check did. An exception is exit code 99. The
+// context is generation 0 of the run "test".
 Ends run_ranks(int world, const std::function<int(const Context&)>& body,
                std::chrono::seconds deadline = std::chrono::seconds(30));
 
-// Each rank executes the program with its variables set; the output of rank r is added to
-// `output`/r.
+// Each rank executes the program with the variables of a launcher. What rank r prints is appended
+// to the file `output`/r. The program takes longer to start than a fork, hence the longer deadline.
 Ends run_program(int world, int generation, const std::vector<std::string>& command,
                  const std::filesystem::path& output,
                  std::chrono::seconds deadline = std::chrono::seconds(60));
 
-// A folder that is removed with all it holds.
+// A folder that is removed with its content.
 class TemporaryFolder {
   public:
     TemporaryFolder();
@@ -53,6 +55,7 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
+// Whole files. A missing file reads as an empty text.
 std::string read_all(const std::filesystem::path& file);
 void write_all(const std::filesystem::path& file, const std::string& text);
 

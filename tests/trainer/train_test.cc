@@ -1,5 +1,5 @@
-// The program `train` itself: its place from the environment, crash and restart, damaged snapshots,
-// wrong options.
+// The example program `train` itself, as real processes: its place from the environment, crash and
+// restart, damaged snapshots, wrong options. Results are compared by their bits.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -14,14 +14,18 @@ using test::Ends;
 using test::run_program;
 using testing::HasSubstr;
 
+// 60 steps take a moment, and have several snapshots. 20 s are the group's time-out for each call.
+// Gloo is used everywhere, so that machines with and without GPUs run the same.
 const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--snapshot-every=10",
                                       "--timeout=20", "--backend=gloo"};
 
+// The same command with more options.
 std::vector<std::string> train(std::vector<std::string> more) {
     more.insert(more.begin(), kTrain.begin(), kTrain.end());
     return more;
 }
 
+// The result: loss and checksum of the parameters.
 std::string last_line(const fs::path& file) {
     std::ifstream in(file);
     std::string line, last;
@@ -29,14 +33,14 @@ std::string last_line(const fs::path& file) {
     return last;
 }
 
-// The final line of a run without snapshots or crash.
+// The result of an undisturbed run, without snapshots or crash. The others are measured by it.
 std::string plain_result(int world, const fs::path& folder) {
     EXPECT_EQ(run_program(world, 0, kTrain, folder), Ends(world, 0))
         << test::read_all(folder / "0");
     return last_line(folder / "0");
 }
 
-// Two runs end with the same bits, and the loss has fallen.
+// Two runs end with the same bits. All other tests here build on that.
 TEST(Train, IsDeterministic) {
     test::TemporaryFolder folder;
     const std::string once = plain_result(3, folder.path() / "a");
@@ -45,13 +49,15 @@ TEST(Train, IsDeterministic) {
     EXPECT_THAT(test::read_all(folder.path() / "a" / "0"), HasSubstr("step=10 loss="));
 }
 
-// A rank kills itself in the first generation; the second resumes from the snapshot and ends with
-// the same bits.
+// The main promise: rank 1 kills itself before step 37 of the first generation, the second one
+// resumes from the snapshot of step 30 and ends with the same bits as an undisturbed run. Momentum,
+// sampler and learning rate have to come back as well.
 TEST(Train, EndsWithTheSameBitsAfterACrash) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
     const auto command =
         train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-rank=1"});
+    // Rank 0 notices that rank 1 is gone and fails by itself (1).
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({1, -9}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
     EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"),
@@ -59,8 +65,8 @@ TEST(Train, EndsWithTheSameBitsAfterACrash) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// The newest snapshot is cut short between crash and restart: a warning, the one before, the same
-// bits.
+// The newest snapshot is cut short between crash and restart, as by a file system that lost its
+// last writes. A warning, the snapshot before, ten steps more, and still the same bits.
 TEST(Train, FallsBackToTheSnapshotBefore) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
@@ -75,7 +81,8 @@ TEST(Train, FallsBackToTheSnapshotBefore) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// The same with a rate that changes in each step, and clipping.
+// The same with a learning rate that changes in each step, and with clipping. A schedule that
+// counts from the restart on, instead of from the start, gives other bits.
 TEST(Train, GoesOnWithItsSchedule) {
     test::TemporaryFolder folder;
     const std::vector<std::string> options{"--lr=0.01", "--reference-batch=32", "--warm-up=0.4",
@@ -83,6 +90,7 @@ TEST(Train, GoesOnWithItsSchedule) {
     auto command = train(options);
     ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
     const std::string expected = last_line(folder.path() / "plain" / "0");
+    // The options have an effect at all.
     EXPECT_NE(expected, plain_result(2, folder.path() / "constant"));
     command.insert(command.end(),
                    {"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
@@ -91,8 +99,8 @@ TEST(Train, GoesOnWithItsSchedule) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// Rank 1 alone finds the file that says the end is near: all stop after the same step, with a
-// snapshot, and go on from there later.
+// Rank 1 alone finds the file that asks for a stop, as when one node hears it first. All stop after
+// the same step, with a snapshot, and go on from there later.
 TEST(Train, StopsOnAllRanksWhenOneIsTold) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(3, folder.path() / "plain");
@@ -109,7 +117,8 @@ TEST(Train, StopsOnAllRanksWhenOneIsTold) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// A rate that makes the numbers overflow: no rank goes on, and the parameter is named.
+// A learning rate that makes the numbers overflow. The averaging spreads a NaN to all ranks, so
+// each of them must fail and name parameter and rank of its origin. No rank trains on with rubbish.
 TEST(Train, NamesAGradientThatIsNoNumber) {
     test::TemporaryFolder folder;
     EXPECT_EQ(run_program(2, 0, train({"--lr=1e6", "--momentum=1"}), folder.path()), Ends({1, 1}));
@@ -118,7 +127,8 @@ TEST(Train, NamesAGradientThatIsNoNumber) {
                     "train: the gradient of \"w[12]\" is not a finite number on rank [01]"));
 }
 
-// A snapshot of another model, other data or another seed is refused, and says which.
+// A user changes the model, the data or the seed and forgets the old snapshot folder. The job ends
+// at once with the reason, instead of training on with numbers that do not belong together.
 TEST(Train, RefusesAForeignSnapshot) {
     test::TemporaryFolder folder;
     const auto command = train({"--snapshot-dir", folder.path() / "s"});
@@ -137,8 +147,9 @@ TEST(Train, RefusesAForeignSnapshot) {
     }
 }
 
-// Nothing gets better without a rate: the first validation is the best, the third after it ends
-// the training on all ranks; so it is after a crash between them, and for the job once it is over.
+// With a rate of 0 nothing gets better. The first validation (step 4) is the best one, and the
+// third after it (step 16) ends the training on all ranks. The count survives the crash at step 13,
+// which lies between them, and the end survives as well: a further start makes no step.
 TEST(Train, StopsEarly) {
     test::TemporaryFolder folder;
     const auto command = train({"--lr=0", "--validate-every=4", "--patience=2", "--snapshot-dir",
@@ -148,13 +159,15 @@ TEST(Train, StopsEarly) {
         const fs::path output = folder.path() / std::to_string(generation);
         EXPECT_EQ(run_program(3, generation, command, output), Ends({0, 0, 0}));
         const std::string text = test::read_all(output / "0");
+        // The first restart resumes at the snapshot before the crash, the second one at the end.
         EXPECT_THAT(text, HasSubstr(generation == 1 ? "at step 10\n" : "at step 16\n"));
         EXPECT_EQ(text.find("step=16 ") != std::string::npos, generation == 1) << text;
         EXPECT_EQ(text.find("step=20"), std::string::npos) << text;
     }
 }
 
-// A job that is complete gives its result again without a step, with the same bits.
+// A requeued job may already be complete. It gives its result again, with the same bits, and makes
+// no step.
 TEST(Train, RepeatsTheResultOfACompleteJob) {
     test::TemporaryFolder folder;
     const auto command = train({"--snapshot-dir", folder.path() / "s"});
@@ -163,7 +176,8 @@ TEST(Train, RepeatsTheResultOfACompleteJob) {
     EXPECT_EQ(last_line(folder.path() / "b" / "0"), last_line(folder.path() / "a" / "0"));
 }
 
-// A snapshot of two ranks is taken up by three: its content does not know the world size.
+// A node is lost or comes back: three ranks take up the snapshot of two. Its content does not
+// depend on the world size.
 TEST(Train, ResumesAtAnotherWorldSize) {
     test::TemporaryFolder folder;
     const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37"});
@@ -172,7 +186,8 @@ TEST(Train, ResumesAtAnotherWorldSize) {
     EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 30"));
 }
 
-// Wrong options end with code 2 and one line.
+// A typing error in a batch script must not start a training with the defaults. One line, since
+// each rank prints it.
 TEST(Train, RefusesWrongOptions) {
     test::TemporaryFolder folder;
     int number = 0;
@@ -185,7 +200,8 @@ TEST(Train, RefusesWrongOptions) {
     }
 }
 
-// A CSV of numbers is trained on; a wrong line is named.
+// A CSV of numbers is trained on. A row with too few numbers is named by its line, so that it can
+// be found among millions.
 TEST(Train, ReadsData) {
     test::TemporaryFolder folder;
     test::write_all(folder.path() / "good.csv", "# x, y\n1,2,3\n4, 5 ,6\n");
@@ -197,7 +213,8 @@ TEST(Train, ReadsData) {
     EXPECT_THAT(test::read_all(folder.path() / "b" / "0"), HasSubstr("bad.csv:2: not a row"));
 }
 
-// The validation of three ranks is that of one with the same parameters, and is written as JSON.
+// The validation of three ranks is that of one rank with the same parameters (rate 0), within the
+// rounding of its additions. A mean of means would differ, since the ranks' shares differ in size.
 TEST(Train, ValidatesOverRanks) {
     test::TemporaryFolder folder;
     for (int world : {1, 3}) {
@@ -206,6 +223,7 @@ TEST(Train, ValidatesOverRanks) {
         EXPECT_EQ(run_program(world, 0, command, folder.path() / std::to_string(world)),
                   Ends(static_cast<std::size_t>(world), 0));
     }
+    // The figure in the last line of JSON; -1 when there is none.
     auto validation = [&](const char* name) {
         const std::string text = last_line(folder.path() / name);
         const auto at = text.find("\"validation\":");
@@ -215,7 +233,8 @@ TEST(Train, ValidatesOverRanks) {
     EXPECT_NEAR(validation("3.jsonl"), validation("1.jsonl"), 1e-6);
 }
 
-// A failure leaves the worker's own account where the launcher looks for it.
+// A failure leaves the worker's own account in the file that the launcher names, so that the report
+// can quote it.
 TEST(Train, LeavesAnErrorFile) {
     test::TemporaryFolder folder;
     const fs::path account = folder.path() / "error.json";

@@ -1,3 +1,5 @@
+// FileThread with a real loop and a real thread. A promise that is not yet set stands for a file
+// system that hangs.
 #include "base/loop/file_thread.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +15,9 @@
 namespace ddprun {
 namespace {
 
-// Work is done in the order of posting, on one thread that is not the loop's; results come on the
-// loop.
+// Work runs in the order of posting, on one thread that is not the loop's. Results come on the
+// loop, in the same order. Callers rely on it: a folder is made by one job, and the next one writes
+// into it.
 TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
     asio::io_context loop;
     FileThread files(loop);
@@ -30,12 +33,13 @@ TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
                 EXPECT_NE(workers[i], std::this_thread::get_id());
                 told.push_back(i);
             });
-    loop.run();  // returns when nothing is owed any more
+    loop.run();  // returns when no answer is owed any more
     EXPECT_EQ(told.size(), 100u);
     EXPECT_EQ(worked, told);
 }
 
-// What was posted is done before the destructor returns, though nobody hears of it.
+// Nothing that was posted may be lost, for example the last lines of a worker's log file. The
+// destructor does it before it returns. After abandon() no answer comes.
 TEST(FileThread, FinishesPendingWorkAtTheEnd) {
     asio::io_context loop;
     std::atomic<int> worked = 0;
@@ -46,14 +50,18 @@ TEST(FileThread, FinishesPendingWorkAtTheEnd) {
         files.abandon();
     }
     EXPECT_EQ(worked, 10);
+    // An answer that was posted although nobody wants it would run here.
     loop.run();
     EXPECT_FALSE(told);
 }
 
-// A file system that hangs: the loop may end, and the destructor gives up after 2 s; what wakes up
-// later harms nobody.
+// The first job hangs like a dead NFS server. The loop may end all the same, and the destructor
+// detaches the thread after 2 s. When the file system wakes up, the thread finishes its work
+// without the objects that are gone.
 TEST(FileThread, LeavesHangingWorkBehind) {
     std::promise<void> release;
+    // Shared with the second job, because it runs after this block has destroyed the loop and the
+    // FileThread.
     auto finished = std::make_shared<std::promise<void>>();
     auto last = finished->get_future();
     bool told = false;
@@ -64,14 +72,16 @@ TEST(FileThread, LeavesHangingWorkBehind) {
         files.post([finished] { finished->set_value(); }, [&] { told = true; });
         files.abandon();
         loop.run();
-        FileThread unused(loop);  // one that never worked has no thread to wait for
+        FileThread unused(loop);  // one without work has no thread to wait for
     }
     release.set_value();
     EXPECT_EQ(last.wait_for(std::chrono::seconds{10}), std::future_status::ready);
     EXPECT_FALSE(told);
 }
 
-// An answer in time, whether there is one or not; and none once nobody wants results any more.
+// post_within() answers once: in time, or late while the work still hangs. After abandon() it does
+// not answer, although its time is over. The agent writes the stop file this way: a stalled disk
+// must not hold back the signal to the workers.
 TEST(FileThread, AnswersWithinATime) {
     using std::chrono::milliseconds;
     asio::io_context loop;
@@ -82,28 +92,34 @@ TEST(FileThread, AnswersWithinATime) {
             told.push_back(who + std::string(in_time ? " in time" : " late"));
         };
     };
+    // 20 s is longer than any pause of a test machine, so this answer always comes in time.
     files.post_within(
         std::chrono::seconds{20}, [] {}, tell("quick"));
     ASSERT_TRUE(run_until(loop, [&] { return told.size() == 1; }));
     std::promise<void> release;
     const auto hang = [waits = release.get_future().share()] { waits.wait(); };
+    // 1 ms is over at once, and the work cannot end before `release` is set. So this answer is
+    // always late.
     files.post_within(milliseconds{1}, hang, tell("hung"));
     ASSERT_TRUE(run_until(loop, [&] { return told.size() == 2; }));
     files.post_within(
         milliseconds{1}, [] {}, tell("abandoned"));
     files.abandon();
+    // The loop ends only when the timer of the abandoned job has ended too.
     loop.restart();
     loop.run();
     release.set_value();
     EXPECT_EQ(told, (std::vector<std::string>{"quick in time", "hung late"}));
 }
 
-// Who waits for the end goes on waiting while work gets on, and not for ever where it does not.
+// At the end of the process, drain() must tell a slow disk from a dead one. It waits as long as the
+// progress counter moves, and gives up only when the counter stands still for the whole patience.
 TEST(FileThread, DrainWaitsWhileWorkGetsOn) {
     asio::io_context loop;
     FileThread files(loop);
-    EXPECT_TRUE(files.drain(std::chrono::seconds{10}));
+    EXPECT_TRUE(files.drain(std::chrono::seconds{10}));  // nothing was posted
     bool done = false;
+    // Slow work: 30 steps of 10 ms, and the counter moves at each.
     files.post([progress = files.progress(), &done] {
         for (int i = 0; i < 30; ++i) {
             ++*progress;
@@ -113,6 +129,8 @@ TEST(FileThread, DrainWaitsWhileWorkGetsOn) {
     });
     EXPECT_TRUE(files.drain(std::chrono::seconds{10}));
     EXPECT_TRUE(done);
+    // Work without progress. drain() gives up after 100 ms, and succeeds when the work is free
+    // again.
     std::promise<void> gate;
     files.post([waits = gate.get_future().share()] { waits.wait(); });
     EXPECT_FALSE(files.drain(std::chrono::milliseconds{100}));

@@ -1,4 +1,5 @@
-// Room for descriptors, as the kernel shows it, in a process that has just begun.
+// The limit of open descriptors and the size of the descriptor table, as the kernel shows them in
+// /proc. Real processes: each look happens in a fresh child.
 #include "base/system/descriptor_room.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ std::ptrdiff_t open_descriptors() {
     return std::distance(begin(all), end(all));
 }
 
-// The table of a process never shrinks: so each look has one of its own.
+// Runs `look` in a child. The table of a process never shrinks, so a second look in the same
+// process would prove nothing.
 bool holds_in_a_child(const std::function<bool()>& look) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(look() ? 0 : 1);
@@ -37,10 +39,14 @@ bool holds_in_a_child(const std::function<bool()>& look) {
     return status == 0;
 }
 
+// The table must have its final size before the first thread starts. If it grew later, all starts
+// and answers would wait 8 to 20 ms for the kernel each time. The call opens a descriptor with a
+// high number to make the table grow, and must close it again.
 TEST(DescriptorRoom, ReachesAsFarAsTheLimitAndLeavesNothingOpen) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     const std::uint64_t reach = std::min<rlim_t>(limit.rlim_max, kDescriptorRoom);
+    // `table_size() < reach` before the call makes sure that the call has something to do.
     EXPECT_TRUE(holds_in_a_child([&] {
         const auto open = open_descriptors();
         return table_size() < reach && make_room_for_descriptors() == limit.rlim_cur &&
@@ -48,9 +54,11 @@ TEST(DescriptorRoom, ReachesAsFarAsTheLimitAndLeavesNothingOpen) {
     }));
 }
 
+// Some sites set a low hard limit. The call then takes what it may, and returns the old soft limit
+// (50), which the workers get back.
 TEST(DescriptorRoom, ALowLimitIsRespected) {
     EXPECT_TRUE(holds_in_a_child([] {
-        const rlimit low{50, 100};
+        const rlimit low{50, 100};  // soft, hard
         if (::setrlimit(RLIMIT_NOFILE, &low) != 0) return false;
         const auto open = open_descriptors();
         rlimit after{};

@@ -1,3 +1,5 @@
+// Which gradients travel together, and when a bucket may be sent. Pure: shapes and order, no
+// numbers.
 #include "trainer/gradients/gradient_buckets.h"
 
 #include <gmock/gmock.h>
@@ -10,14 +12,16 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// Parameters of float32 with these numbers of elements.
 std::vector<GradientShape> floats(std::initializer_list<std::size_t> counts) {
     std::vector<GradientShape> shapes;
     for (auto count : counts) shapes.push_back({count, DataType::float32});
     return shapes;
 }
 
-// The last parameter comes first; the first bucket closes early, the others at their size; what is
-// larger than a bucket has one.
+// Backward computes the last parameter first, so its gradient travels first. The first bucket is
+// full at 8 bytes, so that communication begins early, the others at 16. A gradient is never
+// divided: the one of 400 bytes makes its bucket larger.
 TEST(GradientBuckets, AreFilledFromTheEnd) {
     const auto plan = plan_buckets(floats({100, 2, 2, 3, 1, 1}), 8, 16);
     ASSERT_EQ(plan.buckets.size(), 3u);
@@ -28,7 +32,7 @@ TEST(GradientBuckets, AreFilledFromTheEnd) {
     EXPECT_EQ(plan.buckets[2].count, 102u);
 }
 
-// Types do not share a bucket.
+// One collective has one type, so another type closes the bucket, even with room left.
 TEST(GradientBuckets, HaveOneType) {
     const std::vector<GradientShape> shapes{
         {1, DataType::float32}, {1, DataType::bfloat16}, {1, DataType::bfloat16}};
@@ -38,7 +42,10 @@ TEST(GradientBuckets, HaveOneType) {
     EXPECT_THAT(plan.buckets[1].parameters, ElementsAre(0));
 }
 
-// A bucket that is complete early waits for those before it.
+// Here the gradients come in the wrong order, as when backward visits layers differently on one
+// rank. A bucket that is full early waits for those before it: all ranks must begin their
+// collectives in one order, or they hang. A gradient that is ready twice, or does not exist, is a
+// mistake of the caller.
 TEST(GradientBuckets, GoInOrder) {
     const auto plan = plan_buckets(floats({1, 1, 1}), 4, 4);
     BucketProgress progress(plan);
@@ -52,8 +59,8 @@ TEST(GradientBuckets, GoInOrder) {
     EXPECT_THAT(*progress.ready(2), ElementsAre(0));
 }
 
-// Over random models: slots do not overlap and fill their buckets, and in any order of ready each
-// bucket goes once, in order, not before its last gradient.
+// 300 random models. Slots do not overlap and fill their buckets. In any order of ready(), each
+// bucket goes once, in its turn, and not before its last gradient.
 TEST(GradientBuckets, HoldForRandomModels) {
     std::mt19937 random(3);
     for (int round = 0; round < 300; ++round) {

@@ -1,3 +1,5 @@
+// Gradients averaged over ranks: real processes with Gloo on loopback. The test plays backward: it
+// adds numbers to gradients and calls ready(), the last layer first.
 #include "trainer/gradients/gradient_reducer.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +17,7 @@ using test::expects_error;
 using test::GroupRank;
 using test::run_ranks;
 
-// Three layers of unequal size on the host; small buckets, so that there are several.
+// Three layers of unequal size in host memory.
 struct Model {
     std::vector<std::vector<float>> values{std::vector<float>(3000, 1.0f),
                                            std::vector<float>(10, 2.0f),
@@ -32,11 +34,12 @@ std::span<float> floats(const Buffer& buffer) {
     return {static_cast<float*>(buffer.data), buffer.count};
 }
 
+// What backward does for one layer: it adds, since gradients accumulate.
 void add(GradientReducer& reducer, std::size_t parameter, float what) {
     for (float& g : floats(reducer.gradient(parameter))) g += what;
 }
 
-// Every element of the gradient.
+// Every element of the gradient. Prints the first one that is wrong.
 bool all_are(const GradientReducer& reducer, std::size_t parameter, float expected, float within) {
     for (float g : floats(reducer.gradient(parameter)))
         if (std::abs(g - expected) > within)
@@ -44,6 +47,7 @@ bool all_are(const GradientReducer& reducer, std::size_t parameter, float expect
     return true;
 }
 
+// Small buckets, so that this small model has several. Layer 2 (2000 bytes) fills the first one.
 ReducerOptions small() {
     ReducerOptions options;
     options.first_bucket_bytes = 1000;
@@ -51,7 +55,9 @@ ReducerOptions small() {
     return options;
 }
 
-// Ranks 0, 1, 2 bring r + 1 twice without synchronisation and once with: the mean of the sums.
+// Rank r adds r + 1 in each of three micro-steps, and only the last one synchronizes. The sums are
+// 3, 6 and 9, and their mean is 6. Three steps, so that zero() and the buckets of an old step are
+// tested too.
 TEST(GradientReducer, AveragesWhatWasAccumulated) {
     auto ends = run_ranks(3, [](const Context& context) {
         GroupRank me(context);
@@ -62,6 +68,7 @@ TEST(GradientReducer, AveragesWhatWasAccumulated) {
             if (!reducer->zero()) return 2;
             for (int micro = 0; micro < 3; ++micro) {
                 std::optional<GradientReducer::NoSync> quiet;
+                // ready() does nothing in the first two: only the sum of all three travels.
                 if (micro < 2) quiet.emplace(*reducer);
                 for (std::size_t i = 3; i-- > 0;) {
                     add(*reducer, i, static_cast<float>(context.rank.value + 1));
@@ -72,6 +79,7 @@ TEST(GradientReducer, AveragesWhatWasAccumulated) {
             for (std::size_t i = 0; i < 3; ++i)
                 if (!all_are(*reducer, i, 6.0f, 0)) return 5;
             const auto& times = reducer->times();
+            // The waiting is a part of the communication.
             if (times.communication.count() <= 0 || times.waited > times.communication) return 6;
         }
         return 0;
@@ -79,7 +87,7 @@ TEST(GradientReducer, AveragesWhatWasAccumulated) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// As bfloat16 the mean is right to its last digit of 8 bits.
+// The hook halves the bytes. bfloat16 has 8 bits of precision, hence the bound of 0.01 around 1.
 TEST(GradientReducer, CompressesToBFloat16) {
     auto ends = run_ranks(2, [](const Context& context) {
         GroupRank me(context);
@@ -96,8 +104,8 @@ TEST(GradientReducer, CompressesToBFloat16) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A program's own way: the sum to rank 0 and from there to all, which is two operations, and the
-// division when they are done.
+// A hook as a program may write it: the sum goes to rank 0 and from there to all. These are two
+// operations, and the division follows in end().
 struct ByWayOfTheFirst final : CommunicationHook {
     std::size_t buckets = 0, ended = 0;
     int ranks = 0;
@@ -118,6 +126,8 @@ struct ByWayOfTheFirst final : CommunicationHook {
     }
 };
 
+// A program replaces the all-reduce by its own way. Each bucket passes begin() and end() once, and
+// end() comes in the order of the buckets.
 TEST(GradientReducer, SendsAsItsHookDoes) {
     auto ends = run_ranks(3, [](const Context& context) {
         GroupRank me(context);
@@ -127,6 +137,7 @@ TEST(GradientReducer, SendsAsItsHookDoes) {
         options.hook = hook;
         auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
         for (std::size_t i = 3; i-- > 0;) {
+            // 0, 3 and 6: the mean is 3, which float adds exactly.
             add(*reducer, i, static_cast<float>(3 * context.rank.value));
             if (!reducer->ready(i)) return 1;
         }
@@ -139,7 +150,8 @@ TEST(GradientReducer, SendsAsItsHookDoes) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// Its memory is of one reducer's buckets.
+// A hook has memory for the buckets of one reducer. A second reducer is refused, as often as it
+// tries, until the first one is gone.
 TEST(GradientReducer, SharesItsHookWithNoOther) {
     Context alone;
     GroupRank me(alone);
@@ -147,6 +159,7 @@ TEST(GradientReducer, SharesItsHookWithNoOther) {
     auto options = small();
     options.hook = std::make_shared<Bfloat16Hook>();
     auto first = GradientReducer::make(*me.group, model.parameters(), options).value();
+    // Twice: a refusal must not count as a use, or as the end of one.
     for (int i = 0; i < 2; ++i) {
         const auto second = GradientReducer::make(*me.group, model.parameters(), options);
         ASSERT_FALSE(second);
@@ -156,7 +169,7 @@ TEST(GradientReducer, SharesItsHookWithNoOther) {
     EXPECT_TRUE(GradientReducer::make(*me.group, model.parameters(), options));
 }
 
-// What a hook cannot begin ends the step with its own words.
+// The error of a program's own hook reaches the program unchanged.
 TEST(GradientReducer, SaysWhyAHookFailed) {
     struct Fails final : CommunicationHook {
         Result<Work> begin(ProcessGroup&, std::size_t index, const Buffer&) override {
@@ -174,7 +187,9 @@ TEST(GradientReducer, SaysWhyAHookFailed) {
     EXPECT_EQ(done.error().sentence(), "no way for bucket 0");
 }
 
-// Layer 1 is used by rank 0 only, layer 2 by nobody.
+// Layer 1 is used by rank 0 only, layer 2 by no rank (a model with branches). Without find_unused
+// the ranks would wait for gradients that never come. A missing gradient counts as zero, so the
+// mean of layer 1 is half of 4.
 TEST(GradientReducer, FindsUnusedParameters) {
     auto ends = run_ranks(2, [](const Context& context) {
         GroupRank me(context);
@@ -182,6 +197,7 @@ TEST(GradientReducer, FindsUnusedParameters) {
         auto options = small();
         options.find_unused = true;
         auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        // Rank 0 reaches layers 1 and 0, rank 1 only layer 0.
         for (std::size_t i = context.is_first() ? 2 : 1; i-- > 0;) {
             add(*reducer, i, 4);
             if (!reducer->ready(i)) return 1;
@@ -196,7 +212,8 @@ TEST(GradientReducer, FindsUnusedParameters) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// Without find_unused a forgotten gradient is named, and one that is ready twice refused.
+// Without find_unused a forgotten gradient is a mistake of the program. It is named, because the
+// alternative is a job that hangs. So is a gradient that is ready twice.
 TEST(GradientReducer, NamesAForgottenGradient) {
     Context alone;
     GroupRank me(alone);
@@ -210,7 +227,8 @@ TEST(GradientReducer, NamesAForgottenGradient) {
                 testing::HasSubstr("2 parameters, the first is \"layer0\""));
 }
 
-// The norm over all buckets; only what is above the limit is scaled.
+// The norm goes over all buckets: 3,510 elements of 2. Below the limit nothing changes. Above it
+// all gradients are scaled, and the norm is then the limit.
 TEST(GradientReducer, ClipsByTheGlobalNorm) {
     Context alone;
     GroupRank me(alone);
@@ -223,18 +241,20 @@ TEST(GradientReducer, ClipsByTheGlobalNorm) {
     EXPECT_NEAR(reducer->clip(1).value(), 1, 1e-6);
 }
 
-// Ranks begin with different numbers: rank 0's are everywhere afterwards. Other shapes are refused
-// with the parameter's and the rank's name.
+// Ranks begin with different numbers, for example after other random seeds. Rank 0's are everywhere
+// afterwards, for parameters and for other buffers. Otherwise each rank would train another model,
+// and nobody would notice. Shapes that differ are refused with parameter and rank.
 TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
     auto ends = run_ranks(3, [](const Context& context) {
         GroupRank me(context);
         Model model;
         for (auto& v : model.values[2]) v += static_cast<float>(context.rank.value);
-        std::vector<std::int64_t> counted(7, 5 + context.rank.value);  // a running statistic
+        // A buffer that is no parameter, such as a running statistic.
+        std::vector<std::int64_t> counted(7, 5 + context.rank.value);
         auto reducer = GradientReducer::make(*me.group, model.parameters(), small(),
                                              {{"counted", buffer_of(std::span(counted))}});
         if (!reducer || model.values[2][499] != 3.0f || counted[6] != 5) return 1;
-        // A parameter that drifts is found.
+        // A parameter that drifts on one rank is found, however small the difference.
         if (context.rank.value == 2) model.values[0][7] += 1e-6f;
         int code = expects_error(verify_equal(*me.group, model.parameters()),
                                  "\"layer0\" is not the same on rank 2 as on rank 0");
@@ -247,8 +267,9 @@ TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// The same while buckets are reduced behind backward: the step that spreads an infinity fails on
-// all ranks, with its origin; the steps before it do not.
+// Rank 2 computes an infinity in its second step. The reduction spreads it to all ranks, so the
+// result does not show where it came from. All ranks fail in this step, with parameter and rank;
+// the step before succeeds.
 TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
     auto ends = run_ranks(3, [](const Context& context) {
         GroupRank me(context);
@@ -274,8 +295,8 @@ TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// A NaN is found before the reduction spreads it, with parameter and rank; means and wishes to stop
-// are agreed on.
+// The same as a call of its own, before a reduction. Two more agreements: the mean over ranks
+// counts samples (1, 2 and 3 of them), and if one rank wants to stop, all learn it.
 TEST(Agreement, FindsNumbersThatAreNone) {
     auto ends = run_ranks(3, [](const Context& context) {
         GroupRank me(context);

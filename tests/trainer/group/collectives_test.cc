@@ -1,5 +1,5 @@
-// Every collective against a naive model, over random types, operators, roots and sizes; and with a
-// rank killed inside each.
+// Every collective over Gloo against a naive model, with random types, operators, roots and sizes;
+// and with a rank killed inside each. Each rank is a real process.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -19,12 +19,13 @@ using test::run_ranks;
 constexpr DataType kTypes[] = {DataType::float32,  DataType::float64, DataType::float16,
                                DataType::bfloat16, DataType::int32,   DataType::int64,
                                DataType::uint8};
+// The collectives that move data and have a result to compare.
 constexpr Collective kMoves[] = {
     Collective::all_reduce, Collective::broadcast,      Collective::reduce,
     Collective::all_gather, Collective::reduce_scatter, Collective::gather,
     Collective::scatter,    Collective::all_to_all,     Collective::exchange};
 
-// One call that all ranks draw alike.
+// One random call. All ranks draw from the same seed, so they make the same call.
 struct Case {
     Collective kind;
     DataType type;
@@ -35,6 +36,8 @@ struct Case {
     bool asynchronous;
 };
 
+// Counts are below 300 mostly (0 among them), and up to 60,000 in a third of the cases. Integers
+// have no average.
 Case draw(std::mt19937& random, int world) {
     auto below = [&](std::size_t n) { return random() % n; };
     Case c{kMoves[below(std::size(kMoves))],
@@ -48,11 +51,12 @@ Case draw(std::mt19937& random, int world) {
     return c;
 }
 
-// Small whole numbers: exact in every type, for a sum or product of four.
+// Element i of a rank's input: 1 to 4, so sums and products of four ranks are exact in each type.
 double value(const Case& c, int rank, std::size_t i) {
     return 1 + (c.seed + static_cast<unsigned>(rank) * 7 + i * 13) % 4;
 }
 
+// What the reduction of element i over all ranks must be.
 double reduced(const Case& c, int world, std::size_t i) {
     double result = value(c, 0, i);
     for (int r = 1; r < world; ++r) {
@@ -74,7 +78,8 @@ double reduced(const Case& c, int world, std::size_t i) {
     return c.op == ReduceOp::avg ? result / world : result;
 }
 
-// What element i of `out` must be on this rank, and how long in and out are.
+// The definition of each collective: what element i of `out` must be on this rank, and how many
+// elements in and out have.
 struct Model {
     std::size_t in, out;
     double expected(const Case& c, int rank, int world, std::size_t i) const {
@@ -102,6 +107,7 @@ struct Model {
     }
 };
 
+// The sizes on this rank. Only the root has the large side of a gather or scatter.
 Model model_of(const Case& c, int rank, int world) {
     const std::size_t n = c.count, all = n * static_cast<std::size_t>(world);
     switch (c.kind) {
@@ -120,6 +126,7 @@ Model model_of(const Case& c, int rank, int world) {
     }
 }
 
+// The same call as the library takes it.
 Operation operation_of(const Case& c, Buffer in, Buffer out, int rank, int world) {
     switch (c.kind) {
         case Collective::all_reduce:
@@ -143,6 +150,7 @@ Operation operation_of(const Case& c, Buffer in, Buffer out, int rank, int world
     }
 }
 
+// Carries one call out and compares each element. Prints the first one that is wrong.
 template <class T>
 bool fits(const Case& c, GroupRank& me, int world) {
     const int rank = me.group->rank();
@@ -170,6 +178,7 @@ bool fits(const Case& c, GroupRank& me, int world) {
     return true;
 }
 
+// The same with the type that was drawn.
 bool fits(const Case& c, GroupRank& me, int world) {
     switch (c.type) {
         case DataType::float32:
@@ -189,7 +198,8 @@ bool fits(const Case& c, GroupRank& me, int world) {
     }
 }
 
-// 150 random calls on each of 1, 2, 3 and 4 ranks give what the definition says.
+// 150 random calls on each of 1, 2, 3 and 4 ranks give what the definition says. Rings and trees
+// have their corner cases at small and odd numbers of ranks.
 TEST(Collectives, AgreeWithANaiveModel) {
     for (int world = 1; world <= 4; ++world) {
         auto ends = run_ranks(
@@ -199,6 +209,7 @@ TEST(Collectives, AgreeWithANaiveModel) {
                 std::mt19937 random(static_cast<unsigned>(world));
                 for (int i = 0; i < 150; ++i) {
                     Case c = draw(random, world);
+                    // A rank alone has nobody to exchange with.
                     if (world == 1 && c.kind == Collective::exchange) c.kind = Collective::gather;
                     if (!fits(c, me, world)) return 1;
                 }
@@ -209,12 +220,15 @@ TEST(Collectives, AgreeWithANaiveModel) {
     }
 }
 
-// 40 MB go in more pieces than have their receives posted at once; two are under way together.
+// 40 MB go in more pieces (of 1 MiB) than have their receives posted at once, so a ring has to post
+// more on its way. Two are under way together. Sizes are odd, so the last pieces are short.
 TEST(Collectives, MovesWhatIsLarge) {
     for (int world : {2, 3}) {
         auto ends = run_ranks(world, [&](const Context& context) {
             GroupRank me(context, seconds(60));
             const std::size_t part = 1'700'001, all = part * static_cast<std::size_t>(world);
+            // Whole numbers whose sums are exact, and a period (1009) that no piece has: a piece in
+            // the wrong place shows.
             auto at = [](int rank, std::size_t i) {
                 return static_cast<double>(i % 1009) * (rank + 1);
             };
@@ -245,7 +259,7 @@ TEST(Collectives, MovesWhatIsLarge) {
     }
 }
 
-// Everything that a program may call, with buffers of 30,000 floats a rank.
+// One call of each kind, with 30,000 floats a rank: large enough to be under way when a rank dies.
 Operation big(Collective kind, std::vector<float>& in, std::vector<float>& out, int rank) {
     constexpr int kWorld = 3;
     const std::size_t n = in.size() / kWorld;
@@ -281,30 +295,36 @@ Operation big(Collective kind, std::vector<float>& in, std::vector<float>& out, 
 
 class KilledInside : public testing::TestWithParam<Collective> {};
 
-// Rank 1 is killed by another thread of its own while it goes through call after call. The others
-// get an error, although their time-out is ten minutes.
+// Another thread of rank 1 kills it while it goes through call after call. So each run hits another
+// point inside the call. The others get an error, although their time-out is ten minutes: no wait
+// of any collective may depend on a rank that is gone.
 TEST_P(KilledInside, AllOthersGetAnError) {
     auto ends = run_ranks(
         3,
         [](const Context& context) {
+            // A monitored barrier is the exception. Its ranks meet in the store, where no
+            // connection breaks, so it ends at its time-out: 2 s here.
             GroupRank me(context, std::chrono::minutes(
                                       GetParam() == Collective::monitored_barrier ? 0 : 10) +
                                       seconds(GetParam() == Collective::monitored_barrier ? 2 : 0));
             std::vector<float> in(90'000, 1.0f), out(90'000, 1.0f);
             std::thread killer;
             for (int i = 0; i < 100'000; ++i) {
+                // A few calls come first, so that connections and agreed shapes exist.
                 if (i == 7 && context.rank.value == 1)
                     killer = std::thread([] { (void)raise(SIGKILL); });
                 auto done = me.group->call(big(GetParam(), in, out, context.rank.value));
                 if (!done) return test::expects_error(done, "number ");
             }
+            // After so many calls without an error, nobody has noticed the death.
             return 2;
         },
         seconds(30));
     EXPECT_EQ(ends, Ends({0, -SIGKILL, 0}));
 }
 
-// The same with several under way: every Work ends, and its memory is the caller's again at once.
+// The same with five calls under way. Each Work ends with an error, and its memory belongs to the
+// caller at once: Gloo must not write to it any more.
 TEST(Collectives, WhatWasBegunEndsWithARank) {
     auto ends = run_ranks(
         3,
@@ -323,7 +343,10 @@ TEST(Collectives, WhatWasBegunEndsWithARank) {
                     const auto done = works[w].wait();
                     if (done) continue;
                     for (; w < works.size(); ++w)
+                        // All later ones fail as well: after the first failure the group is over.
                         if (works[w].wait()) return 3;
+                    // The memory is released while the group still lives; a late write would be a
+                    // use after free.
                     values.clear();
                     return test::expects_error(done, "number ");
                 }

@@ -1,3 +1,6 @@
+// The process group over Gloo: results, order, wrong calls, and above all failures. Each rank is a
+// real process on loopback. A rank that dies, hangs or makes another call must end as an error with
+// names on all other ranks, soon, and never as a hang.
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gloo/process_group_gloo.h"
 
@@ -23,6 +26,7 @@ using test::run_ranks;
 
 using Rank = test::GroupRank;
 
+// 1001 elements, which three ranks cannot divide evenly. Rank r holds r + 1.
 template <class T>
 bool reduces(ProcessGroup& group, ReduceOp op, double expected) {
     std::vector<T> values(1001, static_cast<T>(group.rank() + 1));
@@ -31,7 +35,7 @@ bool reduces(ProcessGroup& group, ReduceOp op, double expected) {
                        [&](T v) { return static_cast<double>(v) == expected; });
 }
 
-// Three ranks hold 1, 2, 3: sum, average, least and greatest, in each type.
+// Three ranks hold 1, 2 and 3: sum, average, least and greatest, in each type.
 TEST(ProcessGroup, Reduces) {
     auto ends = run_ranks(3, [](const Context& context) {
         Rank me(context);
@@ -51,7 +55,7 @@ TEST(ProcessGroup, Reduces) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// Each rank is the root once; odd sizes, none at all, and a barrier between.
+// Each rank is the root once. Buffers of an odd size, and at last one without any element.
 TEST(ProcessGroup, BroadcastsFromEachRoot) {
     auto ends = run_ranks(4, [](const Context& context) {
         Rank me(context);
@@ -66,7 +70,8 @@ TEST(ProcessGroup, BroadcastsFromEachRoot) {
     EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
 }
 
-// Sums of numbers that round are the same bits on all ranks and in a second run.
+// The order of additions changes the last bits of a sum. It is fixed, so all ranks and a second run
+// have equal bits. Without this, parameters drift apart, and no resume can be compared.
 TEST(ProcessGroup, GivesTheSameBitsOnAllRanksAndInEachRun) {
     test::TemporaryFolder folder;
     for (int run = 0; run < 2; ++run) {
@@ -75,9 +80,11 @@ TEST(ProcessGroup, GivesTheSameBitsOnAllRanksAndInEachRun) {
             std::vector<float> values(300'001);
             for (std::size_t i = 0; i < values.size(); ++i) {
                 values[i] =
+                    // Numbers whose sums round.
                     std::sin(static_cast<float>(i) * static_cast<float>(me.group->rank() + 1));
             }
             if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
+            // One file for each run and rank: its checksum.
             const auto name = std::to_string(run) + std::to_string(me.group->rank());
             test::write_all(folder.path() / name, checksum_of(std::as_bytes(std::span(values))));
             return 0;
@@ -90,8 +97,8 @@ TEST(ProcessGroup, GivesTheSameBitsOnAllRanksAndInEachRun) {
     }
 }
 
-// Two ranks bring buffers of unequal size: both are told who and what, before data move, and no
-// process dies.
+// Two ranks bring buffers of unequal size. Gloo itself would end the process. The ranks compare the
+// call first, and both get an error with both sizes.
 TEST(ProcessGroup, RefusesUnequalSizes) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
@@ -107,8 +114,8 @@ TEST(ProcessGroup, RefusesUnequalSizes) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// One rank has agreed on a shape earlier, the other brings a new one: no process dies, both end at
-// the time-out.
+// The ranks have agreed on a shape, and then one of them brings another shape. No process dies, and
+// both get an error.
 TEST(ProcessGroup, SurvivesAnOldShapeAgainstANewOne) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context, milliseconds(700));
@@ -120,8 +127,8 @@ TEST(ProcessGroup, SurvivesAnOldShapeAgainstANewOne) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A rank is killed while the others wait in an all-reduce: they all fail, long before their
-// time-out.
+// A rank is killed while the others wait in an all-reduce. They all fail, long before their
+// time-out of 60 s: the test gives them 20. So the restart begins at once.
 TEST(ProcessGroup, NoticesADeadRank) {
     auto ends = run_ranks(
         4,
@@ -129,7 +136,8 @@ TEST(ProcessGroup, NoticesADeadRank) {
             Rank me(context, seconds(60));
             std::vector<float> values(100'000);
             if (!me.group->all_reduce(buffer_of(std::span(values)))) return 1;
-            // Not before all are through the first: a death ends what the others are in.
+            // Rank 2 dies only when all ranks are through the first call, since its death ends the
+            // call in which the others are.
             if (!me.say("through" + std::to_string(context.rank.value))) return 4;
             for (int r = 0; r < 4 && context.rank.value == 2; ++r)
                 if (!me.hear("through" + std::to_string(r))) return 5;
@@ -145,7 +153,8 @@ TEST(ProcessGroup, NoticesADeadRank) {
     EXPECT_EQ(ends, Ends({0, 0, -SIGKILL, 0}));
 }
 
-// A rank that stands still: the others end at the group's time-out with an error that says so.
+// A rank stands still and does not die, so no connection breaks. The other one ends at the group's
+// time-out (0.5 s here) with an error that says so.
 TEST(ProcessGroup, TimesOut) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context, milliseconds(500));
@@ -155,6 +164,7 @@ TEST(ProcessGroup, TimesOut) {
         }
         auto done = me.group->barrier();
         (void)me.store->set("over", "1");
+        // The store answers add(), so the set() before it has arrived.
         (void)me.store->add("flush", 1);
         if (done) return 2;
         std::fprintf(stderr, "%s\n", done.error().sentence().c_str());
@@ -163,13 +173,15 @@ TEST(ProcessGroup, TimesOut) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// abort() from another thread wakes a rank out of a collective whose partner never joins.
+// A watchdog of the program gives up: abort() from another thread wakes the rank out of a call that
+// its partner never joins.
 TEST(ProcessGroup, IsAbortedFromAnotherThread) {
     auto ends = run_ranks(
         2,
         [](const Context& context) {
             Rank me(context, seconds(60));
             if (!me.group->barrier()) return 1;
+            // Rank 1 lives on, but never joins the second barrier.
             if (!context.is_first()) return me.say("through") && me.hear("failed") ? 0 : 2;
             if (!me.hear("through")) return 4;
             std::thread aborter([&] { me.group->abort(); });
@@ -182,7 +194,8 @@ TEST(ProcessGroup, IsAbortedFromAnotherThread) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A rank that never comes is named.
+// Rank 1 never joins the group. Its number is in the error, so the operator knows whose log to
+// read.
 TEST(ProcessGroup, NamesTheRankThatDoesNotCome) {
     auto ends = run_ranks(2, [](const Context& context) {
         if (!context.is_first()) return 0;
@@ -195,7 +208,8 @@ TEST(ProcessGroup, NamesTheRankThatDoesNotCome) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// Without a GPU, "automatic" is Gloo on all ranks, and NCCL on demand is refused with the reason.
+// Without a GPU, "automatic" is Gloo on all ranks, and a demand for NCCL is refused with the
+// reason. Ranks that chose differently would wait for each other.
 TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
     auto ends = run_ranks(2, [](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
@@ -203,8 +217,10 @@ TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
         auto chosen = make_process_group(
             context, *store, {Backend::automatic, seconds(10), [&](auto& t) { note = t; }});
         if (!chosen) return 1;
+        // A machine with a GPU for each rank: there is nothing to refuse.
         if (std::string((*chosen)->backend()) == "nccl") return 0;
         if (!note.starts_with("using Gloo: rank 0 has no GPU")) return 2;
+        // Another part of the store: the ranks' GPUs of the first group are still in this one.
         auto other = store->another("demanded").value();
         auto demanded = make_process_group(context, *other, {Backend::nccl, seconds(10), {}});
         if (demanded || demanded.error().code() != ErrorCode::refused) return 3;
@@ -213,7 +229,8 @@ TEST(ProcessGroup, ChoosesTheSameBackendOnAllRanks) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// Ranks that share a GPU are named, with its name; one that has none too.
+// NCCL needs a GPU for each rank. Ranks that share one are named with the GPU, and so is a rank
+// without any. Each text is a rank's GPU as host/number.
 TEST(BackendChoice, NeedsAGpuForEachRank) {
     EXPECT_EQ(choose_backend({"a/0", "a/1", "b/0"}).backend, Backend::nccl);
     const auto shared = choose_backend({"a/0", "a/1", "b/0", "a/1"});
@@ -222,8 +239,8 @@ TEST(BackendChoice, NeedsAGpuForEachRank) {
     EXPECT_EQ(choose_backend({"a/0", ""}).reason, "rank 1 has no GPU that NCCL can use");
 }
 
-// A caller's mistakes are refused and leave the group alive; a world of one needs no network at
-// all.
+// A caller's mistake is refused before anything moves, and leaves the group usable. A world of one
+// needs no network.
 TEST(ProcessGroup, RefusesWrongArguments) {
     Context context;
     Rank me(context);
@@ -235,7 +252,9 @@ TEST(ProcessGroup, RefusesWrongArguments) {
     EXPECT_EQ(values, (std::vector<std::int32_t>{1, 2}));
 }
 
-// Ten calls are begun before the first is waited for; their handles outlive the group.
+// Ten calls are begun before the first one is waited for, and a blocking call takes its turn behind
+// them: three ranks make 3 of 1, and 9 of the buffer that is summed twice. The handles outlive the
+// group.
 TEST(ProcessGroup, CarriesOutWhatWasBegunInOrder) {
     auto ends = run_ranks(3, [](const Context& context) {
         auto me = std::make_unique<Rank>(context);
@@ -245,6 +264,7 @@ TEST(ProcessGroup, CarriesOutWhatWasBegunInOrder) {
             works.push_back(me->group->begin(Operation::all_reduce(buffer_of(std::span(v)))));
         // A blocking call takes its turn behind them.
         if (!me->group->all_reduce(buffer_of(std::span(values[0])))) return 1;
+        // The group ends here, and with it everything that was begun.
         me.reset();
         for (const auto& work : works) {
             if (!work.done() || !work.wait() || work.ended().time_since_epoch().count() <= 0)
@@ -255,8 +275,8 @@ TEST(ProcessGroup, CarriesOutWhatWasBegunInOrder) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// Several on one buffer (the whole, a part, the whole) take their turns, although what was begun may
-// be under way together.
+// Calls that were begun may be under way together, but not on one buffer: the second needs the
+// result of the first. The whole, its second half and the whole again give factors of 9 and 27.
 TEST(ProcessGroup, TakesTurnsOnOneBuffer) {
     auto ends = run_ranks(3, [](const Context& context) {
         Rank me(context);
@@ -272,8 +292,8 @@ TEST(ProcessGroup, TakesTurnsOnOneBuffer) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// Even and odd ranks form groups, one rank none; the parts work side by side and can be split
-// again.
+// Even and odd ranks form groups of their own, and rank 4 joins none. The parts work side by side,
+// can be split again, and leave the whole group usable.
 TEST(ProcessGroup, Splits) {
     auto ends = run_ranks(5, [](const Context& context) {
         Rank me(context);
@@ -293,12 +313,15 @@ TEST(ProcessGroup, Splits) {
     EXPECT_EQ(ends, Ends({0, 0, 0, 0, 0}));
 }
 
-// Ranks that call different things, or the same with another type, are told both sides' values.
+// Ranks that call different things (round 0), or the same with another type (round 1): a usual
+// mistake after an `if (rank == 0)`. Both get an error that has both calls.
 TEST(ProcessGroup, TellsWhoDisagrees) {
     auto ends = run_ranks(2, [](const Context& context) {
         for (int round = 0; round < 2; ++round) {
             GroupOptions options{Backend::gloo, seconds(10), {}};
             auto store = connect_store(context, seconds(10)).value();
+            // A failed group stays failed, so each round has its own group in its own part of the
+            // store.
             auto own = store->another("round" + std::to_string(round)).value();
             auto group = make_gloo_group(context, std::move(own), options).value();
             std::vector<float> floats(8);
@@ -323,8 +346,8 @@ TEST(ProcessGroup, TellsWhoDisagrees) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A message between two that is not what the receiver expects is refused there, and the sender
-// learns of it.
+// A message between two ranks has another size than the receiver expects. It is refused there,
+// before data are written, and the sender learns of it.
 TEST(ProcessGroup, RefusesAMessageOfAnotherSize) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context, seconds(20));
@@ -337,11 +360,13 @@ TEST(ProcessGroup, RefusesAMessageOfAnotherSize) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// The ranks that do not come to a monitored barrier are named on all others.
+// Ranks 1 and 3 do not come to a monitored barrier. All others name both, although a plain barrier
+// would only show that somebody is missing.
 TEST(ProcessGroup, NamesWhoIsAbsentFromAMonitoredBarrier) {
     auto ends = run_ranks(4, [](const Context& context) {
         Rank me(context, milliseconds(800));
         if (!me.group->monitored_barrier()) return 1;
+        // The absent ranks live until the others have failed: absence is tested here, not death.
         if (context.rank.value % 2) return me.hear("over0") && me.hear("over2") ? 0 : 2;
         auto done = me.group->monitored_barrier();
         if (!me.say("over" + std::to_string(context.rank.value)) || done) return 3;
@@ -350,7 +375,7 @@ TEST(ProcessGroup, NamesWhoIsAbsentFromAMonitoredBarrier) {
     EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
 }
 
-// A store that notes for which keys somebody waits.
+// A store that notes for which keys this rank waits.
 class Eavesdropper : public Store {
   public:
     Eavesdropper(std::unique_ptr<Store> store, std::vector<std::string>& waited)
@@ -376,17 +401,21 @@ class Eavesdropper : public Store {
     std::vector<std::string>& waited_;
 };
 
-// Who is dead is named as missing, and not waited for: that would delay every restart.
+// After a failure each rank writes where it was, and the others read it for their error. A dead
+// rank writes nothing, so waiting for it would only delay the restart. It is named as missing at
+// once.
 TEST(ProcessGroup, DoesNotWaitForTheWordOfADeadRank) {
     auto ends = run_ranks(
         3,
         [](const Context& context) {
-            std::vector<std::string> waited;  // by one thread at a time
+            // Used by one thread at a time.
+            std::vector<std::string> waited;
             Eavesdropper store(connect_store(context, seconds(10)).value(), waited);
             auto group = make_process_group(context, store, {Backend::gloo, seconds(60), {}});
             std::vector<float> values(1000);
             if (!group || !(*group)->all_reduce(buffer_of(std::span(values)))) return 1;
             if (context.rank.value == 2) {
+                // The others are through the first call when rank 2 dies.
                 for (const char* word : {"through0", "through1"})
                     if (!store.get(word, seconds(20))) return 2;
                 raise(SIGKILL);
@@ -404,16 +433,19 @@ TEST(ProcessGroup, DoesNotWaitForTheWordOfADeadRank) {
     EXPECT_EQ(ends, Ends({0, 0, -SIGKILL}));
 }
 
-// The leader's node is lost, and the store with rank 0: the others fail, and are gone long before
-// they would give up looking for a store.
+// The leader's node is lost, and with it rank 0 and the store. The other ranks fail and end, long
+// before they would give up looking for a store.
 TEST(ProcessGroup, EndsAtOnceWhenTheStoreDiesWithRankZero) {
     auto ends = run_ranks(
         3,
         [](const Context& given) {
+            // The test's own store outlives rank 0: only for telling the ranks what to do, not for
+            // the group.
             auto meeting = connect_store(given, seconds(10)).value();
             Context mine = given;
             if (given.rank.value == 0) {
                 const test::Listener listener = test::listen_on_loopback();
+                // static: it serves until the process is killed.
                 static auto server = store::StoreThread::start(listener.fd, {});
                 if (!meeting->set("port", std::to_string(listener.port))) return 1;
             }
@@ -433,8 +465,9 @@ TEST(ProcessGroup, EndsAtOnceWhenTheStoreDiesWithRankZero) {
     EXPECT_EQ(ends, Ends({-SIGKILL, 0, 0}));
 }
 
-// Rank 2 waits for rank 1, which computes for ever; rank 0 dies, or gives up. Rank 2 learns it at
-// once, although nothing came from rank 1 and its own time-out is far.
+// Rank 2 waits for rank 1, which computes forever; rank 0 dies, or gives up. Rank 2 learns it at
+// once, although nothing came from rank 1 and its own time-out is ten minutes away. Otherwise each
+// failure next to a hang would cost the whole time-out.
 TEST(ProcessGroup, NoticesAnAbortBehindAHungRank) {
     for (bool killed : {true, false}) {
         auto ends = run_ranks(
@@ -443,6 +476,7 @@ TEST(ProcessGroup, NoticesAnAbortBehindAHungRank) {
                 Rank me(context, std::chrono::minutes(10));
                 std::vector<float> values(1000);
                 if (!me.group->barrier()) return 1;
+                // Plays the computation: it answers nobody until rank 2 has its error.
                 if (context.rank.value == 1) return me.say("computing") && me.hear("over") ? 0 : 2;
                 if (context.rank.value == 0) {
                     if (!me.hear("waiting") || !me.hear("computing")) return 3;
@@ -460,13 +494,15 @@ TEST(ProcessGroup, NoticesAnAbortBehindAHungRank) {
     }
 }
 
-// Rank 0 destroys its group while rank 2 still waits for rank 1: an orderly end is no death.
+// Rank 0 destroys its group while rank 2 still waits for rank 1. An orderly end is no death, so the
+// others finish what they are at.
 TEST(ProcessGroup, LetsARankLeaveInOrder) {
     auto ends = run_ranks(3, [](const Context& context) {
         Rank me(context, seconds(20));
         std::vector<float> values(1000, 5.0f);
         if (!me.group->barrier()) return 1;
         if (context.rank.value == 0) {
+            // An orderly end sends a goodbye to the other ranks.
             me.group.reset();
             return me.say("left") && me.hear("got it") ? 0 : 2;
         }

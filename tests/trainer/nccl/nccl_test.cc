@@ -1,5 +1,5 @@
-// NCCL on this machine's GPUs: as many ranks as DDPRUN_GPUS says (default one), every type and
-// collective. Skipped where there is no GPU.
+// NCCL on this machine's GPUs: each type and each collective, on as many ranks as DDPRUN_GPUS says
+// (default one). Skipped where there is no GPU.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
+// Tests of one machine share its GPUs, so more than one must be asked for.
 int wanted() {
     const char* text = std::getenv("DDPRUN_GPUS");
     return text ? std::atoi(text) : 1;
@@ -20,6 +21,7 @@ int wanted() {
 
 // GPU memory that holds `values`; what it holds later.
 template <class T>
+// GPU memory that begins with these values. is() looks at what it holds later.
 struct OnGpu {
     explicit OnGpu(const std::vector<T>& values)
         : count(values.size()), data(gpu_allocate(count * sizeof(T)).value()) {
@@ -42,6 +44,8 @@ struct OnGpu {
 
 // Each rank holds twos; sums and products of them are exact in every type.
 template <class T>
+// Each rank holds twos. Their sums are exact in each type, also in 8 bits of precision, so results
+// are compared exactly.
 bool works(ProcessGroup& group) {
     const double ranks = group.size();
     const auto all = static_cast<std::size_t>(group.size());
@@ -60,6 +64,8 @@ bool works(ProcessGroup& group) {
            group.all_to_all(wide.buffer(), exchanged.buffer()) && exchanged.is(2);
 }
 
+// The two backends have one interface. What the tests of Gloo check in detail must at least work
+// here.
 TEST(Nccl, MovesEveryTypeInEveryWay) {
     // Asked in a child: a process that has used CUDA cannot fork ranks that use it.
     auto has_gpu = test::run_ranks(1, [](const Context&) { return gpu_count() ? 0 : 77; });
@@ -77,6 +83,7 @@ TEST(Nccl, MovesEveryTypeInEveryWay) {
             if (!group->all_reduce_values(values) || values[0] != 1.5 * group->size()) return 4;
             auto part = group->split(0);
             if (!part || !works<float>(**part)) return 5;
+            // 4 MB, so that the call is still under way when begin() returns.
             OnGpu<float> begun(std::vector<float>(1 << 20, 1.0f));
             auto work = group->begin(Operation::all_reduce(begun.buffer()));
             if (!work.wait() || !begun.is(group->size())) return 6;

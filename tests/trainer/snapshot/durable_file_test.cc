@@ -1,3 +1,5 @@
+// Files that are either complete or not there, on a real file system with several writers at a
+// time.
 #include "trainer/snapshot/durable_file.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +11,9 @@
 namespace ddprun::trainer {
 namespace {
 
-// Two that write one path at the same time: each gets its file whole, and one of them stays.
+// Two jobs use one folder by mistake and write one path at the same time. Each write succeeds, and
+// the file is always one of the two, never a mixture. The sizes differ, so the rest of the longer
+// text would show. 150 turns give them many chances to meet.
 TEST(DurableFile, IsWholeThoughTwoWriteIt) {
     test::TemporaryFolder folder;
     const std::string path = folder.path() / "shared";
@@ -24,10 +28,12 @@ TEST(DurableFile, IsWholeThoughTwoWriteIt) {
     other.join();
     EXPECT_THAT(failures, testing::Each(0));
     EXPECT_THAT(test::read_all(path), testing::AnyOf(texts[0], texts[1]));
+    // No temporary file is left.
     EXPECT_EQ(list_folder(folder)->size(), 1u);
 }
 
-// A file that is to be kept is: of several that write it at once one succeeds.
+// With Old::kept, of several that write at once exactly one succeeds. The others learn that they
+// came too late. The record of a folder's owner depends on it.
 TEST(DurableFile, KeepsTheOldOne) {
     test::TemporaryFolder folder;
     const std::string path = folder.path() / "shared";

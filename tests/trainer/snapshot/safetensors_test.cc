@@ -1,3 +1,4 @@
+// The safetensors format, written and parsed. Pure: files are texts in memory.
 #include "trainer/snapshot/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -9,13 +10,17 @@ namespace {
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+// A file with this header and data: the length in eight bytes, lowest first, before them. Nothing
+// is checked, so tests can build broken files.
 std::string file_of(std::string header, const std::string& data) {
     std::string length(8, '\0');
     for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
     return length + header + data;
 }
 
-// Two tensors, written: aligned by width, data on a page, padded with spaces; and read back.
+// Two tensors are written and read back. The exact bytes count, since Python's tools read them too:
+// the wider type comes first in the data, so that each is aligned, and spaces pad the header to a
+// page, so that the data can be mapped.
 TEST(Safetensors, WritesWhatItReads) {
     const std::array<float, 2> a{1, 2};
     const std::array<double, 1> b{3};
@@ -24,6 +29,7 @@ TEST(Safetensors, WritesWhatItReads) {
     auto head = safetensors_head(tensors, {{"format", "pt"}});
     ASSERT_TRUE(head) << head.error();
     EXPECT_EQ(head->size(), 4096u);
+    // 0xff8 = 4088: the page without these eight bytes.
     EXPECT_EQ(head->substr(0, 8), std::string("\xf8\x0f\0\0\0\0\0\0", 8));
     EXPECT_EQ(
         head->substr(8, head->find_last_not_of(' ') - 7),
@@ -42,10 +48,13 @@ TEST(Safetensors, WritesWhatItReads) {
     EXPECT_EQ(parsed->find("c"), nullptr);
 }
 
-// Each rule of the format, broken once, is malformed and no crash.
+// Each rule of the format, broken once. A snapshot may come from anywhere, so a wrong length must
+// give an error and never a read beyond the memory.
 TEST(Safetensors, RefusesWhatBreaksTheFormat) {
     const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
     ASSERT_TRUE(parse_safetensors(bytes(file_of(good, std::string(8, 'x')))));
+    // In order: too short, wrong JSON, data that are too short or too long, wrong offsets, wrong
+    // shapes (one whose product overflows), a gap, an overlap, and members of a wrong type.
     const std::vector<std::string> bad{
         "",
         "1234567",
@@ -75,7 +84,7 @@ TEST(Safetensors, RefusesWhatBreaksTheFormat) {
     }
 }
 
-// Every prefix of a good file is refused.
+// A file that was cut short anywhere is refused.
 TEST(Safetensors, RefusesEveryPrefix) {
     const std::string file =
         file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
@@ -84,7 +93,8 @@ TEST(Safetensors, RefusesEveryPrefix) {
     }
 }
 
-// A name twice, or data that do not fit the shape, is the caller's mistake.
+// A name that occurs twice, or data that do not fit the shape: the mistake is the caller's, and
+// must not reach the disk.
 TEST(Safetensors, RefusesToWriteNonsense) {
     const std::array<float, 2> a{1, 2};
     const auto view = tensor_view("a", {2}, std::span<const float>(a));

@@ -1,3 +1,5 @@
+// The names of snapshot files, and the rules on them: which snapshots may be used, and which are
+// removed. Pure: names are texts, no file exists.
 #include "trainer/snapshot/snapshot_name.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +14,8 @@ SnapshotName name(std::int64_t step, std::int64_t generation) {
     return {step, Generation(generation)};
 }
 
-// A name is written and read in one spelling only.
+// A name is written and read in one spelling only. A second one ("snapshot-100-g3.json") would
+// stand for files that have other names.
 TEST(SnapshotName, HasOneSpelling) {
     EXPECT_EQ(name(100, 3).manifest(), "snapshot-000000000100-g3.json");
     EXPECT_EQ(parse_manifest_name("snapshot-000000000100-g3.json"), name(100, 3));
@@ -32,7 +35,8 @@ TEST(SnapshotName, HasOneSpelling) {
     EXPECT_EQ(last_turn({}), 0);
 }
 
-// Every file of a snapshot leads back to it, and says which edition it is of.
+// Each file of a snapshot leads back to it and tells its edition, also a temporary one. What is not
+// recognized is never removed, and would fill the disk.
 TEST(SnapshotName, KnowsItsFiles) {
     const SnapshotName it = name(7, 3);
     EXPECT_EQ(it.tensors(), "snapshot-000000000007-g3.safetensors");
@@ -49,7 +53,8 @@ TEST(SnapshotName, KnowsItsFiles) {
     }
 }
 
-// A step that is saved once more gets names that no file has, not even a temporary.
+// A step that is saved once more gets names that no file has, not even a temporary one. So the
+// files of the old snapshot stay valid until the new manifest is in place.
 TEST(SnapshotName, FindsAFreeEdition) {
     const SnapshotName it = name(7, 3);
     EXPECT_EQ(next_edition(it, {name(8, 3).tensors(), name(7, 2).tensors()}), 0);
@@ -57,7 +62,8 @@ TEST(SnapshotName, FindsAFreeEdition) {
     EXPECT_EQ(next_edition(it, {it.tensors(0, 2, 4) + ".ff.tmp", it.tensors()}), 5);
 }
 
-// A loader removes temporaries and tensors without a manifest, and nothing that is not ours.
+// A loader removes what a dead writer left: temporary files, and tensors without a manifest. A
+// user's own files in the folder stay, even with our endings.
 TEST(SnapshotName, KnowsLeftovers) {
     const std::string whole = name(7, 3).tensors(0, 2), lost = name(8, 3).tensors(1, 2),
                       half = name(9, 3).tensors() + ".01.tmp", record = record_name(4) + ".02.tmp";
@@ -66,8 +72,9 @@ TEST(SnapshotName, KnowsLeftovers) {
                 ElementsAre(lost, half, record));
 }
 
-// What was written under an earlier turn, and is not in the last loader's record, is a stale
-// writer's; generations have no say in it.
+// The last loader had turn 5. What was written under an earlier turn, and is not in its record,
+// comes from a stale writer. Generations do not decide: they begin again at 0 when a job is started
+// again.
 TEST(SnapshotName, LeavesOutWhatAStaleWriterAdded) {
     const ResumeRecord last{5, "run", Generation(1), {name(10, 0).manifest()}};
     EXPECT_TRUE(is_admissible(name(10, 0), 2, last));
@@ -77,7 +84,8 @@ TEST(SnapshotName, LeavesOutWhatAStaleWriterAdded) {
     EXPECT_TRUE(is_admissible(name(30, 0), 0, ResumeRecord{}));
 }
 
-// The one just written stays, and the newest before it; what nobody may use goes whatever its step.
+// The snapshot just written stays, and the newest ones before it, `keep` in all. What nobody may
+// use (99) goes, whatever its step.
 TEST(SnapshotName, KeepsTheNewest) {
     const std::vector<SnapshotName> all{name(10, 0), name(20, 1), name(30, 1), name(99, 0)};
     const std::vector<SnapshotName> usable{name(10, 0), name(20, 1), name(30, 1)};
@@ -89,8 +97,8 @@ TEST(SnapshotName, KeepsTheNewest) {
                 IsEmpty());
 }
 
-// Training went on from a snapshot before the newest: those behind it neither count nor go, until
-// they are overtaken.
+// Training went on from 10, before the newest (20), because that one is damaged or because somebody
+// decided so. Those with more steps neither count nor go until the training has overtaken them.
 TEST(SnapshotName, LeavesSkippedOnesAlone) {
     const std::vector<SnapshotName> all{name(10, 0), name(15, 1), name(20, 0)};
     EXPECT_THAT(surplus(all, all, name(15, 1), 1), ElementsAre(name(10, 0)));

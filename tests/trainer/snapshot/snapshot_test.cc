@@ -1,3 +1,5 @@
+// A snapshot folder on a real file system: cut and altered files, stale writers, several jobs in
+// one folder. A loader must find a whole snapshot, or say that there is none.
 #include "trainer/snapshot/snapshot.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +16,7 @@ using test::write_all;
 
 class SnapshotTest : public testing::Test {
   protected:
+    // The folder as rank 0 of this generation sees it. Its warnings are collected.
     SnapshotFolder open(std::int64_t generation, std::size_t keep = 3) {
         Context context;
         context.generation = Generation(generation);
@@ -22,6 +25,7 @@ class SnapshotTest : public testing::Test {
             *SnapshotFolder::open(context, folder_, keep,
                                   [this](const std::string& text) { warnings_.push_back(text); }));
     }
+    // One tensor, whose first number is the step: content and name can be compared.
     Result<void> try_to_save(SnapshotFolder& folder, std::int64_t step) {
         const std::vector<float> values{static_cast<float>(step), 2, 3};
         return folder.save(step, {tensor_view("w", {3}, std::span<const float>(values))},
@@ -31,12 +35,14 @@ class SnapshotTest : public testing::Test {
         auto done = try_to_save(folder, step);
         ASSERT_TRUE(done) << done.error();
     }
-    // The step of what a fresh loader of the generation takes; -1: none.
+    // The step of what a new loader of this generation takes; -1 when there is none. The loader
+    // takes over the folder, as after a restart.
     std::int64_t newest(std::int64_t generation) {
         auto snapshot = open(generation).load_newest();
         EXPECT_TRUE(snapshot) << snapshot.error();
         return snapshot && *snapshot ? (*snapshot)->manifest.name.step : -1;
     }
+    // The path of a file of a snapshot.
     fs::path file(std::int64_t step, std::int64_t generation, const char* suffix) const {
         return folder_.path() / (SnapshotName{step, Generation(generation)}.stem() + suffix);
     }
@@ -57,7 +63,7 @@ class SnapshotTest : public testing::Test {
     std::vector<std::string> warnings_;
 };
 
-// What was saved comes back, with its metadata, and no temporary stays.
+// What was saved comes back with its metadata, and no temporary file stays.
 TEST_F(SnapshotTest, ComesBack) {
     auto folder = open(0);
     EXPECT_EQ(newest(0), -1);
@@ -72,8 +78,9 @@ TEST_F(SnapshotTest, ComesBack) {
     EXPECT_TRUE(warnings_.empty());
 }
 
-// Cut short at any byte, or with any bit turned over, a snapshot is skipped with a warning and the
-// one before is used.
+// A crash may cut a file at any byte, and a disk may turn any bit over. Such a snapshot is skipped
+// with a warning, and the one before is used. Training on damaged numbers would be worse than
+// losing steps.
 TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
     auto folder = open(0);
     save(folder, 10);
@@ -81,6 +88,8 @@ TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
     for (const char* suffix : {".json", ".safetensors"}) {
         const fs::path path = file(20, 0, suffix);
         const std::string good = read_all(path);
+        // Every byte of the manifest is tried, but only each 37th of the tensors, to save time. 37
+        // is odd, so `at % 8` below still takes each value.
         const std::size_t stride = good.size() > 1000 ? 37 : 1;
         for (std::size_t at = 0; at < good.size(); at += stride) {
             // The manifest's last byte is a line end, whose loss changes nothing.
@@ -104,8 +113,8 @@ TEST_F(SnapshotTest, SkipsWhatIsCutShortOrAltered) {
     }
 }
 
-// A tensor file that is gone is damage like any other; when nothing valid is left, training does not
-// begin anew in silence.
+// A tensor file that is gone is damage like any other. When no valid snapshot is left, the job ends
+// with an error: a silent new beginning would give up the work of weeks.
 TEST_F(SnapshotTest, RefusesToBeginAnewWhenAllAreDamaged) {
     auto folder = open(0);
     save(folder, 10);
@@ -122,7 +131,7 @@ TEST_F(SnapshotTest, RefusesToBeginAnewWhenAllAreDamaged) {
                                testing::HasSubstr("snapshot-000000000010-g0.json is skipped")));
 }
 
-// Only the newest K stay on disk, whole.
+// Only the newest K stay on disk, with all their files, so that the disk does not fill up.
 TEST_F(SnapshotTest, KeepsTheNewest) {
     auto folder = open(0, 2);
     for (int step : {10, 20, 30, 40}) save(folder, step);
@@ -133,8 +142,9 @@ TEST_F(SnapshotTest, KeepsTheNewest) {
                                                        "snapshot-000000000040-g0.safetensors"));
 }
 
-// A writer of generation 0 that wakes up after generation 1 began has no say in generation 2; its
-// temporaries go.
+// A host is suspended and wakes up when generation 1 runs already. Its writer of generation 0
+// writes a snapshot with more steps (90). No later generation may use it, because the training has
+// gone on without it. Its temporary files are removed.
 TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     auto stale = open(0);
     save(stale, 10);
@@ -142,7 +152,8 @@ TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     ASSERT_TRUE(current.load_newest());
     save(current, 20);
     EXPECT_FALSE(try_to_save(stale, 90));
-    // It was at the last act already when generation 1 began.
+    // The worst case, made by hand: it had looked for a later loader just before, and writes its
+    // manifest now.
     const SnapshotName late{90, Generation(0)};
     PageBuffer content;
     ASSERT_TRUE(lay_out({}, content, {}));
@@ -152,14 +163,15 @@ TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     write_all(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp", "half");
     EXPECT_EQ(newest(2), 20);
     EXPECT_FALSE(fs::exists(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp"));
+    // The next save removes what nobody may use.
     auto next = open(3);
     ASSERT_TRUE(next.load_newest());
     save(next, 30);
     EXPECT_FALSE(fs::exists(file(90, 0, ".json")));
 }
 
-// A stale writer saves once more: what the later generation lives on stays, whatever is kept, and
-// the writer is told.
+// A stale writer saves once more and keeps only one snapshot. It must not remove the one from which
+// the later generation has resumed. It gets an error, so that its job can end.
 TEST_F(SnapshotTest, LosesNothingToAStaleWriter) {
     auto stale = open(0, 1);
     save(stale, 10);
@@ -171,8 +183,9 @@ TEST_F(SnapshotTest, LosesNothingToAStaleWriter) {
     EXPECT_THAT(done.error().sentence(), testing::HasSubstr("generation 1 of run \"test\""));
 }
 
-// A loader of generation 1 that wakes up after generation 2 began: what generation 0 may write is
-// not decided anew by it, and generation 2 learns of it instead of going on beside it.
+// A loader of generation 1 wakes up after generation 2 has begun, and takes the folder over. It
+// must not make the writes of generation 0 valid. Generation 2 gets an error at its next save
+// instead of going on beside it, and its snapshot stays.
 TEST_F(SnapshotTest, KeepsTheFenceWhenAStaleLoaderComes) {
     auto zero = open(0);
     save(zero, 10);
@@ -185,8 +198,9 @@ TEST_F(SnapshotTest, KeepsTheFenceWhenAStaleLoaderComes) {
     EXPECT_EQ(newest(3), 20);
 }
 
-// Several jobs that use one folder by mistake, each keeping one snapshot: whoever loads finds one
-// that is whole, however they meet, and none goes back behind what it has loaded before.
+// Four jobs use one folder by mistake, each keeping one snapshot, and take it from each other again
+// and again. Whoever loads finds a whole snapshot, and no job goes back behind what it has loaded
+// before.
 TEST_F(SnapshotTest, IsNeverEmptyWhereSeveralJobsMeet) {
     auto first = open(0, 1);
     save(first, 1);
@@ -195,10 +209,13 @@ TEST_F(SnapshotTest, IsNeverEmptyWhereSeveralJobsMeet) {
         for (int turn = 0; turn < 30; ++turn) {
             auto folder = open(0, 1);
             auto snapshot = folder.load_newest();
+            // `closed`: another job came while this one was loading. That is right, and the next
+            // turn tries again.
             if (!snapshot && snapshot.error().code() == ErrorCode::closed) continue;
             if (!snapshot || !*snapshot) return 1;
             std::int64_t step = (*snapshot)->manifest.name.step;
             if (step < seen) return 2;
+            // Up to three saves; they fail as soon as another job has taken the folder.
             for (seen = step; step < seen + 3 && try_to_save(folder, step + 1);) ++step;
         }
         return 0;
@@ -207,22 +224,25 @@ TEST_F(SnapshotTest, IsNeverEmptyWhereSeveralJobsMeet) {
     EXPECT_GT(newest(0), 1);
 }
 
-// A step is saved once more, and that fails half-way: the one that was whole stands.
+// A step is saved once more, and this fails half-way. The snapshot that was whole stands: its files
+// are not overwritten.
 TEST_F(SnapshotTest, StandsWhenTheSameStepIsSavedAgain) {
     auto folder = open(0, 1);
     save(folder, 10);
     const std::vector<float> values{1};
     const auto view = tensor_view("w", {1}, std::span<const float>(values));
+    // Two tensors of one name cannot be saved.
     ASSERT_FALSE(folder.save(10, {view, view}, {}));
     EXPECT_EQ(newest(1), 10);
+    // A save that succeeds replaces it, and the old files go.
     auto again = open(0, 1);
     save(again, 10);
     EXPECT_EQ(newest(1), 10);
     EXPECT_EQ(tensor_files(), 1);
 }
 
-// The newest is damaged, training goes on from the one before: what is saved then is kept, though
-// the damaged one has more steps.
+// The newest (20) is damaged, and training goes on from 10. What is saved then (15) is kept,
+// although the damaged one has more steps and only one is kept.
 TEST_F(SnapshotTest, DoesNotCountADamagedOneAmongThoseKept) {
     auto folder = open(0, 2);
     save(folder, 10);
@@ -234,8 +254,8 @@ TEST_F(SnapshotTest, DoesNotCountADamagedOneAmongThoseKept) {
     EXPECT_EQ(newest(2), 15);
 }
 
-// A job that is started again from generation 0 under the same name is not bound by the records of
-// its earlier life.
+// A job is started again by hand: same folder, same name, and generations begin at 0. The records
+// of its earlier life, with higher generations, must not lock it out.
 TEST_F(SnapshotTest, StartsAnewInTheSameFolder) {
     auto first = open(0);
     save(first, 10);
@@ -249,7 +269,7 @@ TEST_F(SnapshotTest, StartsAnewInTheSameFolder) {
     EXPECT_EQ(newest(1), 30);
 }
 
-// A folder that cannot be written gives an error that names it, and leaves nothing behind.
+// A folder below a plain file cannot be made. The error names it, so the user sees the wrong path.
 TEST_F(SnapshotTest, NamesTheFolderThatCannotBe) {
     write_all(folder_.path() / "plain", "a file");
     auto folder =
@@ -258,7 +278,8 @@ TEST_F(SnapshotTest, NamesTheFolderThatCannotBe) {
     EXPECT_THAT(folder.error().sentence(), testing::HasSubstr("plain/below"));
 }
 
-// All ranks resume from the one that rank 0 verified, also when a newer one is damaged.
+// All ranks resume from the one that rank 0 has verified, also when a newer one is damaged. Ranks
+// that resume from different steps would train nonsense. (Each rank exits with the step.)
 TEST_F(SnapshotTest, IsAgreedByAllRanks) {
     auto folder = open(0);
     save(folder, 10);

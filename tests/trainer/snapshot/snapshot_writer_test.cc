@@ -1,3 +1,5 @@
+// All ranks save together in the background: real processes, a real store, a real file system. What
+// is called complete must be whole on disk, whatever dies or fails meanwhile.
 #include "trainer/snapshot/snapshot_writer.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +24,8 @@ using test::Ends;
 using test::run_ranks;
 using testing::HasSubstr;
 
-// Seven tensors whose numbers follow from the step.
+// Seven tensors whose numbers follow from the step, so a mix of two steps shows. Their sizes differ
+// by one each, so mixed-up tensors show, too.
 struct State {
     explicit State(std::int64_t step, std::size_t count = 3000) {
         for (std::size_t t = 0; t < 7; ++t) {
@@ -38,6 +41,7 @@ struct State {
                                           std::span<const float>(values[t])));
         return tensors;
     }
+    // Whether the snapshot has exactly these tensors, to the bit.
     bool is_in(const Snapshot& snapshot) const {
         for (const auto& view : views()) {
             const auto* found = snapshot.content.find(view.name);
@@ -50,10 +54,13 @@ struct State {
     std::vector<std::vector<float>> values;
 };
 
+// Warnings are dropped here.
 SnapshotFolder open(const Context& context, const std::string& folder, std::size_t keep = 2) {
     return std::move(*SnapshotFolder::open(context, folder, keep, {}));
 }
 
+// Files of at most 30 KB: seven tensors of 12 KB then make four files, so that ranks share the
+// work.
 std::unique_ptr<SnapshotWriter> writer(const Context& context, Store& store,
                                        const std::string& folder) {
     WriterOptions options;
@@ -62,7 +69,7 @@ std::unique_ptr<SnapshotWriter> writer(const Context& context, Store& store,
     return SnapshotWriter::make(context, store, open(context, folder), options).value();
 }
 
-// Saves steps 1 to 4 on so many ranks; exit code 0 when all went well.
+// Saves steps 1 to 4 on so many ranks. The exit code is 0 when all went well.
 Ends save_on(int world, const std::string& folder) {
     return run_ranks(world, [&](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
@@ -75,6 +82,7 @@ Ends save_on(int world, const std::string& folder) {
     });
 }
 
+// The files of a folder by name, with their content.
 std::map<std::string, std::string> content_of(const std::string& folder) {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder))
@@ -83,8 +91,8 @@ std::map<std::string, std::string> content_of(const std::string& folder) {
     return files;
 }
 
-// The same bytes in the same files whether one rank wrote them or three; two snapshots are kept,
-// and what was saved comes back.
+// The same bytes in the same files, whether one rank wrote them or three: only so another number of
+// ranks can resume. What was saved comes back.
 TEST(SnapshotWriter, WritesTheSameFilesAtEachWorldSize) {
     test::TemporaryFolder one, three;
     ASSERT_EQ(save_on(1, one), Ends({0}));
@@ -95,7 +103,9 @@ TEST(SnapshotWriter, WritesTheSameFilesAtEachWorldSize) {
         EXPECT_EQ(text, content_of(three)[name]) << name;
     }
     EXPECT_EQ(files.size(), content_of(three).size());
-    EXPECT_EQ(files.size(), 2u * (4 + 1) + 1);  // and the record
+    // Two snapshots are kept, each of four files and a manifest. The last file is the loader's
+    // record.
+    EXPECT_EQ(files.size(), 2u * (4 + 1) + 1);
     Context context;
     auto snapshot = open(context, three).load_newest();
     ASSERT_TRUE(snapshot && *snapshot);
@@ -104,14 +114,16 @@ TEST(SnapshotWriter, WritesTheSameFilesAtEachWorldSize) {
     EXPECT_TRUE(State(4).is_in(**snapshot));
 }
 
-// One rank may not write so large a file: all ranks are told which and why, and nothing stays but
-// the record of who writes here.
+// One rank may not write so large a file (here by a limit, on a cluster by a quota). All ranks get
+// an error that names the file. If one rank believed in the snapshot, it would report progress that
+// does not exist. Nothing stays but the record.
 TEST(SnapshotWriter, FailsOnAllRanksWhenOneCannotWrite) {
     test::TemporaryFolder folder;
     auto ends = run_ranks(3, [&](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
         auto saver = writer(context, *store, folder);
         if (context.rank.value == 1) {
+            // Without this, the limit would end the process by a signal and not fail the write.
             (void)signal(SIGXFSZ, SIG_IGN);
             const rlimit small{1000, 1000};
             if (setrlimit(RLIMIT_FSIZE, &small)) return 3;
@@ -129,8 +141,8 @@ TEST(SnapshotWriter, FailsOnAllRanksWhenOneCannotWrite) {
     for (const auto& [name, text] : content_of(folder)) EXPECT_THAT(name, HasSubstr("resume"));
 }
 
-// A disk that is full: an error that says so, the snapshot before stands, no temporary stays. The
-// disk is a small one in memory, in a mount namespace of the child's own.
+// The disk is full: the error says so, the snapshot before stands, and no temporary file takes the
+// last space. The disk is a small one in memory, in a mount namespace of the child's own.
 TEST(SnapshotWriter, KeepsTheOldOneWhenTheDiskIsFull) {
     if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
     test::TemporaryFolder folder;
@@ -141,6 +153,7 @@ TEST(SnapshotWriter, KeepsTheOldOneWhenTheDiskIsFull) {
         auto store = connect_store(context, seconds(10)).value();
         auto saver = writer(context, *store, folder);
         if (!saver->save(1, State(1).views(), {}) || !saver->wait()) return 1;
+        // 84 KB are on the disk; 252 KB more do not fit into 300 KB.
         (void)saver->save(2, State(2, 9000).views(), {});
         auto done = saver->wait();
         if (done || done.error().sentence().find("No space left") == std::string::npos) return 2;
@@ -155,12 +168,15 @@ TEST(SnapshotWriter, KeepsTheOldOneWhenTheDiskIsFull) {
     EXPECT_EQ(ends, Ends({0}));
 }
 
-// Rank 0 is killed once the manifest is written, before it has said so: the snapshot stands, for
-// the others cannot know. It dies where it lets old ones go, of which one cannot be removed.
+// Rank 0 is killed when the manifest is written, before it has reported that. The snapshot is
+// valid, and the other ranks cannot know it. So they must not remove their files.
 TEST(SnapshotWriter, StandsWhenRankZeroDiesBeforeItSaysSo) {
     test::TemporaryFolder folder;
+    // The moment to die: after the manifest, rank 0 removes old snapshots, and warns if it cannot.
+    // A folder in place of an old manifest cannot be removed, and the warning kills rank 0.
     fs::create_directory(folder.path() / SnapshotName{0, Generation(0)}.manifest());
-    const auto listener = test::listen_on_loopback();  // the store dies with rank 0
+    // Rank 0 serves the store itself, so the store dies with it, as when the leader's node is lost.
+    const auto listener = test::listen_on_loopback();
     auto ends = run_ranks(2, [&](Context context) {
         context.master_port = listener.port;
         std::unique_ptr<store::StoreThread> served;
@@ -186,7 +202,8 @@ TEST(SnapshotWriter, StandsWhenRankZeroDiesBeforeItSaysSo) {
     EXPECT_TRUE(State(1).is_in(**snapshot));
 }
 
-// Rank 0 cannot copy what it was given: the others hear of it at once, not at the time-out.
+// Rank 0 cannot copy its tensors. The other ranks hear of it at once with the reason, and do not
+// wait for files until their time-out (10 minutes by default).
 TEST(SnapshotWriter, TellsTheOthersThatRankZeroCannotCopy) {
     test::TemporaryFolder folder;
     auto ends = run_ranks(
@@ -207,10 +224,11 @@ TEST(SnapshotWriter, TellsTheOthersThatRankZeroCannotCopy) {
         },
         seconds(30));
     EXPECT_EQ(ends, Ends({0, 0}));
-    EXPECT_EQ(content_of(folder).size(), 1u);  // the record of who writes here
+    // Only the record is left.
+    EXPECT_EQ(content_of(folder).size(), 1u);
 }
 
-// A child that saves without end; it acknowledges each complete snapshot with its step.
+// A child that saves without end. It writes the step of each complete snapshot to the pipe.
 [[noreturn]] void save_for_ever(const Context& context, const std::string& folder,
                                 std::int64_t first, int acknowledge) {
     auto store = connect_store(context).value();
@@ -221,9 +239,10 @@ TEST(SnapshotWriter, TellsTheOthersThatRankZeroCannotCopy) {
     }
 }
 
-// The writer is killed at a random moment, again and again: the newest snapshot is whole, and not
-// older than the last one that the writer called complete.
+// The writer is killed at a random moment, again and again. The newest snapshot is whole, and not
+// older than the last one that the writer called complete: what the user was promised is there.
 TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
+    // 300 kills take seconds; tests/run.sh --long asks for more.
     const int kills = std::getenv("DDPRUN_LONG") ? 10'000 : 300;
     test::TemporaryFolder folder;
     std::mt19937 random(1);
@@ -238,6 +257,8 @@ TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
         close(pipe_ends[1]);
         // Random work, not random sleep: the kill falls so many acknowledgements and turns later.
         std::int64_t acknowledged = step;
+        // The moment of the kill: after up to two complete snapshots, and then after some random
+        // work. Work and not sleep, so that the moments lie close together.
         for (unsigned n = random() % 3; n > 0; --n)
             if (read(pipe_ends[0], &acknowledged, sizeof acknowledged) <= 0) break;
         volatile unsigned turns = random() % 3'000'000;
@@ -246,6 +267,7 @@ TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
         int status = 0;
         waitpid(child, &status, 0);
         ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed with " << status;
+        // What was complete but not read yet counts as promised, too.
         for (std::int64_t more; read(pipe_ends[0], &more, sizeof more) == sizeof more;)
             acknowledged = more;
         close(pipe_ends[0]);
@@ -258,8 +280,11 @@ TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
         ASSERT_GE(step, acknowledged) << "after kill " << kill_number;
         ASSERT_TRUE(State(step, 1000).is_in(**snapshot)) << "after kill " << kill_number;
     }
+    // Enough snapshots were completed between the kills; otherwise the test would have tested
+    // nothing.
     EXPECT_GT(step, kills / 4);
-    // Nothing piles up: two snapshots in two files each, and the record of the last loader.
+    // Nothing piles up: at most three snapshots in two files each (a kill may come before the
+    // oldest is removed), and the record of the last loader.
     EXPECT_LE(content_of(folder).size(), 2u * 3 + 1);
 }
 

@@ -1,3 +1,4 @@
+// Which samples each rank sees, also when the number of ranks changes within an epoch. Pure.
 #include "trainer/training/distributed_sampler.h"
 
 #include <gmock/gmock.h>
@@ -15,8 +16,10 @@ DistributedSampler sampler(const SamplerOptions& options, int rank, int world) {
     return DistributedSampler::make(options, rank, world).value();
 }
 
-// Lists that torch.utils.data.DistributedSampler 2.15 gives for ten samples, seed 2, epoch 1.
+// Lists that torch.utils.data.DistributedSampler 2.15 gives for ten samples, seed 2, epoch 1. A
+// program that moves from Python sees the same samples in the same order.
 TEST(DistributedSampler, DealsAsPyTorchDoes) {
+    // All samples of a rank in epoch 1: a batch of 100 is more than there are.
     auto whole_epoch = [](bool drop, int rank, int world) {
         auto it = sampler({10, 2, true, drop}, rank, world);
         it.next_epoch();
@@ -32,7 +35,8 @@ TEST(DistributedSampler, DealsAsPyTorchDoes) {
     EXPECT_THAT(whole_epoch(true, 0, 13), ElementsAre());
 }
 
-// Without shuffling the order is that of the data, in every epoch.
+// Without shuffling the order is that of the data, in each epoch. Seven samples for two ranks: the
+// last one is sample 0 again, so that both ranks have four.
 TEST(DistributedSampler, KeepsTheOrderWhenAsked) {
     auto it = sampler({7, 0, false, false}, 1, 2);
     EXPECT_EQ(it.left(), 4);
@@ -44,9 +48,10 @@ TEST(DistributedSampler, KeepsTheOrderWhenAsked) {
     EXPECT_THAT(it.next(1), ElementsAre(1));
 }
 
-// Over 2,000 random histories in which the world shrinks and grows between steps, each sample of
-// the epoch comes once; the padding is shorter than the last world, and with drop_last fewer than
-// the last world are missing. All ranks have equally many in each step.
+// 2,000 random histories in which the world shrinks and grows between steps, as when nodes are lost
+// and come back. Each sample of the epoch comes once. Only at the end some come twice, fewer than
+// the last world has ranks, or, with drop_last, as few are missing. In each step all ranks have
+// equally many: otherwise one of them would hang in the all-reduce.
 TEST(DistributedSampler, LosesAndRepeatsNothingWhenTheWorldChanges) {
     std::mt19937 random(7);
     auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -63,6 +68,8 @@ TEST(DistributedSampler, LosesAndRepeatsNothingWhenTheWorldChanges) {
             Samples first;
             for (int rank = 0; rank < world; ++rank) {
                 auto it = sampler(options, rank, world);
+                // Each step is a resume from the position, as after a restart with another world
+                // size.
                 ASSERT_TRUE(it.resume({position.epoch, before}));
                 const Samples mine = it.next(batch);
                 if (rank == 0) first = mine;
@@ -76,7 +83,7 @@ TEST(DistributedSampler, LosesAndRepeatsNothingWhenTheWorldChanges) {
         padded = dealt - static_cast<std::int64_t>(seen.size());
         if (options.drop_last) {
             EXPECT_EQ(padded, 0) << "history " << history;
-            // What is missing is fewer than some world at whose step the rest was dropped.
+            // Fewer than a world has ranks, of which there are at most 9.
             EXPECT_LT(options.samples - dealt, 9) << "history " << history;
         } else {
             EXPECT_EQ(static_cast<std::int64_t>(seen.size()), options.samples);
@@ -90,7 +97,8 @@ TEST(DistributedSampler, LosesAndRepeatsNothingWhenTheWorldChanges) {
     }
 }
 
-// Wrong places are refused with a sentence.
+// A position outside of the data set probably belongs to another data set. The error has its
+// numbers, and the sampler stays where it is.
 TEST(DistributedSampler, RefusesWhatCannotBe) {
     EXPECT_FALSE(DistributedSampler::make({0}, 0, 1));
     EXPECT_FALSE(DistributedSampler::make({5}, 2, 2));

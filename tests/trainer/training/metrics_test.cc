@@ -1,3 +1,4 @@
+// Means, early stopping, and the figures of an epoch. Pure.
 #include "trainer/training/metrics.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Ten samples on one rank and three on another: the mean is that of thirteen.
+// Ten samples on one rank and three on another: the result is the mean of thirteen, not the mean of
+// two means.
 TEST(Metrics, MeansAreExactWhenBatchesDiffer) {
     WeightedMean one, other;
     EXPECT_FALSE(one.mean());
@@ -21,7 +23,8 @@ TEST(Metrics, MeansAreExactWhenBatchesDiffer) {
     EXPECT_EQ(one.mean(), 65.0 / 13.0);
 }
 
-// Two validations without a fall of 0.1 are borne, the third stops; a NaN is no improvement.
+// The figure must fall by 0.1 below the best one. Two validations without that are allowed, and the
+// third one stops. A NaN is no improvement, or a training that has failed would go on forever.
 TEST(Metrics, StopsEarlyWhenPatienceEnds) {
     EarlyStop stop(2, 0.1);
     EXPECT_FALSE(stop.update(1.0));
@@ -31,12 +34,13 @@ TEST(Metrics, StopsEarlyWhenPatienceEnds) {
     EXPECT_FALSE(stop.update(kNan));
     EXPECT_TRUE(stop.update(0.41));
     EXPECT_EQ(stop.best(), 0.5);
+    // After a restart the count goes on; it does not begin anew.
     EarlyStop later(2, 0.1);
     later.resume(0.5, 2);
     EXPECT_TRUE(later.update(0.45));
 }
 
-// The place of the first number that is none.
+// The index of the first one, so that the error can name the place.
 TEST(Metrics, FindsWhatIsNotFinite) {
     std::vector<float> values(10, 1.0f);
     EXPECT_FALSE(first_not_finite(values));
@@ -46,7 +50,8 @@ TEST(Metrics, FindsWhatIsNotFinite) {
     EXPECT_EQ(first_not_finite(values), 3u);
 }
 
-// An epoch as a line for people and as JSON for plot.py.
+// A line for people and JSON for plot.py, from one set of figures. In the JSON, an epoch without
+// validation has no such member, since 0 would be a wrong figure.
 TEST(Metrics, WritesFiguresAsLineAndJson) {
     const EpochFigures figures{3, 192, 4, 0.5, 0.25, 20000, 4.0, 1.0, 0.25};
     EXPECT_EQ(line_of(figures),

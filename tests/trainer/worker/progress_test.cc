@@ -1,3 +1,4 @@
+// The progress lines for the launcher, over real pipes. They must never disturb the training.
 #include "trainer/worker/progress.h"
 
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 namespace ddprun::trainer {
 namespace {
 
-// The launcher reads one line a report.
+// The launcher reads one line for each report, in exactly this form.
 TEST(Progress, WritesALine) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -20,12 +21,13 @@ TEST(Progress, WritesALine) {
     EXPECT_GT(read(ends[0], text, sizeof text - 1), 0);
     EXPECT_STREQ(text, "step=12 snapshot=-1\n");
     close(ends[0]);
-    // A reader that is gone ends neither the process nor the report.
+    // The reader is gone. This ends neither the process (SIGPIPE) nor the training.
     Progress(ends[1]).report(13, 10);
     close(ends[1]);
 }
 
-// A reader that does not read: lines are dropped, the training is not held up.
+// The launcher does not read: lines are dropped, and the training is not held up. 10,000 lines are
+// far more than a pipe of 4096 bytes holds, so a write that blocks would hang the test here.
 TEST(Progress, DropsLinesWhenNobodyReads) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -36,7 +38,8 @@ TEST(Progress, DropsLinesWhenNobodyReads) {
     close(ends[1]);
 }
 
-// Without the variable, or with one that names no descriptor, nothing is written anywhere.
+// Without the variable, or with one that names no open descriptor (987654), nothing is written. The
+// variable may come from another program.
 TEST(Progress, IsSilentWithoutADescriptor) {
     for (const char* value : {"", "x", "-1", "987654"}) {
         setenv("DDPRUN_PROGRESS_FD", value, 1);
@@ -45,7 +48,7 @@ TEST(Progress, IsSilentWithoutADescriptor) {
     unsetenv("DDPRUN_PROGRESS_FD");
 }
 
-// A complete snapshot is told with how long it took.
+// The line that reports a new snapshot also says how many milliseconds saving it took.
 TEST(Progress, TellsHowLongASnapshotTook) {
     EXPECT_EQ(Progress::line(12, 10, 250), "step=12 snapshot=10 snapshot_ms=250\n");
     EXPECT_EQ(Progress::line(12, 10), "step=12 snapshot=10\n");

@@ -1,3 +1,5 @@
+// The request to stop, as a file and as a signal. Each test runs in a fork, since the handler for
+// SIGTERM stays for the rest of a process.
 #include "trainer/worker/stop_request.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
+// Asks until the answer is yes, or 10 s have passed: the file is looked for at most ten times a
+// second, so the first questions after it was made may still be answered with no.
 bool becomes_asked(StopRequest& request) {
     const auto deadline = Clock::now() + std::chrono::seconds(10);
     while (!request.asked() && Clock::now() < deadline)
@@ -20,7 +24,8 @@ bool becomes_asked(StopRequest& request) {
     return request.asked();
 }
 
-// The file is seen once it is there, and counts also when it is gone again.
+// The request stays once it was seen, even if the file is gone again. Otherwise ranks that look at
+// different times would not agree.
 TEST(StopRequest, SeesTheFile) {
     test::TemporaryFolder folder;
     const auto file = folder.path() / "stop.json";
@@ -35,7 +40,8 @@ TEST(StopRequest, SeesTheFile) {
     EXPECT_EQ(ends, test::Ends({0}));
 }
 
-// SIGTERM is a wish, not an end; without ddprun there is no file to look for.
+// SIGTERM is a request and does not end the process. Under a launcher other than ddprun there is no
+// file, only the signal.
 TEST(StopRequest, HearsTheSignal) {
     auto ends = test::run_ranks(1, [](const Context&) {
         unsetenv("DDPRUN_STOP_FILE");
