@@ -8,8 +8,8 @@
 namespace example {
 
 using ddprun::Error;
-using ddprun::usage_error;
 using ddprun::Result;
+using ddprun::usage_error;
 
 const char kTrainHelp[] =
     "Usage: train [options]     under ddprun or torchrun, or alone\n"

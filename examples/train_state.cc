@@ -9,8 +9,8 @@
 namespace example {
 
 using ddprun::Error;
-using ddprun::usage_error;
 using ddprun::Result;
+using ddprun::usage_error;
 using namespace ddprun::trainer;
 
 namespace {

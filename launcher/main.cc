@@ -18,6 +18,7 @@
 #include "agent/keeper/keeper.h"
 #include "agent/output/attempt_folder.h"
 #include "base/exit_code.h"
+#include "base/printable.h"
 #include "base/system/descriptor_room.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -120,7 +121,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
 }
 
 int fail(const Error& error) {
-    std::fprintf(stderr, "ddprun: %s\n", error.sentence().c_str());
+    std::fprintf(stderr, "ddprun: %s\n", printable(error.sentence()).c_str());
     return exit_code(error);
 }
 

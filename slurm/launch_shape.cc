@@ -52,8 +52,9 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     if (allocation) return within_step(*allocation, asked);
     if (asked.task_per_worker)
         return usage_error(
-            "--task-per-worker: each task that srun starts would run one worker, but this is none; "
-            "use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave the option out");
+            "--task-per-worker: each task that srun starts runs one worker, but srun did not start "
+            "this ddprun; use srun --ntasks-per-node=4 ddprun --task-per-worker …, or leave the "
+            "option out");
     Context context = context_of(environment);
     LaunchShape alone;
     if (context == Context::none) return alone;
@@ -63,7 +64,7 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     // nodes of the job stay idle.
     if (asked.one_node) {
         if (nodes > 1 || context == Context::shell)
-            alone.note = "runs on this host only, as asked, within " + job;
+            alone.note = "ddprun runs on this host only, as requested, within " + job;
         return alone;
     }
     // salloc's shell usually runs on a login node, which does not belong to the job.
@@ -74,7 +75,7 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
     if (nodes == 1) return alone;
     // In an interactive shell people try things on one node, so this is a note and no error.
     if (context == Context::interactive) {
-        alone.note = "runs on this node only; for all " + count + " nodes of " + job +
+        alone.note = "ddprun runs on this node only; for all " + count + " nodes of " + job +
                      " use srun --overlap --ntasks-per-node=1 ddprun …";
         return alone;
     }

@@ -1,22 +1,18 @@
-// ddprun's side of the keeper: sends requests, receives replies, and cleans up when the keeper
+// ddprun's side of the keeper: makes requests, passes replies on, and cleans up when the keeper
 // dies.
 #include "agent/keeper/keeper.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <deque>
 #include <map>
 #include <utility>
 
 #include "agent/keeper/descendants.h"
 #include "agent/keeper/keeper_protocol.h"
+#include "agent/keeper/keeper_socket.h"
 #include "agent/keeper/keeper_start.h"
 #include "agent/keeper/keeper_texts.h"
 #include "agent/keeper/terminal.h"
@@ -29,34 +25,17 @@ using keeper::Reply;
 using keeper::ReplyKind;
 using keeper::Request;
 using keeper::RequestKind;
-using keeper::Transfer;
 
-namespace {
-
-// 3 or higher, so that a duplicate never takes the place of a closed standard stream.
-UniqueFd duplicate(int fd) { return UniqueFd(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 3)); }
-
-}  // namespace
-
-// Asio's handlers hold this object by shared_ptr, so it outlives the Keeper until they have run.
+// Held by shared_ptr: a timer's handler and the socket's callbacks, while they run, may outlive the
+// Keeper.
 struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
-    // A request with its own copies of the descriptors, for as long as it waits.
-    struct Packet {
-        Request request;
-        std::vector<UniqueFd> fds;
-    };
-
     KeeperOptions options;
     pid_t pid = -1;
-    UniqueFd socket;  // before attach(); after it the socket belongs to `stream`
+    std::shared_ptr<keeper::Socket> socket;  // never null
     KeeperEvents events;
-    std::unique_ptr<asio::posix::stream_descriptor> stream;
     std::unique_ptr<asio::steady_timer> look_again;
     Killing rounds;  // for the processes that a dead keeper left
     asio::io_context* io = nullptr;
-    // Packets that did not fit into the socket's buffer.
-    std::deque<Packet> outgoing;
-    bool waiting_to_write = false;
     std::uint32_t next_id = 0;
     // A request that the keeper has not answered yet.
     struct Spawn {
@@ -68,15 +47,11 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     std::map<std::uint32_t, std::function<void()>> sweeps;
     std::vector<std::int64_t> foreground;  // pids of workers that hold the terminal
 
-    // Usable before attach(), too: a request may be made before the loop runs.
-    int fd() const { return stream ? stream->native_handle() : socket.get(); }
-    bool alive() const { return pid > 0 && fd() >= 0; }
+    bool alive() const { return pid > 0 && socket->is_open(); }
 
-    void adopt_socket();
-    void request(Request request, const std::string& payload, const std::vector<int>& fds);
+    void adopt(keeper::Started started);
+    void listen();
     void noticed();
-    void flush();
-    void read();
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_end();
@@ -89,8 +64,7 @@ Result<Keeper> Keeper::start(KeeperOptions options) {
     if (!started) return started.error();
     auto impl = std::make_shared<Impl>();
     impl->options = options;
-    impl->pid = started->pid;
-    impl->socket = std::move(started->socket);
+    impl->adopt(std::move(*started));
     return Keeper(std::move(impl));
 }
 
@@ -100,9 +74,8 @@ Result<> Keeper::restart() {
     DDPRUN_CHECK(!alive() && impl_->io != nullptr, "restart() is for a keeper that has died");
     Result<keeper::Started> started = keeper::start_by_exec(impl_->options);
     if (!started) return started.error();
-    impl_->pid = started->pid;
-    impl_->socket = std::move(started->socket);
-    impl_->adopt_socket();
+    impl_->adopt(std::move(*started));
+    impl_->listen();
     return {};
 }
 
@@ -117,107 +90,41 @@ Result<> Keeper::shutdown(Duration limit) {
     if (!impl.alive()) return {};
     Request request;
     request.kind = RequestKind::shutdown;
-    impl.request(request, {}, {});
-    // The keeper closes the socket only by exiting. So the end of the socket means that it has
-    // ended. Replies that arrive in the meantime are not needed.
-    const Time give_up = boot_now() + limit;
-    for (;;) {
-        Reply reply;
-        std::vector<UniqueFd> fds;
-        impl.flush();
-        const Transfer transfer = keeper::receive_packet(impl.fd(), &reply, sizeof reply, fds);
-        if (transfer == Transfer::ended) break;
-        if (transfer == Transfer::done) continue;
-        const Duration left = give_up - boot_now();
-        if (left <= Duration::zero())
-            return Error{ErrorCode::timed_out,
-                         "the keeper (pid " + std::to_string(impl.pid) +
-                             ") still waits for processes that hang in the kernel"};
-        pollfd wait{impl.fd(),
-                    static_cast<short>(impl.outgoing.empty() ? POLLIN : POLLIN | POLLOUT), 0};
-        ::poll(&wait, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
-    }
+    impl.socket->send(request);
+    // Replies that arrive in the meantime are not needed.
+    if (!impl.socket->await_end(limit))
+        return Error{ErrorCode::timed_out,
+                     "the keeper (pid " + std::to_string(impl.pid) +
+                         ") still waits for processes that hang in the kernel"};
     ::waitpid(impl.pid, nullptr, 0);
     impl.pid = -1;
-    impl.stream.reset();
-    impl.socket.reset();
+    impl.socket->close();
     return {};
 }
 
-// Called by attach(), and again with the socket of a new keeper.
-void Keeper::Impl::adopt_socket() {
-    stream = std::make_unique<asio::posix::stream_descriptor>(*io, socket.release());
-    flush();
-    read();
+void Keeper::Impl::adopt(keeper::Started started) {
+    pid = started.pid;
+    socket = std::make_shared<keeper::Socket>(std::move(started.socket));
 }
 
-// If make_payload() fails, the request goes out without its payload, and the keeper answers with an
-// error.
-void Keeper::Impl::request(Request request, const std::string& payload,
-                           const std::vector<int>& fds) {
-    UniqueFd file;
-    if (!payload.empty()) {
-        if (Result<UniqueFd> made = keeper::make_payload(payload)) file = std::move(*made);
-        request.payload_bytes = static_cast<std::uint32_t>(payload.size());
-    }
-    // The payload's descriptor always comes first.
-    std::vector<int> all = fds;
-    if (file) all.insert(all.begin(), file.get());
-    // The usual case: nothing waits, so the packet is sent at once and its descriptors need not be
-    // duplicated. Packets that must wait need duplicates, because the caller may close its own.
-    if (outgoing.empty() && fd() >= 0 &&
-        keeper::send_packet(fd(), &request, sizeof request, all) != Transfer::would_block)
-        // Also when the keeper is gone: read() finds that out and handles it in one place.
-        return;
-    Packet packet{request, {}};
-    for (const int fd : all) packet.fds.push_back(duplicate(fd));
-    outgoing.push_back(std::move(packet));
-    flush();
+// Called by attach(), and again for the socket of a new keeper. Each callback keeps this object
+// until it returns, because it may lead to the end of the Keeper.
+void Keeper::Impl::listen() {
+    socket->listen(
+        *io,
+        [weak = weak_from_this()](const Reply& reply, std::vector<UniqueFd>& fds) {
+            if (const auto self = weak.lock()) self->on_reply(reply, fds);
+        },
+        [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->on_end();
+        });
 }
 
 void Keeper::Impl::noticed() {
     Request request;
     request.kind = RequestKind::noticed;
     request.time_ns = boot_now().time_since_epoch().count();
-    this->request(request, {}, {});
-}
-
-// Sends as many waiting packets as fit, and waits for room if some are left.
-void Keeper::Impl::flush() {
-    while (!outgoing.empty() && fd() >= 0) {
-        std::vector<int> fds;
-        for (const UniqueFd& fd : outgoing.front().fds) fds.push_back(fd.get());
-        const Transfer transfer =
-            keeper::send_packet(fd(), &outgoing.front().request, sizeof(Request), fds);
-        if (transfer == Transfer::would_block) break;
-        outgoing.pop_front();  // also when the keeper is gone: see request()
-    }
-    if (outgoing.empty() || waiting_to_write || !stream) return;
-    waiting_to_write = true;
-    stream->async_wait(asio::posix::stream_descriptor::wait_write,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                           self->waiting_to_write = false;
-                           if (!error) self->flush();
-                       });
-}
-
-// Takes all packets that are there, then waits for more.
-void Keeper::Impl::read() {
-    stream->async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                           if (error || !self->stream) return;
-                           for (;;) {
-                               Reply reply;
-                               std::vector<UniqueFd> fds;
-                               const Transfer transfer =
-                                   keeper::receive_packet(self->fd(), &reply, sizeof reply, fds);
-                               if (transfer == Transfer::would_block) return self->read();
-                               if (transfer == Transfer::ended) return self->on_end();
-                               self->on_reply(reply, fds);
-                               // The callback may have destroyed the Keeper.
-                               if (!self->stream) return;
-                           }
-                       });
+    socket->send(request);
 }
 
 // Replies come in the order in which the keeper sent them.
@@ -264,8 +171,6 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
 // A keeper without its socket is useless, even if its process still lives. So it is killed, and its
 // processes become ours.
 void Keeper::Impl::on_end() {
-    stream.reset();
-    outgoing.clear();
     ::kill(pid, SIGKILL);
     look_again = std::make_unique<asio::steady_timer>(*io);
     kill_what_is_left();
@@ -313,13 +218,13 @@ Keeper::~Keeper() {
     impl_->spawns.clear();
     impl_->sweeps.clear();
     if (impl_->look_again) impl_->look_again->cancel();
-    impl_->stream.reset();
+    impl_->socket->close();
 }
 
 void Keeper::attach(asio::io_context& io, KeeperEvents events) {
     impl_->io = &io;
     impl_->events = std::move(events);
-    impl_->adopt_socket();
+    impl_->listen();
 }
 
 // With a dead keeper the answer still comes from the loop and never from inside this call.
@@ -339,7 +244,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     impl.spawns.emplace(request.id,
                         Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),
                                     start.foreground});
-    impl.request(request, fork.payload, fork.fds);
+    impl.socket->send(request, fork.payload, fork.fds);
 }
 
 void Keeper::set_deadline(Time deadline, Duration lease) {
@@ -347,7 +252,7 @@ void Keeper::set_deadline(Time deadline, Duration lease) {
     request.kind = RequestKind::deadline;
     request.time_ns = deadline.time_since_epoch().count();
     request.lease_ns = lease.count();
-    if (alive()) impl_->request(request, {}, {});
+    if (alive()) impl_->socket->send(request);
 }
 
 void Keeper::noticed() {
@@ -362,7 +267,7 @@ void Keeper::sweep(std::function<void()> done) {
     request.kind = RequestKind::sweep;
     request.id = impl_->next_id++;
     impl_->sweeps.emplace(request.id, std::move(done));
-    if (alive()) impl_->request(request, {}, {});
+    if (alive()) impl_->socket->send(request);
 }
 
 void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) {
@@ -372,13 +277,13 @@ void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) 
     std::vector<int> fds;
     if (link_fd >= 0) fds.push_back(link_fd), request.present |= 1U;
     if (listen_fd >= 0) fds.push_back(listen_fd), request.present |= 2U;
-    impl_->request(request, frame, fds);
+    impl_->socket->send(request, frame, fds);
 }
 
 void Keeper::remove_when_gone(const std::string& folder) {
     Request request;
     request.kind = RequestKind::folder;
-    if (alive()) impl_->request(request, folder, {});
+    if (alive()) impl_->socket->send(request, folder);
 }
 
 bool Keeper::alive() const { return impl_ && impl_->alive(); }

@@ -32,37 +32,13 @@
 #include <string>
 #include <vector>
 
+#include "agent/keeper/keeper_start.h"
+#include "agent/keeper/worker_start.h"
 #include "base/error.h"
 #include "base/system/unique_fd.h"
 #include "base/time.h"
 
 namespace ddprun::agent {
-
-// A descriptor for the worker besides the three standard ones.
-struct ExtraFd {
-    int number = -1;  // its number in the worker, 3 or more
-    int fd = -1;
-};
-
-// Describes one worker to be started. Descriptors are borrowed: spawn() duplicates them, and the
-// caller may close its own at once. In the worker every other descriptor is closed at exec.
-struct WorkerStart {
-    // If argv[0] has no slash, it is looked up in PATH of `environment`.
-    std::vector<std::string> argv;
-    std::vector<std::string> environment;  // "K=V", complete
-    std::string cwd;                       // empty: the folder in which ddprun was started
-    int stdin_fd = -1;                     // -1 means /dev/null, for each of the three
-    int stdout_fd = -1;
-    int stderr_fd = -1;
-    std::vector<ExtraFd> extra;  // for example the progress pipe
-    std::vector<int> cpus;       // empty: all CPUs that ddprun may use
-    // The soft limit of open files that the user had before ddprun raised it.
-    std::optional<std::uint64_t> nofile_soft;
-    // For a lone worker at a terminal: it gets a process group of its own but stays in ddprun's
-    // session, so that it may read the terminal on stdin. If ddprun is in the foreground now, this
-    // group becomes the foreground group. Ctrl-Z stops both (terminal.h).
-    bool foreground = false;
-};
 
 // A worker whose program runs.
 struct Spawned {
@@ -81,11 +57,6 @@ struct KeeperEvents {
     std::function<void()> expired;
     // The keeper has died, and everything that it left has been killed. Call restart().
     std::function<void()> died;
-};
-
-struct KeeperOptions {
-    // False for a lone worker at a terminal: keeper and worker stay in ddprun's session.
-    bool own_session = true;
 };
 
 // Owns the connection to the keeper process, and the process itself.
@@ -149,10 +120,5 @@ class Keeper {
     explicit Keeper(std::shared_ptr<Impl> impl);
     std::shared_ptr<Impl> impl_;
 };
-
-// argv[1] of a keeper that was started by exec. main() must look for it first: `return
-// keeper_main_exec(argc, argv);`
-inline constexpr const char* kKeeperArgument = "--ddprun-keeper";
-int keeper_main_exec(int argc, char** argv);
 
 }  // namespace ddprun::agent

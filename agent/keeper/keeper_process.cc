@@ -11,12 +11,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "agent/keeper/descendants.h"
+#include "agent/keeper/keeper_deadline.h"
+#include "agent/keeper/keeper_replies.h"
 #include "agent/keeper/keeper_setup.h"
 #include "agent/keeper/keeper_will.h"
 #include "agent/keeper/worker_child.h"
@@ -52,11 +53,6 @@ class Process {
         bool foreground;
         bool started = false;
     };
-    // A reply that waits to be sent.
-    struct Outgoing {
-        Reply reply;
-        UniqueFd pidfd;
-    };
 
     bool open();
     void wait(int milliseconds);
@@ -72,28 +68,20 @@ class Process {
     void arm_timer();
     void on_timer();
     void kill_agent();
-    void fail(std::uint32_t id, Stage stage, int error);
-    void say(const Reply& reply, UniqueFd pidfd = {});
-    void flush();
 
     pid_t agent_;
     UniqueFd agent_pidfd_;
     UniqueFd timer_, signals_;
     std::vector<pollfd> polled_;
     std::vector<Worker> workers_;
-    std::deque<Outgoing> outgoing_;
-
-    Time deadline_ = kNever;
-    Duration lease_{};
-    bool expired_ = false;       // deadline_ has passed and was acted upon
-    bool tell_expired_ = false;  // send `expired` when everything is killed
-    Time frozen_at_ = kNever;    // when ddprun is killed unless it answers before
-    Time noticed_{};             // when ddprun last answered, by its own clock reading
+    Replies replies_{kSocket};
+    Deadline deadline_;
 
     // Rounds of killing are in progress. New forks fail in this time.
     bool killing_ = false;
     Killing rounds_;
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
+    bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
     bool gone_ = false;  // ddprun is gone
 
@@ -129,7 +117,7 @@ int Process::run() {
         }
         on_timer();
         if (killing_) go_on_killing();
-        flush();
+        replies_.flush();
         // The keeper leaves only when nothing of the job is left, so that Gone is true.
         if (killing_) continue;
         if (gone_) {
@@ -137,7 +125,7 @@ int Process::run() {
             return 0;
         }
         // ddprun must receive the last replies first.
-        if (shutdown_ && outgoing_.empty()) return 0;
+        if (shutdown_ && replies_.empty()) return 0;
     }
 }
 
@@ -146,7 +134,7 @@ int Process::run() {
 void Process::wait(int milliseconds) {
     polled_.clear();
     polled_.push_back({gone_ ? -1 : kSocket,
-                       static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+                       static_cast<short>(replies_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
     polled_.push_back({signals_.get(), POLLIN, 0});
     polled_.push_back({timer_.get(), POLLIN, 0});
     for (const Worker& worker : workers_)
@@ -167,9 +155,9 @@ void Process::read_requests() {
         const Transfer transfer = receive_packet(kSocket, &request, sizeof request, fds);
         if (transfer == Transfer::would_block) return;
         if (transfer == Transfer::ended) {
-            // The end of the socket means that ddprun is gone. Nobody is left to read replies.
+            // The end of the socket means that ddprun is gone.
             gone_ = true;
-            outgoing_.clear();
+            replies_.agent_is_gone();
             begin_killing();
             return;
         }
@@ -178,7 +166,7 @@ void Process::read_requests() {
         // Lets go of the descriptors of workers that run by now.
         wait(0);
         settle_ready();
-        flush();
+        replies_.flush();
     }
 }
 
@@ -186,16 +174,11 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     switch (request.kind) {
         case RequestKind::fork:
             return start_one(request, fds);
-        // Nothing has been done about the new deadline yet.
         case RequestKind::deadline:
-            deadline_ = Time{Duration{request.time_ns}};
-            lease_ = Duration{request.lease_ns};
-            expired_ = false;
+            deadline_.set(Time{Duration{request.time_ns}}, Duration{request.lease_ns});
             return arm_timer();
-        // ddprun is not frozen, so the plan to kill it is dropped.
         case RequestKind::noticed:
-            noticed_ = Time{Duration{request.time_ns}};
-            frozen_at_ = kNever;
+            deadline_.noticed(Time{Duration{request.time_ns}});
             return arm_timer();
         // A shutdown is a sweep after which the keeper ends.
         case RequestKind::shutdown:
@@ -219,12 +202,13 @@ void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds
     for (std::uint32_t bits = request.present; bits != 0; bits &= bits - 1) ++present;
     if (request.extras > kMaxExtra || fds.size() != present + 1 ||
         !parse_payload(request, fds[0].get(), payload))
-        return fail(request.id, Stage::request, EINVAL);
-    if (killing_) return fail(request.id, Stage::request, EBUSY);
+        return replies_.failed(request.id, Stage::request, EINVAL);
+    if (killing_) return replies_.failed(request.id, Stage::request, EBUSY);
     // The first of two checks. The child checks again just before exec.
-    if (boot_now() >= deadline_) return fail(request.id, Stage::deadline, ETIME);
-    Child child = start_worker(request, std::move(payload), fds, deadline_);
-    if (child.pid < 0) return fail(request.id, child.failure.stage, child.failure.error);
+    const Time until = deadline_.workers_until();
+    if (boot_now() >= until) return replies_.failed(request.id, Stage::deadline, ETIME);
+    Child child = start_worker(request, std::move(payload), fds, until);
+    if (child.pid < 0) return replies_.failed(request.id, child.failure.stage, child.failure.error);
     workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
                         std::move(child.memory), request.foreground != 0});
 }
@@ -235,15 +219,11 @@ void Process::settle(Worker& worker) {
     Failure failure;
     const bool failed = read_failure(worker.exec_pipe.get(), failure);
     worker.exec_pipe.reset();
-    if (failed) return fail(worker.id, failure.stage, failure.error);
+    if (failed) return replies_.failed(worker.id, failure.stage, failure.error);
     worker.started = true;
     // The program has its own memory now, so the memory that the child has shared can be freed.
     worker.memory.reset();
-    Reply reply{};
-    reply.kind = ReplyKind::forked;
-    reply.id = worker.id;
-    reply.pid = worker.pid;
-    say(reply, std::move(worker.pidfd));
+    replies_.forked(worker.id, worker.pid, std::move(worker.pidfd));
 }
 
 // Compares descriptor numbers, because workers may have been added or removed since the poll.
@@ -268,11 +248,7 @@ void Process::tell_stopped() {
             ::waitid(P_PID, static_cast<id_t>(worker.pid), &stopped, WSTOPPED | WNOHANG) != 0 ||
             stopped.si_pid == 0)
             continue;
-        Reply reply{};
-        reply.kind = ReplyKind::stopped;
-        reply.pid = worker.pid;
-        reply.wait_status = stopped.si_status;
-        say(reply);
+        replies_.stopped(worker.pid, stopped.si_status);
     }
 }
 
@@ -284,14 +260,7 @@ void Process::reaped(pid_t pid, int wait_status) {
     // The worker is dead, so its end of the pipe is closed, and this read cannot block. `forked` or
     // `failed` goes out before `exited` in this way.
     if (worker->exec_pipe) settle(*worker);
-    if (worker->started) {
-        Reply reply{};
-        reply.kind = ReplyKind::exited;
-        reply.pid = pid;
-        reply.wait_status = wait_status;
-        reply.time_ns = boot_now().time_since_epoch().count();
-        say(reply);
-    }
+    if (worker->started) replies_.exited(pid, wait_status, boot_now());
     workers_.erase(worker);
 }
 
@@ -305,23 +274,12 @@ void Process::begin_killing() {
 void Process::go_on_killing() {
     if (!rounds_.round([this](pid_t pid, int status) { reaped(pid, status); })) return;
     killing_ = false;
-    for (const std::uint32_t id : std::exchange(sweeps_, {})) {
-        Reply reply{};
-        reply.kind = ReplyKind::swept;
-        reply.id = id;
-        say(reply);
-    }
-    if (std::exchange(tell_expired_, false)) {
-        Reply reply{};
-        reply.kind = ReplyKind::expired;
-        say(reply);
-    }
+    for (const std::uint32_t id : std::exchange(sweeps_, {})) replies_.swept(id);
+    if (std::exchange(tell_expired_, false)) replies_.expired();
 }
 
-// The timer is set to the earlier of two moments: the deadline, if it has not passed yet, and the
-// moment at which a frozen ddprun is killed.
 void Process::arm_timer() {
-    const Time next = std::min(expired_ ? kNever : deadline_, frozen_at_);
+    const Time next = deadline_.next();
     itimerspec when{};
     if (next != kNever) {
         const std::int64_t ns = std::max<std::int64_t>(next.time_since_epoch().count(), 1);
@@ -336,23 +294,15 @@ void Process::arm_timer() {
 void Process::on_timer() {
     std::uint64_t ignored = 0;
     if (::read(timer_.get(), &ignored, sizeof ignored) < 0) return;
-    const Time now = boot_now();
-    if (!expired_ && now >= deadline_) {
-        expired_ = true;
+    const Deadline::Due due = deadline_.look(boot_now());
+    if (due.passed) {
         tell_expired_ = true;
-        // ddprun may have noticed before the keeper did, if the keeper was not scheduled in time.
-        if (noticed_ < deadline_ && frozen_at_ == kNever) frozen_at_ = now + share(lease_, 0.1);
         // This goes out at once and not after the killing: a process that hangs in the kernel may
         // delay the end of the killing forever, and ddprun is not frozen because of that.
-        Reply reply{};
-        reply.kind = ReplyKind::passed;
-        say(reply);
+        replies_.passed();
         begin_killing();
     }
-    if (now >= frozen_at_) {
-        frozen_at_ = kNever;
-        kill_agent();
-    }
+    if (due.agent_frozen) kill_agent();
     arm_timer();
 }
 
@@ -364,32 +314,6 @@ void Process::kill_agent() {
         ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), SIGKILL, nullptr, 0);
     } else if (::getppid() == agent_) {
         ::kill(agent_, SIGKILL);
-    }
-}
-
-void Process::fail(std::uint32_t id, Stage stage, int error) {
-    Reply reply{};
-    reply.kind = ReplyKind::failed;
-    reply.id = id;
-    reply.stage = stage;
-    reply.error = error;
-    say(reply);
-}
-
-// Nobody reads replies after ddprun is gone.
-void Process::say(const Reply& reply, UniqueFd pidfd) {
-    if (!gone_) outgoing_.push_back({reply, std::move(pidfd)});
-}
-
-// Stops when the socket is full; poll then waits for room. If the socket has ended, read_requests()
-// finds out.
-void Process::flush() {
-    while (!outgoing_.empty()) {
-        const Outgoing& next = outgoing_.front();
-        std::vector<int> fds;
-        if (next.pidfd) fds.push_back(next.pidfd.get());
-        if (send_packet(kSocket, &next.reply, sizeof next.reply, fds) != Transfer::done) return;
-        outgoing_.pop_front();
     }
 }
 

@@ -4,9 +4,22 @@
 
 #include <sys/types.h>
 
-#include "agent/keeper/keeper.h"
+#include "base/error.h"
+#include "base/system/unique_fd.h"
 
-namespace ddprun::agent::keeper {
+namespace ddprun::agent {
+
+struct KeeperOptions {
+    // False for a lone worker at a terminal: keeper and worker stay in ddprun's session.
+    bool own_session = true;
+};
+
+// argv[1] of a keeper that was started by exec. main() must look for it first: `return
+// keeper_main_exec(argc, argv);`
+inline constexpr const char* kKeeperArgument = "--ddprun-keeper";
+int keeper_main_exec(int argc, char** argv);
+
+namespace keeper {
 
 // A keeper that was started: its pid, and ddprun's end of the socketpair.
 struct Started {
@@ -17,4 +30,5 @@ struct Started {
 Result<Started> start_by_fork(const KeeperOptions& options);
 Result<Started> start_by_exec(const KeeperOptions& options);
 
-}  // namespace ddprun::agent::keeper
+}  // namespace keeper
+}  // namespace ddprun::agent

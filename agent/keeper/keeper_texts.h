@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/keeper/keeper.h"
 #include "agent/keeper/keeper_protocol.h"
+#include "agent/keeper/worker_start.h"
+#include "base/error.h"
 
 namespace ddprun::agent::keeper {
 

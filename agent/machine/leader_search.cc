@@ -9,13 +9,13 @@ namespace ddprun::agent {
 
 // Before the first Welcome the limit is the join timeout, and later too if another node may lead. A
 // leader that nobody can follow counts as lost after two leases.
-Duration Machine::State::patience() const {
+Duration MachineState::patience() const {
     if (!link.was_welcomed() || link.call()) return config.join_timeout;
     return share(lease.lease(), rendezvous::kLeaderless);
 }
 
 // A node without an order calls the endpoint: there was no leader yet, or the ledger is not shared.
-void Machine::State::connect(Time now) {
+void MachineState::connect(Time now) {
     link.disconnected();
     link.wait_until(kNever);
     lease.disconnected();
@@ -30,11 +30,11 @@ void Machine::State::connect(Time now) {
         .self = config.leads});
 }
 
-void Machine::State::link_up(const LinkUp& up) {
+void MachineState::link_up(const LinkUp& up) {
     if (config.offer.address.empty()) config.offer.address = up.local_address;
 }
 
-void Machine::State::link_lost(Time now, const std::string& sentence) {
+void MachineState::link_lost(Time now, const std::string& sentence) {
     if (link.is_refused() || link.waits()) return;  // of a link that was given up
     if (link.is_welcomed()) {
         link.lost(now);
@@ -58,13 +58,13 @@ void Machine::State::link_lost(Time now, const std::string& sentence) {
     connect(now);
 }
 
-void Machine::State::search(Time now) {
+void MachineState::search(Time now) {
     link.search(now, lease.lease(), may_lead());
     place_call(now);
 }
 
 // Makes the next call, or waits until its time.
-void Machine::State::place_call(Time now) {
+void MachineState::place_call(Time now) {
     link.disconnected();
     lease.disconnected();
     if (!link.call()) return connect(now);
@@ -92,7 +92,7 @@ void Machine::State::place_call(Time now) {
 
 // The called service does not lead. With an order the search goes on; without one the node follows
 // the address, or waits a moment and calls the endpoint again.
-void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {
+void MachineState::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere) {
     if (link.has_order()) {
         if (!link.call()) {
             link.lost(now);
@@ -112,7 +112,7 @@ void Machine::State::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhe
 
 // During a search, a refusal may come from a stranger on a port that was once one of ours. The node
 // goes on with the next call.
-void Machine::State::on_refused(Time now, const rendezvous::Refused& said) {
+void MachineState::on_refused(Time now, const rendezvous::Refused& said) {
     if (link.call()) {
         link.next(now);
         return place_call(now);
@@ -123,18 +123,18 @@ void Machine::State::on_refused(Time now, const rendezvous::Refused& said) {
 
 // A leader that is frozen or cut off keeps its connection open, so silence counts as loss too
 // (rendezvous/PROTOCOL.md, rule 10).
-void Machine::State::check_link(Time now) {
+void MachineState::check_link(Time now) {
     if (link.is_welcomed() && lease.next_beat() != kNever &&
         now - lease.silent_since() >= share(lease.lease(), rendezvous::kLeaderSilent))
         link_lost(now, "no answer for " + to_text(now - lease.silent_since()));
 }
 
-void Machine::State::heard_leader() {
+void MachineState::heard_leader() {
     if (!link.has_order() || leads()) return;
     if (!link.leader()->address.empty()) effects.push_back(LeaderHeard{*link.leader()});
 }
 
-void Machine::State::on_ledger_found(bool found) {
+void MachineState::on_ledger_found(bool found) {
     if (found && !ledger_found && config.may_lead)
         note(Note::Level::debug, "this node has found the leader's ledger, so it can take over");
     ledger_found = found;

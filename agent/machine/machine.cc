@@ -37,13 +37,13 @@ const char* to_string(Phase phase) {
 }
 
 Machine::Machine(MachineConfig config, Time now)
-    : state_(std::make_unique<State>(std::move(config), now)) {}
+    : state_(std::make_unique<MachineState>(std::move(config), now)) {}
 Machine::~Machine() = default;
 Machine::Machine(Machine&&) noexcept = default;
 Machine& Machine::operator=(Machine&&) noexcept = default;
 
 Effects Machine::step(Time now, const Event& event) {
-    State& s = *state_;
+    MachineState& s = *state_;
     s.effects.clear();
     if (s.phase == Phase::finished) return {};
     // Rendezvous/PROTOCOL.md, rule 4: first, since the keeper has killed by now.
@@ -73,7 +73,7 @@ Effects Machine::step(Time now, const Event& event) {
 Time Machine::next_deadline() const { return state_->next_deadline(); }
 
 Snapshot Machine::snapshot() const {
-    const State& s = *state_;
+    const MachineState& s = *state_;
     return {.phase = s.phase,
             .running = s.lease.running(),
             .floor = s.lease.floor(),
@@ -84,7 +84,7 @@ Snapshot Machine::snapshot() const {
 
 const rendezvous::GenerationFacts& Machine::facts() const { return state_->facts; }
 
-void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
+void MachineState::on_message(Time now, const rendezvous::ToNode& message) {
     std::visit(Overload{[&](const rendezvous::Welcome& m) { on_welcome(now, m); },
                         [&](const rendezvous::Ack& m) { on_ack(now, m); },
                         [&](const rendezvous::Assigned& m) { on_assigned(now, m); },
@@ -101,7 +101,7 @@ void Machine::State::on_message(Time now, const rendezvous::ToNode& message) {
                message);
 }
 
-void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
+void MachineState::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     lease.welcomed(now, welcome);
     // A node belongs to a job once it has heard of an entry. After that it keeps the job, so that
     // the service can refuse it when another job has its run id.
@@ -116,7 +116,7 @@ void Machine::State::on_welcome(Time now, const rendezvous::Welcome& welcome) {
     if (running->sweep.is_stuck()) send(rendezvous::Unusable{running->sweep.stuck()});
 }
 
-void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
+void MachineState::on_ack(Time now, const rendezvous::Ack& ack) {
     const auto result = lease.ack(now, ack);
     if (!result.accepted) return;
     heard_leader();
@@ -143,7 +143,7 @@ void Machine::State::on_ack(Time now, const rendezvous::Ack& ack) {
     if (at_once) beat(now);
 }
 
-void Machine::State::on_facts(Time now, const rendezvous::Facts& said) {
+void MachineState::on_facts(Time now, const rendezvous::Facts& said) {
     // A node with workers keeps the facts of its own generation. An idle node follows the newest
     // one it hears of.
     if (!running && said.generation > facts.generation())
@@ -154,7 +154,7 @@ void Machine::State::on_facts(Time now, const rendezvous::Facts& said) {
 // Conditions of rendezvous/PROTOCOL.md, rule 6. An Assigned that fails the first check is old or a
 // repetition and gets no answer. If only the deadline or the keeper prevents the start, the node
 // vows never to run the generation, so that the others need not wait for the lease.
-void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned) {
+void MachineState::on_assigned(Time now, const rendezvous::Assigned& assigned) {
     const Generation g = assigned.place.generation;
     if (assigned.entry < lease.seen() || running || ending || g <= lease.floor()) return;
     const auto deadline = lease.granted_until(assigned.beat, assigned.remaining);
@@ -173,7 +173,7 @@ void Machine::State::on_assigned(Time now, const rendezvous::Assigned& assigned)
 
 // A planned stop: the node stays a member until all nodes have stopped, and failures of its workers
 // do not count any more.
-void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
+void MachineState::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
     request.answered();
     running->planned_stop = true;
@@ -193,7 +193,7 @@ void Machine::State::on_stop(Time now, const rendezvous::Stop& stop) {
 
 // All nodes stop together, so this node tells the leader, or the next leader once it is found. A
 // node that has no leader and looks for none stops alone.
-void Machine::State::on_signal(Time now, int number) {
+void MachineState::on_signal(Time now, int number) {
     if (std::ranges::find(config.passed_on, number) != config.passed_on.end())
         return pass_on(number);
     // At a terminal a second Ctrl-C means: do not wait. Slurm repeats signals without this meaning.
@@ -201,7 +201,7 @@ void Machine::State::on_signal(Time now, int number) {
     ask_stop(now, stop_by_signal(number, config.stop, now));
 }
 
-void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
+void MachineState::ask_stop(Time now, rendezvous::StopAsked stop) {
     if (ending || !request.would_take(stop)) return;
     const bool first = !request.asked(), by_signal = stop.signal != 0;
     request.take(std::move(stop));
@@ -212,26 +212,26 @@ void Machine::State::ask_stop(Time now, rendezvous::StopAsked stop) {
     if (link.is_welcomed()) tell_stop(now);
 }
 
-void Machine::State::tell_stop(Time now) {
+void MachineState::tell_stop(Time now) {
     const auto& end = config.stop.job_end;
     send(request.with_time_left(end ? std::optional(*end - now) : std::nullopt));
 }
 
 // Asks for a stop when the job's time limit is near. If no variable gives the limit, the leader's
 // node asks Slurm for it.
-void Machine::State::watch_job_end(Time now) {
+void MachineState::watch_job_end(Time now) {
     if (now >= stop_due()) ask_stop(now, stop_by_time_limit(config.stop, now));
     if (now < request.asks_job_end_at() || !leads()) return;
     request.ask_job_end_at(now + kAskJobEndAgain);
     effects.push_back(AskJobEnd{});
 }
 
-Time Machine::State::stop_due() const {
+Time MachineState::stop_due() const {
     if (request.asked() || ending || !running) return kNever;
     return stop_due_at(config.stop, request.snapshot_took());
 }
 
-void Machine::State::on_job_end(Time now, std::optional<Time> end) {
+void MachineState::on_job_end(Time now, std::optional<Time> end) {
     config.stop.job_end = end;
     note(Note::Level::debug, end ? "squeue reports " + to_text(*end - now) + " until the time limit"
                                  : "squeue reports no time limit");
@@ -240,7 +240,7 @@ void Machine::State::on_job_end(Time now, std::optional<Time> end) {
 
 // Either every node has got this signal, or only this node was meant. So it goes to the workers of
 // this node only.
-void Machine::State::pass_on(int number) {
+void MachineState::pass_on(int number) {
     const bool to_somebody = running && !running->sweep.is_under_way() && phase != Phase::waiting;
     note(Note::Level::info, "signal " + std::to_string(number) +
                                 (to_somebody ? " is passed on to the workers of this node"
@@ -248,14 +248,14 @@ void Machine::State::pass_on(int number) {
     if (to_somebody) effects.push_back(SignalWorkers{number});
 }
 
-void Machine::State::kill_now(Time now) {
+void MachineState::kill_now(Time now) {
     if (!running || running->sweep.is_under_way()) return;
     note(Note::Level::warn, "interrupted again: killing the workers");
     begin_stop(now, kKill, Duration::zero());
 }
 
 // Exits with this result as soon as no worker runs here.
-void Machine::State::leave(Time now, Ending with) {
+void MachineState::leave(Time now, Ending with) {
     if (!ending) ending = std::move(with);
     request.answered();
     if (!running || running->sweep.is_stuck()) {
@@ -276,7 +276,7 @@ void Machine::State::leave(Time now, Ending with) {
 }
 
 // The lease has passed. The keeper kills at this moment too; whichever is first, no worker runs on.
-void Machine::State::expire(Time now) {
+void MachineState::expire(Time now) {
     if (!running || now < deadline() || running->sweep.is_under_way()) return;
     note(Note::Level::warn,
          "the lease of generation " + std::to_string(running->place.generation.value) +
@@ -291,7 +291,7 @@ void Machine::State::expire(Time now) {
     sweep(now);
 }
 
-void Machine::State::on_tick(Time now) {
+void MachineState::on_tick(Time now) {
     climb(now);
     look_for_stuck(now);
     if (running && phase == Phase::running && now >= running->workers.counts_as_progress_at())
@@ -307,7 +307,7 @@ void Machine::State::on_tick(Time now) {
 
 // The earliest time at which on_tick() or expire() has something to do. Each condition here mirrors
 // one there; a missing one would let the machine sleep through a deadline.
-Time Machine::State::next_deadline() const {
+Time MachineState::next_deadline() const {
     if (phase == Phase::finished) return kNever;
     Time next = std::min({request.answer_by(), link.calls_at(), stop_due()});
     if (leads()) next = std::min(next, request.asks_job_end_at());
@@ -327,7 +327,7 @@ Time Machine::State::next_deadline() const {
     return next;
 }
 
-rendezvous::Beat Machine::State::next_beat(Time now) {
+rendezvous::Beat MachineState::next_beat(Time now) {
     rendezvous::Beat beat = lease.beat(now);
     tell_at = kNever;
     beat.marks = marks(now);
@@ -340,11 +340,11 @@ rendezvous::Beat Machine::State::next_beat(Time now) {
     return beat;
 }
 
-rendezvous::Join Machine::State::next_join(Time now) {
+rendezvous::Join MachineState::next_join(Time now) {
     const bool heard = lease.seen() != kNoEntry;
     return {config.offer, next_beat(now), 0, heard ? job : 0, facts.all(now)};
 }
 
-void Machine::State::beat(Time now) { send(next_beat(now)); }
+void MachineState::beat(Time now) { send(next_beat(now)); }
 
 }  // namespace ddprun::agent

@@ -7,7 +7,8 @@
 
 #include <optional>
 
-#include "agent/machine/machine.h"
+#include "agent/machine/events.h"
+#include "agent/machine/machine_config.h"
 #include "agent/parts/leader_link.h"
 #include "agent/parts/node_workers.h"
 #include "agent/parts/stop_ladder.h"
@@ -45,8 +46,8 @@ struct Past {
     Time told{}, stopped{}, gone{};
 };
 
-struct Machine::State {
-    State(MachineConfig c, Time now)
+struct MachineState {
+    MachineState(MachineConfig c, Time now)
         : config(std::move(c)), link(config.node, now), ledger_found(config.leads) {}
 
     MachineConfig config;

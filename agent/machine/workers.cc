@@ -15,7 +15,7 @@ constexpr std::size_t kTailsTold = 4;
 
 }  // namespace
 
-void Machine::State::start_workers(Time now, const rendezvous::Assigned& assigned, Time deadline) {
+void MachineState::start_workers(Time now, const rendezvous::Assigned& assigned, Time deadline) {
     const rendezvous::NodePlace& place = assigned.place;
     running.emplace(place);
     facts = rendezvous::GenerationFacts(place.generation);
@@ -29,7 +29,7 @@ void Machine::State::start_workers(Time now, const rendezvous::Assigned& assigne
         request.ask_job_end_at(now + lease.lease());
 }
 
-rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& event) const {
+rendezvous::WorkerOutcome MachineState::outcome_of(const WorkerNotStarted& event) const {
     rendezvous::WorkerOutcome outcome;
     outcome.local_rank = event.local_rank;
     outcome.rank = running->place.rank_offset + event.local_rank;
@@ -41,19 +41,19 @@ rendezvous::WorkerOutcome Machine::State::outcome_of(const WorkerNotStarted& eve
     return outcome;
 }
 
-void Machine::State::on_started(Time now, const WorkerStarted& event) {
+void MachineState::on_started(Time now, const WorkerStarted& event) {
     if (is_running(event.generation) && running->workers.started(now)) tell_soon(now);
 }
 
-void Machine::State::on_not_started(Time now, const WorkerNotStarted& event) {
+void MachineState::on_not_started(Time now, const WorkerNotStarted& event) {
     if (is_running(event.generation)) worker_ended(now, outcome_of(event), now);
 }
 
-void Machine::State::on_exited(Time now, const WorkerExited& event) {
+void MachineState::on_exited(Time now, const WorkerExited& event) {
     if (is_running(event.generation)) worker_ended(now, event.outcome, event.at);
 }
 
-void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
+void MachineState::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     const bool last = running->workers.ended(outcome.local_rank, now);
     outcome.local_rank += running->place.host().first_local_rank;
     // A worker that ends after the stop began does so because of the stop.
@@ -73,7 +73,7 @@ void Machine::State::worker_ended(Time now, rendezvous::WorkerOutcome outcome, T
     if (last && running->withheld.empty()) sweep(now);
 }
 
-void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at) {
+void MachineState::take_failure(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     const rendezvous::FirstFailure& failure = facts.failure();
     const bool first = !failure || at < failure.at();
     // A broken collective makes all workers of a node fail at once. Their outputs would make the
@@ -85,14 +85,14 @@ void Machine::State::take_failure(Time now, rendezvous::WorkerOutcome outcome, T
 }
 
 // No stop came in time, or another cause ended the generation: these deaths were failures.
-void Machine::State::judge_withheld(Time now) {
+void MachineState::judge_withheld(Time now) {
     if (!running || running->withheld.empty()) return;
     for (auto& [outcome, at] : running->withheld.take()) take_failure(now, std::move(outcome), at);
     if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace.restart);
     if (running->workers.have_ended()) sweep(now);
 }
 
-void Machine::State::begin_stop(Time now, int signal, Duration grace) {
+void MachineState::begin_stop(Time now, int signal, Duration grace) {
     phase = Phase::stopping;
     if (!running->stopping_since) running->stopping_since = now;
     if (running->sweep.is_under_way()) return;
@@ -102,7 +102,7 @@ void Machine::State::begin_stop(Time now, int signal, Duration grace) {
     climb(now);
 }
 
-void Machine::State::climb(Time now) {
+void MachineState::climb(Time now) {
     if (!running || !running->ladder || running->sweep.is_under_way()) return;
     const std::optional<int> signal = running->ladder->step(now);
     if (signal == kKill)
@@ -113,12 +113,12 @@ void Machine::State::climb(Time now) {
 
 // SIGKILL for everything that is left, descendants too. Only the keeper can verify that nothing is
 // left.
-void Machine::State::sweep(Time now) {
+void MachineState::sweep(Time now) {
     if (!running->sweep.begin(now, config.grace.killed)) return;
     effects.push_back(Sweep{running->place.generation});
 }
 
-void Machine::State::look_for_stuck(Time now) {
+void MachineState::look_for_stuck(Time now) {
     if (!running) return;
     if (const auto since = running->sweep.look(now))
         effects.push_back(LookForStuck{running->place.generation, *since});
@@ -127,7 +127,7 @@ void Machine::State::look_for_stuck(Time now) {
 // The node stays connected to hear the end of the job, since Slurm takes an early exit for a failed
 // task. Its vow holds all the same: what is left has SIGKILL pending and runs no instruction any
 // more.
-void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
+void MachineState::on_cannot_kill(Time now, const CannotKill& event) {
     if (!is_running(event.generation) || !running->sweep.is_under_way() ||
         running->sweep.is_stuck())
         return;
@@ -140,7 +140,7 @@ void Machine::State::on_cannot_kill(Time now, const CannotKill& event) {
 // Nothing of the generation is left here. After success or a planned stop the node stays a member,
 // so that its vow does not end the generation for workers that still run elsewhere. `over` in an
 // Ack releases it.
-void Machine::State::on_swept(Time now, const Swept& event) {
+void MachineState::on_swept(Time now, const Swept& event) {
     if (!is_running(event.generation) || running->sweep.is_stuck()) return;
     running->workers.all_are_gone();
     const bool stays =
@@ -156,7 +156,7 @@ void Machine::State::on_swept(Time now, const Swept& event) {
 
 // The generation has ended on this node and its workers are gone. The node says its vow with a new
 // offer, since the next generation's store has another port.
-void Machine::State::cleared(Time now) {
+void MachineState::cleared(Time now) {
     past = {running->place.generation, running->stopping_since.value_or(now),
             std::min(running->workers.all_ended_at(), now), now};
     past.stopped = std::max(past.stopped, past.told);
@@ -173,7 +173,7 @@ void Machine::State::cleared(Time now) {
 
 // The workers die with their keeper, so the generation cannot go on. The runner has killed what was
 // left and starts a new keeper.
-void Machine::State::on_keeper_died(Time now) {
+void MachineState::on_keeper_died(Time now) {
     keeper_alive = false;
     note(Note::Level::error, "the keeper has died; the workers of this node died with it");
     if (!running) return;
@@ -182,7 +182,7 @@ void Machine::State::on_keeper_died(Time now) {
     cleared(now);
 }
 
-void Machine::State::on_progress(Time now, const WorkerProgress& event) {
+void MachineState::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
     facts.saved(event.snapshot);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
@@ -192,12 +192,12 @@ void Machine::State::on_progress(Time now, const WorkerProgress& event) {
 }
 
 // Schedules a Beat in a job of one node. In other jobs the next regular Beat carries the news.
-void Machine::State::tell_soon(Time now) {
+void MachineState::tell_soon(Time now) {
     if (lease.next_beat() == kNever && tell_at == kNever)
         tell_at = now + share(lease.lease(), rendezvous::kBeatPeriod);
 }
 
-rendezvous::Marks Machine::State::marks(Time now) const {
+rendezvous::Marks MachineState::marks(Time now) const {
     using enum rendezvous::RestartPhase;
     rendezvous::Marks marks{running ? running->place.generation : past.generation, {}};
     const auto add = [&](rendezvous::RestartPhase phase, Time at) {
@@ -213,7 +213,7 @@ rendezvous::Marks Machine::State::marks(Time now) const {
     return marks;
 }
 
-void Machine::State::on_examine(const rendezvous::Examine& examine) {
+void MachineState::on_examine(const rendezvous::Examine& examine) {
     if (!is_running(examine.generation) || phase != Phase::running) return;
     ExamineWorkers effect{examine.generation, {}};
     const int first = running->place.rank_offset;
@@ -223,7 +223,7 @@ void Machine::State::on_examine(const rendezvous::Examine& examine) {
     effects.push_back(std::move(effect));
 }
 
-void Machine::State::on_examined(const WorkersExamined& event) {
+void MachineState::on_examined(const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
     rendezvous::Report report{.generation = event.generation, .outcomes = event.outcomes};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
@@ -236,7 +236,7 @@ void Machine::State::on_examined(const WorkersExamined& event) {
     send(std::move(report));
 }
 
-void Machine::State::on_contact(Time now, const StoreContact& event) {
+void MachineState::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
     NodeWorkers& workers = running->workers;
     if (workers.in_contact(now)) tell_soon(now);
@@ -248,7 +248,7 @@ void Machine::State::on_contact(Time now, const StoreContact& event) {
 
 // The first progress is sent at once: a failure may follow immediately, and the restart budget
 // depends on it.
-void Machine::State::made_progress(Time now) {
+void MachineState::made_progress(Time now) {
     running->workers.no_more_waiting();
     if (facts.made_progress()) beat(now);
 }

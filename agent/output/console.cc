@@ -6,12 +6,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "agent/output/byte_queue.h"
+#include "agent/output/console_reports.h"
+#include "agent/output/held_line.h"
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
@@ -24,9 +25,10 @@ namespace {
 // does not come back.
 bool may_recover(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
-std::string in_words(std::size_t bytes) {
-    return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB"
-                            : std::to_string(bytes) + " bytes";
+// A file must be complete, so its lines are never dropped.
+Console::Options fitting(Console::Options options, const OutputTarget& target) {
+    if (target.is_file()) options.overflow = Overflow::block;
+    return options;
 }
 
 }  // namespace
@@ -34,45 +36,37 @@ std::string in_words(std::size_t bytes) {
 // Handlers and jobs on the file thread hold this object by shared_ptr.
 struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     Impl(asio::io_context& io, FileThread& files, OutputTarget to, std::string name, Tell tell,
-         Options options)
+         const Options& wanted)
         : io(io),
           files(files),
           target(std::make_shared<OutputTarget>(std::move(to))),
-          name(std::move(name)),
           tell(std::move(tell)),
-          options(options),
+          options(fitting(wanted, *target)),
+          reports(std::move(name), options.limit, options.overflow),
           impatience(io),
-          pause(io) {
-        // A file must be complete, so its lines are never dropped.
-        if (target->is_file())
-            this->options.overflow = Overflow::block;
-        else if (target->number() >= 0)
-            ready.emplace(io, target->number());
+          pause(io),
+          line(options.limit / 2, options.pause) {
+        if (!target->is_file() && target->number() >= 0) ready.emplace(io, target->number());
     }
 
     asio::io_context& io;
     FileThread& files;
     // Shared with the work on the file thread, if it is a file.
     std::shared_ptr<OutputTarget> target;
-    std::string name;
     Tell tell;
     Options options;
+    ConsoleReports reports;
     std::optional<asio::posix::stream_descriptor> ready;  // for poll; none for a file
-    asio::steady_timer impatience;    // until the operator hears that this output is slow
-    asio::steady_timer pause;         // how long the holder has written nothing
-    const void* holder = nullptr;     // who is in the middle of a very long line
-    std::vector<std::string> behind;  // what others wrote meanwhile
-    std::size_t behind_size = 0;
-    Time line_grew{};  // when the holder last wrote
+    asio::steady_timer impatience;  // until the operator hears that this output is slow
+    asio::steady_timer pause;       // until the next look whether the held line has grown
+    HeldLine line;
     ByteQueue queue;
-    std::size_t at_the_file = 0;                  // bytes that the file thread is writing
-    std::size_t dropped = 0;                      // lines dropped since the last report
-    bool armed = false;                           // the loop waits for room in the output
-    bool dead = false;                            // writing is not possible any more
-    bool said_broken = false, said_slow = false;  // each is reported only once
+    std::size_t at_the_file = 0;  // bytes that the file thread is writing
+    bool armed = false;           // the loop waits for room in the output
+    bool dead = false;            // writing is not possible any more
     std::vector<std::function<void()>> on_room;
 
-    std::size_t waiting() const { return queue.size() + at_the_file + behind_size; }
+    std::size_t waiting() const { return queue.size() + at_the_file + line.bytes_behind(); }
     bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
     void write_on();
     bool write_ready();
@@ -81,21 +75,19 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     void fail(int error);
     void arm();
     void heed_overflow();
-    void say_slow();
     void put_behind(std::string bytes);
     void watch_holder();
     void let_go(const std::string& line_end);
     void heed_room();
-    std::optional<Error> take_dropped();
-    void say(const Error& error);
+    void say(const std::optional<Error>& error);
     std::size_t flush_file(Duration patience);
     void post_rest(std::shared_ptr<OutputTarget> to);
     std::size_t flush_ready(Duration patience);
 };
 
 // Posted to the loop, because write() is called in the middle of the caller's own work.
-void Console::Impl::say(const Error& error) {
-    if (tell) asio::post(io, [tell = tell, error] { tell(error); });
+void Console::Impl::say(const std::optional<Error>& error) {
+    if (tell && error) asio::post(io, [tell = tell, error = *error] { tell(error); });
 }
 
 void Console::Impl::write_on() {
@@ -170,37 +162,30 @@ void Console::Impl::handed_over(int error) {
     heed_room();
 }
 
-// What waits is dropped, unless a file may get room again. Reported once, because every later line
-// would fail for the same reason.
+// What waits is dropped, unless a file may get room again.
 void Console::Impl::fail(int error) {
     dead = !may_recover(error);
     if (dead || !target->is_file()) queue.take_all();
-    if (std::exchange(said_broken, true)) return;
-    say({dead ? ErrorCode::closed : ErrorCode::unavailable,
-         "cannot write to " + name + ": " + std::strerror(error) +
-             (dead ? "; output to it is discarded from now on"
-                   : "; output that does not fit is discarded")});
+    say(reports.broken(error, dead));
 }
 
 // Called after every write. With `drop` it enforces the limit. With `block` the caller stops
 // reading (full()). In both cases the operator hears of it once, after `patience`.
 void Console::Impl::heed_overflow() {
     if (waiting() < options.limit) return;
-    if (options.overflow == Overflow::drop) dropped += queue.drop_oldest(options.limit);
-    if (said_slow) return;
-    if (options.patience == Duration::zero()) return say_slow();
+    if (options.overflow == Overflow::drop) reports.count_dropped(queue.drop_oldest(options.limit));
+    if (reports.said_slow()) return;
+    if (options.patience == Duration::zero()) return say(reports.slow());
     impatience.expires_after(options.patience);
     impatience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-        if (!error && self->full()) self->say_slow();
+        if (!error && self->full()) self->say(self->reports.slow());
     });
 }
 
 // Keeps what others write while one holds the output. When half of the limit waits, the long line
 // is cut, so that the others can continue before the queue is full.
 void Console::Impl::put_behind(std::string bytes) {
-    behind_size += bytes.size();
-    behind.push_back(std::move(bytes));
-    if (behind_size >= options.limit / 2) let_go("\n");
+    if (line.put_behind(std::move(bytes))) let_go("\n");
     heed_overflow();
 }
 
@@ -210,9 +195,8 @@ void Console::Impl::watch_holder() {
     pause.expires_after(options.pause);
     pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
         const auto self = weak.lock();
-        if (error || !self || !self->holder) return;
-        if (!self->behind.empty() && self->on_room.empty() &&
-            boot_now() - self->line_grew >= self->options.pause)
+        if (error || !self || !self->line.is_held()) return;
+        if (self->on_room.empty() && self->line.stands_still(boot_now()))
             self->let_go("\n");
         else
             self->watch_holder();
@@ -221,39 +205,21 @@ void Console::Impl::watch_holder() {
 
 // Ends the holder's turn: adds `line_end` if the line is unfinished, then what the others wrote.
 void Console::Impl::let_go(const std::string& line_end) {
-    if (!std::exchange(holder, nullptr)) return;
+    if (!line.is_held()) return;
     pause.cancel();
-    behind_size = 0;
-    if (dead) return behind.clear();
+    std::vector<std::string> behind = line.end();
+    if (dead) return;
     if (!line_end.empty()) queue.append(line_end);
-    for (std::string& bytes : std::exchange(behind, {})) queue.append(std::move(bytes));
+    for (std::string& bytes : behind) queue.append(std::move(bytes));
     write_on();
-}
-
-void Console::Impl::say_slow() {
-    if (std::exchange(said_slow, true)) return;
-    say({ErrorCode::timed_out, name + " is too slow: " + in_words(options.limit) +
-                                   " are waiting; " +
-                                   (options.overflow == Overflow::drop
-                                        ? "the oldest lines are dropped until it catches up"
-                                        : "workers that print wait until it catches up")});
 }
 
 // Half of the limit must be free again before pipes are read. Otherwise they would be stopped and
 // started for every line.
 void Console::Impl::heed_room() {
     if (waiting() > options.limit / 2) return;
-    if (const auto told = take_dropped()) say(*told);
+    say(reports.dropped());
     for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
-}
-
-// One message for all lines that were dropped since the last one.
-std::optional<Error> Console::Impl::take_dropped() {
-    const std::size_t lines = std::exchange(dropped, 0);
-    if (lines == 0) return std::nullopt;
-    return Error(ErrorCode::timed_out,
-                 std::to_string(lines) + (lines == 1 ? " line" : " lines") + " for " + name +
-                     " dropped (the oldest), because it was too slow (--console-overflow=drop)");
 }
 
 // Blocks the loop's thread on purpose: this is the end of the process. The result is the number of
@@ -309,9 +275,11 @@ Console::~Console() {
 
 void Console::write(std::string bytes, const void* who) {
     if (bytes.empty() || impl_->dead) return;
-    // Someone else is in the middle of a long line.
-    if (impl_->holder && impl_->holder != who) return impl_->put_behind(std::move(bytes));
-    if (impl_->holder) impl_->line_grew = boot_now();
+    if (impl_->line.is_held()) {
+        // Someone else is in the middle of a long line.
+        if (!impl_->line.is_held_by(who)) return impl_->put_behind(std::move(bytes));
+        impl_->line.grew(boot_now());
+    }
     impl_->queue.append(std::move(bytes));
     impl_->write_on();
     impl_->heed_overflow();
@@ -319,14 +287,13 @@ void Console::write(std::string bytes, const void* who) {
 
 // With `drop` nobody waits, so nobody can hold the output: the long line is cut instead.
 bool Console::hold(const void* who) {
-    if (impl_->holder || impl_->options.overflow == Overflow::drop) return false;
-    impl_->holder = who;
-    impl_->line_grew = boot_now();
+    if (impl_->options.overflow == Overflow::drop) return false;
+    if (!impl_->line.begin(who, boot_now())) return false;
     impl_->watch_holder();
     return true;
 }
 
-bool Console::holds(const void* who) const { return impl_->holder == who; }
+bool Console::holds(const void* who) const { return impl_->line.is_held_by(who); }
 
 void Console::release(const void* who) {
     if (holds(who)) impl_->let_go("");
@@ -344,7 +311,7 @@ void Console::when_room(std::function<void()> callback) {
 std::size_t Console::flush(Duration patience) {
     impl_->let_go("\n");
     if (impl_->dead) return 0;
-    if (const auto told = impl_->take_dropped(); told && impl_->tell) impl_->tell(*told);
+    if (const auto told = impl_->reports.dropped(); told && impl_->tell) impl_->tell(*told);
     return impl_->target->is_file() ? impl_->flush_file(patience) : impl_->flush_ready(patience);
 }
 

@@ -30,13 +30,17 @@ bool NodeWorkers::ended(int local_rank, Time now) {
 }
 
 void NodeWorkers::progressed(int local_rank, std::int64_t step, Time now) {
+    // Steps only grow, in whatever order the reports of the workers come.
     step_ = std::max(step_, step);
     std::int64_t& known = worker(local_rank).step;
     known = std::max(known, step);
+    // The first report of any worker ends the restart's last phase (marks()).
     if (++reports_ == 1) first_report_at_ = now;
     reported_at_ = now;
 }
 
+// Only the first contact is a phase of the restart. The count of all tells the caller when
+// everybody has found the store.
 bool NodeWorkers::in_contact(Time now) {
     if (++contacts_ > 1) return false;
     first_contact_at_ = now;
@@ -45,6 +49,8 @@ bool NodeWorkers::in_contact(Time now) {
 
 void NodeWorkers::all_in_contact(Time now) { alive_at_ = now + kLifeAfterContact; }
 
+// The Beat has an age and not a time, because each node has a clock of its own. marks() does the
+// same.
 void NodeWorkers::tell(rendezvous::Beat& beat, Time now) const {
     beat.step = step_;
     beat.reports = reports_;
@@ -56,6 +62,7 @@ std::vector<rendezvous::Mark> NodeWorkers::marks(Time now) const {
     using enum rendezvous::RestartPhase;
     std::vector<rendezvous::Mark> passed;
     const auto add = [&](rendezvous::RestartPhase phase, Time at) {
+        // A phase that has not ended has kNever, which is never reached.
         if (at <= now) passed.push_back({phase, now - at});
     };
     add(rendezvous::RestartPhase::started, all_started_at_);
@@ -77,6 +84,7 @@ std::vector<rendezvous::RankStep> NodeWorkers::slowest() const {
         if (!worker.ended) living.push_back({first_rank_ + i, worker.step});
     }
     std::sort(living.begin(), living.end(), rendezvous::slower);
+    // The slowest of the job are among the slowest of their node, so a Beat need not name more.
     if (living.size() > rendezvous::kSlowest) living.resize(rendezvous::kSlowest);
     return living;
 }

@@ -10,12 +10,15 @@ StopLadder::StopLadder(int first_signal, Time started, Duration grace, std::opti
     : first_signal_(first_signal), started_(started), kill_at_(kNever) {
     // A grace that would overflow the clock means "wait forever".
     if (grace < kNever - started) kill_at_ = started + std::max(grace, Duration::zero());
+    // There is nothing gentler to wait for.
     if (first_signal == SIGKILL) kill_at_ = started;
     if (cut_by) kill_at(*cut_by);
 }
 
 std::optional<int> StopLadder::step(Time now) {
     if (stage_ == Stage::killed || now < next_deadline()) return std::nullopt;
+    // The kill comes before a first signal that is still due: the workers would have no time to act
+    // on it.
     if (now >= kill_at_) {
         stage_ = Stage::killed;
         return SIGKILL;
@@ -27,6 +30,7 @@ std::optional<int> StopLadder::step(Time now) {
 Time StopLadder::next_deadline() const {
     switch (stage_) {
         case Stage::to_ask:
+            // The lease may end before the stop was to begin.
             return std::min(started_, kill_at_);
         case Stage::asked:
             return kill_at_;

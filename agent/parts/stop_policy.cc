@@ -33,8 +33,10 @@ Time stop_due_at(const StopOptions& options, Duration snapshot_took) {
 StopAsked stop_by_time_limit(const StopOptions& options, Time now) {
     StopAsked asked;
     asked.cause = StopCause::time_limit;
+    // A node may notice the limit when it has already passed.
     const Duration left = std::max(*options.job_end - now, Duration{});
     asked.reason = "the time limit is " + to_text(left) + " away, noticed";
+    // No user asked for this stop, so only --requeue=never forbids the requeue.
     asked.requeue = options.requeue != RequeueMode::never;
     return asked;
 }
@@ -57,6 +59,8 @@ StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
     return asked;
 }
 
+// A signal of --requeue-signal is addressed to ddprun, and a program may use it for something else.
+// So only a plain signal reaches the workers as it came.
 int signal_for_workers(StopCause cause, int signal, const StopOptions& options) {
     if (options.worker_signal) return *options.worker_signal;
     return cause == StopCause::signal && signal != 0 ? signal : kTerminate;
@@ -64,6 +68,7 @@ int signal_for_workers(StopCause cause, int signal, const StopOptions& options) 
 
 Duration grace_of(StopCause cause, std::optional<Duration> left, Duration final,
                   const StopOptions& options, Duration snapshot_took) {
+    // Only these two come some time before Slurm itself kills the job.
     if (cause != StopCause::time_limit && cause != StopCause::named_signal) return final;
     if (left && *left <= Duration{}) return final;  // Slurm kills when its own grace is over
     // With little time left, half of it: the fixed reserve could leave the workers none.
@@ -71,6 +76,7 @@ Duration grace_of(StopCause cause, std::optional<Duration> left, Duration final,
     return std::max(time - kKeptBack, time / 2);
 }
 
+// Workers read these words in the stop file, so they never change (slurm/README.md).
 const char* to_string(StopCause cause) {
     switch (cause) {
         case StopCause::signal:
@@ -86,6 +92,8 @@ const char* to_string(StopCause cause) {
 }
 
 std::string to_json(const StopHint& hint, Duration now) {
+    // A program may read the file much later than it was written, so the end is there as a time of
+    // day, too.
     const nlohmann::json json{{"format", "ddprun stop"},
                               {"version", 1},
                               {"reason", to_string(hint.cause)},
@@ -95,6 +103,7 @@ std::string to_json(const StopHint& hint, Duration now) {
                               {"killed_at", seconds(now + hint.grace)},
                               {"requeue", hint.requeue},
                               {"generation", hint.generation.value}};
+    // `replace`: the sentence may name things that are not UTF-8, and dump() would throw.
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -6,13 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <cerrno>
-#include <charconv>
+#include <utility>
 
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/workers/progress_pipe.h"
 #include "agent/workers/stop_file.h"
 #include "agent/workers/worker_arguments.h"
 #include "base/system/boot_clock.h"
@@ -21,29 +19,12 @@
 namespace ddprun::agent {
 namespace {
 
-// A longer line is skipped.
-constexpr std::size_t kProgressLineLimit = 4096;
-// Milliseconds: one day. The program may write any number.
-constexpr std::int64_t kLongestSnapshot = 86'400'000;
-// The largest integers that all JSON readers represent exactly.
-constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;
 // How long the stop may wait for the file system that holds the stop file. After it, the workers
 // get the signal without the file.
 constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
 // How long a death may wait for the file system that holds the error file. After it, the death is
 // reported without the file.
 constexpr auto kErrorFileLimit = std::chrono::seconds{2};
-
-// Returns the number of "NAME=number" in a line such as "step=12 snapshot=10", or -1. A number that
-// is too large also gives -1: the leader would reject the whole message as malformed and close the
-// connection of this node.
-std::int64_t field(const std::string& line, const std::string& name) {
-    const auto at = line.find(name + "=");
-    std::int64_t value = -1;
-    if (at != std::string::npos && (at == 0 || line[at - 1] == ' '))
-        std::from_chars(line.data() + at + name.size() + 1, line.data() + line.size(), value);
-    return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
-}
 
 // As a shell reports it: 127 for "not found", 126 for "cannot be executed".
 int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
@@ -52,7 +33,8 @@ int shell_code(const Error& error) { return error.code() == ErrorCode::not_found
 
 // One worker, from its request to its reported end.
 struct WorkerSet::Worker {
-    explicit Worker(boost::asio::io_context& loop) : progress(loop) {}
+    Worker(boost::asio::io_context& loop, ProgressPipe::OnReport on_progress)
+        : progress(loop, std::move(on_progress)) {}
 
     int index = 0, local_rank = 0, rank = 0;
     std::int64_t pid = 0;  // 0 until the keeper has started it
@@ -62,9 +44,7 @@ struct WorkerSet::Worker {
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
     std::unique_ptr<WorkerOutput> output;
-    boost::asio::posix::stream_descriptor progress;
-    std::string progress_line;  // beginning of a line on the progress pipe
-    bool too_long = false;      // that line is skipped up to its end
+    ProgressPipe progress;
 };
 
 WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
@@ -85,7 +65,10 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     node_place_ = place;
     WantedFiles wanted;
     for (int i = 0; i < node_place_.slots; ++i) {
-        auto worker = std::make_unique<Worker>(loop_);
+        auto worker = std::make_unique<Worker>(loop_, [this, i](const ProgressReport& report) {
+            on_event_(WorkerProgress{node_place_.generation, report.step, report.snapshot, i,
+                                     report.snapshot_took});
+        });
         worker->index = i;
         worker->local_rank = node_place_.host().first_local_rank + i;
         worker->rank = node_place_.rank_offset + i;
@@ -130,14 +113,8 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         loop_, output_->route(worker.index, worker.local_rank, worker.rank, kStdout),
         output_->route(worker.index, worker.local_rank, worker.rank, kStderr));
     auto ends = worker.output->open();
-    int progress[2];
-    if (!ends || ::pipe2(progress, O_CLOEXEC) != 0)
-        return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
-    // Only our end: a program that writes progress must not see EAGAIN.
-    ::fcntl(progress[0], F_SETFL, O_NONBLOCK);
-    worker.progress.assign(progress[0]);
-    const UniqueFd progress_end(progress[1]);
-    await_progress(worker);
+    const UniqueFd progress_end = ends ? worker.progress.open() : UniqueFd{};
+    if (!progress_end) return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
 
     WorkerStart start;
     start.argv = worker_arguments(plan_.argv, plan_.first_argument, worker.local_rank,
@@ -169,40 +146,8 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
 // The program never ran, so there is no process to wait for.
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
     worker.ended = true;
+    worker.progress.stop();
     on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
-}
-
-void WorkerSet::await_progress(Worker& worker) {
-    worker.progress.async_wait(
-        boost::asio::posix::stream_descriptor::wait_read,
-        [this, &worker, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-            if (error || !alive.lock() || worker.ended) return;
-            if (take_progress(worker)) await_progress(worker);
-        });
-}
-
-// Takes everything that is in the pipe. Returns false at its end. The pipe must be read on: if it
-// filled up, the worker would stop in its write().
-bool WorkerSet::take_progress(Worker& worker) {
-    char bytes[kProgressLineLimit];
-    ssize_t got;
-    while ((got = ::read(worker.progress.native_handle(), bytes, sizeof bytes)) > 0) {
-        worker.progress_line.append(bytes, static_cast<std::size_t>(got));
-        for (std::size_t end; (end = worker.progress_line.find('\n')) != std::string::npos;) {
-            const std::string line = worker.progress_line.substr(0, end);
-            worker.progress_line.erase(0, end + 1);
-            // This is the end of a line whose beginning was thrown away.
-            if (std::exchange(worker.too_long, false)) continue;
-            on_event_(WorkerProgress{node_place_.generation, field(line, "step"),
-                                     field(line, "snapshot"), worker.index,
-                                     std::chrono::milliseconds(std::clamp<std::int64_t>(
-                                         field(line, "snapshot_ms"), 0, kLongestSnapshot))});
-        }
-        if (worker.progress_line.size() < kProgressLineLimit) continue;
-        worker.progress_line.clear();
-        worker.too_long = true;
-    }
-    return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
 void WorkerSet::signal(int number) {
@@ -278,7 +223,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
     for (auto& worker : workers_) {
         if (worker->pid != pid || worker->ended) continue;
         worker->ended = true;
-        take_progress(*worker);
+        worker->progress.finish();
         worker->output->finish();
         DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
         if (facts.status.failed() && !worker->error_file.empty())

@@ -68,8 +68,6 @@ class WorkerSet {
     std::vector<std::string> environment_of(const Worker& worker) const;
     std::string stop_file() const;  // empty if there is no folder for it
     void fail(Worker& worker, const std::string& sentence, int exit_code);
-    void await_progress(Worker& worker);
-    bool take_progress(Worker& worker);
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     void read_account(const Worker& worker, DeathFacts facts);
     void tell(int index, DeathFacts facts);

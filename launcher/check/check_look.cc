@@ -69,7 +69,7 @@ void look_at_ledger(NodeFacts& facts, const Plan& plan) {
     if (!claim)
         facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
     else if (!*claim)
-        facts.ledger_fault = "the leader's ledger is not seen: " + claim->error().sentence();
+        facts.ledger_fault = "cannot see the leader's ledger: " + claim->error().sentence();
     else
         facts.ledger_mark = (*claim)->mark;
 }
@@ -103,8 +103,8 @@ void look_at_devices(NodeFacts& facts, const std::vector<agent::Gpu>& gpus) {
             why = device + ": " + std::strerror(errno);
     }
     if (opened < wanted)
-        facts.gpu_faults.push_back("of " + std::to_string(wanted) + " GPUs " +
-                                   std::to_string(opened) + " can be opened (" + why +
+        facts.gpu_faults.push_back("only " + std::to_string(opened) + " of " +
+                                   std::to_string(wanted) + " GPUs can be opened (" + why +
                                    "); exclude the node (--exclude) and tell the site");
 }
 

@@ -80,7 +80,7 @@ asio::awaitable<Result<>> connect(tcp::socket& socket, const std::string& host,
                                   std::uint16_t port) {
     const auto addresses = co_await ddprun::resolve(host, kConnectLimit);
     if (!addresses) co_return addresses.error();
-    Result<> connected = Error(ErrorCode::not_found, "it has no address");
+    Result<> connected = Error(ErrorCode::not_found, "the host name has no address");
     for (const auto& address : *addresses) {
         error_code ignored;
         socket.close(ignored);
@@ -146,7 +146,7 @@ asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
     std::string answer(kWord + sizeof(double), '\0');
     if (const auto got = co_await receive(socket, answer); !got) co_return got;
     if (!answer.starts_with(peer.word))
-        co_return Error(ErrorCode::malformed, "another program answers at its address");
+        co_return Error(ErrorCode::malformed, "another program answers at this address");
     // As NTP does it: the answer is assumed to be halfway between question and answer. Half of the
     // round trip is the largest possible mistake.
     if (peer.rank == 0) {
@@ -161,7 +161,7 @@ asio::awaitable<Result<>> Reach::State::call(const Peer& peer) {
     if (!passed)
         co_return Error(ErrorCode::unavailable, "small messages pass, 64 KiB do not (" +
                                                     passed.error().sentence() +
-                                                    "): packets too large for the path (MTU)");
+                                                    "): the path drops large packets (MTU)");
     co_return Result<>();
 }
 

@@ -80,10 +80,10 @@ CheckRow nodes_row(const CheckedJob& job) {
     for (const std::string& name : job.expected)
         if (!names.contains(name) && silent.empty()) missing.push_back(name);
     if (came < wanted)
-        findings.push_back(
-            (missing.empty() ? counted(wanted - came, "node") : some_of(missing)) +
-            " did not come in time; see ddprun's log there: it did not start, or cannot reach " +
-            job.meeting_place);
+        findings.push_back((missing.empty() ? counted(wanted - came, "node") : some_of(missing)) +
+                           " did not come in time; see ddprun's log there: ddprun did not start, "
+                           "or cannot reach " +
+                           job.meeting_place);
     if (!silent.empty())
         findings.push_back("rank " + some_of(silent) +
                            ": joined, then stopped answering; does a file system hang there?");
@@ -116,7 +116,7 @@ CheckRow network_row(const CheckedJob& job) {
         }
     }
     // The most frequent reasons on a cluster; which one it is, only the site can tell.
-    static const std::string mend =
+    static const std::string fix =
         "; let the nodes of a job connect to each other on all ports (firewall, routes, "
         "--local-addr)";
     std::vector<std::string> findings;
@@ -124,7 +124,7 @@ CheckRow network_row(const CheckedJob& job) {
         // Of two nodes one cannot say which is at fault, so this finding needs at least three.
         if (nodes > 2 && missed[to] == nodes - 1)
             findings.push_back("no node reaches " + name_of(job, static_cast<int>(to)) + ": " +
-                               reasons[to] + mend);
+                               reasons[to] + fix);
     for (const auto& [pair, why] : cut) {
         const auto& [from, to] = pair;
         if (nodes > 2 && missed[static_cast<std::size_t>(to)] == nodes - 1) continue;
@@ -132,7 +132,7 @@ CheckRow network_row(const CheckedJob& job) {
         if (both && to < from) continue;
         findings.push_back(name_of(job, from) + (both ? " and " : " does not reach ") +
                            name_of(job, to) + (both ? " do not reach each other: " : ": ") + why +
-                           mend);
+                           fix);
     }
     return row_of("network",
                   std::to_string(reached) + " of " + std::to_string(nodes * (nodes - 1)) +
@@ -181,7 +181,7 @@ CheckRow gpus_row(const CheckedJob& job) {
                           "; exclude the node (--exclude) and tell the site",
                       node.name);
     });
-    if (!any) return {"gpus", State::skipped, "none here, and none asked for", {}};
+    if (!any) return {"gpus", State::skipped, "no GPU here, and none requested", {}};
     std::string sentence;
     for (const auto& [count, nodes] : counts)
         sentence += (sentence.empty() ? "" : ", ") + std::to_string(count) + " on " +
@@ -214,7 +214,7 @@ CheckRow clocks_row(const CheckedJob& job) {
                           "refuse credentials; tell the site (NTP)",
                       node.name);
     });
-    if (!any) return {"clocks", State::skipped, "one clock", {}};
+    if (!any) return {"clocks", State::skipped, "no other clock to compare with", {}};
     return row_of("clocks",
                   most > 0 ? "at most " + seconds_text(most) + " from the first node's"
                            : "no measurable difference",
@@ -245,12 +245,12 @@ CheckRow space_row(const CheckedJob& job) {
     each(job, [&](const NodeFacts& node) {
         if (node.temporary_free && *node.temporary_free < kLeastTemporary)
             found.add(node.temporary + " has " + mib(*node.temporary_free) +
-                          " free; set TMPDIR to a larger place",
+                          " free; set TMPDIR to a folder with more space",
                       node.name);
         if (node.shared_memory_free && *node.shared_memory_free < kLeastShared)
             found.add("/dev/shm has " + mib(*node.shared_memory_free) +
-                          " free, where NCCL and data loaders share memory; of a container that is "
-                          "an option such as --shm-size",
+                          " free, too little for the memory that NCCL and data loaders share; "
+                          "enlarge it, for a container with an option such as --shm-size",
                       node.name);
     });
     return row_of("space", "temporary files and shared memory", found.lines());
@@ -263,13 +263,14 @@ CheckRow limits_row(const CheckedJob& job) {
     each(job, [&](const NodeFacts& node) {
         if (node.rdma && node.locked_memory)
             found.add("RLIMIT_MEMLOCK is " + std::to_string(*node.locked_memory / 1024) +
-                          " KiB, too little for RDMA; ulimit -l unlimited before sbatch, or tell "
-                          "the site",
+                          " KiB, too little for RDMA; run ulimit -l unlimited before sbatch, or "
+                          "tell the site",
                       node.name);
         if (node.open_files && *node.open_files < kLeastFiles)
-            found.add("RLIMIT_NOFILE is " + std::to_string(*node.open_files) +
-                          "; ulimit -n before sbatch, or tell the site",
-                      node.name);
+            found.add(
+                "RLIMIT_NOFILE is " + std::to_string(*node.open_files) +
+                    ", too few open files; raise it with ulimit -n before sbatch, or tell the site",
+                node.name);
     });
     return row_of("limits", "locked memory, open files", found.lines());
 }

@@ -6,115 +6,17 @@
 
 #include "agent/output/attempt_names.h"
 #include "agent/workers/worker_arguments.h"
+#include "launcher/dry_run/first_generation.h"
 #include "launcher/plan/agent_config.h"
-#include "rendezvous/rules/rank_assignment.h"
-#include "rendezvous/rules/restart_policy.h"
 
 namespace ddprun::launcher {
 namespace {
 
 using rendezvous::Assignment;
-using rendezvous::Candidate;
 using rendezvous::NodeId;
-
-constexpr const char* kMeeting = "found when the nodes meet";
-
-// Assumptions about the first generation that may turn out wrong. An empty text: nothing is in
-// doubt.
-struct Doubts {
-    bool place = false;       // which nodes take part, or which of them is this one
-    std::string workers;      // why the number of workers is not known yet
-    std::string if_all_come;  // the condition, if fewer nodes may come
-    std::string if_equal;     // the condition, if other nodes may have other numbers of workers
-};
-
-std::string both(const std::string& a, const std::string& b) {
-    return a + (a.empty() || b.empty() ? "" : " and ") + b;
-}
-
-Doubts doubts_of(const Plan& plan, const StepToCome* step) {
-    Doubts doubts;
-    if (step && !step->workers_known) doubts.workers = "depends on the workers of each node";
-    if (plan.limits.max_nodes == 1 && plan.limits.order.size() <= 1) return doubts;
-    // The place of this node is open if nobody numbers the nodes, if more nodes may come than take
-    // part (then the first ones do), or if Slurm's order of tasks is not known.
-    doubts.place = !plan.node_rank ||
-                   plan.limits.order.size() > static_cast<std::size_t>(plan.limits.max_nodes) ||
-                   (plan.task && !plan.task->order_known);
-    // A range such as 1:1000000 is shown for the largest number of nodes that Slurm allows.
-    const int shown = std::min(plan.limits.max_nodes, kMostNodesShown);
-    if (shown < plan.limits.max_nodes)
-        doubts.if_all_come = "if " + std::to_string(shown) + " nodes come";
-    else if (plan.limits.min_nodes < plan.limits.max_nodes)
-        doubts.if_all_come = "if all " + std::to_string(shown) + " nodes come";
-    if (plan.slots_counted)
-        doubts.if_equal = "if each node has " + std::to_string(plan.slots) +
-                          (plan.slots == 1 ? " worker" : " workers") + ", as this one";
-    return doubts;
-}
-
-// The value with the condition on which it holds, or no value if there is a reason why it is
-// unknown.
-template <class T>
-Known<T> with_doubt(T value, const std::string& unknown, const std::string& condition) {
-    if (!unknown.empty()) return {std::nullopt, unknown};
-    return {std::move(value), condition};
-}
-
-// The nodes as they would join. This node offers what it really has; the others are taken to be
-// like it.
-std::vector<Candidate> candidates_of(const JobInput& input, const NodeId& self) {
-    const Plan& plan = input.plan;
-    const auto& names = plan.limits.order;
-    // With tasks as nodes, node_rank (SLURM_PROCID) need not be the index in this list, so a task
-    // is found by its name.
-    const auto mine =
-        plan.task
-            ? static_cast<std::size_t>(std::ranges::find(names, plan.node_name) - names.begin())
-            : static_cast<std::size_t>(plan.node_rank.value_or(0));
-    std::vector<Candidate> candidates;
-    const auto count =
-        names.empty() ? static_cast<std::size_t>(std::min(plan.limits.max_nodes, kMostNodesShown))
-                      : names.size();
-    for (std::size_t i = 0; i < count; ++i) {
-        Candidate one{{names.empty() ? "" : names[i], Incarnation{i + 1}}, {}};
-        if (i == mine) one = {self, offer_of(input, plan.lead == Lead::yes)};
-        one.offer.slots = plan.slots, one.offer.role = plan.workers.role;
-        one.offer.node_rank = static_cast<int>(i);
-        candidates.push_back(std::move(one));
-    }
-    return candidates;
-}
-
-// The ranks come from assign_ranks(), which the leader of a real job calls.
-Assignment first_generation(const JobInput& input, const NodeId& self) {
-    Assignment assignment;
-    assignment.generation = Generation{0};
-    assignment.members = rendezvous::assign_ranks(
-        candidates_of(input, self), {}, input.plan.limits.order, input.plan.limits.max_nodes);
-    assignment.world_size = rendezvous::world_size(assignment.members);
-    assignment.max_restarts = rendezvous::restart_budget(input.plan.limits.max_restarts);
-    return assignment;
-}
 
 // `is_host=0` makes Lead::no: then even a job of one node meets at a rendezvous outside.
 bool meets_nobody(const Plan& plan) { return plan.limits.max_nodes == 1 && plan.lead != Lead::no; }
-
-// Ranks and sizes with their doubts. Rank 0 does not depend on how many workers the other nodes
-// have, so the first node's ranks are certain.
-struct Places {
-    const Assignment& assignment;
-    const Doubts& doubts;
-
-    std::string no_place() const { return doubts.place ? kMeeting : ""; }
-    std::string no_rank() const { return doubts.place ? kMeeting : doubts.workers; }
-    Known<int> rank(const rendezvous::Member& member, int local_rank) const {
-        if (!doubts.place && member.rank_offset == 0) return {local_rank, ""};
-        return with_doubt(member.rank_offset + local_rank, no_rank(),
-                          both(doubts.if_all_come, doubts.if_equal));
-    }
-    std::string of_world() const { return both(doubts.if_all_come, doubts.if_equal); }
-};
 
 // A step to come has no step id yet, and outside a job no job id: the names contain STEP and JOB
 // instead.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/dry_run/known.h"
 #include "launcher/plan/job_input.h"
 #include "launcher/plan/step_to_come.h"
 
@@ -17,18 +18,6 @@ namespace ddprun::launcher {
 
 // What HostFacts::random_id is in a dry run: the random part of names that only a real start makes.
 inline constexpr const char* kNotMadeYet = "XXXXXXXXXXXXXXXX";
-
-// A value that may be unknown or conditional:
-//
-//   value, no note     it is so
-//   value and note     it is so if the note holds: "if all 4 nodes come"
-//   no value           unknown; the note says when or where it is found
-template <class T>
-struct Known {
-    std::optional<T> value;
-    std::string note;  // empty: the value is certain
-    bool operator==(const Known&) const = default;
-};
 
 struct DryRun {
     // Where the nodes of this job meet.

@@ -57,16 +57,16 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
         if (script == slurm::BatchScript::none) co_return;
         if (script == slurm::BatchScript::lost) break;
         if (first)
-            say(Note::Level::info, "srun's host does not answer; " + job +
-                                       " is ended as soon as Slurm has noticed (--headless=keep "
-                                       "leaves it)");
+            say(Note::Level::info,
+                "srun's host does not answer; ddprun ends " + job +
+                    " as soon as Slurm notices the loss (--headless=keep keeps it)");
         // Slurm may never notice, e.g. with a very large SlurmdTimeout. The user then gets the
         // command to do it.
         if (Clock::now() > deadline) {
             say(Note::Level::warn, job +
-                                       " is left as it is: srun's host does not answer, but "
-                                       "Slurm does not say that it is lost; scancel " +
-                                       config.job_id + " ends it");
+                                       " keeps its nodes: srun's host does not answer, but Slurm "
+                                       "does not report it as lost; end the job with scancel " +
+                                       config.job_id);
             co_return;
         }
         co_await wait(config.between);
@@ -75,14 +75,17 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
     // Cancelling the allocation would end these too, so it is left to them.
     const auto steps = co_await slurm.steps();
     if (!steps || !slurm::is_only_step(*steps, config.job_id + "." + config.step_id)) {
-        say(Note::Level::info, job + " has lost its batch host and is left to its other steps");
+        say(Note::Level::info,
+            job +
+                " has lost its batch host, but ddprun does not end it: other steps may still run");
         co_return;
     }
     const auto cancelled = co_await slurm.cancel();
     if (cancelled)
-        say(Note::Level::info, job + " has lost its batch host; it is ended");
+        say(Note::Level::info, job + " has lost its batch host; ddprun has cancelled it");
     else
-        say(Note::Level::warn, job + " has lost its batch host and is not ended: scancel: " +
+        say(Note::Level::warn, job +
+                                   " has lost its batch host, but ddprun cannot end it: scancel: " +
                                    cancelled.error().sentence());
 }
 

@@ -30,7 +30,7 @@ asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words) {
     if (result->code == 0) co_return result->output;
     const std::string said = first_line(result->output);
     co_return Error(ErrorCode::unavailable,
-                    said.empty() ? "it ended with " + std::to_string(result->code) : said);
+                    said.empty() ? "exit code " + std::to_string(result->code) : said);
 }
 
 asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {

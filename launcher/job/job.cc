@@ -6,23 +6,21 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
-#include <filesystem>
 #include <functional>
 
 #include "agent/node/runner.h"
 #include "base/exit_code.h"
+#include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/job/job_config.h"
 #include "launcher/job/job_in_slurm.h"
+#include "launcher/job/job_ledger.h"
 #include "launcher/job/job_voice.h"
 #include "launcher/job/leave_together.h"
 #include "launcher/job/meeting_point.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/report/tell_failure.h"
-#include "rendezvous/ledger/ledger_followed.h"
-#include "rendezvous/ledger/ledger_members.h"
-#include "rendezvous/ledger/ledger_open.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
 
@@ -33,8 +31,6 @@ using rendezvous::Ending;
 
 // At the end: how long to wait for a reader of our output, or a file system, that takes nothing.
 constexpr auto kFlushLimit = std::chrono::seconds{5};
-// For reading the leader's ledger, before this node joins.
-constexpr auto kLookLimit = std::chrono::seconds{10};
 
 // An ending for a job that never came to run on this node. `at` stays 0: no leader has said this.
 Ending failed(const Error& error) {
@@ -133,16 +129,20 @@ class Job {
                 "job: " +
                     found.error().sentence());
         else if (!found->empty())
-            say(Note::Level::debug, "nodes prove by " + *found + " that they are of this user");
+            say(Note::Level::debug,
+                "nodes prove with " + *found + " that they belong to this user");
     }
 
     // Every node runs the service, since any of them may lead later. The leader opens the ledger
     // first; the other nodes open it when they know the leader.
     Result<> start_service(MeetingPoint& point) {
-        if (point.leads)
-            if (auto opened = open_own_ledger(); !opened) return opened;
+        if (point.leads) {
+            if (auto opened = ledger_.open(); !opened) return opened;
+            tell_secrets_the_folder();
+        }
         service_.emplace(
-            loop_, std::move(point.listener), machine_config(input_, node_), ledger_, voice_.log(),
+            loop_, std::move(point.listener), machine_config(input_, node_), ledger_.ledger(),
+            voice_.log(),
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();
@@ -153,57 +153,17 @@ class Job {
         return {};
     }
 
-    // Opens the ledger. `mark` names the ledger of the leader to follow; 0 means to begin a ledger,
-    // or to go on with the one of an earlier run of this job.
-    void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
-        rendezvous::open_ledger({loop_, files_, voice_.log()}, plan_.ledger.place,
-                                {command_digest(plan_), plan_.slurm_restart_count, mark},
-                                {.call = plan_.limits.times.lease, .opening = limit},
-                                std::move(opened));
-    }
-
-    Result<> open_own_ledger() {
-        std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
-        open_ledger(0, plan_.limits.times.join_timeout,
-                    [&](Result<std::unique_ptr<rendezvous::Ledger>> result) {
-                        opened = std::move(result);
-                    });
-        // Nothing else is on the loop yet, so running it here delays nobody.
-        while (!opened) run_one();
-        if (!*opened) {
-            // A file system that hangs would otherwise keep the loop, and so this process, from
-            // ending.
-            files_.abandon();
-            return opened->error();
-        }
-        ledger_.adopt(std::move(**opened));
-        // The ledger may lie in another folder than planned (if the planned one is taken). The
-        // secret lies there.
+    // The ledger may lie in another folder than planned (if the planned one is taken), and the
+    // secret lies in it.
+    void tell_secrets_the_folder() {
         if (secrets_) secrets_->ledger_lies_in(ledger_.folder());
-        return {};
     }
 
-    // The members of the running job, from its ledger. Asked for when the endpoint does not answer:
-    // the host that the user named may be lost while the job goes on under another leader.
-    void find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
-        rendezvous::find_members(
-            {loop_, files_, [](const Note&) {}}, plan_.ledger.place,
-            {command_digest(plan_), plan_.slurm_restart_count, 0},
-            {.call = plan_.limits.times.lease, .opening = plan_.limits.times.lease},
-            std::move(done));
-    }
-
-    // Tells whether this node can read the ledger that its leader has named. Only then it may lead
-    // later.
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
-        ledger_.find(leader.ledger_mark,
-                     [this, name = leader.ledger, done = std::move(done)](const Result<>& found) {
-                         if (found && secrets_) secrets_->ledger_lies_in(ledger_.folder());
-                         if (!found)
-                             say(Note::Level::info, "cannot read the leader's ledger, " + name +
-                                                        ": " + found.error().sentence());
-                         done(found.has_value());
-                     });
+        ledger_.find(leader, [this, done = std::move(done)](bool found) {
+            if (found) tell_secrets_the_folder();
+            done(found);
+        });
     }
 
     // An io_context that has run out of work stops, and must be restarted before it runs again.
@@ -217,12 +177,13 @@ class Job {
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
         // The runner makes its link itself, because the link needs the runner's event handler.
         const auto make_link = [&](agent::Link::OnEvent on_event) {
-            return agent::make_link(loop_,
-                                    {.candidates = std::move(candidates),
-                                     .secrets = secrets(),
-                                     .look = std::bind_front(&Job::find_ledger, this),
-                                     .members = std::bind_front(&Job::find_members, this)},
-                                    *service_, voice_.log(), std::move(on_event));
+            return agent::make_link(
+                loop_,
+                {.candidates = std::move(candidates),
+                 .secrets = secrets(),
+                 .look = std::bind_front(&Job::find_ledger, this),
+                 .members = std::bind_front(&JobLedger::find_members, &ledger_)},
+                *service_, voice_.log(), std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
                              agent::Consoles{voice_.files(), voice_.out(), voice_.err()},
@@ -284,7 +245,7 @@ class Job {
         // Only the leader knows that no worker lives on any node; before that the allocation must
         // not be ended.
         if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
-        remove_ledger_of_check();
+        if (plan_.check && service_ && service_->leads()) ledger_.remove(kFlushLimit);
         // A stderr that took nothing before is not waited for a second time.
         if (unread.err == 0) voice_.err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
@@ -326,25 +287,11 @@ class Job {
         const auto print = [&](const std::string& line) {
             // Lines of the full report have no prefix, so that tools which look for torchrun's
             // lines find them.
-            outlets.in_full ? voice_.err().write(line + "\n") : voice_.raw(line);
+            outlets.in_full ? voice_.err().write(printable(line) + "\n") : voice_.raw(line);
         };
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
             say(Note::Level::warn, sentence);
         }).tell(*report, outlets);
-    }
-
-    // Removes the ledger of a check, since no later run goes on with it. If the file system does
-    // not answer in time, the folder stays.
-    void remove_ledger_of_check() {
-        if (!plan_.check || !service_ || !service_->leads() || ledger_.folder().empty()) return;
-        files_.post(
-            [folder = std::filesystem::path(ledger_.folder()), made = !plan_.ledger.chosen] {
-                std::error_code ignored;
-                std::filesystem::remove_all(folder, ignored);
-                // Only if it is empty.
-                if (made) std::filesystem::remove(folder.parent_path(), ignored);
-            });
-        files_.drain(kFlushLimit);
     }
 
     // Warnings about this host are printed by this host; those about the whole job by one node, the
@@ -370,10 +317,7 @@ class Job {
     boost::asio::signal_set signals_{loop_};
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
-    rendezvous::LedgerFollowed ledger_{loop_,
-                                       [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
-                                           open_ledger(mark, kLookLimit, std::move(opened));
-                                       }};
+    JobLedger ledger_{loop_, files_, plan_, voice_.log()};
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;

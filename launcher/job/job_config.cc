@@ -5,30 +5,12 @@
 
 #include <string>
 
-#include "base/hexadecimal.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "launcher/job/job_ledger.h"
 #include "launcher/plan/agent_config.h"
 
 namespace ddprun::launcher {
-
-bool shares_ledger(const Plan& plan) {
-    return plan.limits.max_nodes > 1 && is_shared(plan.ledger.place);
-}
-
-// FNV-1a, 64 bit: small, and the same on every platform. A NUL after each word keeps {"ab"} and
-// {"a", "b"} apart.
-std::string command_digest(const Plan& plan) {
-    std::uint64_t hash = 14695981039346656037u;
-    const auto add = [&hash](char c) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    };
-    for (const std::string& word : plan.workers.argv) {
-        for (const char c : word) add(c);
-        add('\0');
-    }
-    return hexadecimal(hash);
-}
 
 namespace {
 

@@ -55,9 +55,9 @@ void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
         // Only the leader's host is searched for srun. Unknown (no value) is not a reason to warn.
         if (error || !service.leads() || srun_survives_loss(input_.slurm_job_id) != false) return;
         voice_.say(Note::Level::warn,
-                   "srun was called without --no-kill: when Slurm notices that a node is lost it "
-                   "ends the job, though --nnodes lets it go on with fewer; sbatch --no-kill and "
-                   "srun --no-kill prevent that");
+                   "srun was called without --no-kill: Slurm ends the job when it notices a lost "
+                   "node, although --nnodes allows fewer nodes; sbatch --no-kill and srun "
+                   "--no-kill prevent that");
     });
 }
 

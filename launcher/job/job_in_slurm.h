@@ -11,8 +11,8 @@
 
 #include "base/time.h"
 #include "launcher/in_slurm/slurm_calls.h"
-#include "launcher/job/job.h"
 #include "launcher/job/job_voice.h"
+#include "launcher/plan/job_input.h"
 #include "rendezvous/service/service.h"
 
 namespace ddprun::launcher {

@@ -35,12 +35,12 @@ Log JobVoice::log() {
 JobVoice::Unread JobVoice::flush(Duration patience) {
     if (!log_files_.drain(patience))
         say(Note::Level::warn,
-            "the last of what the workers printed may not be in their files: the file system does "
-            "not answer");
+            "the workers' last output may be missing from their files: the file system does not "
+            "answer");
     Unread unread{.out = out_.flush(patience)};
     if (unread.out > 0)
         say(Note::Level::warn, "the last " + std::to_string(unread.out) +
-                                   " bytes for stdout are lost: nobody reads it");
+                                   " bytes of stdout are lost: nobody reads stdout");
     unread.err = own_err_ ? own_err_->flush(patience) : unread.out;
     return unread;
 }

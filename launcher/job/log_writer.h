@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/note.h"
+#include "base/printable.h"
 
 namespace ddprun::launcher {
 
@@ -23,7 +24,8 @@ class LogWriter {
     void operator()(const Note& note) {
         if (note.level >= least_) raw(note.sentence);
     }
-    void raw(const std::string& text) { write_(prefix_ + text + "\n"); }  // whatever the level
+    // Whatever the level. Text from outside is shown, never obeyed.
+    void raw(const std::string& text) { write_(prefix_ + printable(text) + "\n"); }
 
   private:
     std::string prefix_;

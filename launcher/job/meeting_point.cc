@@ -112,8 +112,8 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
         pause.wait();  // blocking is harmless: nothing else runs on this loop yet
     }
     return Error(ErrorCode::unavailable,
-                 "rendezvous on " + plan.node_name + ", " + last.sentence() +
-                     "; choose another with --rdzv-endpoint=HOST:PORT or --ports=FROM-TO");
+                 "cannot open the rendezvous on " + plan.node_name + ", " + last.sentence() +
+                     "; choose another port with --rdzv-endpoint=HOST:PORT or --ports=FROM-TO");
 }
 
 }  // namespace

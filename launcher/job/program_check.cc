@@ -42,9 +42,10 @@ Result<> check_program(const std::string& program, const std::string& path) {
         return usage_error("program " + program + ": " + std::strerror(errno));
     if (!S_ISREG(status.st_mode)) return usage_error("program " + program + ": not a file");
     if (::access(program.c_str(), X_OK) != 0)
-        return usage_error(
-            "program " + program + ": not executable; chmod +x it, or " +
-            (program.ends_with(".py") ? "leave --no-python out" : "name a script of Python *.py"));
+        return usage_error("program " + program + ": not executable; chmod +x it, or " +
+                           (program.ends_with(".py")
+                                ? "leave --no-python out"
+                                : "give a Python script a name that ends in .py"));
     return {};
 }
 

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "launcher/options/option_table.h"
+#include "launcher/options/option_row.h"
 
 namespace ddprun::launcher {
 

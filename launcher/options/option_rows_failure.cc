@@ -38,90 +38,89 @@ constexpr OptionRow kFailure[] = {
      .choices = "auto",
      .default_text = "auto",
      .help =
-         "Restarts after failures of workers, for the whole job. auto: 3, but none before the job "
-         "has made progress, for that is a bug in the script",
-     .differs = "0, and its restarts are counted by each node for itself",
+         "How often the whole job may restart after workers fail. auto: 3 times, but not before "
+         "the job has made progress, because a failure before that points to a bug in the script",
+     .differs = "0, and each node counts its own restarts",
      .set = into<&Options::max_restarts, read_restart_limit>},
     {.name = "crash-loop",
      .placeholder = "N",
      .default_text = "3",
-     .help = "Give up after N deaths in a row of the same cause without progress; 0: never",
+     .help = "Give up after N failures in a row with the same cause and without progress; 0: never",
      .set = number<&Options::crash_loop, 0, 1'000'000>},
     {.name = "hang-timeout",
      .placeholder = "SECONDS",
-     .default_text = "0, which is off",
-     .help =
-         "A generation in which no rank reports progress (a line on DDPRUN_PROGRESS_FD) for so "
-         "long and half a lease, counted from its first report, is taken for hung: it ends as by "
-         "a worker's failure, and the log shows where the slowest ranks are. Choose it longer "
-         "than saving and evaluating take",
+     .default_text = "0 (off)",
+     .help = "A generation counts as hung if no rank reports progress (a line on "
+             "DDPRUN_PROGRESS_FD) for this time plus half a lease, counted from the generation's "
+             "first report. It then ends as after a worker's failure, and the log shows where the "
+             "slowest ranks are. Choose a time longer than saving and evaluating take",
      .set = set_hang_timeout},
     {.name = "blame",
      .placeholder = "on|off",
      .choices = "on off",
      .closed = true,
      .default_text = "on",
-     .help = "Whether a node that was the first cause of a generation's end twice within five is "
-             "replaced by a spare, where there is one, and named for sbatch --exclude",
+     .help = "on: if a node was the first cause of the end of two generations within five, a spare "
+             "replaces it, if there is one, and the log names it for sbatch --exclude",
      .set = set_blame},
     {.name = "shutdown-timeout",
      .placeholder = "SECONDS",
      .torchrun = true,
      .default_text =
-         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30; 5 at a restart; 25 under srun when a signal "
-         "came",
-     .help = "Time between SIGTERM and SIGKILL for the workers, in every stop",
-     .differs = "30, also where collectives are broken anyway, and where Slurm kills after 30",
+         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30; 5 at a restart; 25 under srun after a signal",
+     .help = "How long workers have from SIGTERM to SIGKILL, in every stop",
+     .differs = "30, even where collectives are already broken, and where Slurm kills after 30",
      .set = seconds<&Options::shutdown_timeout, 0>},
     {.name = "unkillable-timeout",
      .placeholder = "SECONDS",
      .default_text = "60",
-     .help = "How long a worker may outlive SIGKILL, hanging in the kernel; then its node is "
-             "unusable, and the job goes on without it or ends",
+     .help = "How long a worker may hang in the kernel after SIGKILL. After that its node is "
+             "unusable, and the job continues without it or ends",
      .set = seconds<&Options::unkillable_timeout, 1>},
     {.name = "on-failure",
      .placeholder = "PROGRAM",
-     .help =
-         "Called once when the job has failed, by the node that leads, with the report as JSON on "
-         "its standard input; killed after 30 s",
+     .help = "The leading node calls this program once when the job has failed. The program gets "
+             "the report as JSON on its standard input, and is killed after 30 s",
      .set = text<&Options::on_failure>},
     {.name = "signals-to-handle",
      .placeholder = "NAME,...",
      .torchrun = true,
      .default_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-     .help = "Signals that stop the job and are passed on to the workers; the four of the default "
-             "always do; SIGUSR1 and SIGUSR2, where not named, are passed on and stop nothing",
-     .differs = "the same; its workers are orphans when one comes that the list leaves out",
+     .help = "Signals that stop the job and are passed on to the workers. The four default signals "
+             "always do. SIGUSR1 and SIGUSR2, if not listed, are passed on and stop nothing",
+     .differs = "the same, but its workers become orphans if a signal comes that is not listed",
      .set = set_signals_to_handle},
 };
 
 constexpr OptionRow kSlurm[] = {
     {.name = "task-per-worker",
      .kind = OptionKind::flag,
-     .help = "Each task that srun starts is one worker, as in srun --ntasks-per-node=4 python "
-             "train.py: its rank is SLURM_PROCID. Without it several tasks on a node are refused",
+     .help = "Each task that srun starts is one worker, and its rank is SLURM_PROCID, as in srun "
+             "--ntasks-per-node=4 python train.py. Without this option several tasks on a node are "
+             "refused",
      .set = on<&Options::task_per_worker>},
     {.name = "slurm-env",
      .placeholder = "rewrite|keep|drop",
      .choices = "rewrite keep drop",
      .closed = true,
      .default_text = "rewrite",
-     .help = "Slurm's variables in the workers, which describe ddprun. rewrite: each worker sees "
-             "itself as a task of the step (SLURM_PROCID is RANK, ...). drop: it sees no job. Both "
-             "remove those of PMI and PMIx. keep: as they are",
+     .help = "What workers see of Slurm's variables, which describe ddprun. rewrite: each worker "
+             "sees itself as a task of the step (SLURM_PROCID is RANK, ...). drop: workers see no "
+             "job. Both remove the variables of PMI and PMIx. keep: the variables stay unchanged",
      .set = into<&Options::slurm_env, read_slurm_env>},
     {.name = "stop-before",
      .placeholder = "SECONDS",
-     .default_text = "60, or twice the last snapshot's duration and 10, where workers tell it",
-     .help =
-         "How long before the end of the job's time the workers are told to stop; a file that "
-         "DDPRUN_STOP_FILE names says why and how long they have. By default at most half of the "
-         "time that the job had",
+     .default_text =
+         "60; if workers report how long a snapshot takes, at least twice that time plus 10",
+     .help = "How long before the job's time limit the workers get the stop. The file that "
+             "DDPRUN_STOP_FILE names says why they stop and how long they have. The default is "
+             "never more than half of the job's time",
      .set = seconds<&Options::stop_before, 1>},
     {.name = "stop-signal",
      .placeholder = "NAME",
-     .default_text = "SIGTERM, or the signal that came",
-     .help = "What workers get at such a stop, and at every other that is not a failure's",
+     .default_text = "SIGTERM, or the signal that stopped the job",
+     .help = "The signal that workers get at such a stop, and at every other stop except after a "
+             "failure",
      .set = into<&Options::stop_signal, read_signal>},
     {.name = "requeue",
      .placeholder = "auto|never|always",
@@ -129,13 +128,14 @@ constexpr OptionRow kSlurm[] = {
      .closed = true,
      .default_text = "auto",
      .help =
-         "Whether the job goes back into Slurm's queue when it was stopped with work left. auto: "
-         "by a time limit seen coming or a signal of --requeue-signal. always: by SIGTERM too, "
-         "which may be scancel's. The code is 75 in any case but SIGTERM's",
+         "Whether the job goes back into Slurm's queue after a stop with work left. auto: after a "
+         "time limit seen in advance or a signal of --requeue-signal. always: after SIGTERM too, "
+         "although it may come from scancel. The exit code is 75, except after SIGTERM",
      .set = into<&Options::requeue, read_requeue>},
     {.name = "requeue-signal",
      .placeholder = "NAME,...",
-     .help = "Signals of sbatch --signal that stop the job to go on from the queue, e.g. USR1",
+     .help =
+         "Signals from sbatch --signal that stop the job and put it back into the queue, e.g. USR1",
      .set = into<&Options::requeue_signals, read_signals_freely>},
     {.name = "headless",
      .placeholder = "end|keep",
@@ -143,8 +143,8 @@ constexpr OptionRow kSlurm[] = {
      .closed = true,
      .default_text = "end",
      .help =
-         "What becomes of the allocation when the job has ended and the host of its batch script "
-         "is lost. end: the node that leads ends it. keep: it stays until its time limit",
+         "What happens to the allocation when the job has ended and the host of its batch script "
+         "is lost. end: the leading node ends the allocation. keep: it stays until its time limit",
      .set = set_headless},
 };
 

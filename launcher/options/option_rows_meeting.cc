@@ -14,11 +14,10 @@ MaybeError set_backend(Options& options, const std::string& value) {
     // what is wanted.
     if (value.starts_with("etcd"))
         return usage_error(
-            "etcd can hold the ledger, but is no rendezvous here; leave the option out, and give "
+            "etcd can hold the ledger only; leave the option out, and give "
             "--ledger=etcd:HOST:PORT");
     if (value != "static" && value != "c10d" && value != "ddprun")
-        return usage_error(
-            "not a rendezvous of ours; leave the option out, or give c10d or static");
+        return usage_error("unknown rendezvous; leave the option out, or give c10d or static");
     options.rdzv_backend = value;
     return std::nullopt;
 }
@@ -27,7 +26,8 @@ MaybeError set_master_addr(Options& options, const std::string& value) {
     auto address = read_host_port(value);
     if (!address) return address.error();
     // torchrun's --master-addr is a host without a port.
-    if (address->port) return usage_error("a port does not belong here; give it as --master-port");
+    if (address->port)
+        return usage_error("this option takes no port; give the port as --master-port");
     options.master_addr = address->host;
     return std::nullopt;
 }
@@ -37,28 +37,29 @@ constexpr OptionRow kNodes[] = {
      .placeholder = "N|MIN:MAX",
      .torchrun = true,
      .default_text = "1; under srun the nodes of the step",
-     .help = "How many nodes take part; with a range the job goes on with MIN of them",
+     .help = "How many nodes take part. With a range, the job continues while at least MIN nodes "
+             "are left",
      .differs = "1, which makes each node of a step a job of its own",
      .set = into<&Options::nnodes, read_node_range>},
     {.name = "nproc-per-node",
      .placeholder = "N|auto|gpu|cpu",
      .torchrun = true,
      .choices = "auto gpu cpu",
-     .default_text = "one a GPU, else 1",
-     .help = "Workers on each node. auto: one a GPU, without GPUs one a CPU",
+     .default_text = "one for each GPU, else 1",
+     .help = "Workers on each node. auto: one for each GPU; without GPUs one for each CPU",
      .differs = "1, which leaves all other GPUs idle",
      .set = into<&Options::nproc_per_node, read_workers_per_node>},
     {.name = "node-rank",
      .placeholder = "N",
      .torchrun = true,
-     .help = "Rank of this node; the one with 0 leads. Not needed under srun, where SLURM_NODEID "
-             "counts",
-     .differs = "0, of which c10d takes no notice: names decide there",
+     .help = "Rank of this node. The node with rank 0 leads. Not needed under srun, where "
+             "SLURM_NODEID decides",
+     .differs = "0, which c10d ignores: names decide there",
      .set = number<&Options::node_rank, 0, 1'000'000>},
     {.name = "standalone",
      .kind = OptionKind::flag,
      .torchrun = true,
-     .help = "One node, nobody else: no endpoint is needed",
+     .help = "Run a job of this node only; no endpoint is needed",
      .set = on<&Options::standalone>},
 };
 
@@ -68,16 +69,16 @@ constexpr OptionRow kMeeting[] = {
      .torchrun = true,
      .choices = "ddprun static c10d",
      .default_text = "ddprun",
-     .help = "Accepted for torchrun's sake (static, c10d): the rendezvous is always ddprun's own",
-     .differs = "static, where nobody sees the loss of a node",
+     .help = "The rendezvous is always ddprun's own; torchrun's static and c10d are accepted",
+     .differs = "static, which does not notice the loss of a node",
      .set = set_backend},
     {.name = "rdzv-endpoint",
      .placeholder = "HOST[:PORT]",
      .torchrun = true,
      .may_be_empty = true,
-     .default_text = "under srun the step's first node, port 29400",
+     .default_text = "under srun the step's first node and --ports; elsewhere port 29400",
      .help = "Where the nodes meet: the node that has this address leads",
-     .differs = "nothing, though Slurm knows it",
+     .differs = "none, although Slurm knows it",
      .set = into<&Options::rdzv_endpoint, read_host_port>},
     {.name = "rdzv-id",
      .placeholder = "ID",
@@ -91,16 +92,15 @@ constexpr OptionRow kMeeting[] = {
      .placeholder = "KEY=VALUE,...",
      .torchrun = true,
      .may_be_empty = true,
-     .help =
-         "torchrun's keys: join_timeout, last_call_timeout, keep_alive_interval times "
-         "keep_alive_max_attempt (the lease), is_host (0 on all nodes: a ddprun-rendezvous leads "
-         "at the endpoint), with static timeout; others have no effect",
+     .help = "torchrun's keys. These have an effect: join_timeout; last_call_timeout; "
+             "keep_alive_interval times keep_alive_max_attempt, which is the lease; is_host (0 on "
+             "all nodes: a ddprun-rendezvous at the endpoint leads); timeout, with static only",
      .set = into<&Options::rdzv_conf, read_rdzv_conf>},
     {.name = "master-addr",
      .placeholder = "HOST",
      .torchrun = true,
      .default_text = "127.0.0.1",
-     .help = "Where the nodes meet without --rdzv-endpoint",
+     .help = "Host where the nodes meet, without --rdzv-endpoint",
      .set = set_master_addr},
     {.name = "master-port",
      .placeholder = "PORT",
@@ -112,42 +112,41 @@ constexpr OptionRow kMeeting[] = {
      .placeholder = "ADDRESS",
      .torchrun = true,
      .may_be_empty = true,
-     .default_text = "the one that reaches the leader",
-     .help = "Address of this node that the others are told",
+     .default_text = "the address from which this node reaches the leader",
+     .help = "Address at which the other nodes reach this node",
      .differs = "the full host name, which other nodes may not be able to look up",
      .set = text<&Options::local_addr>},
     {.name = "interface",
      .placeholder = "NAME",
-     .help = "The same, as that of a network interface which all nodes have: ib0",
+     .help = "Use the address of this network interface as --local-addr, e.g. ib0; all nodes must "
+             "have this interface",
      .set = text<&Options::interface>},
     {.name = "ports",
      .placeholder = "FROM-TO",
-     .default_text = "under srun SLURM_STEP_RESV_PORTS, else made from job and step",
+     .default_text = "under srun SLURM_STEP_RESV_PORTS, else computed from job and step",
      .help = "Ports to try for the rendezvous, in this order",
      .set = into<&Options::ports, read_port_range>},
     {.name = "ledger",
      .placeholder = "memory|directory:PATH|etcd:HOST:PORT,...",
      .default_text = "under srun with several nodes .ddprun in the working directory, else memory",
-     .help =
-         "Where generations are written down. On a file system that all nodes share, or in etcd "
-         "3, the loss of the leader's node does not end the job",
+     .help = "Where generations are recorded. With a folder that all nodes share, or with etcd 3, "
+             "the loss of the leader's node does not end the job",
      .set = into<&Options::ledger, rendezvous::read_ledger_place>},
     {.name = "secret-file",
      .placeholder = "PATH",
      .default_text = "MUNGE, else a file in the ledger's folder",
      .help =
-         "A file that only the user can read, with the same 16 bytes or more on all nodes: "
-         "without it nobody can join or stop the job. head -c 32 /dev/urandom | base64 makes one",
+         "A file that only the user can read, with the same 16 bytes or more on all nodes. Nobody "
+         "can join or stop the job without it. To make one: head -c 32 /dev/urandom | base64",
      .set = text<&Options::secret_file>},
     {.name = "identity",
      .placeholder = "auto|require|none",
      .choices = "auto require none",
      .closed = true,
      .default_text = "auto",
-     .help =
-         "auto: nodes prove that they are of this job's user, where there is a secret to prove it "
-         "by, else a warning says that anybody may join. require: no secret, no job. none: no "
-         "proof is asked for",
+     .help = "auto: nodes prove with a secret that they belong to this job's user; without a "
+             "secret a warning says that anybody may join. require: without a secret the job does "
+             "not start. none: no proof is required",
      .set = into<&Options::identity, read_identity>},
     {.name = "lease",
      .placeholder = "SECONDS",
@@ -171,15 +170,14 @@ constexpr OptionRow kMeeting[] = {
      .choices = "restart wait spare",
      .closed = true,
      .default_text = "restart",
-     .help =
-         "What to do with a node that joins while fewer than MAX run: a larger world at the next "
-         "snapshot, a place in the next generation whenever that begins, or a spare for one that "
-         "is lost",
+     .help = "What happens when a node joins while fewer than MAX run. restart: the world grows "
+             "after the next snapshot. wait: the node gets a place in the next generation, "
+             "whenever that begins. spare: the node waits to replace a lost one",
      .set = into<&Options::on_join, read_on_join>},
     {.name = "join-interval",
      .placeholder = "SECONDS",
      .default_text = "600",
-     .help = "With --on-join=restart: how long such a node waits for a snapshot at the most",
+     .help = "With --on-join=restart: how long such a node waits for a snapshot at most",
      .set = seconds<&Options::join_interval, 0>},
 };
 

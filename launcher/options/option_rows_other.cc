@@ -32,7 +32,7 @@ MaybeError check_monitor_interval(Options&, const std::string& value) {
 MaybeError check_logs_specs(Options&, const std::string& value) {
     // torchrun loads the class by this name from a Python package.
     if (value == "default") return std::nullopt;
-    return usage_error("names a class in Python, of which ddprun has none; leave the option out");
+    return usage_error("names a Python class, which ddprun cannot load; leave the option out");
 }
 
 // The help text of an option without effect is the reason for that; the warning prints it.
@@ -65,7 +65,7 @@ constexpr OptionRow kOther[] = {
      .choices = "default",
      .pet = false,
      .default_text = "default",
-     .help = "it names a class in Python",
+     .help = "it names a Python class, which ddprun cannot load",
      .set = check_logs_specs},
     {.name = "exit-barrier-timeout",
      .placeholder = "SECONDS",
@@ -84,8 +84,9 @@ constexpr OptionRow kOther[] = {
      .implied = "text",
      .pet = false,
      .help =
-         "Print what would be done, and start nothing: nodes, ranks, devices, variables, times, "
-         "files; on a login node too. Of a step that srun starts, its first node prints it",
+         "Print what a start would do (nodes, ranks, devices, variables, times, files), and start "
+         "nothing. This works on a login node, too. In a step that srun starts, the first node "
+         "prints it",
      .set = set_dry_run},
     {.name = "check",
      .placeholder = "text|json",
@@ -93,10 +94,9 @@ constexpr OptionRow kOther[] = {
      .closed = true,
      .implied = "text",
      .pet = false,
-     .help =
-         "Test the allocation in place of a start, and print each problem with its fix: all nodes "
-         "meet and reach each other, see the ledger, have their GPUs, clocks, space and limits; "
-         "with a problem the exit code is 69. No program need be given",
+     .help = "Test the allocation instead of a start, and print each problem with its fix: whether "
+             "all nodes meet, reach each other and see the ledger, and their GPUs, clocks, disk "
+             "space and limits. The exit code is 69 if there is a problem. PROGRAM may be left out",
      .set = set_check},
     {.name = "print-completion",
      .placeholder = "bash|zsh|fish|tcsh",
@@ -104,24 +104,24 @@ constexpr OptionRow kOther[] = {
      .choices = "bash zsh fish tcsh",
      .closed = true,
      .pet = false,
-     .help = "Print the completion of that shell and leave",
+     .help = "Print the completion script for that shell and exit",
      .set = text<&Options::print_completion>},
     {.name = "print-man",
      .kind = OptionKind::flag,
      .pet = false,
-     .help = "Print the manual page and leave: ddprun --print-man | man -l -",
+     .help = "Print the manual page and exit: ddprun --print-man | man -l -",
      .set = on<&Options::print_man>},
     {.name = "version",
      .kind = OptionKind::flag,
      .pet = false,
-     .help = "Print the version and leave",
+     .help = "Print the version and exit",
      .set = on<&Options::version>},
     {.name = "help",
      .letter = 'h',
      .kind = OptionKind::flag,
      .torchrun = true,
      .pet = false,
-     .help = "Print this and leave",
+     .help = "Print this help and exit",
      .set = on<&Options::help>},
 };
 

@@ -35,7 +35,7 @@ std::span<const OptionGroup> option_groups() {
         {kOutputTitle, output_rows()},
         {kWorkerTitle, worker_rows()},
         {"Slurm", slurm_rows()},
-        {"The workers' store (passing a limit closes that connection; K, M, G: 1024s)",
+        {"The workers' store (passing a limit closes the connection; K, M, G: powers of 1024)",
          store_rows()},
         {"Other", other_rows()},
     };

@@ -10,16 +10,16 @@ namespace {
 
 // The two paragraphs at the top of --help and of the manual page.
 constexpr const char* kWhat =
-    "Starts one worker a GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
-    "MASTER_PORT, and starts all of them again when one fails. PROGRAM is run by Python when its "
-    "name ends in .py. Options end at PROGRAM: everything after it goes to the program.";
+    "Starts one worker for each GPU on every node, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR "
+    "and MASTER_PORT. When one worker fails, all are started again. A PROGRAM whose name ends in "
+    ".py is run with Python. Options end at PROGRAM: everything after it goes to the program.";
 constexpr const char* kSpelling =
-    "Options are torchrun's and some more; _ and - are the same, and an abbreviation does as long "
-    "as it can mean one option only. PET_NNODES=2 stands in for --nnodes=2, and so on. "
-    "OMP_NUM_THREADS, where you have not set it, is each worker's share of the CPUs; torchrun's is "
-    "1, which leaves the others idle. Called by the name torchrun (a link), ddprun has torchrun's "
-    "defaults for --nproc-per-node, --max-restarts and OMP_NUM_THREADS, and runs every program by "
-    "Python but for --no-python.";
+    "ddprun takes torchrun's options and has some more. In names, _ and - are the same. An option "
+    "may be abbreviated as long as the abbreviation fits one option only. PET_NNODES=2 means "
+    "--nnodes=2, and so on. If you do not set OMP_NUM_THREADS, it is each worker's share of the "
+    "CPUs; torchrun's is 1, which leaves the other CPUs idle. Called by the name torchrun (a "
+    "link), ddprun has torchrun's defaults for --nproc-per-node, --max-restarts and "
+    "OMP_NUM_THREADS, and runs every program with Python unless --no-python is given.";
 
 // Appends words, broken into lines of at most `columns` with `indent` blanks in front. It always
 // begins with a new line.
@@ -236,25 +236,29 @@ std::string man_page(std::string_view version) {
     // Variables that are not made from the option table.
     const char* const kVariables[][2] = {
         {"PET_NAME",
-         "in place of the option --name; the command line wins; 0 or 1 for an option without a "
-         "value; an empty one counts as not set"},
+         "means the option --name; the command line wins; 0 or 1 for an option without a value; an "
+         "empty variable counts as not set"},
         {"PYTHON_EXEC, VIRTUAL_ENV",
-         "the interpreter of Python programs, if --python is not given"},
+         "the interpreter for Python programs, if --python is not given"},
         {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
-        {"OMP_NUM_THREADS", "kept when set; else the CPUs of the node, shared among its workers"},
-        {"LOGLEVEL", "DEBUG is --verbose, WARNING is --quiet, ERROR less; the options win"},
-        {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "in place of --shutdown-timeout"},
-        {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "in place of --log-line-prefix-template"},
-        {"TORCHELASTIC_ENABLE_FILE_TIMER", "with 1 the workers' timers are served, as by torchrun"},
+        {"OMP_NUM_THREADS", "kept if set; else each worker's share of the node's CPUs"},
+        {"LOGLEVEL",
+         "DEBUG means --verbose, WARNING means --quiet, ERROR logs errors only; the options win"},
+        {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "means --shutdown-timeout, which wins"},
+        {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "means --log-line-prefix-template, which wins"},
+        {"TORCHELASTIC_ENABLE_FILE_TIMER",
+         "with 1 ddprun serves the workers' file timers, as torchrun does"},
     };
     for (const auto& [name, what] : kVariables)
         text += ".TP\n.B " + roff(name) + "\n" + roff(what) + "\n";
     text += ".SH EXIT STATUS\n";
     const char* const kCodes[][2] = {
-        {"0", "every worker has exited with 0"},
-        {"N", "that of the first worker that failed, on every node; 128+N if signal N ended it"},
+        {"0", "all workers have exited with 0"},
+        {"N",
+         "the exit code of the first worker that failed, on every node; 128+N if signal N ended "
+         "it"},
         {"2", "a wrong command line"},
-        {"69", "the nodes could not meet, or not go on"},
+        {"69", "the nodes could not meet or could not continue"},
         {"70", "a fault of ddprun itself"},
         {"75", "stopped by a time limit, preemption or drain, with work left; start the job again"},
         {"124", "the job hung (--hang-timeout)"},

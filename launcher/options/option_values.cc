@@ -78,7 +78,7 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     if (text == "gpu") return WorkersPerNode{Kind::gpu, 0};
     if (text == "cpu") return WorkersPerNode{Kind::cpu, 0};
     // torchrun counts these through PyTorch, which ddprun does not load.
-    if (text == "xpu") return usage_error("these GPUs cannot be counted here; give their count");
+    if (text == "xpu") return usage_error("ddprun cannot count these GPUs; give their number");
     // Users pass $SLURM_GPUS_PER_NODE, which is "a100:4" if they asked for a type.
     std::size_t colon = text.rfind(':');
     auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
@@ -96,9 +96,9 @@ Result<HostPort> read_host_port(std::string_view text) {
     if (text.find_first_of(" \t\n,") != std::string_view::npos)
         return usage_error(
             "more than one address (as `hostname --ip-address` may print); give one, or under "
-            "Slurm leave "
-            "the option out");
-    if (text.find("://") != std::string_view::npos) return usage_error("a URL; give HOST:PORT");
+            "Slurm leave the option out");
+    if (text.find("://") != std::string_view::npos)
+        return usage_error("this is a URL; give HOST:PORT");
     HostPort result;
     std::string_view port;
     bool has_port = false;
@@ -125,12 +125,13 @@ Result<HostPort> read_host_port(std::string_view text) {
             // A colon only stands within brackets; "%" introduces the zone of a link-local IPv6
             // address.
             std::string_view(".-_:%").find(c) == std::string_view::npos)
-            return usage_error(std::string("a host's name has no '") + c + "'; give HOST:PORT");
+            return usage_error(std::string("'") + c +
+                               "' is not allowed in a host name; give HOST:PORT");
     if (!has_port) return result;
     result.port = whole(port);
     if (!result.port || *result.port < 0 || *result.port > kMostPort)
         return usage_error(
-            "not a port behind the last colon; give HOST:PORT with a port up to 65535");
+            "the text after the last colon is not a port; give HOST:PORT, with a port up to 65535");
     return result;
 }
 
@@ -140,7 +141,8 @@ Result<PortRange> read_port_range(std::string_view text) {
     auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
     if (!first || !last) return usage_error("not a range of ports; give FROM-TO, e.g. 20000-20015");
     if (*first < 1 || *first > *last || *last > kMostPort)
-        return usage_error("give FROM-TO within 1 to 65535, FROM not above TO");
+        return usage_error(
+            "not a range of ports; give FROM-TO within 1 to 65535, FROM not above TO");
     return PortRange{*first, *last};
 }
 
@@ -218,8 +220,8 @@ Result<std::vector<store::Network>> read_networks(std::string_view text) {
     for (std::string_view part : split(text, ',')) {
         auto network = store::read_network(trim(part));
         if (!network)
-            return usage_error(std::string(trim(part)) + " is " + network.error().sentence() +
-                               ", or any");
+            return usage_error(std::string(trim(part)) + ": " + network.error().sentence() +
+                               " (any: all addresses)");
         networks.push_back(*network);
     }
     return networks;
@@ -253,7 +255,7 @@ Result<Duration> read_seconds(std::string_view text) {
         return usage_error("not a number of seconds; give one like 30 or 0.5");
     // A year: long enough for every use, and far from any overflow when times are added.
     constexpr double kMost = 366.0 * 24 * 3600;
-    if (value < 0 || value > kMost) return usage_error("not within 0 seconds and a year");
+    if (value < 0 || value > kMost) return usage_error("not between 0 seconds and a year");
     return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
 }
 

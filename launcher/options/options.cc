@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "launcher/options/command_words.h"
+#include "launcher/options/command_line.h"
 #include "launcher/options/nearest.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
@@ -55,13 +55,14 @@ struct IdleVariable {
     const char* why;
 };
 constexpr IdleVariable kIdleVariables[] = {
-    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1",
-     "the workers of each generation have a store of their own"},
-    {"TORCH_ELASTIC_WORKER_IDENTICAL", "1", "ranks are dealt without an exchange"},
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1", "each generation has its own store"},
+    {"TORCH_ELASTIC_WORKER_IDENTICAL", "1",
+     "ddprun assigns ranks without an exchange between nodes"},
     {"TORCHELASTIC_HEALTH_CHECK_PORT", nullptr, "nothing listens there, as with torchrun"},
     {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", nullptr, "all nodes end together"},
     {"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", nullptr,
-     "--hang-timeout ends what hangs, and --unkillable-timeout what cannot be killed"},
+     "--hang-timeout is for workers that hang, --unkillable-timeout for workers that cannot be "
+     "killed"},
 };
 
 void note_idle_variables(Options& options, const Environment& environment) {
@@ -136,9 +137,10 @@ MaybeError check_together(Options& options) {
     // Otherwise the second address would be started as the program, with an error that does not
     // show the cause.
     if (options.rdzv_endpoint && is_second_address(options.program))
-        return usage_error(
-            "--rdzv-endpoint has two addresses, the second of them (" + options.program +
-            ") would be taken for the program; give only one, or under Slurm leave the option out");
+        return usage_error("--rdzv-endpoint has two addresses, and the second of them (" +
+                           options.program +
+                           ") would be started as the program; give only one, or under Slurm leave "
+                           "the option out");
     if (options.module && options.no_python)
         return usage_error("--module and --no-python contradict each other; give one of them");
     if (options.standalone && options.nnodes && options.nnodes->min > 1)
@@ -151,7 +153,7 @@ MaybeError check_together(Options& options) {
     if (options.rdzv_conf.static_timeout && !is_static)
         options.warnings.push_back(
             "--rdzv-conf: the key timeout has an effect with the static rendezvous only; "
-            "join_timeout is how long to wait for the nodes");
+            "join_timeout sets how long to wait for the nodes");
     for (const std::string& warning : options.rdzv_conf.warnings)
         options.warnings.push_back(warning);
     return std::nullopt;

@@ -43,7 +43,7 @@ Result<int> read_name(std::string_view name) {
     std::string whole = name.starts_with("SIG") ? "" : "SIG";
     for (char c : name) whole += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     const std::string_view meant = nearest(whole, names);
-    return usage_error(std::string(name) + " is no signal; " +
+    return usage_error(std::string(name) + " is not a signal; " +
                        (meant.empty() ? "give names like SIGTERM,SIGUSR1"
                                       : "did you mean " + std::string(meant) + "?"));
 }

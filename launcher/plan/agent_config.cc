@@ -15,16 +15,20 @@ rendezvous::Offer offer_of(const JobInput& input, bool leads) {
         offer.address = "127.0.0.1";
     else if (plan.local_addr)
         offer.address = *plan.local_addr;
+    // The other nodes were given this name, so it reaches them. A task beside the leader is on the
+    // same host.
     else if (leads || (plan.task && plan.task->beside_leader))
         offer.address = plan.endpoint.host;
     return offer;
 }
 
+// torchrun's own condition: exactly "1", any other value means no.
 bool serves_timers(const JobInput& input) {
     const auto found = input.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
     return found != input.environment.end() && found->second == "1";
 }
 
+// Two tasks on one FIFO would each read a part of the other's requests.
 std::string timer_file(const JobInput& input) {
     const auto found = input.environment.find(agent::kTimerVariable);
     if (found == input.environment.end() || found->second.empty()) return "";
@@ -37,6 +41,7 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.node = node;
     workers.run_id = input.plan.run_id;
     workers.environment = input.environment;
+    // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job_id;
     workers.output.role = workers.role;

@@ -39,6 +39,7 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
             place = rendezvous::in_folder(parent + (parent.ends_with('/') ? "" : "/") + ".ddprun");
     }
     auto of_job = rendezvous::of_job(
+        // A check must neither continue the ledger of the job nor leave its own in the job's way.
         std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
     if (!of_job) return of_job.error();
     plan.ledger.place = std::move(*of_job);
@@ -47,9 +48,9 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
     if (!is_shared(plan.ledger.place) && !plan.ledger.chosen && plan.limits.max_nodes > 1 &&
         plan.lead != Lead::no)
         plan.warnings.push_back(
-            "the loss of the leader's node will end the job, and its history with it, since the "
-            "ledger is in memory; with --ledger=directory:PATH, a folder that all nodes share, or "
-            "--ledger=etcd:HOST:PORT another node takes over");
+            "the ledger is in memory, so the loss of the leader's node will end the job and lose "
+            "its history; give --ledger=directory:PATH (a folder that all nodes share) or "
+            "--ledger=etcd:HOST:PORT, so that another node can take over");
     return std::nullopt;
 }
 
@@ -64,7 +65,8 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
     if (conf.lease && *conf.lease < kLeastLease)
         plan.warnings.push_back(
             "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is below 2 s, which "
-            "would end healthy jobs; the lease is 2 s");
+            "would end healthy jobs; using a lease of 2 s");
+    // --lease itself is checked by the parser, which refuses less than 2 s.
     times.lease = options.lease.value_or(times.lease);
     times.join_timeout =
         options.join_timeout.value_or(conf.join_timeout.value_or(times.join_timeout));
@@ -79,6 +81,8 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
         plan.grace.final_stop = plan.grace.restart = *options.shutdown_timeout;
 }
 
+// A signal that stops the job reaches the workers with the stop. So a signal is either in `signals`
+// or in `passed_on`, never in both.
 void plan_signals(Plan& plan, const Options& options) {
     plan.signals = always_handled();
     for (int number : options.signals)
@@ -99,6 +103,8 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.before = options.stop_before;
     stop.worker_signal = options.stop_signal;
     stop.requeue_signals = options.requeue_signals;
+    // A user cancels a job with these signals (scancel, Ctrl-C). A requeue after them would start
+    // the job again, against the user's wish.
     const std::vector<int> cancelling = always_handled();
     for (const int number : stop.requeue_signals) {
         if (std::ranges::find(cancelling, number) != cancelling.end())
@@ -115,7 +121,9 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.in_slurm = true;
     stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
     plan.job_end = allocation->end_time;
+    // Older versions of Slurm do not set the variable. Then squeue is asked.
     stop.ask_job_end = !plan.job_end;
+    // A job of one node usually runs on the host of its batch script, and is lost with it.
     plan.end_headless = options.end_headless && plan.limits.max_nodes > 1;
     plan.srun_address = allocation->launch_node_address;
     plan.slurm_step_id = allocation->step_id;
@@ -153,6 +161,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan_command(plan, options, host);
     plan.workers.role = options.role.value_or(plan.workers.role);
     plan.workers.slurm_env = options.slurm_env.value_or(plan.workers.slurm_env);
+    // After the slots and the role, which it reads (plan_output.h).
     plan_output(plan, options, host);
     plan_signals(plan, options);
     if (auto error = plan_stop(plan, options, allocation)) return *error;

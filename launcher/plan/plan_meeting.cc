@@ -16,16 +16,20 @@ using slurm::Allocation;
 constexpr int kRendezvousPort = 29400, kStaticPort = 29500;  // torchrun's
 constexpr std::size_t kMostPorts = 16;                       // each costs a client one more connect
 
+// All of 127.0.0.0/8, because Debian gives a host's own name 127.0.1.1.
 bool is_loopback(std::string_view host) {
     return host == "localhost" || host.starts_with("127.") || host == "::1" ||
            host.starts_with("localhost.");
 }
 
+// An address must not be shortened at its first dot. IPv6 addresses contain a colon; names of hosts
+// never do.
 bool is_address(std::string_view host) {
     return host.find(':') != std::string_view::npos ||
            host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+// Slurm and the user may write the same host with and without its domain.
 std::string_view short_name(std::string_view host) {
     return is_address(host) ? host : host.substr(0, host.find('.'));
 }
@@ -49,6 +53,7 @@ std::vector<int> ports_of(const PortRange& range) {
 std::optional<HostPort> given_endpoint(const Options& options) {
     if (options.rdzv_endpoint) {
         HostPort endpoint = *options.rdzv_endpoint;
+        // As in torchrun, only the static rendezvous takes a missing port from --master-port.
         bool is_static = options.rdzv_backend.value_or("static") == "static";
         if (!endpoint.port && is_static) endpoint.port = options.master_port;
         return endpoint;
@@ -58,11 +63,14 @@ std::optional<HostPort> given_endpoint(const Options& options) {
                     options.master_port.value_or(kStaticPort)};
 }
 
+// The step is part of the name, because a job may run several steps at the same time.
 std::string name_of(const Allocation& allocation) {
     std::string name = allocation.job_id + "." + allocation.step_id;
     return allocation.cluster.empty() ? name : allocation.cluster + "." + name;
 }
 
+// The order of trust: the user's choice, then the ports that Slurm has reserved for this step, then
+// computed ones, which another program may use.
 std::vector<int> step_ports(const Options& options, const Allocation& allocation) {
     if (options.ports) return ports_of(*options.ports);
     if (allocation.reserved_ports.empty()) return derived_ports(allocation);
@@ -92,19 +100,22 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
     if (given && !options.rdzv_endpoint && !options.master_addr)
         given->host = allocation.nodes.front();
     if (!given) return std::nullopt;
+    // Each node would find only itself there, and wait for the others until the join timeout.
     if (is_loopback(given->host) && allocation.nodes.size() > 1)
         return usage_error("the endpoint " + given->host +
                            " is each node's own loopback address, where " +
                            std::to_string(allocation.nodes.size()) +
-                           " nodes cannot meet; leave --rdzv-endpoint and --master-addr out, Slurm "
+                           " nodes cannot meet; leave --rdzv-endpoint and --master-addr out: Slurm "
                            "knows the first node of the step");
+    // A warning only: Slurm knows where the nodes can meet, so the job can run.
     if (outside_step(*given, allocation, host)) {
         plan.warnings.push_back(
             "the endpoint " + given->host + " is not a node of this step; the nodes meet at " +
-            plan.endpoint.host + ", the first of the step, as they do without the option");
+            plan.endpoint.host + ", the first node of the step; leave the option out");
         return std::nullopt;
     }
     plan.endpoint.host = given->host;
+    // That address belongs to the first node of the step.
     if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
     // The user's port comes first, then the derived ones: two jobs with one fixed port often share
     // a node.
@@ -113,6 +124,8 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
         std::erase(plan.endpoint.ports, first);
         plan.endpoint.ports.insert(plan.endpoint.ports.begin(), first);
     }
+    // A name that is not in Slurm's list may be an alias or an address of one of its nodes. Each
+    // node finds out by itself whether it has this address.
     int place = place_of(given->host, allocation.nodes);
     plan.lead = place < 0                     ? Lead::if_address_matches
                 : place == allocation.node_id ? Lead::yes
@@ -130,7 +143,7 @@ void say_unused_rank(Plan& plan, const Options& options, const Allocation& alloc
         "--node-rank=" + std::to_string(*options.node_rank) +
         " is not used: " + (task ? "SLURM_PROCID" : "SLURM_NODEID") + " is " + std::to_string(own) +
         (*options.node_rank == 0
-             ? "; $SLURM_PROCID that the batch script expands is 0 on every node"
+             ? "; if the batch script expands $SLURM_PROCID, it is 0 on every node"
              : "") +
         "; leave the option out");
 }
@@ -143,17 +156,18 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     if (options.standalone && nodes > 1)
         return usage_error(
             "--standalone: this step has " + count + " nodes (" + names +
-            "), each would train on its own; leave the option out, or use srun --nodes=1");
+            "), and each would train on its own; leave the option out, or use srun --nodes=1");
     NodeRange range = options.nnodes.value_or(NodeRange{nodes, nodes});
     if (range.min > nodes)
         return usage_error(
             "--nnodes=" + std::to_string(range.min) + ": this step has " + count + " node" +
             (nodes == 1 ? "" : "s") + " (" + names +
             "); leave the option out, or ask Slurm for --nodes=" + std::to_string(range.min));
+    // A job of one node opens no port, so the other nodes could not even wait as spares.
     if (range.max == 1 && nodes > 1)
         return usage_error(
             "--nnodes=1: this step has " + count + " nodes (" + names +
-            "), and a job of one node takes no spares; leave the option out, or use srun "
+            "), but a job of one node cannot use the others; leave the option out, or use srun "
             "--nodes=1");
     if (range.max < nodes)
         plan.warnings.push_back("--nnodes allows " + std::to_string(range.max) + " of the step's " +
@@ -165,6 +179,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     plan.node_rank = allocation.node_id;
     plan.slurm_restart_count = allocation.restart_count;
     say_unused_rank(plan, options, allocation);
+    // Nobody else can come, so any free port does. An endpoint that the user gave is respected, and
+    // several tasks on the node are nodes of their own, which must meet.
     plan.standalone = nodes == 1 && range.max == 1 && !options.rdzv_endpoint &&
                       (!options.task_per_worker || allocation.most_tasks() == 1);
     if (plan.standalone) {
@@ -179,6 +195,8 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
     return std::nullopt;
 }
 
+// As in torchrun: is_host decides if it is given. Otherwise rank 0 leads, as with the static
+// rendezvous, or the node with the endpoint's address, as with c10d.
 Lead lead_of(const Options& options) {
     if (options.rdzv_conf.is_host) return *options.rdzv_conf.is_host ? Lead::yes : Lead::no;
     if (options.node_rank) return *options.node_rank == 0 ? Lead::yes : Lead::no;
@@ -200,23 +218,26 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
         return std::nullopt;
     }
     if (!given)
-        return usage_error(
-            "--nnodes=" + std::to_string(range.max) +
-            ": where are the nodes to meet? Give --rdzv-endpoint=HOST:PORT, or start "
-            "ddprun by srun");
+        return usage_error("--nnodes=" + std::to_string(range.max) +
+                           ": the nodes need a place to meet; give --rdzv-endpoint=HOST:PORT, or "
+                           "start ddprun with srun");
     bool host_only = !options.rdzv_endpoint && !options.master_addr;
     if (host_only && range.max > 1)
         return usage_error(
-            "--master-port without --master-addr: where are the nodes to meet? Give "
+            "--master-port without --master-addr: the nodes need a host to meet at; give "
             "--rdzv-endpoint=HOST:PORT");
+    // The leader would choose a port that no other node can know.
     if (given->port == 0 && range.max > 1)
         return usage_error(
-            "--rdzv-endpoint: port 0 is for one node; give a port that all nodes know");
+            "--rdzv-endpoint: port 0 (any free port) works for one node only; give a port that all "
+            "nodes know");
     if (options.node_rank && *options.node_rank >= range.max)
         return usage_error("--node-rank=" + std::to_string(*options.node_rank) +
-                           ": with --nnodes=" + std::to_string(range.max) + " it is 0 to " +
-                           std::to_string(range.max - 1));
+                           ": with --nnodes=" + std::to_string(range.max) +
+                           " the rank must be 0 to " + std::to_string(range.max - 1));
     plan.node_rank = options.node_rank;
+    // "none" is torchrun's default for jobs of several nodes. All nodes must have the same id, so
+    // it cannot be random.
     plan.run_id = options.rdzv_id.value_or("none");
     plan.endpoint.host = given->host;
     plan.endpoint.ports = given->port     ? std::vector<int>{*given->port}
@@ -236,7 +257,7 @@ bool steps_meet(const Options& options, const Allocation& allocation) {
 }  // namespace
 
 // Takes the first IPv4 address of the interface, else an IPv6 address that is valid beyond the
-// local link.
+// local link: an fe80 address means nothing to a host on another link.
 MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& host) {
     plan.local_addr = options.local_addr;
     if (!options.interface) return std::nullopt;
@@ -246,6 +267,7 @@ MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& hos
     std::string others, v6;
     for (const auto& [interface, address] : host.interfaces) {
         if (interface != *options.interface) {
+            // An interface with several addresses is named once.
             if ((" " + others + ",").find(" " + interface + ",") == std::string::npos)
                 others += (others.empty() ? "" : ", ") + interface;
             continue;
@@ -257,11 +279,13 @@ MaybeError plan_address(Plan& plan, const Options& options, const HostFacts& hos
     if (!plan.local_addr && !v6.empty()) plan.local_addr = v6;
     if (!plan.local_addr)
         return usage_error(option + ": " + plan.node_name +
-                           " has no address on it; it has some on " + others);
+                           " has no address on this interface, but on " + others);
+    // Tasks of one host may meet on loopback; nodes on different hosts cannot.
     if (is_loopback(*plan.local_addr) && plan.limits.max_nodes > 1 &&
         !(plan.task && is_loopback(plan.endpoint.host)))
-        return usage_error(option + ": " + *plan.local_addr +
-                           " is each node's own loopback address; name an interface of a network");
+        return usage_error(
+            option + ": " + *plan.local_addr +
+            " is each node's own loopback address; give an interface that reaches the other nodes");
     return std::nullopt;
 }
 
@@ -292,7 +316,8 @@ MaybeError plan_meeting(Plan& plan, const Options& options,
         if (!options.rdzv_id)
             plan.run_id =
                 (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
-        plan.notes.push_back("this step has one node; the nodes of --nnodes are other steps");
+        plan.notes.push_back(
+            "this step has one node; the other nodes of --nnodes are in other steps");
     }
     return error;
 }

@@ -31,6 +31,7 @@ std::vector<int> ports_of_others(const Plan& plan, bool named) {
 }  // namespace
 
 void tasks_as_nodes(Plan& plan, const Options& options, const Allocation& allocation) {
+    // With one task on each host the plan of hosts is right as it is.
     if (allocation.most_tasks() == 1) return;
     const int hosts = static_cast<int>(allocation.nodes.size());
     const slurm::TaskLayout layout = slurm::layout_of(allocation);
@@ -41,18 +42,23 @@ void tasks_as_nodes(Plan& plan, const Options& options, const Allocation& alloca
     for (const slurm::TaskPlace& task : layout.tasks)
         plan.limits.order.push_back(rendezvous::task_node(
             allocation.nodes[static_cast<std::size_t>(task.node)], task.local_id));
+    // --nnodes counts hosts, the rendezvous counts tasks. Any MIN hosts must be enough, so MIN is
+    // made from the hosts with the fewest tasks.
     plan.limits.max_nodes = plan.limits.max_nodes >= hosts
                                 ? static_cast<int>(layout.tasks.size())
                                 : tasks_on(allocation.tasks_per_node, plan.limits.max_nodes, false);
     plan.limits.min_nodes = std::min(
         plan.limits.max_nodes,
         tasks_on(allocation.tasks_per_node, plan.limits.min_nodes, plan.limits.min_nodes < hosts));
+    // Several tasks must meet, even on one host.
     plan.standalone = false;
     const bool first = allocation.local_id == 0;
     if (hosts == 1) {
+        // Nobody can come from another host, so nothing needs to be open to the network.
         plan.endpoint.host = "127.0.0.1";
         plan.lead = first ? Lead::yes : Lead::no;
     } else if (!first) {
+        // Until here the plan is that of the host, so it says whether this host has the leader.
         plan.task->beside_leader = plan.lead == Lead::yes;
         plan.lead = Lead::no;
     }
@@ -64,19 +70,21 @@ std::optional<Error> plan_task_gpus(Plan& plan, const Allocation& allocation, in
     if (!plan.task || visible == 0 || !allocation.gpus_on_node) return std::nullopt;
     const int held = *allocation.gpus_on_node, tasks = plan.task->tasks_here;
     const std::string count = std::to_string(tasks);
+    // All tasks see all GPUs of the step, and there is not one for each of them.
     if (visible >= held && visible < tasks)
-        return usage_error(
-            count + " tasks on " + allocation.node_name + " for " + std::to_string(visible) +
-            (visible == 1 ? " GPU" : " GPUs") + "; ask Slurm for --gpus-per-node=" + count +
-            " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+        return usage_error(count + " tasks on " + allocation.node_name + " for " +
+                           std::to_string(visible) + (visible == 1 ? " GPU" : " GPUs") +
+                           "; ask Slurm for --gpus-per-node=" + count +
+                           " (if workers need no GPU: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
     if (visible >= held) return std::nullopt;
     // Slurm has bound the task to some of the GPUs.
+    // The tasks together see more GPUs than there are, so they share some. Slurm tells a task only
+    // which GPUs it sees, not which one is meant for it.
     if (visible * tasks > held)
-        return usage_error(
-            "Slurm shows each of the " + count + " tasks on " + allocation.node_name + " " +
-            std::to_string(visible) + " of the step's " + std::to_string(held) +
-            " GPUs, and nothing says which one is whose; use srun --gpus-per-task=1, or "
-            "--gpu-bind=none");
+        return usage_error("each of the " + count + " tasks on " + allocation.node_name + " sees " +
+                           std::to_string(visible) + " of the step's " + std::to_string(held) +
+                           " GPUs, so nothing says which GPU belongs to which task; use srun "
+                           "--gpus-per-task=1, or --gpu-bind=none");
     plan.task->own_gpus = true;
     return std::nullopt;
 }
@@ -87,6 +95,8 @@ bool shares_cpus(const Plan& plan, const Allocation& allocation, int cpus_in_mas
 
 int cpus_of_task(const Plan& plan, const Allocation& allocation, int cpus_in_mask) {
     if (!shares_cpus(plan, allocation, cpus_in_mask)) return cpus_in_mask;
+    // The requested number counts only within the part: with more threads the tasks would disturb
+    // each other.
     const int part = std::max(1, cpus_in_mask / plan.task->tasks_here);
     return allocation.cpus_per_task ? std::clamp(*allocation.cpus_per_task, 1, part) : part;
 }

@@ -40,9 +40,10 @@ std::optional<Error> check_gpus(const Plan& plan, const Allocation& allocation, 
                        (gpus == 1 ? " GPU" : " GPUs") + " to this task on " + plan.node_name +
                        "; use --gpus-per-node=" + count +
                        (allocation.gpus_per_task ? " rather than --gpus-per-task" : "") +
-                       " (for workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+                       " (if workers need no GPU: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
 }
 
+// Names the source that visible_gpus() has used, so that the user knows what to correct.
 std::string gpu_reason(const std::optional<Allocation>& allocation, const HostFacts& host) {
     if (const auto list = listed_devices(allocation, host))
         return "one for each GPU of CUDA_VISIBLE_DEVICES=" + *list;
@@ -59,6 +60,7 @@ void give_reason(Plan& plan, const Options& options, const std::optional<Allocat
     using Kind = WorkersPerNode::Kind;
     const bool count = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
     const bool cpu = options.nproc_per_node && options.nproc_per_node->kind == Kind::cpu;
+    // Where the number was counted, another node may count another one.
     plan.slots_counted =
         !count && !options.task_per_worker && (options.nproc_per_node || !host.called_as_torchrun);
     if (options.task_per_worker)
@@ -85,6 +87,7 @@ bool gpus_not_from_slurm(const std::optional<Allocation>& allocation, const Host
 
 // What there is to compute with: a container may be allowed less time than it sees CPUs.
 int usable_cpus(const HostFacts& host) {
+    // Rounded up: a quota of 1.5 CPUs is one full CPU and a half, and rounding down leaves it idle.
     const int cpus = std::max(host.cpus, 1);
     return host.cpu_quota ? std::clamp(static_cast<int>(std::ceil(*host.cpu_quota)), 1, cpus)
                           : cpus;
@@ -95,30 +98,34 @@ std::string number_of(int count, const char* what) {
 }
 
 void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const HostFacts& host) {
+    // The user's own number is kept.
     if (host.omp_num_threads_set) return;
     if (host.called_as_torchrun) {
+        // torchrun leaves the variable alone if there is only one worker.
         if (plan.slots == 1) return;
         plan.workers.omp_num_threads = 1;
         plan.warnings.push_back(
-            "OMP_NUM_THREADS=1 for each worker, as torchrun has it; set it to choose another");
+            "OMP_NUM_THREADS=1 for each worker, as with torchrun; set it to change the number");
         return;
     }
     const int cpus =
         plan.task ? cpus_of_task(plan, *allocation, usable_cpus(host)) : usable_cpus(host);
     plan.workers.omp_num_threads = std::max(1, cpus / plan.slots);
     if (!plan.workers.cpus.empty()) {
+        // Bound workers may have different numbers of CPUs, so each gets its own number. A quota
+        // may allow less than the binding.
         plan.workers.more.resize(plan.workers.cpus.size());
         for (std::size_t i = 0; i < plan.workers.cpus.size(); ++i)
             plan.workers.more[i]["OMP_NUM_THREADS"] =
                 std::to_string(std::min(static_cast<int>(plan.workers.cpus[i].size()), cpus));
         plan.notes.push_back(
-            "OMP_NUM_THREADS is the number of CPUs that each worker is bound to; set it to choose "
-            "another");
+            "OMP_NUM_THREADS is the number of CPUs that each worker is bound to; set it to change "
+            "the number");
         return;
     }
     plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.workers.omp_num_threads) +
                          " for each worker (" + number_of(cpus, "CPU") + ", " +
-                         number_of(plan.slots, "worker") + "); set it to choose another");
+                         number_of(plan.slots, "worker") + "); set it to change the number");
 }
 
 // Binds workers to CPUs. The shares are among all tasks of the host if Slurm has not bound them,
@@ -132,6 +139,7 @@ std::optional<Error> bind_cpus(Plan& plan, agent::CpuBinding binding,
     if (plan.task && !plan.task->own_gpus && !shared) nodes = own_part(plan, std::move(nodes));
     auto shares = agent::share_cpus(binding, host.cpu_list, std::move(nodes),
                                     shared ? plan.task->tasks_here : plan.slots);
+    // The sentence about the CPUs does not name the option.
     if (!shares) return usage_error("--numa-binding: " + shares.error().sentence());
     plan.workers.cpus = own_part(plan, std::move(*shares));
     return std::nullopt;
@@ -158,6 +166,7 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
             return usage_error(
                 "--task-per-worker with --nproc-per-node: each task has one worker; leave one of "
                 "them out");
+        // However many GPUs the task sees: Slurm has started one task for each worker.
         plan.slots = 1;
         give_reason(plan, options, allocation, host);
         return plan_task_gpus(plan, *allocation, gpus);
@@ -166,7 +175,7 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
         plan.slots = host.called_as_torchrun || gpus == 0 ? 1 : gpus;
         if (!host.called_as_torchrun)
             plan.notes.push_back(
-                gpus == 0 ? "no GPU found: one worker on this node; --nproc-per-node says otherwise"
+                gpus == 0 ? "no GPU found: one worker on this node; --nproc-per-node changes this"
                           : "one worker for each of " + std::to_string(gpus) + " GPUs");
     } else {
         switch (options.nproc_per_node->kind) {
@@ -191,19 +200,26 @@ std::optional<Error> plan_slots(Plan& plan, const Options& options,
         }
     }
     give_reason(plan, options, allocation, host);
+    // Only a number that the user gave is checked: gpu and auto count the GPUs themselves, and with
+    // cpu the workers may need none.
     const bool counted = options.nproc_per_node && options.nproc_per_node->kind == Kind::count;
     if (counted && allocation)
         if (auto error = check_gpus(plan, *allocation, gpus)) return error;
+    // A user who gave a number knows what the workers use. One who gave none may not expect GPUs
+    // that Slurm did not deal out: another job may use them.
     bool by_gpus = plan.slots == gpus && !counted;
     if (by_gpus && gpus_not_from_slurm(allocation, host))
         plan.host_warnings.push_back(
             "Slurm gave this step no GPU, but " + plan.node_name + " shows " +
             std::to_string(gpus) +
-            ", which are used; ask for --gpus-per-node, or give --nproc-per-node");
+            ", and the workers use them; ask Slurm for --gpus-per-node, or give --nproc-per-node");
+    // A warning only: workers that are counted by CPUs may need no GPU, and where Slurm dealt none
+    // out, sharing one may be intended.
     if (gpus > 0 && plan.slots > gpus)
         plan.host_warnings.push_back(std::to_string(plan.slots) + " workers, but " +
                                      std::to_string(gpus) + (gpus == 1 ? " GPU is" : " GPUs are") +
-                                     " visible on " + plan.node_name + "; some will share one");
+                                     " visible on " + plan.node_name +
+                                     "; some workers will share a GPU");
     return std::nullopt;
 }
 
@@ -224,6 +240,7 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
         if (!dealt) return dealt.error();
         plan.workers.more = own_part(plan, std::move(*dealt));
     } else if (own) {
+        // The only device that the worker sees is number 0, and programs use cuda:LOCAL_RANK.
         plan.workers.more = {{{"LOCAL_RANK", "0"}}};
     } else if (divided && sharing > 1) {
         plan.host_warnings.push_back("the GPUs of " + plan.node_name +
@@ -238,11 +255,12 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     std::vector<std::string>& argv = plan.workers.argv;
     plan.program = {runs_by_python(options, host), options.program};
     if (plan.program.python) {
+        // -u as in torchrun: Python would hold back its output while stdout is a pipe.
         argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};
         if (options.module) argv.push_back("-m");
         const bool of_path = argv.front() == kPython && !host.python_in_path.empty();
         plan.notes.push_back("the interpreter of the workers is " + argv.front() +
-                             (of_path ? ", in PATH " + host.python_in_path : ""));
+                             (of_path ? ", found in PATH as " + host.python_in_path : ""));
     }
     argv.push_back(options.program);
     plan.workers.first_argument = argv.size();

@@ -13,6 +13,7 @@ using slurm::Allocation;
 constexpr const char* kJob = "JOB";  // placeholder for the number of the job
 constexpr const char* kStep = "STEP";
 
+// With an endpoint ddprun starts without srun, so no step is to come.
 bool names_endpoint(const Options& options) {
     return options.standalone || options.rdzv_endpoint || options.master_addr;
 }
@@ -21,6 +22,7 @@ bool names_endpoint(const Options& options) {
 Allocation of_no_job(int nodes) {
     Allocation allocation;
     allocation.job_id = kJob;
+    // All names are placeholders, so more of them would tell nothing.
     for (int i = 0; i < std::min(nodes, kMostNodesShown); ++i)
         allocation.nodes.push_back("NODE" + std::to_string(i));
     return allocation;
@@ -34,12 +36,16 @@ Result<Allocation> of_job(Environment environment) {
           "SLURM_STEP_NUM_NODES", "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_RESV_PORTS",
           "SLURM_STEPID", "CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE"})
         environment.erase(name);
+    // As its first node will see the step. step_to_come() replaces the step's number by the
+    // placeholder afterwards.
     environment["SLURM_STEP_ID"] = environment["SLURM_NODEID"] = "0";
     auto allocation = slurm::read_allocation(environment);
     if (!allocation) return allocation.error();
     return std::move(**allocation);
 }
 
+// Only a number that the user gave is certain. The devices and CPUs of the compute nodes are not
+// those of this host.
 void count_workers(StepToCome& step, const Options& options) {
     using Kind = WorkersPerNode::Kind;
     const auto& asked = options.nproc_per_node;
@@ -63,10 +69,11 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
                                                const Environment& environment) {
     StepToCome step;
     if (slurm::context_of(environment) == slurm::Context::none) {
+        // A start here would not be refused: it is one node, or the options say where to meet.
         if (!options.nnodes || options.nnodes->max == 1 || names_endpoint(options))
             return std::optional<StepToCome>();
         step.allocation = of_no_job(options.nnodes->max);
-        step.warning = "this is no job: it is for srun to start it, in a job of " +
+        step.warning = "this is not a Slurm job; start it with srun, in a job of " +
                        std::to_string(options.nnodes->max) + " nodes";
     } else {
         const slurm::ShapeAsked asked = shape_asked(options);
@@ -79,7 +86,7 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
         step.allocation = std::move(*allocation);
         step.nodes_known = true;
         step.warning =
-            "as it stands this would not start: " +
+            "a start here would be refused: " +
             slurm::check_launch_shape(environment, std::nullopt, asked).error().sentence();
     }
     step.allocation.step_id = kStep;
@@ -91,6 +98,7 @@ Result<std::optional<StepToCome>> step_to_come(const Options& options,
 // Removes options whose result depends on the devices of a node.
 Options without_host(Options options, const StepToCome& step) {
     if (!step.workers_known)
+        // Any number does: the output says that it is not known.
         options.nproc_per_node = WorkersPerNode{WorkersPerNode::Kind::count, 1};
     options.virtual_local_rank = false;
     options.interface.reset();

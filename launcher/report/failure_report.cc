@@ -64,7 +64,7 @@ void say_worker(Text& text, const FailureReport::Worker& worker) {
     text.field("traceback", or_none(worker.outcome.error));
     text.field("meaning", worker.outcome.sentence);
     for (const std::string& note : worker.outcome.remarks) text.field("note", note);
-    if (!worker.outcome.stack.empty()) text.field("stacks", "where the slowest are");
+    if (!worker.outcome.stack.empty()) text.field("stacks", "where the slowest ranks are");
     for (const std::string& line : worker.outcome.stack) text.line("    " + line);
     if (worker.outcome.tail.empty()) return text.field("output", "<N/A>");
     text.field("output", worker.outcome.tail.size() == 1 ? "its last line" : "its last lines");

@@ -67,9 +67,9 @@ bool TellFailure::keep(const std::string& path, const std::string& text) {
                 [writing] { writing->done = true; });
     run_until(writing->done, kWriteLimit);
     if (writing->done && !writing->failure) return true;
-    warn_("the failure report is not kept in " + path + ": " +
-          (writing->done ? *writing->failure
-                         : "not written within " + to_text(Duration(kWriteLimit))));
+    warn_(
+        "cannot write the failure report to " + path + ": " +
+        (writing->done ? *writing->failure : "no answer within " + to_text(Duration(kWriteLimit))));
     return false;
 }
 

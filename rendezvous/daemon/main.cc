@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/exit_code.h"
+#include "base/printable.h"
 #include "base/system/descriptor_room.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
@@ -40,7 +41,8 @@ void say(const Note& note) {
     const std::time_t now = std::time(nullptr);
     std::tm local{};
     if (::localtime_r(&now, &local)) std::strftime(at, sizeof at, "%F %T ", &local);
-    std::fprintf(stderr, "%sddprun-rendezvous: %s%s\n", at, level, note.sentence.c_str());
+    std::fprintf(stderr, "%sddprun-rendezvous: %s%s\n", at, level,
+                 printable(note.sentence).c_str());
 }
 
 void info(std::string sentence) { say({Note::Level::info, std::move(sentence)}); }
@@ -177,7 +179,8 @@ int main(int count, char** words) {
     using namespace ddprun::rendezvous;
     const auto options = read_daemon_options({words + 1, words + count});
     if (!options) {
-        std::fprintf(stderr, "ddprun-rendezvous: %s\n", options.error().sentence().c_str());
+        std::fprintf(stderr, "ddprun-rendezvous: %s\n",
+                     ddprun::printable(options.error().sentence()).c_str());
         return ddprun::exit_code(options.error());
     }
     if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;

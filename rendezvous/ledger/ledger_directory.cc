@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rendezvous/ledger/ledger_folder.h"
+#include "rendezvous/ledger/ledger_owner.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -36,7 +37,7 @@ std::string folder_of_command(const std::string& path, const LedgerOwner& owner)
 }
 
 // The error with what the user can do about it.
-Error with_mend(const Error& fault) {
+Error with_fix(const Error& fault) {
     return Error(fault.code(), fault.sentence() +
                                    "; move its folder away if no job needs it, or choose another "
                                    "with --ledger=directory:PATH");
@@ -67,7 +68,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             opened.set_aside("damaged", "cannot be continued (" + fault + ")");
             return false;
         case LedgerUse::unreadable:
-            opened.claim = with_mend(*entries.fault);
+            opened.claim = with_fix(*entries.fault);
             return false;
         case LedgerUse::foreign:
             break;

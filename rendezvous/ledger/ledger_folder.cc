@@ -17,6 +17,7 @@
 #include "base/hexadecimal.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/ledger/ledger.h"
+#include "rendezvous/ledger/ledger_owner.h"
 #include "rendezvous/ledger_format/ledger_json.h"
 
 namespace ddprun::rendezvous {
@@ -72,18 +73,23 @@ Result<OpenFolder> open_folder(const std::string& path) {
     // O_PATH: the descriptor is only a base for openat(), so no permission to read is needed.
     File file(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (file.get() < 0) return cannot_use(path, errno);
+    if (auto ours = check_owner(file.get(), file.get(), "ledger folder " + path); !ours)
+        return ours.error();
     return OpenFolder{path, std::move(file)};
 }
 
 Result<std::string> read_file(const OpenFolder& folder, const std::string& name) {
     const std::string path = folder.path + "/" + name;
-    const File file(::openat(folder.file.get(), name.c_str(), O_RDONLY | O_CLOEXEC));
+    // O_NOFOLLOW: a link could lead to any file of ours.
+    const File file(::openat(folder.file.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     // errno is read before anything else can change it.
     const auto failed = [&path] {
         const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
         return Error(code, "ledger entry " + path + ": " + std::strerror(errno));
     };
     if (file.get() < 0) return failed();
+    if (auto ours = check_owner(folder.file.get(), file.get(), "ledger entry " + path); !ours)
+        return ours.error();
     std::string text;
     char piece[16384];
     while (text.size() < kMaxEntrySize) {
@@ -149,7 +155,7 @@ Result<std::string> write_temporary(const OpenFolder& folder, const std::string&
     const std::string name = kTemporary + std::to_string(::getpid()) + "-" +
                              std::to_string(random()) + std::to_string(random());
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    File file(::openat(folder.file.get(), name.c_str(), flags, 0644));
+    File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
     if (file.get() < 0) return cannot_use(folder.path, errno);
     // fsync() before the link: otherwise a crash could leave a final name with an empty file.
     if (write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close()) return name;
@@ -247,13 +253,6 @@ Result<LedgerClaim> claim_folder(const std::string& path, const std::string& dig
     if (*created != 0 && *created != EEXIST && *created != ENOENT)
         return cannot_link(*folder, *created);
     return read_claim(*folder);
-}
-
-Result<> make_folder(const std::string& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return cannot_use(folder, error.value());
-    return {};
 }
 
 Result<> try_writing(const std::string& path) {

@@ -10,9 +10,12 @@
 // "exists" is certain. After it the file is read: whoever finds its own random number in it has
 // won.
 //
+// Each call checks that the folder, and each file that it reads, belong to our own user
+// (ledger_owner.h).
+//
 // Thread: each call blocks as long as the file system does, so only the FileThread may call.
 // Possible errors: unavailable (the sentence names the folder and what to do), not_found, malformed
-// (the sentence names the file).
+// (the sentence names the file), refused (a folder or file of somebody else).
 #pragma once
 
 #include <optional>
@@ -39,8 +42,6 @@ Result<LedgerClaim> read_claim(const std::string& folder);
 FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from);
 LedgerCreated create_entry(const std::string& folder, std::uint64_t mark, const LedgerEntry& entry);
 
-// Makes the folder and its parents where they are missing.
-Result<> make_folder(const std::string& folder);
 // Claims the folder: returns the claim that stands there, or writes ours if there is none.
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& command_digest);
 // Tries whether a file can be written and linked here, before anybody relies on it.

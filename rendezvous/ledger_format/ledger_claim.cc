@@ -9,6 +9,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
+// A form that this version would misread must have another number.
 constexpr const char* kFormat = "ddprun ledger 1";
 
 }  // namespace
@@ -24,11 +25,14 @@ std::string to_json(const LedgerClaim& claim) {
 Result<LedgerClaim> claim_from_json(std::string_view text) {
     const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    // Without exceptions, parse() marks a text that is not JSON as discarded.
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
         if (json.at("format") != kFormat) return malformed("has an unknown ledger format");
         LedgerClaim claim{json.at("command_digest").get<std::string>(), 0};
         const std::string mark = json.at("mark").get<std::string>();
+        // from_chars() stops at the first character that is no digit. A part of a mark is not taken
+        // for the mark: it would belong to another ledger.
         const char* last = mark.data() + mark.size();
         const auto [end, error] = std::from_chars(mark.data(), last, claim.mark, 16);
         // Mark 0 means "no shared ledger" in messages, so a claim with it is damaged.
@@ -40,11 +44,16 @@ Result<LedgerClaim> claim_from_json(std::string_view text) {
     }
 }
 
+// A node that knows the leader knows the mark. One that has not found the leader yet knows only the
+// command.
 bool is_sought(const LedgerClaim& claim, const LedgerOwner& owner) {
     return owner.mark == kAnyMark ? claim.command_digest == owner.command_digest
                                   : claim.mark == owner.mark;
 }
 
+// The order of the checks matters. Nothing relies on the entries of a job that has ended, so it
+// does not matter whose they are, or what is behind them. An entry that cannot be read comes next:
+// behind it there may be entries of a job that still runs.
 LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& entries, bool cut,
                      const LedgerOwner& owner) {
     if (!entries.empty() && entries.back().end() && !continues(entries.back(), owner.requeue))

@@ -10,7 +10,8 @@ namespace ddprun::rendezvous {
 
 using Json = nlohmann::json;
 
-// nlohmann::json throws when it dumps text that is not UTF-8.
+// nlohmann::json throws when it dumps text that is not UTF-8, which is used here as the check. The
+// bytes are kept, not replaced: two names that differ in one such byte must stay different.
 Json text_json(const std::string& text) {
     try {
         Json(text).dump();
@@ -35,6 +36,7 @@ std::string plain_text(const Place& place, const char* field, const Json& json) 
     return text;
 }
 
+// The whole text must be the number: one that was cut short would be another valid number.
 std::uint64_t from_hexadecimal(const Place& place, const char* field, const Json& json) {
     const std::string text = json.get<std::string>();
     std::uint64_t value = 0;
@@ -44,7 +46,9 @@ std::uint64_t from_hexadecimal(const Place& place, const char* field, const Json
     return value;
 }
 
-// The tables of what only ledgers record.
+// The tables of what only ledgers record. What messages carry as well is in wire/model_fields.h. A
+// field that entries of an older ddprun lack must be optional or AbsentIf; otherwise those ledgers
+// cannot be read.
 
 void each_field(auto& v, Is<Member> auto& member) {
     v(DDPRUN_FIELD(node), member.node, Any{});
@@ -57,6 +61,7 @@ void each_field(auto& v, Is<Assignment> auto& assignment) {
     v(DDPRUN_FIELD(members), assignment.members, Items{kMaxNodes});
     v(DDPRUN_FIELD(world_size), assignment.world_size, kCount);
     v(DDPRUN_FIELD(restarts), assignment.restarts, kCount);
+    // kAutoRestarts is negative, so the range begins below 0.
     v(DDPRUN_FIELD(max_restarts), assignment.max_restarts, Whole{kAutoRestarts, kMaxWorld});
     v(DDPRUN_FIELD(cause), assignment.cause, kSentence);
 }
@@ -80,8 +85,12 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(command_digest), entry.command_digest, kSentence);
     v(DDPRUN_FIELD(progressed), entry.progressed, Any{});
     v(DDPRUN_FIELD(in_a_row), entry.in_a_row, kCount);
+    // A cause is put together from several texts (PROTOCOL.md, rule 17), so it may be longer than
+    // one.
     v(DDPRUN_FIELD(last_cause), entry.last_cause, Text{0, 2 * kMaxText, TooLong::cut});
+    // The end of a job without a generation has no assignment.
     v(DDPRUN_FIELD(assignment), entry.assignment, AbsentIf{Assignment{}, Any{}});
+    // Left out in nearly all jobs: nobody is blamed.
     v(DDPRUN_FIELD(blame), entry.blame, AbsentIf{Blame{}, Any{}});
 }
 
@@ -97,6 +106,7 @@ EntryAct read_act(const Place& place, const Json& json) {
     if (kind == kKinds[0]) return MakesGeneration{};
     if (kind == kKinds[1]) return TakesOver{};
     if (kind == kKinds[2]) {
+        // The table of an ending is in wire/model_fields.h, since messages carry it, too.
         EndsJob end;
         const Place here = place.at("ending");
         JsonReader reader(here, json.at("ending"));
@@ -156,14 +166,18 @@ RestartRecord read_restart(const Place& place, const Json& json) {
 
 }  // namespace
 
+// The table describes the fields. Beside it stand the parts that no table can describe: the kind of
+// the entry, and the restart times.
 Json write_entry(const LedgerEntry& entry) {
     Json json{{"kind", kKinds[entry.act.index()]}};
     JsonWriter writer(json);
     each_field(writer, entry);
+    // Only the kind `end` has this part, so it is not a field of the table.
     if (const Ending* ending = entry.end()) {
         JsonWriter inner(json["ending"]);
         each_field(inner, *ending);
     }
+    // Left out while nothing has been measured.
     if (entry.restart != RestartRecord{}) json["restart"] = write_restart(entry.restart);
     return json;
 }

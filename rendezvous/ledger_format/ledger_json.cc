@@ -11,9 +11,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+// A form that this version would misread must have another number.
 constexpr const char* kFormat = "ddprun ledger entry 1";
 
-// Computed from the compact text with sorted keys, so reformatting the file keeps it valid.
+// A CRC finds accidents: a file that was cut, or changed by hand. It does not protect against
+// somebody who may write to the ledger. It is computed from the compact text with sorted keys, so
+// reformatting the file keeps it valid.
 std::string checksum(const Json& entry) {
     const std::string text = entry.dump();
     boost::crc_32_type crc;
@@ -33,12 +36,16 @@ std::string to_json(const LedgerEntry& entry, JsonStyle style) {
 
 Result<LedgerEntry> from_json(std::string_view text) {
     const auto malformed = [](const std::string& why) { return Error(ErrorCode::malformed, why); };
+    // Without exceptions, parse() marks a text that is not JSON as discarded.
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
+        // The format first: an entry of another format may have its checksum elsewhere, or none.
         if (json.at("format") != kFormat) return malformed("has an unknown ledger entry format");
         if (json.at("checksum") != checksum(json.at("entry")))
             return malformed("does not match its checksum");
+        // A value out of range becomes a fault; a missing field or a wrong type throws. Both mean
+        // that the ledger is damaged.
         Fault fault;
         LedgerEntry entry = read_entry(Place(fault, "entry"), json.at("entry"));
         if (fault.first) return *fault.first;

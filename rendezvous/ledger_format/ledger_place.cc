@@ -13,6 +13,8 @@ Error no_endpoint(std::string_view word) {
         "\" is not an etcd endpoint; give etcd:HOST:PORT, or several separated by commas");
 }
 
+// Refuses URLs and users, such as http://host:1 or user@host:1: a host name with these characters
+// would only fail later, when it is looked up.
 std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
     const auto colon = word.rfind(':');
     if (colon == std::string_view::npos) return std::nullopt;
@@ -23,6 +25,7 @@ std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
     if (bracketed) host = host.substr(1, host.size() - 2);
     const bool plain = host.find_first_of(bracketed ? "/@[] " : "/@[] :") == std::string_view::npos;
     EtcdEndpoint endpoint{std::string(host), 0};
+    // The type of the port, 16 bits, makes from_chars() refuse numbers above 65535.
     const auto [end, error] =
         std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
     const bool number = error == std::errc() && end == port.data() + port.size();
@@ -32,6 +35,7 @@ std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
 
 Result<LedgerPlace> read_etcd(std::string_view text) {
     LedgerPlace place{LedgerPlace::Kind::etcd, "", {}};
+    // At least one endpoint is read, and an empty one, as in "a:1,,b:1", is refused.
     for (bool more = true; more;) {
         const auto comma = text.find(',');
         more = comma != std::string_view::npos;
@@ -49,6 +53,7 @@ Result<LedgerPlace> read_etcd(std::string_view text) {
 std::string plain_name(std::string_view name) {
     std::string plain;
     for (const char c : name) {
+        // The percent sign itself is encoded, too. So two names never become one.
         const bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                           (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
                           (c == '.' && !plain.empty());
@@ -68,6 +73,7 @@ std::string plain_name(std::string_view name) {
 
 Result<LedgerPlace> read_ledger_place(std::string_view text) {
     if (text == "memory") return LedgerPlace{};
+    // "etcd:" is decided before paths, since a path may contain a colon.
     if (text.starts_with("etcd:")) return read_etcd(text.substr(5));
     const bool named = text.starts_with("directory:");
     std::string path(named ? text.substr(10) : text);
@@ -81,7 +87,9 @@ Result<LedgerPlace> read_ledger_place(std::string_view text) {
 }
 
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
+    // A ledger in memory is one process's own, and needs no name.
     if (!is_shared(chosen)) return chosen;
+    // One prefix for all keys, because other programs may use the same etcd.
     if (chosen.kind == LedgerPlace::Kind::etcd) chosen.path = "ddprun";
     constexpr std::size_t kLongest = 200;  // leaves room for "-finished-MARK"
     const std::string plain = plain_name(name);
@@ -103,6 +111,8 @@ LedgerPlace in_folder(std::string path) {
     return {LedgerPlace::Kind::directory, std::move(path), {}};
 }
 
+// With a folder the usual mistake is a local disk at the same path. With etcd it is a name or an
+// address that means another host on each node, such as localhost.
 LedgerWords words_of(const LedgerPlace& place) {
     if (place.kind == LedgerPlace::Kind::etcd)
         return {"a different etcd",
@@ -113,6 +123,7 @@ LedgerWords words_of(const LedgerPlace& place) {
 }
 
 std::string to_text(const EtcdEndpoint& endpoint) {
+    // The brackets that read_endpoint() has removed.
     const bool v6 = endpoint.host.find(':') != std::string::npos;
     return (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
 }

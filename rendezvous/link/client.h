@@ -20,41 +20,23 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "rendezvous/link/call_target.h"
+#include "rendezvous/link/client_callbacks.h"
 #include "rendezvous/model/messages.h"
 
 namespace ddprun::rendezvous {
-
-// Where a rendezvous may be.
-struct CallTarget {
-    std::string host;  // name or address
-    std::uint16_t port = 0;
-    std::string if_unknown = {};  // its address, used if nobody knows the name; may be empty
-    bool operator==(const CallTarget&) const = default;
-};
 
 class Secrets;
 
 class Client {
   public:
-    struct Callbacks {
-        // The rendezvous has answered. `local_address` is the address from which we reached it, the
-        // one to offer to other nodes. The answer itself follows as the first on_message.
-        std::function<void(const std::string& local_address)> on_up;
-        std::function<void(const ToNode&)> on_message;
-        // The link is idle again. closed: an established connection ended. unavailable: the only
-        // attempt failed. timed_out: nobody answered before the deadline. malformed: what came was
-        // not our protocol. The sentence names the peer and says what the last attempts met.
-        std::function<void(const Error&)> on_lost;
-    };
+    using Callbacks = ClientCallbacks;
 
     // `secrets`, if given, must outlive the client. A rendezvous must then prove that it belongs to
     // this job's user (node_handshake.h); one that does not is passed over like a stranger. Its
@@ -93,7 +75,7 @@ class Client {
 
   private:
     struct State;
-    std::shared_ptr<State> state_;  // handlers hold it weakly
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace ddprun::rendezvous

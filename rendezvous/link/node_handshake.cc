@@ -84,9 +84,9 @@ void NodeHandshake::State::first(std::string_view body) {
 
 void NodeHandshake::State::challenged(const Challenge& challenge) {
     if (challenge.scheme != kIdentityScheme)
-        return fail("asks for a proof by scheme " + std::to_string(challenge.scheme) +
-                    ", this node knows scheme " + std::to_string(kIdentityScheme) +
-                    "; use one version of ddprun on all nodes");
+        return fail("asks for a proof with identity scheme " + std::to_string(challenge.scheme) +
+                    "; this node has scheme " + std::to_string(kIdentityScheme) +
+                    "; use the same version of ddprun on all nodes");
     phase = Phase::looking;
     secrets.of_leader(challenge, [weak = weak_from_this(), challenge](Result<std::string> found) {
         if (const auto self = weak.lock()) self->answer(challenge, found);

@@ -30,7 +30,7 @@ std::string text(Generation generation) { return std::to_string(generation.value
 
 }  // namespace
 
-void Machine::State::on_won(Time now) {
+void MachineState::on_won(Time now) {
     const Assignment& assignment = top()->assignment;
     claim.hold(now, lease(), single());
     phase = Phase::running;
@@ -64,7 +64,7 @@ void Machine::State::on_won(Time now) {
 }
 
 // Drops everything that was known about the previous generation.
-void Machine::State::forget_generation() {
+void MachineState::forget_generation() {
     claim.began();
     facts = GenerationFacts(newest());
     for (auto& [id, node] : roster.nodes()) node.told.facts = 0;
@@ -73,7 +73,7 @@ void Machine::State::forget_generation() {
 }
 
 // Members get their places; all other nodes learn that they are spares.
-void Machine::State::announce(Time now) {
+void MachineState::announce(Time now) {
     const std::vector<Peer> order_now = order();
     const std::string parked =
         parked_sentence(static_cast<int>(held()->assignment.members.size()), config.limits);
@@ -86,7 +86,7 @@ void Machine::State::announce(Time now) {
     }
 }
 
-void Machine::State::expire(Time now) {
+void MachineState::expire(Time now) {
     if (!holding()) return;
     // PROTOCOL.md, rule 9: without all echoes the takeover fails. By then every deadline of the
     // previous leader has passed.
@@ -107,13 +107,13 @@ void Machine::State::expire(Time now) {
               Note::Level::warn);
 }
 
-void Machine::State::interrupt(Time now, const Interruption& why, Note::Level level) {
+void MachineState::interrupt(Time now, const Interruption& why, Note::Level level) {
     if (!holding()) return;
     facts.interrupt(why, now);
     end_generation(now, why.sentence, level);
 }
 
-void Machine::State::end_generation(Time now, const std::string& cause, Note::Level level) {
+void MachineState::end_generation(Time now, const std::string& cause, Note::Level level) {
     if (!holding()) return;
     hang.stop_examining();
     record.ended(facts.failure() ? facts.failure().at() : now, now);
@@ -129,7 +129,7 @@ void Machine::State::end_generation(Time now, const std::string& cause, Note::Le
 
 // A node says `complete` when all its workers have exited. When all nodes say so, the job has
 // succeeded, or a planned stop is done.
-void Machine::State::all_complete(Time now) {
+void MachineState::all_complete(Time now) {
     if (!claim.all_completed()) return;
     if (const auto larger = stop.regrouping())
         return end_generation(now, std::string(*larger), Note::Level::info);
@@ -143,12 +143,12 @@ void Machine::State::all_complete(Time now) {
 
 // Facts from the previous leader or from a node may name an earlier interruption than `why`. The
 // earliest becomes the cause.
-void Machine::State::declare_over(Time now, const Interruption& why) {
+void MachineState::declare_over(Time now, const Interruption& why) {
     facts.interrupt(why, now);
     count_as_over(now, facts.interrupted()->what.sentence);
 }
 
-void Machine::State::count_as_over(Time now, const std::string& cause) {
+void MachineState::count_as_over(Time now, const std::string& cause) {
     claim.count_as_over();
     record.next_because(cause);
     record.ended(facts.failure() ? facts.failure().at() : now, now);
@@ -160,7 +160,7 @@ void Machine::State::count_as_over(Time now, const std::string& cause) {
 
 // A planned stop takes in nodes that joined while a smaller world runs. The lease goes on until all
 // workers have stopped.
-void Machine::State::consider_late_joiners(Time now) {
+void MachineState::consider_late_joiners(Time now) {
     if (!holding() || stop.is_under_way()) return;
     const auto members = static_cast<int>(held()->assignment.members.size());
     if (members >= config.limits.max_nodes) return;

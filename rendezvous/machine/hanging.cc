@@ -4,7 +4,7 @@
 
 namespace ddprun::rendezvous {
 
-void Machine::State::watch_for_hang(Time now) {
+void MachineState::watch_for_hang(Time now) {
     if (config.limits.hang_timeout <= Duration{} || !hang.counts() || !holding() ||
         stop.is_under_way())
         return hang.stop_examining();
@@ -19,7 +19,7 @@ void Machine::State::watch_for_hang(Time now) {
 }
 
 // The examination comes before any stop, because only living workers can be examined.
-void Machine::State::examine(Time now) {
+void MachineState::examine(Time now) {
     std::vector<NodeSteps> nodes;
     for (const Member& member : held()->assignment.members) {
         const NodeState* node = roster.find(member.node);
@@ -30,7 +30,7 @@ void Machine::State::examine(Time now) {
         send(*roster.find(node)->session, Examine{newest(), ranks});
 }
 
-void Machine::State::end_hung(Time now) {
+void MachineState::end_hung(Time now) {
     // A hang counts as a failure of the slowest worker, so it uses up a restart. Its time is the
     // last progress.
     const HangWatch::Hung hung = hang.take(now, config.limits);

@@ -9,7 +9,7 @@ namespace ddprun::rendezvous {
 
 // At the start of a Slurm step no further nodes will come. The end waits one lease for nodes that
 // have not connected yet, so that they learn why there is no job.
-bool Machine::State::too_few_are_usable(Time now) {
+bool MachineState::too_few_are_usable(Time now) {
     const auto nodes = static_cast<int>(config.limits.order.size());
     const int lost = unusable.count();
     if (top() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes) return false;
@@ -27,7 +27,7 @@ bool Machine::State::too_few_are_usable(Time now) {
     return true;
 }
 
-void Machine::State::propose_end(Time now) {
+void MachineState::propose_end(Time now) {
     LedgerEntry entry;
     // The last generation stays named in the end: a reader of this entry alone knows its number.
     if (top()) entry.assignment = top()->assignment;
@@ -37,7 +37,7 @@ void Machine::State::propose_end(Time now) {
 }
 
 // The end is in the ledger, and the job is back in Slurm's queue if it should be.
-void Machine::State::on_requeued(Time now) {
+void MachineState::on_requeued(Time now) {
     if (!top() || !top()->end() || phase == Phase::closed) return;
     Ending recorded = *top()->end();
     recorded.requeue &= end.requeues();
@@ -45,7 +45,7 @@ void Machine::State::on_requeued(Time now) {
     close(now);
 }
 
-void Machine::State::close(Time now) {
+void MachineState::close(Time now) {
     phase = Phase::closed;
     end.closes(now, lease());
     // After a lost node, srun exits with 1 whatever the job's result is (Slurm 23.02). This line
@@ -63,7 +63,7 @@ void Machine::State::close(Time now) {
     for (auto& [id, node] : roster.nodes()) tell_end(node);
 }
 
-void Machine::State::tell_end(NodeState& node) {
+void MachineState::tell_end(NodeState& node) {
     if (!node.session) return;
     node.told_end = true;
     send(*node.session, Finished{*end.ending()});
@@ -71,7 +71,7 @@ void Machine::State::tell_end(NodeState& node) {
 
 // Members that are disconnected get one lease to connect again and hear the verdict. The time
 // counts from when they were last heard, or from the start of this activation.
-void Machine::State::closed(Time now) {
+void MachineState::closed(Time now) {
     if (end.is_told()) return;
     Time until = kLongAgo;
     if (top() && !single())

@@ -12,7 +12,7 @@ std::string text(Generation generation) { return std::to_string(generation.value
 
 }  // namespace
 
-void Machine::State::while_dormant(Time now, const Event& event) {
+void MachineState::while_dormant(Time now, const Event& event) {
     if (const auto* lead = std::get_if<Lead>(&event)) return activate(now, *lead);
     if (const auto* leader = std::get_if<LeaderHeard>(&event)) heard.heard(leader->leader, now);
     const auto* came = std::get_if<Came>(&event);
@@ -29,8 +29,8 @@ void Machine::State::while_dormant(Time now, const Event& event) {
 
 // Starts with a fresh state. Only proofs, the patience with the ledger and the random numbers
 // survive, so that nothing of an earlier activation is mistaken for news.
-void Machine::State::activate(Time now, const Lead& lead) {
-    State fresh(config, now);
+void MachineState::activate(Time now, const Lead& lead) {
+    MachineState fresh(config, now);
     fresh.roster = std::move(roster);
     fresh.roster.forget(now);
     fresh.out = std::move(out);
@@ -51,14 +51,14 @@ void Machine::State::activate(Time now, const Lead& lead) {
     ask_ledger(now, ReadLedger{kNoEntry});
 }
 
-Standing Machine::State::standing() const {
+Standing MachineState::standing() const {
     return {.node = config.self,
             .leads = phase != Phase::dormant,
             .held = holding() ? held()->assignment.generation : kNoGeneration,
             .entry = claim.entry()};
 }
 
-std::vector<Peer> Machine::State::order() const {
+std::vector<Peer> MachineState::order() const {
     if (!config.succession || single() || !successors.ledger_is_shared()) return {};
     std::span<const Member> members;
     if (top()) members = top()->assignment.members;
@@ -68,7 +68,7 @@ std::vector<Peer> Machine::State::order() const {
 // Once one node does not read the leader's ledger, no node may lead after this leader. The ledger
 // stays the truth: a node that has not heard yet that the order is void leads with the same
 // entries.
-void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
+void MachineState::judge_ledger(const NodeState& node, std::uint64_t mark) {
     if (active.ledger_mark == 0 || mark == active.ledger_mark || node.id == active.self.node ||
         !successors.ledger_is_shared())
         return;
@@ -87,7 +87,7 @@ void Machine::State::judge_ledger(const NodeState& node, std::uint64_t mark) {
 // Every node of the order hears of a newcomer in it, because it may one day be the only one left.
 // Before the first generation the newcomer itself gets the order too, since its Welcome named only
 // the nodes that had come by then.
-void Machine::State::tell_order(const NodeId& newcomer) {
+void MachineState::tell_order(const NodeId& newcomer) {
     const std::vector<Peer> all = order();
     const auto tell = [&](const NodeId& id) {
         const NodeState* node = roster.find(id);
@@ -102,14 +102,14 @@ void Machine::State::tell_order(const NodeId& newcomer) {
         if (peer.node != newcomer) tell(peer.node);
 }
 
-void Machine::State::keep_standby() {
+void MachineState::keep_standby() {
     if (successors.stands_by(Successors::next(order(), active.self.node, roster)))
         out.add(Standby{successors.standby()});
 }
 
 // Everything that a leader does on its own, after each event. It also sets the time of the next
 // step.
-void Machine::State::lead(Time now) {
+void MachineState::lead(Time now) {
     if (holding() && held()->lease.granted() && held()->lease.held_until() != kNever)
         wake_at(held()->lease.held_until() + Duration{1});
     if (holding() && !held()->lease.granted())
@@ -133,7 +133,7 @@ void Machine::State::lead(Time now) {
 }
 
 // Another leader wrote the newest entry. The state of its generation is still to be found out.
-void Machine::State::adopt(Time now, const LedgerEntry& entry) {
+void MachineState::adopt(Time now, const LedgerEntry& entry) {
     const bool same = claim.adopt(entry);
     if (!same) forget_generation();
     record.adopt(entry, same);
@@ -157,7 +157,7 @@ void Machine::State::adopt(Time now, const LedgerEntry& entry) {
 
 // PROTOCOL.md, rule 9: is the newest generation still running? This leader has granted nothing yet,
 // so no lease grows and the wait ends by itself.
-void Machine::State::settle(Time now) {
+void MachineState::settle(Time now) {
     const Generation g = newest();
     if (!top() || claim.is_over() || held()) return;
     bool any = false, all = true;
@@ -191,7 +191,7 @@ void Machine::State::settle(Time now) {
 
 // PROTOCOL.md, rule 11: a leader that holds nothing asks other services whether they lead with more
 // right.
-void Machine::State::inquire(Time now) {
+void MachineState::inquire(Time now) {
     if (!config.succession || single()) return;
     if (now < inquiries.next_round()) return wake_at(inquiries.next_round());
     std::vector<Peer> before;
@@ -208,7 +208,7 @@ void Machine::State::inquire(Time now) {
     wake_at(inquiries.next_round());
 }
 
-void Machine::State::on_called(Time now, const Called& called) {
+void MachineState::on_called(Time now, const Called& called) {
     const std::optional<Peer> to = inquiries.asked(called.node);
     if (!to || phase != Phase::gathering) return;
     const std::vector<Peer> all = order();
@@ -223,7 +223,7 @@ void Machine::State::on_called(Time now, const Called& called) {
 
 // Sends all nodes to the other leader and becomes dormant. Only this node's own agent gets `rest`:
 // it must not lead again too soon.
-void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::string& why) {
+void MachineState::yield(Time now, const Peer& to, Duration rest, const std::string& why) {
     note(Note::Level::info, why + "; this node stops leading; " + to.node.name + " leads now");
     for (const auto& [id, node] : roster.nodes()) {
         if (!node.session) continue;
@@ -232,7 +232,7 @@ void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::s
         out.close(*node.session);
     }
     if (successors.standby()) out.add(Standby{std::nullopt});
-    State fresh(config, now);
+    MachineState fresh(config, now);
     fresh.active.random = active.random;
     fresh.roster = std::move(roster);
     fresh.roster.forget(now);
@@ -247,7 +247,7 @@ void Machine::State::yield(Time now, const Peer& to, Duration rest, const std::s
 // The same generation under this leader. Nothing is extended until every member has echoed an Ack
 // that was sent from now on. Only such an echo shows that the member no longer follows the previous
 // leader.
-void Machine::State::take_over(Time now) {
+void MachineState::take_over(Time now) {
     for (auto& [id, node] : roster.nodes()) {
         node.acks.clear();
         node.confirmed.reset();

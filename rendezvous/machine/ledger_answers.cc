@@ -4,12 +4,12 @@
 
 namespace ddprun::rendezvous {
 
-void Machine::State::ask_ledger(Time now, Effect effect) {
+void MachineState::ask_ledger(Time now, Effect effect) {
     ledger.asks(now);
     out.add(std::move(effect));
 }
 
-void Machine::State::on_read(Time now, const LedgerRead& read) {
+void MachineState::on_read(Time now, const LedgerRead& read) {
     // A read that was asked before the create may be older than the entry that is being created.
     if (phase == Phase::creating || phase == Phase::ending || phase == Phase::closed) return;
     ledger.was_read(now);
@@ -21,12 +21,12 @@ void Machine::State::on_read(Time now, const LedgerRead& read) {
         adopt(now, read.entries.back());
 }
 
-void Machine::State::on_unread(const LedgerUnread& unread) {
+void MachineState::on_unread(const LedgerUnread& unread) {
     if (ledger.was_not_read(unread.sentence))
         note(Note::Level::warn, "cannot read the ledger: " + unread.sentence + "; trying again");
 }
 
-void Machine::State::on_created(Time now, const LedgerCreated& created) {
+void MachineState::on_created(Time now, const LedgerCreated& created) {
     if (phase != Phase::creating && phase != Phase::ending) return;
     const bool ours = created.entry.leader == active.identity;
     // The answer to a create of an earlier activation says nothing about the question of this one.
@@ -55,7 +55,7 @@ void Machine::State::on_created(Time now, const LedgerCreated& created) {
 }
 
 // While no end is decided, ledger_is_silent() limits how long this goes on.
-void Machine::State::ledger_failed(Time now, const std::string& sentence) {
+void MachineState::ledger_failed(Time now, const std::string& sentence) {
     if (ledger.was_not_created(now, sentence, lease()))
         note(Note::Level::error, "cannot write the ledger: " + sentence + "; trying again");
     if (end.is_decided() && ledger.end_is_unrecorded(now, lease())) {
@@ -66,7 +66,7 @@ void Machine::State::ledger_failed(Time now, const std::string& sentence) {
 
 // A leader that cannot propose reads the ledger once per lease, since its last read may have been
 // stale.
-void Machine::State::look_up_again(Time now) {
+void MachineState::look_up_again(Time now) {
     if (!config.succession || ledger.waits() || phase != Phase::gathering) return;
     if (ledger.reads_again(now, lease()))
         ask_ledger(now, ReadLedger{EntryNumber{top() ? top()->number.value + 1 : 0}});
@@ -76,7 +76,7 @@ void Machine::State::look_up_again(Time now) {
 // PROTOCOL.md, rule 11: a leader whose ledger does not answer lets another node try, unless it
 // holds a generation or only has the end to record. If the ledger answers no node, the job ends at
 // the join timeout.
-bool Machine::State::ledger_is_silent(Time now) {
+bool MachineState::ledger_is_silent(Time now) {
     const Time since = ledger.silent_since();
     if (since == kNever || holding() || end.is_decided()) return false;
     const Time unanswered = ledger.unanswered_since();

@@ -1,11 +1,11 @@
 // The state of the rendezvous machine, shared by its source files only. Each part of the state is
 // an object of rendezvous/parts, which alone changes its data. The source files pass events to the
 // parts and turn their decisions into effects:
-//   machine.cc        connections and the messages of nodes
+//   node_messages.cc  connections and the messages of nodes
 //   leadership.cc     which node leads: becoming active, taking over, yielding
 //   ledger_answers.cc answers of the ledger, and what to do while it does not answer
 //   generation.cc     a generation, from its entry to its end
-//   may_follow.cc     when the next entry may be proposed, and which nodes can be members
+//   previous_is_over.cc     when the next entry may be proposed, and which nodes can be members
 //   missing_nodes.cc  absent nodes, and what Slurm knows about them
 //   proposal.cc       what follows a generation: a restart, a wait, the next generation
 //   job_end.cc        the end of the job
@@ -15,8 +15,9 @@
 
 #include <random>
 
-#include "rendezvous/machine/machine.h"
+#include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/durations.h"
+#include "rendezvous/model/events.h"
 #include "rendezvous/parts/agreed_stop.h"
 #include "rendezvous/parts/claim.h"
 #include "rendezvous/parts/early_facts.h"
@@ -52,8 +53,8 @@ struct Activation {
     std::uint64_t job = 0;
 };
 
-struct Machine::State {
-    State(MachineConfig c, Time now) : config(std::move(c)), gathering(now) {
+struct MachineState {
+    MachineState(MachineConfig c, Time now) : config(std::move(c)), gathering(now) {
         active.random.seed(config.seed);
     }
 
@@ -142,7 +143,7 @@ struct Machine::State {
     void all_complete(Time now);
     void consider_late_joiners(Time now);
 
-    // may_follow.cc: who may follow
+    // previous_is_over.cc: who may follow
     bool may_follow(Time now, bool& by_lease);
     bool is_back(const NodeState& node) const { return node.beat.floor >= newest() && node.idle(); }
     bool all_back();

@@ -9,14 +9,14 @@
 namespace ddprun::rendezvous {
 
 // If the expected nodes are not known, no node is given up, so Slurm is not asked.
-void Machine::State::gather_anew(Time now) {
+void MachineState::gather_anew(Time now) {
     gathering.begin(now);
     const bool asks = config.in_slurm && !config.outside && !config.limits.order.empty();
     using Ask = OutOfServiceNodes::Ask;
     out_of_service.gathering(now, !asks ? Ask::never : top() ? Ask::now : Ask::later);
 }
 
-std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& here) const {
+std::vector<std::string> MachineState::missing(const std::vector<Candidate>& here) const {
     std::vector<std::string> names;
     std::set<std::string_view> known;
     for (const Candidate& candidate : here) known.insert(candidate.node.name);
@@ -33,7 +33,7 @@ std::vector<std::string> Machine::State::missing(const std::vector<Candidate>& h
 }
 
 // A connected node comes back by itself, drained or not.
-std::vector<std::string> Machine::State::unheard(const std::vector<std::string>& missing) const {
+std::vector<std::string> MachineState::unheard(const std::vector<std::string>& missing) const {
     std::set<std::string_view> connected;
     for (const auto& [id, node] : roster.nodes())
         if (node.connected()) connected.insert(id.name);
@@ -43,7 +43,7 @@ std::vector<std::string> Machine::State::unheard(const std::vector<std::string>&
     return names;
 }
 
-void Machine::State::ask_about(Time now, const std::vector<std::string>& missing) {
+void MachineState::ask_about(Time now, const std::vector<std::string>& missing) {
     if (now < out_of_service.asks_at()) return wake_at(out_of_service.asks_at());
     const std::vector<std::string> hosts = out_of_service.ask(now, unheard(missing));
     wake_at(out_of_service.asks_at());
@@ -51,16 +51,16 @@ void Machine::State::ask_about(Time now, const std::vector<std::string>& missing
 }
 
 // An answer with news changes for which nodes the leader waits, so the next count logs it at once.
-void Machine::State::on_out_of_service(Time now, const OutOfService& said) {
+void MachineState::on_out_of_service(Time now, const OutOfService& said) {
     if (out_of_service.said(said.nodes)) gathering.speak_soon(now);
 }
 
-bool Machine::State::given_up(const NodeId& id) const {
+bool MachineState::given_up(const NodeId& id) const {
     const NodeState* node = roster.find(id);
     return out_of_service.contains(id.name) && !(node && node->connected());
 }
 
-std::vector<Absent> Machine::State::absent_members() const {
+std::vector<Absent> MachineState::absent_members() const {
     std::vector<Absent> absent;
     for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
@@ -75,7 +75,7 @@ std::vector<Absent> Machine::State::absent_members() const {
 }
 
 // All nodes get the result, since the next leader cannot know it.
-void Machine::State::judge_silence(Time now) {
+void MachineState::judge_silence(Time now) {
     if (single() || !facts.failure() || facts.silent()) return;
     const Time at = silence_is_known_at(facts, beat_period());
     if (now < at) return wake_at(at);

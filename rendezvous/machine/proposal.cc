@@ -7,7 +7,7 @@
 namespace ddprun::rendezvous {
 
 // Decides what follows the newest generation, as soon as PROTOCOL.md, rule 7 allows it.
-void Machine::State::follow(Time now) {
+void MachineState::follow(Time now) {
     bool by_lease = false;
     if (!may_follow(now, by_lease)) {
         if (claim.may_follow_at() > now) wake_at(claim.may_follow_at());
@@ -30,7 +30,7 @@ void Machine::State::follow(Time now) {
 
 // Whether the failure is a consequence of a lost node or of another earlier event (PROTOCOL.md,
 // rule 15). Then it uses up no restart.
-bool Machine::State::is_explained() {
+bool MachineState::is_explained() {
     const auto cause = cause_before_failure(facts, absent_members(), beat_period());
     if (!cause) return false;
     facts.interrupt(cause->what, cause->at);
@@ -40,7 +40,7 @@ bool Machine::State::is_explained() {
     return true;
 }
 
-void Machine::State::decide_failure() {
+void MachineState::decide_failure() {
     // Set first: whatever the result is, one failure is judged once.
     record.judged();
     if (is_explained()) return;
@@ -63,7 +63,7 @@ void Machine::State::decide_failure() {
     end.decide(std::move(ending));
 }
 
-void Machine::State::gather(Time now, bool by_lease) {
+void MachineState::gather(Time now, bool by_lease) {
     if (too_few_are_usable(now)) return;
     const Time again = std::min({gathering.speaks_at(), out_of_service.asks_at(),
                                  gathering.since() + config.limits.times.join_timeout});
@@ -96,7 +96,7 @@ void Machine::State::gather(Time now, bool by_lease) {
     }
 }
 
-void Machine::State::say_waiting(Time now, const std::string& sentence) {
+void MachineState::say_waiting(Time now, const std::string& sentence) {
     if (now >= gathering.speaks_at()) {
         note(Note::Level::info, sentence);
         gathering.spoke(now);
@@ -106,7 +106,7 @@ void Machine::State::say_waiting(Time now, const std::string& sentence) {
 
 // Numbers the entry after the newest known one. If another leader has written that number, the
 // create loses and that entry is adopted.
-void Machine::State::propose(Time now, LedgerEntry entry) {
+void MachineState::propose(Time now, LedgerEntry entry) {
     entry.number = EntryNumber{top() ? top()->number.value + 1 : 0};
     entry.leader = active.identity;
     entry.at = active.self;
@@ -119,7 +119,7 @@ void Machine::State::propose(Time now, LedgerEntry entry) {
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
 
-void Machine::State::propose_generation(Time now, const std::vector<Candidate>& here) {
+void MachineState::propose_generation(Time now, const std::vector<Candidate>& here) {
     LedgerEntry entry;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
@@ -133,12 +133,12 @@ void Machine::State::propose_generation(Time now, const std::vector<Candidate>& 
     propose(now, std::move(entry));
 }
 
-Blame Machine::State::blame() const {
+Blame MachineState::blame() const {
     return top() ? record.blame(*top(), facts, config.limits) : record.blame();
 }
 
 // With --on-join=spare, new nodes stay spares and the world never grows.
-int Machine::State::most_nodes() const {
+int MachineState::most_nodes() const {
     if (!top() || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
     return std::max(config.limits.min_nodes, static_cast<int>(top()->assignment.members.size()));
 }

@@ -4,7 +4,7 @@
 
 namespace ddprun::rendezvous {
 
-void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& asked) {
+void MachineState::on_stop_asked(Time now, Session session, const StopAsked& asked) {
     const NodeState* node = roster.of(session);
     if (!node || phase == Phase::closed) return;
     if (stop.is_asked()) return withdraw_requeue(asked);
@@ -17,7 +17,7 @@ void Machine::State::on_stop_asked(Time now, Session session, const StopAsked& a
     stop_all(now);
 }
 
-void Machine::State::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
+void MachineState::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
     stop.begin(asked, now);
     Ending ending = ended_by_stop(asked.cause, asked.signal, sentence);
     ending.requeue = asked.requeue && !config.outside;
@@ -27,7 +27,7 @@ void Machine::State::begin_stop(Time now, const StopAsked& asked, const std::str
 
 // The previous leader had sent this Stop to a node. All other nodes get it when this leader takes
 // the generation over.
-void Machine::State::resume_stop(Time now, const Stop& told) {
+void MachineState::resume_stop(Time now, const Stop& told) {
     if (told.cause != StopCause::larger_world)
         begin_stop(now, {told.signal, told.reason, told.cause, told.left, told.requeue},
                    told.reason);
@@ -36,7 +36,7 @@ void Machine::State::resume_stop(Time now, const Stop& told) {
 }
 
 // A user who cancels the job wants it to end, no matter why it was stopping before.
-void Machine::State::withdraw_requeue(const StopAsked& asked) {
+void MachineState::withdraw_requeue(const StopAsked& asked) {
     if (asked.cause != StopCause::signal || asked.requeue || stop.is_requeueing() ||
         !end.requeues())
         return;
@@ -45,12 +45,12 @@ void Machine::State::withdraw_requeue(const StopAsked& asked) {
          asked.reason + " came while the job was stopping; the job is not requeued");
 }
 
-std::optional<Stop> Machine::State::stop_now(Time now) const {
+std::optional<Stop> MachineState::stop_now(Time now) const {
     if (!holding()) return std::nullopt;
     return stop.told(now, held()->assignment.generation, end.ending());
 }
 
-void Machine::State::stop_all(Time now) {
+void MachineState::stop_all(Time now) {
     const auto told = stop_now(now);
     if (!told) return;
     for (auto& [id, node] : roster.nodes())
@@ -58,7 +58,7 @@ void Machine::State::stop_all(Time now) {
 }
 
 // Whether a stop may turn out to be the cause of the first failure. Then it is judged later.
-bool Machine::State::may_be_stop(Time now) {
+bool MachineState::may_be_stop(Time now) {
     const FirstFailure& failure = facts.failure();
     const Time until = failure.at() + kSignalPatience;
     if (!config.in_slurm || !asks_to_stop(failure.outcome().signal) || now >= until) return false;

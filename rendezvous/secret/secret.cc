@@ -24,10 +24,10 @@ constexpr std::size_t kLeastSecret = 16;
 // Followed by what the folder's name has behind PATH.
 constexpr std::string_view kFolderFile = "secret";
 // What the user can do, inside a job and for a rendezvous outside of jobs.
-constexpr const char* kMend =
+constexpr const char* kFix =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
     "--ledger=directory:PATH";
-constexpr const char* kMendOutside =
+constexpr const char* kFixOutside =
     "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
 // In hexadecimal, because it passes through programs and text files. 32 bytes: too many to guess.
@@ -37,10 +37,10 @@ Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move
 
 // A short secret could be guessed offline: a listener sees the proofs that were made with it.
 Result<std::string> long_enough(std::string secret, const std::string& where,
-                                const char* mend = "head -c 32 /dev/urandom | base64 makes one") {
+                                const char* fix = "head -c 32 /dev/urandom | base64 makes one") {
     if (secret.size() >= kLeastSecret) return secret;
     return refused(where + " has " + std::to_string(secret.size()) + " bytes (at least " +
-                   std::to_string(kLeastSecret) + "); " + mend);
+                   std::to_string(kLeastSecret) + "); " + fix);
 }
 
 // Reads the folder's secret, or creates it. Another node may do so at the same moment. The file is
@@ -127,8 +127,8 @@ Result<std::string> Secrets::State::looked() const {
     const std::string why = " MUNGE (" + credential->error().sentence() + ")";
     return Error(ErrorCode::unavailable,
                  config.outside
-                     ? "there is no --secret-file and no" + why + "; " + kMendOutside
-                     : "there is no --secret-file, no" + why + " and no ledger folder; " + kMend);
+                     ? "there is no --secret-file and no" + why + "; " + kFixOutside
+                     : "there is no --secret-file, no" + why + " and no ledger folder; " + kFix);
 }
 
 void Secrets::State::with_look(Done<std::string> next) {
@@ -163,7 +163,7 @@ void Secrets::State::own_file(const Done<OwnSecret>& done) {
                    if (*result) return done(OwnSecret{**result, {}, self->own_name});
                    done(Error(ErrorCode::unavailable,
                               "no secret for the agent link: " + result->error().sentence() + "; " +
-                                  kMend));
+                                  kFix));
                });
 }
 

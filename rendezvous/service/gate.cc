@@ -135,10 +135,10 @@ void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& ow
     if (!hello) return garbage(id, Error(ErrorCode::malformed, "does not begin with a Hello"));
     // Refused with a sentence rather than closed: most likely this node runs another version.
     if (opening.scheme != kIdentityScheme || opening.nonce.size() != kNonceSize)
-        return refuse(id, "node " + hello->node.name + " (ddprun " + hello->version +
-                              ") proves its identity by scheme " + std::to_string(opening.scheme) +
-                              ", this is scheme " + std::to_string(kIdentityScheme) +
-                              "; use one version on all nodes");
+        return refuse(id, "node " + hello->node.name + " runs ddprun " + hello->version +
+                              " with identity scheme " + std::to_string(opening.scheme) +
+                              "; this node has scheme " + std::to_string(kIdentityScheme) +
+                              "; use the same version on all nodes");
     caller.secret = own->secret;
     // Both nonces and both identities go into the proofs, so a proof is worth nothing on another
     // connection.

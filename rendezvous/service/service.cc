@@ -1,13 +1,11 @@
-// The shell around the rendezvous machine: connections, timer, ledger calls, and the end of the
-// job.
+// The shell around the rendezvous machine: its events and effects, its timer, ledger calls, and the
+// end of the job.
 #include "rendezvous/service/service.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "base/loop/accept_loop.h"
@@ -15,7 +13,7 @@
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/neighbours.h"
-#include "rendezvous/wire/wire.h"
+#include "rendezvous/service/sessions.h"
 
 namespace ddprun::rendezvous {
 
@@ -39,22 +37,13 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     State(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
           Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets);
 
-    struct Local {
-        Deliver deliver;
-        bool closed = false;  // by its owner: messages that are still posted are dropped
-    };
-
-    void admit(std::shared_ptr<Link> link, ToLeader first);
-    void frame_came(Session session, std::string_view body);
-    void link_ended(Session session, const Error& why);
-
     void step(const Event& event);
     void perform(const Effects& effects);
     void arm();
     void tick();
 
-    void operator()(const Send& send);
-    void operator()(const Close& close);
+    void operator()(const Send& send) { sessions.send(send.session, send.message); }
+    void operator()(const Close& close) { sessions.close(close.session); }
     void operator()(const ReadLedger& read);
     void operator()(const CreateEntry& create);
     void operator()(const Call& call) { neighbours.call(call); }
@@ -67,7 +56,6 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
     void end_if_flushed();
     void close_all();
-    Session new_session() { return Session{++newest_session}; }
 
     asio::io_context& loop;
     std::optional<AcceptLoop> accept_loop;
@@ -76,18 +64,14 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     OnClosed on_closed;
     const NodeId node;
     Machine machine;
+    Sessions sessions;
     Gate gate;
     Neighbours neighbours;
     asio::steady_timer tick_timer;   // for the machine's next_deadline()
     asio::steady_timer read_timer;   // before a ledger read is repeated
     asio::steady_timer flush_timer;  // limit for the last messages
     Time armed = kNever;             // what tick_timer waits for
-    std::int64_t newest_session = 0;
-    std::unordered_map<Session, std::shared_ptr<Link>> links;
-    std::map<Session, std::shared_ptr<Local>> locals;
-    std::set<std::shared_ptr<Link>> leaving;  // closed by the machine, still sending
-    std::vector<std::shared_ptr<Link>> told;  // nodes that are ready to leave when we do
-    std::optional<Ending> ending;             // set when the machine has closed the job
+    std::optional<Ending> ending;    // set when the machine has closed the job
     std::function<void(std::function<void()>)> on_requeue;
     std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
 };
@@ -101,10 +85,20 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       on_closed(std::move(on_closed)),
       node(config.self),
       machine(config, boot_now()),
+      // An event may destroy the service.
+      sessions(loop, this->log,
+               {[this](const Event& event) {
+                    const auto self = shared_from_this();
+                    step(event);
+                },
+                [this] {
+                    const auto self = shared_from_this();
+                    end_if_flushed();
+                }}),
       gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
            this->log,
            [this](std::shared_ptr<Link> link, ToLeader first) {
-               admit(std::move(link), std::move(first));
+               sessions.admit(std::move(link), std::move(first));
            }),
       neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
                  secrets,
@@ -126,54 +120,6 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
         [this](const std::string& why) {
             this->log({Note::Level::warn, "cannot accept connections: " + why});
         });
-}
-
-// The gate has admitted a node: from now on its frames go to the machine as events of one session.
-void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
-    const Session session = new_session();
-    const auto weak = weak_from_this();
-    Link::Handlers handlers;
-    handlers.on_frame = [weak, session](std::string_view body) {
-        if (const auto self = weak.lock()) self->frame_came(session, body);
-    };
-    handlers.on_end = [weak, session](const Error& why) {
-        if (const auto self = weak.lock()) self->link_ended(session, why);
-    };
-    link->promote(kNodeFrameLimit, std::move(handlers));
-    // Before the machine hears of the session, because it may answer at once.
-    links.emplace(session, std::move(link));
-    step(Came{session, std::move(first)});
-}
-
-// A frame that cannot be decoded closes this connection; the machine then sees a lost one.
-void Service::State::frame_came(Session session, std::string_view body) {
-    auto message = decode_to_leader(body);
-    if (message) return step(Came{session, std::move(*message)});
-    const auto link = links.find(session);
-    if (link == links.end()) return;
-    const Error why(message.error().code(),
-                    "from " + link->second->peer() + ": " + message.error().sentence());
-    link->second->drop();
-    link_ended(session, why);
-}
-
-void Service::State::link_ended(Session session, const Error& why) {
-    const auto link = links.find(session);
-    // The machine has closed it: its last messages are sent, or given up.
-    if (link == links.end()) {
-        std::erase_if(leaving, [this](const auto& one) {
-            if (one->is_over() && ending) told.push_back(one);
-            return one->is_over();
-        });
-        return end_if_flushed();
-    }
-    // The machine judges what an ended connection means. Something that is no agent link is worth a
-    // log line, whoever sent it.
-    const bool stranger = why.code() != ErrorCode::closed;
-    log({stranger ? Note::Level::info : Note::Level::debug,
-         "connection closed: " + why.sentence()});
-    links.erase(link);
-    step(ConnectionLost{session});
 }
 
 // All events pass through here. After the end the machine hears nothing more.
@@ -210,27 +156,6 @@ void Service::State::tick() {
     const Time was = std::exchange(armed, kNever);
     if (was <= boot_now()) return step(Tick{});
     if (!ending) arm();
-}
-
-void Service::State::operator()(const Send& send) {
-    if (const auto link = links.find(send.session); link != links.end())
-        return link->second->send(encode(send.message));
-    const auto local = locals.find(send.session);
-    if (local == locals.end()) return;  // the session is lost; the machine will hear of it
-    // Posted, because the own node may answer at once, and the machine must not be entered twice.
-    asio::post(loop, [weak = weak_from_this(), to = local->second, message = send.message] {
-        if (!weak.expired() && !to->closed) to->deliver(message);
-    });
-}
-
-void Service::State::operator()(const Close& close) {
-    locals.erase(close.session);
-    const auto link = links.find(close.session);
-    if (link == links.end()) return;
-    // Kept until what is queued has been sent.
-    leaving.insert(link->second);
-    link->second->finish();
-    links.erase(link);
 }
 
 void Service::State::operator()(const ReadLedger& read) {
@@ -285,7 +210,7 @@ void Service::State::operator()(const Requeue&) {
     asio::post(loop, requeue);  // posted: the machine must not be entered twice
 }
 
-// The job has ended. The connections stay open (finish_with_us), because a node takes their end for
+// The job has ended. The connections stay open (sessions.h), because a node takes their end for
 // the sign to leave.
 void Service::State::operator()(const Closed& closed) {
     if (ending) return;
@@ -293,15 +218,12 @@ void Service::State::operator()(const Closed& closed) {
     accept_loop.reset();
     gate.close();
     tick_timer.cancel();
-    for (const auto& [session, link] : std::exchange(links, {})) {
-        leaving.insert(link);
-        link->finish_with_us();
-    }
+    sessions.finish();
     flush_timer.expires_after(kFlushTime);
     flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
         if (!self || aborted) return;
-        for (const auto& link : std::exchange(self->leaving, {})) link->drop();
+        self->sessions.give_up_leaving();
         self->end_if_flushed();
     });
     // Posted, so that it comes after the messages that local sessions still get. A job without
@@ -312,7 +234,7 @@ void Service::State::operator()(const Closed& closed) {
 }
 
 void Service::State::end_if_flushed() {
-    if (!ending || !leaving.empty() || !on_closed) return;
+    if (!ending || !sessions.all_left() || !on_closed) return;
     flush_timer.cancel();
     const auto told = std::exchange(on_closed, nullptr);
     const Ending last = *ending;  // the call may destroy the service
@@ -323,14 +245,8 @@ void Service::State::end_if_flushed() {
 void Service::State::close_all() {
     accept_loop.reset();
     gate.close();
-    for (const auto& [session, link] : links) link->drop();
-    for (const auto& link : leaving) link->drop();
-    for (const auto& link : told) link->drop();
+    sessions.cut();
     neighbours.close();
-    links.clear();
-    leaving.clear();
-    told.clear();
-    locals.clear();
     for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
 }
 
@@ -355,7 +271,9 @@ void Service::adopt(Link::Socket socket) {
     if (!state_->ending) state_->gate.take(std::move(socket));
 }
 
-std::size_t Service::connections() const { return state_->links.size() + state_->gate.callers(); }
+std::size_t Service::connections() const {
+    return state_->sessions.connections() + state_->gate.callers();
+}
 
 void Service::listen() {
     if (state_->accept_loop) state_->accept_loop->start();
@@ -393,30 +311,14 @@ void Service::on_standby(std::function<void()> changed) {
 }
 
 Session Service::open_local(Deliver deliver) {
-    // A local session has a number like any other; only its messages take another way.
-    const Session session = state_->new_session();
-    state_->locals.emplace(session,
-                           std::make_shared<State::Local>(State::Local{std::move(deliver)}));
-    return session;
+    return state_->sessions.open_local(std::move(deliver));
 }
 
 void Service::local_send(Session session, ToLeader message) {
-    asio::post(state_->loop,
-               [weak = std::weak_ptr(state_), event = Came{session, std::move(message)}] {
-                   const auto self = weak.lock();
-                   if (self && self->locals.contains(event.session)) self->step(event);
-               });
+    state_->sessions.local_send(session, std::move(message));
 }
 
-void Service::close_local(Session session) {
-    const auto local = state_->locals.find(session);
-    if (local == state_->locals.end()) return;
-    local->second->closed = true;
-    asio::post(state_->loop, [weak = std::weak_ptr(state_), session] {
-        const auto self = weak.lock();
-        if (self && self->locals.erase(session) > 0) self->step(ConnectionLost{session});
-    });
-}
+void Service::close_local(Session session) { state_->sessions.close_local(session); }
 
 Snapshot Service::snapshot() const { return state_->machine.snapshot(); }
 

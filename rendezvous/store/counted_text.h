@@ -1,7 +1,9 @@
 // A stored text that counts its size into the store's memory for as long as anybody holds it: the
-// tables, or a reply on its way to a slow reader. Pure; used by key_values.cc.
+// tables, or a reply on its way to a slow reader. Pure.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -37,5 +39,15 @@ class CountedText {
     std::string text_;
     Memory& memory_;
 };
+
+// A pointer to the text that keeps the whole CountedText alive, and so counted.
+inline std::shared_ptr<const std::string> shared(const std::shared_ptr<CountedText>& value) {
+    return {value, &value->text()};
+}
+
+// The same for a new text.
+inline std::shared_ptr<const std::string> counted(std::string&& text, Memory& memory) {
+    return shared(std::make_shared<CountedText>(std::move(text), memory));
+}
 
 }  // namespace ddprun::store

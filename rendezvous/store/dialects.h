@@ -2,10 +2,10 @@
 // Decoder and encoder know no more about operations than these tables. Pure.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string_view>
 
-#include "rendezvous/store/protocol.h"
+#include "rendezvous/store/operation.h"
 
 namespace ddprun::store {
 

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "rendezvous/store/dialects.h"
+#include "rendezvous/store/protocol.h"
 
 namespace ddprun::store {
 namespace {

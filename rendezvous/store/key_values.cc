@@ -12,11 +12,6 @@ namespace ddprun::store {
 
 namespace {
 
-// An estimate of what a table entry costs besides its key.
-constexpr std::uint64_t kEntryItself = 256;
-// An estimate for a queue; std::deque allocates its first block early.
-constexpr std::uint64_t kQueueItself = 1024;
-
 // Requests that can make the store larger. WAIT, BARRIER and WATCH_KEY are among them: they are
 // noted in tables, and a client could send any number.
 bool may_add(Operation operation) {
@@ -35,9 +30,6 @@ bool may_add(Operation operation) {
             return false;
     }
 }
-
-// A pointer to the text that keeps the whole CountedText alive, and so counted.
-SharedValue shared(const std::shared_ptr<CountedText>& value) { return {value, &value->text()}; }
 
 // Reads a counter as C's strtoll does, because PyTorch's servers use it: blanks in front and
 // anything behind the number are ignored.
@@ -89,7 +81,7 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
             compare_set(from, request, replies);
             break;
         case Operation::get:
-            replies.push_back(value_reply(from, find(request.keys[0])));
+            replies.push_back(value_reply(from, values_.find(request.keys[0])));
             break;
         case Operation::multi_set:
             // One key after the other: a client that waits for the first may be woken before the
@@ -112,7 +104,7 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
             replies.push_back(status_reply(from, Status::wait_canceled));
             break;
         case Operation::num_keys:
-            replies.push_back(number_reply(from, std::ssize(values_)));
+            replies.push_back(number_reply(from, static_cast<std::int64_t>(values_.size())));
             break;
         case Operation::delete_key:
             delete_key(from, request.keys[0], replies);
@@ -125,7 +117,7 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
             break;
         case Operation::queue_len:
             replies.push_back(
-                number_reply(from, static_cast<std::int64_t>(queue_length(request.keys[0]))));
+                number_reply(from, static_cast<std::int64_t>(queues_.length(request.keys[0]))));
             break;
         case Operation::watch_key:
             watches_.add(from, request.keys[0]);
@@ -141,7 +133,7 @@ void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
 Result<> KeyValues::look_for_room(const Request& request) const {
     if (!may_add(request.operation)) return {};
     std::uint64_t bytes = 0;
-    for (const std::string& key : request.keys) bytes += 2 * key.size() + kEntryItself;
+    for (const std::string& key : request.keys) bytes += 2 * key.size() + Values::kEntryItself;
     for (const std::string& value : request.values) bytes += value.size();
     if (memory_.has_room_for(bytes)) return {};
     return no_room(
@@ -160,18 +152,17 @@ void KeyValues::compare_set(ConnectionId from, Request& request, Replies& replie
     const std::string& key = request.keys[0];
     std::string& expected = request.values[0];
     std::string& desired = request.values[1];
-    const SharedValue current = find(key);
+    const SharedValue current = values_.find(key);
     const bool matches = current ? *current == expected : expected.empty();
     if (matches) {
         store(key, std::move(desired), replies);
-        replies.push_back(value_reply(from, find(key)));
+        replies.push_back(value_reply(from, values_.find(key)));
     } else if (current) {
         replies.push_back(value_reply(from, current));
     } else {
         // The key is missing although the client expected a value. It gets its expectation back.
         // Clients know this rule and depend on it.
-        replies.push_back(
-            value_reply(from, shared(std::make_shared<CountedText>(std::move(expected), memory_))));
+        replies.push_back(value_reply(from, counted(std::move(expected), memory_)));
     }
 }
 
@@ -187,37 +178,27 @@ Result<> KeyValues::add(ConnectionId from, const Request& request, Replies& repl
 
 Result<> KeyValues::append(Request& request, Replies& replies) {
     const std::string& key = request.keys[0];
-    const auto found = values_.find(key);
-    if (found == values_.end()) {
-        store(key, std::move(request.values[0]), replies);
+    std::string& more = request.values[0];
+    if (!values_.contains(key)) {
+        store(key, std::move(more), replies);
         return {};
     }
-    StoredValue& value = found->second;
     // The limit of a value holds for what APPEND makes, too. Otherwise many small requests could
     // pass it.
-    const std::uint64_t size = value->text().size() + request.values[0].size();
+    const std::uint64_t size = values_.find(key)->size() + more.size();
     if (size > limits_.max_value) {
         return over_limit("APPEND to a value of " + std::to_string(size) + " bytes",
                           limits_.max_value, "--store-max-value");
     }
-    if (value.use_count() == 1 && !watches_.any(key)) {
-        value->append(request.values[0]);
-    } else {
-        // Somebody else holds the old value: a reply on its way, or a watch. It must not change
-        // under them, so a new value takes its place.
-        put(key, value->text() + request.values[0], replies);
-    }
+    change(key, replies, [&] { values_.append(key, more); });
     wake(key, replies);  // a barrier on this key may be waiting
     return {};
 }
 
 void KeyValues::delete_key(ConnectionId from, const std::string& key, Replies& replies) {
-    const auto removed = values_.extract(key);
-    if (!removed.empty()) {
-        memory_.used -= key.size() + kEntryItself;
-        watches_.changed(key, shared(removed.mapped()), nullptr, replies);
-    }
-    replies.push_back(number_reply(from, removed.empty() ? 0 : 1));
+    const bool exists = values_.contains(key);
+    if (exists) change(key, replies, [&] { values_.remove(key); });
+    replies.push_back(number_reply(from, exists ? 1 : 0));
 }
 
 // Waits for the keys that are missing now. A connection has one wait at a time: a client of torch
@@ -252,13 +233,10 @@ Result<> KeyValues::barrier(ConnectionId from, const Request& request, Replies& 
     return {};
 }
 
+// An element wakes one waiting client, the first one; the others still have nothing to fetch.
 void KeyValues::queue_push(Request& request, Replies& replies) {
     const std::string& key = request.keys[0];
-    // An element wakes one waiting client, the first one; the others still have nothing to fetch.
-    const auto [queue, is_new] = queues_.try_emplace(key);
-    if (is_new) memory_.used += key.size() + kQueueItself;
-    queue->second.push_back(
-        shared(std::make_shared<CountedText>(std::move(request.values[0]), memory_)));
+    queues_.push(key, std::move(request.values[0]));
     if (const auto connection = waits_.arrived_for_one(key)) {
         replies.push_back(status_reply(*connection, Status::stop_waiting));
     }
@@ -266,19 +244,8 @@ void KeyValues::queue_push(Request& request, Replies& replies) {
 
 // Never waits. The reply is the length before, and the first element if there was one.
 void KeyValues::queue_pop(ConnectionId from, const std::string& key, Replies& replies) {
-    replies.push_back(number_reply(from, static_cast<std::int64_t>(queue_length(key))));
-    const auto queue = queues_.find(key);
-    if (queue == queues_.end()) return;
-    replies.push_back(value_reply(from, queue->second.front()));
-    queue->second.pop_front();
-    if (!queue->second.empty()) return;
-    memory_.used -= key.size() + kQueueItself;
-    queues_.erase(queue);
-}
-
-std::size_t KeyValues::queue_length(const std::string& key) const {
-    const auto queue = queues_.find(key);
-    return queue == queues_.end() ? 0 : queue->second.size();
+    replies.push_back(number_reply(from, static_cast<std::int64_t>(queues_.length(key))));
+    if (const SharedValue first = queues_.pop(key)) replies.push_back(value_reply(from, first));
 }
 
 // Answers a missing key with an empty value: only a race asks for one, and closing the connection
@@ -288,7 +255,7 @@ Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies
     const std::size_t before = replies.size();
     std::uint64_t bytes = 0;
     for (const std::string& key : request.keys) {
-        replies.push_back(value_reply(from, find(key)));
+        replies.push_back(value_reply(from, values_.find(key)));
         bytes += replies.back().bytes.size();
         // Large values are shared and do not count (Limits::max_queued).
         if (bytes <= limits_.max_queued) continue;
@@ -302,13 +269,9 @@ Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies
 
 Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
     // The size is checked before the reply is built.
-    std::vector<std::string_view> keys;
-    keys.reserve(values_.size());
+    std::vector<std::string_view> keys = values_.keys();
     std::uint64_t bytes = 0;
-    for (const auto& [key, value] : values_) {
-        keys.push_back(key);
-        bytes += 8 + key.size();
-    }
+    for (const std::string_view key : keys) bytes += 8 + key.size();
     if (bytes > limits_.max_queued) {
         return over_limit("LIST_KEYS with a reply of " + std::to_string(bytes) + " bytes",
                           limits_.max_queued, "--store-max-queued");
@@ -323,7 +286,7 @@ Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
 
 // Possible only for text that somebody has SET under the key of a counter.
 Result<std::int64_t> KeyValues::counter(const Request& request) const {
-    const SharedValue text = find(request.keys[0]);
+    const SharedValue text = values_.find(request.keys[0]);
     std::int64_t number = 0;
     if (!text || parse_counter(*text, number)) return number;
     return Error(ErrorCode::malformed, std::string(to_string(request.operation)) + " on key '" +
@@ -331,32 +294,27 @@ Result<std::int64_t> KeyValues::counter(const Request& request) const {
                                            "', whose value is no 64-bit number");
 }
 
-SharedValue KeyValues::find(const std::string& key) const {
-    const auto found = values_.find(key);
-    return found == values_.end() ? nullptr : shared(found->second);
-}
-
 // A queue counts as a key here, so that clients can wait for an element. It does not for GET.
 bool KeyValues::present(const std::string& key) const {
-    return values_.contains(key) || queues_.contains(key);
+    return values_.contains(key) || queues_.length(key) > 0;
 }
 
 bool KeyValues::all_present(const std::vector<std::string>& keys) const {
     return std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return present(key); });
 }
 
-// Reuses the value object where nobody else holds it: the usual case, without an allocation.
+// Does `step`, which changes the value of a key, and tells those who watch the key. They get both
+// values: what is held here does not change in place (values.h).
+template <typename Step>
+void KeyValues::change(const std::string& key, Replies& replies, const Step& step) {
+    if (!watches_.any(key)) return step();
+    const SharedValue before = values_.find(key);
+    step();
+    watches_.changed(key, before, values_.find(key), replies);
+}
+
 void KeyValues::put(const std::string& key, std::string&& value, Replies& replies) {
-    const auto [entry, is_new] = values_.try_emplace(key);
-    if (is_new) memory_.used += key.size() + kEntryItself;
-    if (!is_new && entry->second.use_count() == 1 && !watches_.any(key)) {
-        entry->second->assign(std::move(value));
-        return;
-    }
-    // Others still read the old value, so a new object takes its place.
-    const StoredValue before =
-        std::exchange(entry->second, std::make_shared<CountedText>(std::move(value), memory_));
-    watches_.changed(key, before ? shared(before) : nullptr, shared(entry->second), replies);
+    change(key, replies, [&] { values_.put(key, std::move(value)); });
 }
 
 void KeyValues::store(const std::string& key, std::string&& value, Replies& replies) {

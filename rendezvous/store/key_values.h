@@ -13,13 +13,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
 #include "rendezvous/store/protocol.h"
+#include "rendezvous/store/queues.h"
+#include "rendezvous/store/values.h"
 #include "rendezvous/store/waits.h"
 #include "rendezvous/store/watches.h"
 
@@ -45,7 +45,6 @@ class KeyValues {
 
   private:
     using Replies = std::vector<Reply>;
-    using StoredValue = std::shared_ptr<class CountedText>;
 
     void serve(ConnectionId from, Request& request, Replies& replies);
     Result<> look_for_room(const Request& request) const;
@@ -58,14 +57,14 @@ class KeyValues {
     Result<> barrier(ConnectionId from, const Request& request, Replies& replies);
     void queue_push(Request& request, Replies& replies);
     void queue_pop(ConnectionId from, const std::string& key, Replies& replies);
-    std::size_t queue_length(const std::string& key) const;
     Result<> list_keys(ConnectionId from, Replies& replies) const;
 
     // The counter under a key; 0 if the key does not exist. Possible errors: malformed.
     Result<std::int64_t> counter(const Request& request) const;
-    SharedValue find(const std::string& key) const;
     bool present(const std::string& key) const;
     bool all_present(const std::vector<std::string>& keys) const;
+    template <typename Step>
+    void change(const std::string& key, Replies& replies, const Step& step);
     // put() only stores. store() also wakes the connections that wait for the key.
     void put(const std::string& key, std::string&& value, Replies& replies);
     void store(const std::string& key, std::string&& value, Replies& replies);
@@ -73,9 +72,8 @@ class KeyValues {
 
     Limits limits_;
     Memory memory_;  // declared first: it must outlive what counts itself into it
-    std::unordered_map<std::string, StoredValue> values_;
-    std::unordered_map<std::string, std::deque<SharedValue>>
-        queues_;  // a name space of its own; an empty queue is removed
+    Values values_{memory_};
+    Queues queues_{memory_};  // a name space of its own
     Waits waits_{memory_};
     Watches watches_{memory_};
 };

@@ -78,7 +78,7 @@ VIRTUAL_ENV=$work/env run 20 --standalone "$work/train.py"
 expect_in "$work/run.err" "interpreter of the workers is $work/env/bin/python3"
 PATH=$work/venv:$PATH run 20 --standalone "$work/train.py"
 expect_in "$work/run.out" "^python -u $work/train.py\$"
-expect_in "$work/run.err" "interpreter of the workers is python3, in PATH $work/venv/python3"
+expect_in "$work/run.err" "interpreter of the workers is python3, found in PATH as $work/venv/python3"
 
 say "under nohup SIGHUP is ignored"
 (trap '' HUP; DDPRUN_TEST_MARK=$mark exec "$ddprun" --standalone bash -c 'until [[ -e $0/go ]]; do sleep 0.05; done' "$work" \

@@ -34,7 +34,7 @@ slow=2 start job --standalone --nproc-per-node=3 --hang-timeout=1 --lease=2 --ma
 join job 60
 expect_code 124
 expect_in "$work/job.err" 'meaning   : no rank has made progress .*the slowest is rank 2'
-expect_in "$work/job.err" 'stacks    : where the slowest are$'
+expect_in "$work/job.err" 'stacks    : where the slowest ranks are$'
 expect_nothing_left
 
 say "a worker that keeps reporting, or never reports, is left alone"

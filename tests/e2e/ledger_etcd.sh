@@ -159,7 +159,7 @@ expect_in "$work/one.out" "^  ledger +ok +etcd:127.0.0.1:$etcd_port"
 check 127.0.0.1:9
 expect_code 69
 expect_in "$work/one.out" '^  ledger +WRONG'
-expect_in "$work/one.out" "^ +[^ ]+: the leader's ledger is not seen: etcd 127.0.0.1:9: Connection refused; check that"
+expect_in "$work/one.out" "^ +[^ ]+: cannot see the leader's ledger: etcd 127.0.0.1:9: Connection refused; check that"
 
 say "a rendezvous outside the job has its ledgers in etcd, too"
 at=$(free_port)

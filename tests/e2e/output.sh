@@ -48,7 +48,7 @@ say "filtered files, and a template for the prefix"
 run 30 --standalone --nproc-per-node=2 -q --role=actor --log-dir="$work/logs3" --tee=3 --log-line-prefix-template='<${role_name} ${rank}/${local_rank} ${other}> ' \
     --duplicate-stdout-filters='of 1,a,,b' bash -c "$worker; echo 'a,b'; echo 'a b'"
 expect_code 0
-is "$work/run.err" $'ddprun: --log-line-prefix-template: other: not known, and left as written; there are role_name, local_rank, rank and hostname
+is "$work/run.err" $'ddprun: --log-line-prefix-template: unknown and left as written: other; use role_name, local_rank, rank or hostname
 <actor 0/0 ${other}> err of 0\n<actor 1/1 ${other}> err of 1'
 is "$(only "$work/logs3" attempt_0/filtered_stdout.log)" $'<actor 0/0 ${other}> a,b\n<actor 1/1 ${other}> a,b\n<actor 1/1 ${other}> out of 1'
 [[ ! -e $(dirname "$(only "$work/logs3" attempt_0/filtered_stdout.log)")/filtered_stderr.log ]] || fail "a file that nobody asked for"
@@ -68,7 +68,7 @@ done
 
 say "without --log-dir the files are in TMPDIR"
 run 30 --standalone -r1 bash -c "$worker"
-expect_in "$work/run.err" "the files of the workers' output are in $TMPDIR/torchelastic_"
+expect_in "$work/run.err" "the workers' output goes to files in $TMPDIR/torchelastic_"
 [[ $(<"$(only "$TMPDIR"/torchelastic_* attempt_0/0/stdout.log)") == "out of 0" ]] || fail "no file"
 rm -r "$TMPDIR"/torchelastic_*
 

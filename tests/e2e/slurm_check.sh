@@ -75,7 +75,7 @@ check 60
 in_tree n3 umount "$work/.ddprun"
 expect_code 69
 only_wrong ledger
-expect_in "$work/run.out" "n3: the leader's ledger is not seen: .*give --ledger=directory:PATH"
+expect_in "$work/run.out" "n3: cannot see the leader's ledger: .*give --ledger=directory:PATH"
 
 say "the program is looked for on every node, but it is not run"
 check 60 -- touch "$work/ran"
@@ -102,7 +102,7 @@ check 60 --gpus-per-node=4
 expect_code 69
 only_wrong gpus
 expect_in "$work/run.out" 'n2: Slurm gives 4 GPUs, but the driver shows 3; '
-expect_in "$work/run.out" 'n4: of 4 GPUs 0 can be opened \(/dev/nvidia973: No such file'
+expect_in "$work/run.out" 'n4: only 0 of 4 GPUs can be opened \(/dev/nvidia973: No such file'
 
 say "a layout that cannot work is refused as at a start"
 code=0

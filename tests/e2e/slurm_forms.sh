@@ -100,7 +100,7 @@ two=(-N2 "--nodelist=n[1-2]" "${each[@]}") three=(-N3 "--nodelist=n[1-3]" "${eac
 
 say "an endpoint of two addresses, with and without quotes"
 refused 'more than one address.*leave the option out' "${two[@]}" -- --rdzv-endpoint "$at.1 10.9.9.9:29500"
-refused 'two addresses, the second of them \(10\.9\.9\.9:29500\)' "${two[@]}" -- --rdzv-endpoint "$at.1" 10.9.9.9:29500
+refused 'two addresses, and the second of them \(10\.9\.9\.9:29500\)' "${two[@]}" -- --rdzv-endpoint "$at.1" 10.9.9.9:29500
 say "more nodes than the step has"
 refused '--nnodes=4: this step has 2 nodes \(n\[1-2\]\)' "${two[@]}" -- --nnodes 4
 say "several ddprun on one node"
@@ -108,7 +108,7 @@ refused 'ntasks-per-node=1' -N2 --ntasks-per-node=2 -- --nproc-per-node=2
 say "a login node, where there is no allocation"
 lab 20 ddprun --nnodes=4 true
 expect_code 2
-expect_in "$work/run.err" 'start ddprun by srun'
+expect_in "$work/run.err" 'start ddprun with srun'
 say "srun forgotten in a batch script of two nodes"
 printf '#!/bin/bash\nddprun true\n' >"$work/forgotten.sbatch"
 lab_batch 30 -N2 -o "$work/batch.out" "$work/forgotten.sbatch"

@@ -27,13 +27,13 @@ say "the nodes prove by MUNGE that they belong to one user, without any option"
 rm -rf "$work/.ddprun"
 lab 60 srun -N4 "$ddprun" --verbose --identity=require true
 expect_code 0
-expect_in "$work/run.err" 'nodes prove by MUNGE'
+expect_in "$work/run.err" 'nodes prove with MUNGE'
 [[ -z $(find "$work/.ddprun" -name 'secret*') ]] || fail "a secret lies in the ledger's folder"
 
 say "if munged does not run, the secret is in the ledger's folder"
 lab 60 srun -N4 env PATH="$work/no-munge:$PATH" "$ddprun" --verbose --identity=require true
 expect_code 0
-expect_in "$work/run.err" "nodes prove by a file in the ledger's folder"
+expect_in "$work/run.err" "nodes prove with a file in the ledger's folder"
 
 say "the third node's first worker crashes, and all eight restart"
 lab 60 srun -N4 "${job[@]}" --snapshot-dir "$work/crash" "${crash[@]}"

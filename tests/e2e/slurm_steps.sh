@@ -113,7 +113,7 @@ expect_code 0
 said fast '0/2 0/2 n1 10.249.0.1' '1/2 1/2 n2 10.249.0.1'
 lab 20 srun -N2 --ntasks-per-node=1 "$ddprun" --interface=ib7 true
 expect_code 2
-expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on it; it has some on lo, eth0, fast0$'
+expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on this interface, but on lo, eth0, fast0$'
 expect_nothing_left
 
 say "--kill-on-bad-exit does not cut --on-failure short: all nodes leave together, when it has ended"

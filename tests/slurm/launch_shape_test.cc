@@ -73,7 +73,7 @@ TEST(LaunchShape, ForgottenSrun) {
     EXPECT_THAT(shape.error().sentence(), HasSubstr("job 8812 has 4 nodes"));
     EXPECT_THAT(shape.error().sentence(), HasSubstr("use srun --ntasks-per-node=1 ddprun"));
     EXPECT_EQ(check_launch_shape(job("4"), std::nullopt, kOneNode)->note,
-              "runs on this host only, as asked, within job 8812");
+              "ddprun runs on this host only, as requested, within job 8812");
     EXPECT_EQ(check_launch_shape(job("1"), std::nullopt, {})->note, "");
 }
 

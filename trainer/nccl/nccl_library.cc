@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "trainer/nccl/process_group_nccl.h"
-
 namespace ddprun::trainer {
 namespace {
 
@@ -73,12 +71,6 @@ Result<const NcclLibrary*> nccl_library() {
     static const Result<NcclLibrary> loaded = load();
     if (!loaded) return loaded.error();
     return &*loaded;
-}
-
-bool nccl_loads(std::string* why) {
-    auto library = nccl_library();
-    if (!library && why) *why = library.error().sentence();
-    return static_cast<bool>(library);
 }
 
 }  // namespace ddprun::trainer

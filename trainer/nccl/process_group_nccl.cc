@@ -6,6 +6,7 @@
 
 #include "trainer/gpu/gpu.h"
 #include "trainer/nccl/nccl_comm.h"
+#include "trainer/nccl/nccl_library.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -103,6 +104,12 @@ class NcclGroup final : public ProcessGroup {
 };
 
 }  // namespace
+
+bool nccl_loads(std::string* why) {
+    auto library = nccl_library();
+    if (!library && why) *why = library.error().sentence();
+    return static_cast<bool>(library);
+}
 
 Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context,
                                                       std::unique_ptr<Store> store,

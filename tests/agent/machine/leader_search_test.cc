@@ -1,4 +1,5 @@
-// The node whose leader is lost: whom it calls, and when it leads itself.
+// The agent machine when its leader is lost: which node it calls, and when it leads itself
+// (rendezvous/PROTOCOL.md, rule 10). The lease is 10 s, so a call has 1.5 s (0.15 L).
 #include "tests/agent/machine/machine_script.h"
 
 namespace ddprun::agent {
@@ -10,6 +11,8 @@ using testing::IsEmpty;
 
 rendezvous::Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
 
+// Node b of the order a, b, c. a leads (its activation has incarnation 77). Up to three nodes take
+// part, so there are Beats; they are left out of the lines.
 class Follower {
   public:
     Follower()
@@ -32,6 +35,7 @@ class Follower {
     Lines told(double now, const rendezvous::ToNode& message) {
         return step(now, MessageCame{message});
     }
+    // An Ack: the leader holds generation 0, which entry 3 has made.
     Lines holds(double now) {
         rendezvous::Ack ack;
         ack.number = ++acks_;
@@ -45,11 +49,13 @@ class Follower {
     std::int64_t acks_ = 0;
 };
 
-// It has found the ledger that its leader named: it may lead, even before there is a generation.
+// b has found the leader's ledger by its mark, so it may lead, even before there is a generation.
+// It calls a once more, since a broken connection proves nothing. a refuses, so b leads.
 TEST(Succession, CallsTheLostLeaderThenLeads) {
     Follower b;
     EXPECT_THAT(b.step(0, LedgerFound{true}), ElementsAre(HasSubstr("can take over")));
     EXPECT_THAT(b.step(0, LedgerFound{true}), IsEmpty()) << "said once";
+    // "heard " without a name: b's own service must not send callers to a any more.
     EXPECT_THAT(b.step(3, LinkLost{"reset"}), ElementsAre(HasSubstr("is lost: reset"), "heard ",
                                                           "connect at a once until 4.5 s"));
     EXPECT_THAT(
@@ -57,7 +63,8 @@ TEST(Succession, CallsTheLostLeaderThenLeads) {
         ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.6 s"));
 }
 
-// The order that comes with a place is the newest: members that were lost stand in it no more.
+// The order of the Welcome is old: c was lost since. The order in the Assigned is the newest one,
+// and all nodes must call in the same order.
 TEST(Succession, KnowsTheOrderThatCameWithItsPlace) {
     Follower b;
     b.holds(1);
@@ -72,7 +79,8 @@ TEST(Succession, KnowsTheOrderThatCameWithItsPlace) {
         ElementsAre(HasSubstr("this node leads now"), "lead", "connect self once until 4.7 s"));
 }
 
-// An order that has become void: nobody leads after this leader, which may only come back.
+// Some node does not read the leader's ledger, so nobody may lead after it (an empty order in
+// Parked). Only the same leader can come back, for 2 L = 20 s.
 TEST(Succession, EndsWhenTheOrderIsVoid) {
     Follower b;
     b.holds(1);
@@ -83,7 +91,8 @@ TEST(Succession, EndsWhenTheOrderIsVoid) {
     EXPECT_EQ(b.step(23, LinkLost{"nobody"}).back(), "exit 69");
 }
 
-// Without the ledger it only follows; and whom it is sent to, it calls.
+// b has not found the ledger, so it must not lead. It calls the others in turn, and any address
+// that a service sends it to.
 TEST(Succession, FollowsWhereItMayNotLead) {
     Follower b;
     EXPECT_THAT(b.step(3, LinkLost{"reset"}), ElementsAre(HasSubstr("is lost: reset"), "heard ",
@@ -93,6 +102,7 @@ TEST(Succession, FollowsWhereItMayNotLead) {
                 ElementsAre("connect at d once until 4.7 s"));
     EXPECT_THAT(b.told(3.3, rendezvous::Elsewhere{}), IsEmpty()) << "wait";
     EXPECT_THAT(b.step(3.5, Tick{}), ElementsAre("connect at d once until 4.7 s"));
+    // The port belongs to another job by now. That must not end this job, so the search goes on.
     EXPECT_THAT(b.told(3.6, rendezvous::Refused{"another run"}), IsEmpty())
         << "a stranger on that port is passed over";
     EXPECT_THAT(b.step(3.8, Tick{}), ElementsAre("connect at a once until 5.3 s"));

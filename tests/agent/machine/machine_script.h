@@ -1,5 +1,6 @@
-// What the stories of the agent machine share: its effects as words, and a node whose leader is
-// played by the test.
+// What the scripts of the agent machine share. It turns the effects of each step into text, one
+// line for each effect, and it plays the leader of a job of two nodes. The machine is pure, so a
+// test gives the time of each step and nothing ever waits.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -17,7 +18,7 @@ using namespace ddprun::test;
 using Lines = std::vector<std::string>;
 constexpr Generation g0{0};
 
-// The place of the first of two nodes.
+// The place of the first of two nodes of equal size: its ranks begin at 0, and it has the store.
 inline rendezvous::NodePlace first_of_two(std::int64_t generation, int slots = 1) {
     rendezvous::NodePlace place;
     place.generation = Generation{generation};
@@ -31,7 +32,8 @@ inline std::string text(Time time) {
     return time == kNever ? "never" : to_text(time.time_since_epoch());
 }
 
-// What a Beat says of progress: how many reports, how long ago, and who is how far.
+// What a Beat says of progress: the number of reports, how long ago the newest came, and the
+// slowest ranks as rank@step.
 inline std::string reports(const rendezvous::Beat& beat) {
     if (beat.reports == 0) return {};
     std::string text =
@@ -52,6 +54,7 @@ inline std::string known(const rendezvous::Facts& facts) {
     return text.empty() ? text : " knows of " + std::to_string(facts.generation.value) + text;
 }
 
+// Shows what most tests are about. Numbers of Beats, marks and the offer are left out.
 inline std::string describe(const rendezvous::ToLeader& message) {
     if (const auto* m = std::get_if<rendezvous::Join>(&message))
         return "Join: " + describe(rendezvous::ToLeader(m->beat)) + known(m->facts);
@@ -78,6 +81,7 @@ inline std::string describe(const rendezvous::ToLeader& message) {
     return std::get_if<rendezvous::Leave>(&message) ? "Leave" : "other";
 }
 
+// One line for each effect. What is no other effect is a log line: "note: …".
 inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Connect>(&effect))
         return "connect " +
@@ -112,7 +116,8 @@ inline std::string describe(const Effect& effect) {
     return "note: " + std::get<Note>(effect).sentence;
 }
 
-// Node a of a job of two, with two workers.
+// Node a with two workers, in a job of two nodes. The lease is the default of 10 s; a `config`
+// gives what a test changes.
 class Script {
   public:
     explicit Script(MachineConfig config = {}) : machine_(of_job(std::move(config)), at(0)) {}
@@ -122,15 +127,17 @@ class Script {
         for (const Effect& effect : machine_.step(at(now), event)) all.push_back(describe(effect));
         return all;
     }
+    // A message of the leader.
     Lines told(double now, const rendezvous::ToNode& message) {
         return step(now, MessageCame{message});
     }
     Lines tick(double now) { return step(now, Tick{}); }
+    // The leader accepts the node. There is no order, so nobody else may lead.
     Lines welcome(double now) {
         return told(now, rendezvous::Welcome{node("leader"), {}, {}, 2, {}, "", 0});
     }
-    // The newest Ack; `over` tells what has ended, `remaining` what is granted from the sending of
-    // that Beat.
+    // The newest Ack. `over`: the highest generation that has ended. `remaining` is granted from
+    // the sending of Beat `beat`; without it nothing is granted.
     Lines ack(double now, int over = -1, std::int64_t beat = 0,
               std::optional<Duration> remaining = {}) {
         rendezvous::Ack ack;
@@ -142,6 +149,8 @@ class Script {
         ack.over = Generation{over};
         return told(now, ack);
     }
+    // Generation 0, in entry 0. The lease lasts `remaining` seconds from the sending of Beat
+    // `beat`.
     Lines assigned(double now, double remaining, std::int64_t beat = 2) {
         return told(now,
                     rendezvous::Assigned{EntryNumber{0}, first_of_two(0, 2), beat, sec(remaining)});
@@ -149,18 +158,20 @@ class Script {
     Lines exits(double now, const rendezvous::WorkerOutcome& outcome) {
         return step(now, WorkerExited{g0, outcome, at(now)});
     }
-    // Welcomed at 0, Ack 1 at 0.1 echoed by Beat 2.
+    // Welcomed at 0. Ack 1 comes at 0.1, and Beat 2 echoes it.
     void join() {
         step(0, Started{});
         welcome(0);
         ack(0.1);
     }
-    // … and runs generation 0 since 0.2 until 8.1: granted 8 s from Beat 2.
+    // … and runs generation 0 since 0.2. Its deadline is 8.1: 8 s from Beat 2, which was sent at
+    // 0.1.
     void run() {
         join();
         assigned(0.2, 8);
     }
-    // Those of the beat that is due at that time.
+    // The marks in the Beat that is due at that time: which phases of a restart are past, and for
+    // how long.
     Lines marks(double now) {
         Lines all;
         for (const Effect& effect : machine_.step(at(now), Tick{})) {
@@ -189,7 +200,8 @@ class Script {
     std::int64_t acks_ = 0;
 };
 
-// Without the regular beats, for what takes longer than their period.
+// For what takes longer than a Beat period of 0.5 s: the regular Beats would only hide the other
+// lines.
 inline Lines but_beats(Lines lines) {
     std::erase_if(lines, [](const std::string& line) { return line.starts_with("Beat"); });
     return lines;

@@ -1,5 +1,5 @@
-// A stop of the job as one node sees it: signals, the end of the job's time, deaths by a signal that
-// nobody here has sent.
+// The agent machine when the job stops (rendezvous/PROTOCOL.md, rule 23): signals, the end of the
+// job's time, and deaths by a signal that nobody here has sent. The lease is 10 s.
 #include "tests/agent/machine/machine_script.h"
 
 namespace ddprun::agent {
@@ -10,12 +10,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A worker fails: reported at once, the other is asked to stop, and killed when its grace is over.
+// Worker 0 fails. The other one gets SIGTERM, since its collectives cannot end any more, and
+// SIGKILL after a grace of 5 s. It ignores SIGTERM here.
 TEST(AgentMachine, StopsByTermThenKill) {
     Script s;
     s.run();
     EXPECT_THAT(s.exits(0.3, exited(0, 3)),
                 ElementsAre("Report: rank 0 exited with 3", "signal 15"));
+    // This Ack keeps the leader from counting as lost.
     s.ack(4);
     EXPECT_THAT(but_beats(s.tick(5.2)), IsEmpty());
     EXPECT_THAT(but_beats(s.tick(5.3)), ElementsAre("sweep 0"));
@@ -24,10 +26,12 @@ TEST(AgentMachine, StopsByTermThenKill) {
                                                      "Join: Beat echo 2 floor 0 running -1"));
 }
 
-// Slurm signals workers and ddprun in any order: who dies of it first has not failed.
+// Slurm signals workers and ddprun in any order. A worker dies of SIGTERM first, and the Stop comes
+// 0.9 s later. Then the death was part of the stop: no failure, no restart.
 TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {
     MachineConfig config;
     config.stop.in_slurm = true;
+    // With and without a second worker that dies meanwhile.
     for (const bool all : {false, true}) {
         Script s(config);
         s.run();
@@ -45,7 +49,9 @@ TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {
     }
 }
 
-// No stop comes within a second, or another node's failure is told: then it was a failure.
+// The same death, but no stop comes within 1 s: then somebody killed the worker, and it was a
+// failure. If another node's failure ends the generation, there is no stop to wait for. SIGSEGV is
+// never Slurm's.
 TEST(AgentMachine, DeathBySlurmsSignalIsJudgedAfterASecond) {
     MachineConfig config;
     config.stop.in_slurm = true;
@@ -65,7 +71,9 @@ TEST(AgentMachine, DeathBySlurmsSignalIsJudgedAfterASecond) {
     EXPECT_THAT(bug.exits(0.3, killed(0, 11)), Contains("signal 15")) << "never Slurm's";
 }
 
-// All nodes stop together, early enough for a last snapshot; scancel is heard even then.
+// The job's time ends at 62, and the workers need 60 s for a snapshot. So the node asks for a stop
+// at 2. Of the 60 s that are left, 10 s are kept for the kill and the record of the end. A user's
+// scancel counts even then.
 TEST(AgentMachine, TheEndOfTheJobsTimeIsSeenComing) {
     MachineConfig config;
     config.stop.requeue = RequeueMode::automatic;
@@ -85,7 +93,9 @@ TEST(AgentMachine, TheEndOfTheJobsTimeIsSeenComing) {
     EXPECT_THAT(s.step(2.3, SignalCame{15}), Contains(HasSubstr("StopAsked 15"))) << "scancel";
 }
 
-// The leader's Stop is the answer, however long the workers take; without one the node leaves alone.
+// The leader answers a signal with a Stop to all nodes. With an answer the node waits for the end,
+// however long the workers take. Without one within 1 L (10.3) it stops alone: otherwise Slurm
+// would kill it.
 TEST(AgentMachine, AStopIsAnsweredByTheLeader) {
     MachineConfig config;
     config.stop.requeue_signals = {10};
@@ -99,12 +109,14 @@ TEST(AgentMachine, AStopIsAnsweredByTheLeader) {
         s.exits(1, killed(0, 15));
         s.exits(1, killed(1, 15));
         s.step(1, Swept{g0});
+        // The leader lives in both cases, so only the missing Stop makes the node leave.
         for (double now = 1.5; now < 11; now += 0.5) s.ack(now, 0);
         EXPECT_EQ(s.snapshot().phase, answered ? Phase::joining : Phase::finished);
     }
 }
 
-// Told by Slurm later: half of what was left then is the workers'.
+// No variable gives the time limit, and Slurm's answer comes later: 3 s are left. In a short job
+// half of that is for training, so the stop is due at 2.5.
 TEST(AgentMachine, AnEndThatIsToldLaterCountsToo) {
     Script s;
     s.run();
@@ -114,7 +126,8 @@ TEST(AgentMachine, AnEndThatIsToldLaterCountsToo) {
     EXPECT_THAT(s.tick(2.5), Contains(HasSubstr("StopAsked 0 time_limit")));
 }
 
-// Ctrl-C here: the leader is told, and its Stop comes back to all; each ends with the job's code.
+// The user presses Ctrl-C on one node. The node asks the leader, and the Stop comes back to all
+// nodes. All of them end with the same code, and the node stays a member until all have stopped.
 TEST(AgentMachine, UserSignalGoesByTheLeader) {
     Script s;
     s.run();
@@ -133,7 +146,8 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
         ElementsAre("Leave", "exit 130"));
 }
 
-// Slurm's warning signals: the workers' business, nobody is told and nothing stops.
+// Signals that stop nothing unless the user names them, such as Slurm's warning USR1. They are the
+// workers' business, so they go to the workers of this node.
 TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
     Script s({.passed_on = {10, 12}});
     EXPECT_THAT(s.step(0, SignalCame{10}),
@@ -146,6 +160,8 @@ TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
     EXPECT_THAT(s.step(0.4, SignalCame{15}), ElementsAre("StopAsked 15")) << "others still stop";
 }
 
+// A second Ctrl-C at a terminal means: do not wait for the snapshot. Without a terminal it means
+// nothing, because Slurm repeats its signals.
 TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
     for (const bool at_terminal : {false, true}) {
         Script s({.at_terminal = at_terminal});
@@ -163,6 +179,7 @@ TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
     }
 }
 
+// No leader is found yet, so there is nobody to agree with and no worker to wait for.
 TEST(AgentMachine, UserSignalWithoutALeaderEndsAtOnce) {
     Script s;
     s.step(0, Started{});

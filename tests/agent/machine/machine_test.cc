@@ -1,4 +1,6 @@
-// The agent machine as scripts: events in, effects out, one effect a line.
+// The agent machine as scripts (machine_script.h): events in, effects out, one effect a line. Here:
+// the link to the leader, the lease, and the life of the workers (rendezvous/PROTOCOL.md, rules 1
+// to 6).
 #include "tests/agent/machine/machine_script.h"
 
 namespace ddprun::agent {
@@ -9,7 +11,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Found, welcomed, joined; the first Ack is echoed at once, later ones with the next beat.
+// The leader may count on a node only after an echo, so the first Ack is echoed at once. Later
+// echoes wait for the next Beat, which comes 0.5 s after the one before.
 TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
     Script s;
     EXPECT_THAT(s.step(0, Started{}), ElementsAre("connect until 10 m 00 s"));
@@ -20,8 +23,8 @@ TEST(AgentMachine, JoinsAndEchoesTheFirstAckAtOnce) {
     EXPECT_THAT(s.tick(0.6), ElementsAre("Beat echo 2 floor -1 running -1"));
 }
 
-// Where no worker can run, the leader is told before the Join, which might complete a generation;
-// and so again over each new connection.
+// The GPU is missing. The leader must know that before the Join, because the Join might complete a
+// generation with this node in it.
 TEST(AgentMachine, IsUnusableFromTheStart) {
     Script s(MachineConfig{.unusable = "no GPU"});
     s.step(0, Started{});
@@ -30,18 +33,20 @@ TEST(AgentMachine, IsUnusableFromTheStart) {
                 ElementsAre("Leave", "exit 2"));
 }
 
-// SIGKILL has no effect: it is looked who is left, the leader is told, and the node waits for the
-// end of the job. A worker that ends at last changes nothing.
+// A worker hangs in the kernel and outlives SIGKILL. After 60 s the machine asks what is left,
+// tells the leader, and stays to hear the end of the job. A worker that ends after that changes
+// nothing: the others have gone on without this node.
 TEST(AgentMachine, IsUnusableWhenAWorkerOutlivesSigkill) {
     Script s;
     s.run();
     s.exits(1, exited(0, 7));
     Lines late;
-    for (double now = 1.5; late.empty() && now < 100; now += 0.5) {  // swept when the grace is over
+    for (double now = 1.5; late.empty() && now < 100; now += 0.5) {  // SIGKILL comes at 6
         for (const std::string& line : but_beats(s.tick(now)))
             if (line.starts_with("look")) late.push_back(line);
         s.ack(now);
     }
+    // The Acks above keep the leader from counting as lost.
     ASSERT_THAT(late, ElementsAre("look for stuck after 60.0 s"));
     EXPECT_THAT(s.step(68, CannotKill{Generation{0}, "rank 1 hangs"}),
                 Contains("Unusable: rank 1 hangs"));
@@ -51,7 +56,7 @@ TEST(AgentMachine, IsUnusableWhenAWorkerOutlivesSigkill) {
                 ElementsAre("deadline never", "Leave", "exit 7"));
 }
 
-// Whom nobody killed in vain is not looked for.
+// The usual case: all workers are gone soon after SIGKILL. Then no question is open.
 TEST(AgentMachine, DoesNotLookForWhatWasSwept) {
     Script s;
     s.run();
@@ -62,31 +67,36 @@ TEST(AgentMachine, DoesNotLookForWhatWasSwept) {
         for (const std::string& line : s.tick(now)) EXPECT_FALSE(line.starts_with("look")) << line;
 }
 
-// The deadline goes to the keeper before the workers start.
+// The keeper gets the deadline before the workers start, so no worker ever runs without one. A
+// repeated Assigned starts nothing twice.
 TEST(AgentMachine, StartsWhatItIsAssigned) {
     Script s;
     s.join();
     EXPECT_THAT(s.assigned(0.2, 8), ElementsAre("deadline 8.1 s", "open store", "spawn 0",
                                                 "Beat echo 1 floor -1 running 0"));
     EXPECT_THAT(s.assigned(0.3, 8), IsEmpty()) << "said twice";
+    // Beat 3 was sent at 0.2.
     EXPECT_THAT(s.ack(0.3, -1, 3, sec(8.5)), ElementsAre("deadline 8.7 s"));
 }
 
-// It came too late: vowed and said, so that the others do not wait.
+// The Assigned was under way for too long. If the node started now, its workers would run beside
+// the next generation. It vows at once, so that the others need not wait for the lease.
 TEST(AgentMachine, RefusesAnAssignmentWhoseDeadlineHasPassed) {
     Script s;
     s.join();
     EXPECT_THAT(s.assigned(0.3, 0.1),
                 ElementsAre("note: generation 0 cannot start here: its lease has expired",
                             "Beat echo 1 floor 0 running -1"));
+    // A vow is final, also for a second Assigned with time left.
     EXPECT_THAT(s.assigned(0.3, 8), IsEmpty());
 }
 
-// No Ack that extends it: all is killed at the deadline, and the vow follows when the keeper has
-// verified.
+// The node is cut off: no Ack extends its lease. At the deadline all workers are killed, since the
+// others may go on soon after. The vow follows when the keeper has verified that nothing is left.
 TEST(AgentMachine, PassedDeadlineSweeps) {
     Script s;
     s.run();
+    // It keeps the link alive but grants nothing.
     s.ack(5);
     EXPECT_THAT(but_beats(s.tick(8)), IsEmpty());
     EXPECT_EQ(s.next(), at(8.1));
@@ -99,6 +109,8 @@ TEST(AgentMachine, PassedDeadlineSweeps) {
                     "on node a"));
 }
 
+// The program is not there on this node. That is a failure like any other, and its sentence says
+// why.
 TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
     Script s;
     s.run();
@@ -109,7 +121,8 @@ TEST(AgentMachine, ReportsAWorkerThatCannotStart) {
             "signal 15"));
 }
 
-// Another node has failed: `over` stops the workers here; who dies of that is not reported.
+// Another node's worker has failed. The Ack says that generation 0 is over, and the workers here
+// stop too. A worker that dies of that stop has not failed, or the report would name the wrong one.
 TEST(AgentMachine, OverStopsTheWorkers) {
     Script s;
     s.run();
@@ -120,15 +133,17 @@ TEST(AgentMachine, OverStopsTheWorkers) {
                                                      "Join: Beat echo 2 floor 0 running -1"));
 }
 
-// An idle node vows too, or nobody could go on without it.
+// A node without workers vows too. Otherwise a late Assigned could still start that generation
+// here, so nobody could go on without this node.
 TEST(AgentMachine, OverRaisesTheFloorOfAnIdleNode) {
     Script s;
     s.join();
     EXPECT_THAT(s.ack(0.2, 0), ElementsAre("Beat echo 2 floor 0 running -1"));
 }
 
-// A new connection's Join says all that is known of the generation, by the node's own workers or by
-// the leader; one that comes after another needs it.
+// The leader is lost and another one takes over. These facts stand in no ledger entry yet, so the
+// Join of each new connection says all that the node knows: its own failure, and the lost node of
+// which it heard by the old leader.
 TEST(AgentMachine, ANewLeaderHearsWhatIsKnownOfTheGeneration) {
     Script s;
     s.run();
@@ -138,6 +153,7 @@ TEST(AgentMachine, ANewLeaderHearsWhatIsKnownOfTheGeneration) {
     EXPECT_THAT(s.step(0.5, Swept{g0}),
                 Contains("Join: Beat echo 1 floor 0 running -1 knows of 0, progressed"))
         << "the failure was told to this leader";
+    // The leader says in an Ack what it knows of the generation.
     rendezvous::Ack ack;
     ack.number = 9;
     ack.entry = EntryNumber{0};
@@ -149,8 +165,8 @@ TEST(AgentMachine, ANewLeaderHearsWhatIsKnownOfTheGeneration) {
                 Contains(testing::EndsWith("exited with 3 0.5 s ago, node n is lost")));
 }
 
-// All workers are done here: the node stays a member, with its lease, until the leader says that it
-// is over.
+// All workers have exited 0 here, and those of the other node still train. The node stays a member
+// with its lease. If it vowed now, the generation would end for the others.
 TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
     Script s;
     s.run();
@@ -163,7 +179,8 @@ TEST(AgentMachine, WaitsUntilTheGenerationIsOver) {
                                            "Join: Beat echo 2 floor 0 running -1"));
 }
 
-// Calls again while the link is lost, and gives up after two leases.
+// Nobody else may lead here, so the node calls the same leader again. After 2 L = 20 s its workers
+// have stopped long ago, and it gives up.
 TEST(AgentMachine, LinkLostForTwoLeasesIsUnavailable) {
     Script s;
     s.join();
@@ -174,6 +191,8 @@ TEST(AgentMachine, LinkLostForTwoLeasesIsUnavailable) {
     EXPECT_THAT(s.step(21, LinkLost{"no route"}), ElementsAre("exit 69"));
 }
 
+// The leader's host is frozen or cut off, so the connection stays open. After 0.6 L without an Ack
+// (0.1 + 6) the leader counts as lost.
 TEST(AgentMachine, SilentLeaderIsTakenForLost) {
     Script s;
     s.join();
@@ -181,6 +200,8 @@ TEST(AgentMachine, SilentLeaderIsTakenForLost) {
     EXPECT_THAT(s.tick(6.1), ElementsAre(HasSubstr("no answer for 6.0 s"), "connect until 26.1 s"));
 }
 
+// The rendezvous never answers, for example because of a wrong host name. The job ends at the join
+// timeout, and not at the lease, since nodes may be slow at the start.
 TEST(AgentMachine, NeverWelcomedGivesUpAtTheJoinTimeout) {
     Script s;
     s.step(0, Started{});
@@ -198,7 +219,9 @@ TEST(AgentMachine, FinishedLeavesAndExits) {
     EXPECT_EQ(s.next(), kNever);
 }
 
-// By what it says a leader knows a node whose own job has ended while it was away.
+// Another job with the same run id may have begun while this node was away. So the Join says to
+// which job the node belongs: the one by which it heard of its first entry. The leader can then
+// refuse it.
 TEST(AgentMachine, SaysOfWhichJobItHasHeardAnEntry) {
     Machine machine({.run_id = "job", .node = node("a"), .offer = offer(1), .version = "1"}, at(0));
     const auto welcomed_to = [&](std::uint64_t job) {
@@ -211,6 +234,7 @@ TEST(AgentMachine, SaysOfWhichJobItHasHeardAnEntry) {
         return said;
     };
     machine.step(at(0), Started{});
+    // No entry has been heard of yet, so the node belongs to no job.
     EXPECT_EQ(welcomed_to(6), 0u);
     EXPECT_EQ(welcomed_to(7), 0u);
     rendezvous::Ack ack;
@@ -227,8 +251,9 @@ TEST(AgentMachine, RefusedExits) {
     EXPECT_THAT(s.told(1, rendezvous::Refused{"other run"}), ElementsAre("exit 69"));
 }
 
-// A rendezvous that has begun anew does not know what runs here: the workers are stopped, and
-// nobody is called meanwhile.
+// A restarted rendezvous does not know what runs here and refuses the node. The workers cannot go
+// on. They are stopped first, and the node calls nobody meanwhile, since the answer would be the
+// same.
 TEST(AgentMachine, RefusedWhileWorkersRunStopsThem) {
     Script s;
     s.run();
@@ -239,7 +264,8 @@ TEST(AgentMachine, RefusedWhileWorkersRunStopsThem) {
     EXPECT_THAT(s.step(0.6, Swept{Generation{0}}), Contains("exit 69"));
 }
 
-// The keeper's death takes the workers with it; until another is there nothing starts.
+// The keeper was killed, and its workers died with it. So the node vows. Until there is a new
+// keeper nothing may start here: nobody would kill the workers at their deadline.
 TEST(AgentMachine, KeeperDeathIsAVow) {
     Script s;
     s.run();
@@ -256,7 +282,8 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
         ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
 }
 
-// The first progress is said at once, for a failure may follow on its heels.
+// Whether a failure uses up a restart depends on progress, and a failure may follow at once. So the
+// first progress does not wait for the next Beat.
 TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
     Script s;
     s.run();
@@ -265,8 +292,9 @@ TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
     EXPECT_THAT(s.step(0.31, WorkerProgress{g0, 6, -1}), IsEmpty());
 }
 
-// Each beat says how many reports there were, how long ago the newest came, and who is how far;
-// who has ended is not waited for.
+// The leader needs the slowest ranks when the job hangs. Each Beat names them, with the number of
+// reports and the age of the newest one. A worker that has ended is not waited for, so it is not
+// named.
 TEST(AgentMachine, BeatsSayWhoIsTheSlowest) {
     Script s;
     s.run();
@@ -280,8 +308,8 @@ TEST(AgentMachine, BeatsSayWhoIsTheSlowest) {
     EXPECT_THAT(s.tick(1.8), ElementsAre(HasSubstr("reports 2 0.9 s ago 1@5")));
 }
 
-// What a restart consists of on this node, and for how long it is past: of the generation that
-// runs, and after that of its end.
+// The leader adds up what a restart costs, from the marks of all nodes. While a generation runs
+// they are about its start, and after that about its end.
 TEST(AgentMachine, BeatsSayWhichPhasesArePast) {
     Script s;
     s.run();
@@ -293,6 +321,7 @@ TEST(AgentMachine, BeatsSayWhichPhasesArePast) {
     s.step(1.0, WorkerProgress{g0, 1, -1});
     EXPECT_THAT(s.marks(1.5),
                 ElementsAre("0.8 s started", "0.7 s store contact", "0.5 s progress"));
+    // Generation 0 is over at 2.
     s.ack(2, 0);
     s.exits(2.2, killed(0, 15));
     s.exits(2.4, killed(1, 15));
@@ -300,8 +329,8 @@ TEST(AgentMachine, BeatsSayWhichPhasesArePast) {
     EXPECT_THAT(s.marks(3), ElementsAre("1.0 s told", "0.6 s stopped", "0.5 s gone"));
 }
 
-// The leader asks where its slowest are; the answer goes out as a report, whoever else is named is
-// not ours, and after the stop has begun there is nothing to look at.
+// The job hangs and the leader asks where ranks 1 and 3 are. Rank 3 is on the other node. After a
+// stop has begun there is nothing left to examine.
 TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
     Script s;
     s.run();
@@ -309,13 +338,15 @@ TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
     rendezvous::WorkerOutcome seen;
     seen.local_rank = 1;
     EXPECT_THAT(s.step(0.4, WorkersExamined{g0, {seen}}), ElementsAre("Report hung 1"));
+    // A question about another generation.
     EXPECT_THAT(s.told(0.4, rendezvous::Examine{Generation{1}, {1}}), IsEmpty());
     s.ack(0.5, 0);
     EXPECT_THAT(s.told(0.6, rendezvous::Examine{g0, {1}}), IsEmpty());
 }
 
-// A job of one node has no regular beats: with a hang timeout its progress is told all the same,
-// but not every report by itself.
+// A job of one node has no regular Beats. With a hang timeout the leader still has to hear of
+// progress. Three reports within a Beat period become two messages, so that a program may report
+// each step.
 TEST(AgentMachine, AloneItTellsProgressWhereAHangCounts) {
     for (const bool hangs : {true, false}) {
         MachineConfig config{
@@ -333,18 +364,18 @@ TEST(AgentMachine, AloneItTellsProgressWhereAHangCounts) {
         rendezvous::NodePlace alone;
         alone.generation = g0;
         step(0.2, MessageCame{rendezvous::Assigned{EntryNumber{0}, alone, 1, Duration::max()}});
+        // The first progress is always said at once.
         EXPECT_THAT(step(1, WorkerProgress{g0, 1, -1}),
                     ElementsAre(HasSubstr("progressed reports 1 0 ms ago 0@1")));
         step(1.2, WorkerProgress{g0, 2, -1});
         step(1.4, WorkerProgress{g0, 3, -1});
+        // The first Beat since 1 is due after a period of 0.5 s.
         EXPECT_EQ(machine.next_deadline(), hangs ? at(1.5) : kNever);
         if (!hangs) continue;
         EXPECT_THAT(step(1.5, Tick{}), ElementsAre(HasSubstr("reports 3 0.1 s ago 0@3")));
         EXPECT_EQ(machine.next_deadline(), kNever);
     }
 }
-
-// ---- succession: node b; a leads, c stands behind b
 
 }  // namespace
 }  // namespace ddprun::agent

@@ -1,4 +1,5 @@
-// Whether a node has a leader, and whom it calls without one. The lease is 10 s.
+// Whether a node has a leader, and which service it calls without one. Pure; no connection is made.
+// The lease is 10 s.
 #include "agent/parts/leader_link.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@ using namespace ddprun::test;
 constexpr Duration kLease = std::chrono::seconds{10};
 
 rendezvous::Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
+// a leads, and the order is a, b.
 rendezvous::Welcome welcome() {
     rendezvous::Welcome w;
     w.at = peer("a");
@@ -20,6 +22,8 @@ rendezvous::Welcome welcome() {
     return w;
 }
 
+// Node b loses its leader a, searches, and is welcomed again. The welcome must end the search, or b
+// would go on to lead beside a.
 TEST(LeaderLink, AWelcomeEndsTheSearch) {
     LeaderLink link(node("b"), at(1));
     EXPECT_FALSE(link.was_welcomed());
@@ -36,6 +40,7 @@ TEST(LeaderLink, AWelcomeEndsTheSearch) {
     link.search(at(5), kLease, true);
     ASSERT_TRUE(link.call());
     EXPECT_EQ(link.call()->peer, peer("a")) << "the last leader once more";
+    // a refuses the call.
     link.next(at(6));
     EXPECT_TRUE(link.call()->lead) << "then it is its own turn";
     link.wait_until(at(7));
@@ -45,6 +50,7 @@ TEST(LeaderLink, AWelcomeEndsTheSearch) {
     EXPECT_FALSE(link.waits());
 }
 
+// The rendezvous belongs to another job. Another call would get the same answer.
 TEST(LeaderLink, WhoIsRefusedCallsNobody) {
     LeaderLink link(node("b"), at(1));
     link.welcomed(welcome());

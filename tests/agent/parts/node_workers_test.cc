@@ -1,4 +1,4 @@
-// What is known of a node's workers.
+// What a node knows of its workers, and what its Beats say of them. Pure; no process is started.
 #include "agent/parts/node_workers.h"
 
 #include <gmock/gmock.h>
@@ -19,6 +19,7 @@ rendezvous::Beat told(const NodeWorkers& workers, double now) {
     return beat;
 }
 
+// Two workers with ranks 4 and 5. Starts come without a number, because only the last one matters.
 TEST(NodeWorkers, SaysWhenTheLastOneHasStartedAndEnded) {
     NodeWorkers workers(2, 4);
     EXPECT_FALSE(workers.started(at(1)));
@@ -31,6 +32,8 @@ TEST(NodeWorkers, SaysWhenTheLastOneHasStartedAndEnded) {
     EXPECT_EQ(workers.all_ended_at(), at(4));
 }
 
+// The keeper has killed and reaped all that was left. Exits of single workers may never be
+// reported.
 TEST(NodeWorkers, WhatTheKeeperHasClearedAwayHasEnded) {
     NodeWorkers workers(2, 0);
     workers.all_are_gone();
@@ -38,12 +41,15 @@ TEST(NodeWorkers, WhatTheKeeperHasClearedAwayHasEnded) {
     EXPECT_EQ(workers.living(), 0);
 }
 
+// Five workers with ranks 10 to 14. Three are named: local rank 1 (whose second report goes back),
+// then 2 and 0. Local rank 3 has ended, and 4 has never named a step.
 TEST(NodeWorkers, TellsTheSlowestOfTheLivingByTheirRanks) {
     NodeWorkers workers(5, 10);
     workers.progressed(0, 7, at(1));
     workers.progressed(1, 3, at(2));
     workers.progressed(2, 5, at(3));
     workers.progressed(3, 4, at(4));
+    // A report that comes late: worker 1 was at step 3 already.
     workers.progressed(1, 2, at(5));
     workers.ended(3, at(6));
     const rendezvous::Beat beat = told(workers, 8);
@@ -54,6 +60,7 @@ TEST(NodeWorkers, TellsTheSlowestOfTheLivingByTheirRanks) {
         << "a step never goes back; who has named none comes last";
 }
 
+// The phases by which a restart is measured: the last start, the first contact, the first progress.
 TEST(NodeWorkers, PassTheMarksOfAStart) {
     NodeWorkers workers(1, 0);
     EXPECT_TRUE(workers.marks(at(0)).empty());
@@ -68,6 +75,8 @@ TEST(NodeWorkers, PassTheMarksOfAStart) {
                             rendezvous::Mark{RestartPhase::progress, sec(2)}));
 }
 
+// A program that never reports progress must not look as if it crashed at the start. A minute of
+// life after all workers were in contact with the store counts as progress.
 TEST(NodeWorkers, CountAsProgressAMinuteAfterAllWereInContact) {
     NodeWorkers workers(1, 0);
     EXPECT_EQ(workers.counts_as_progress_at(), kNever);

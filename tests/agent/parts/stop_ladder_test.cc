@@ -1,3 +1,4 @@
+// When a stop asks, and when it kills. Pure: the ladder knows no workers, only signals and times.
 #include "agent/parts/stop_ladder.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ namespace {
 Time at(int s) { return Time{seconds{s}}; }
 }  // namespace
 
-// TERM at once, KILL after the grace, then nothing.
+// SIGTERM at once, SIGKILL after the grace, then nothing. Each signal comes once, however often
+// step() is called.
 TEST(StopLadder, AsksThenKills) {
     StopLadder ladder(SIGTERM, at(10), seconds{5});
     EXPECT_EQ(ladder.next_deadline(), at(10));
@@ -26,6 +28,8 @@ TEST(StopLadder, AsksThenKills) {
     EXPECT_EQ(ladder.next_deadline(), kNever);
 }
 
+// The lease ends before the grace does. Other nodes may go on after the lease, so the kill comes at
+// 12.
 TEST(StopLadder, IsCutShortByTheLeasesDeadline) {
     StopLadder ladder(SIGTERM, at(10), seconds{30}, at(12));
     EXPECT_EQ(ladder.step(at(10)), SIGTERM);
@@ -33,13 +37,14 @@ TEST(StopLadder, IsCutShortByTheLeasesDeadline) {
     EXPECT_EQ(ladder.step(at(12)), SIGKILL);
 }
 
+// The lease has passed already; no grace; or the first signal is SIGKILL itself.
 TEST(StopLadder, KillsAtOnceWhenThereIsNoTime) {
     EXPECT_EQ(StopLadder(SIGTERM, at(10), seconds{30}, at(9)).step(at(10)), SIGKILL);
     EXPECT_EQ(StopLadder(SIGTERM, at(10), seconds{0}).step(at(10)), SIGKILL);
     EXPECT_EQ(StopLadder(SIGKILL, at(10), seconds{30}).step(at(10)), SIGKILL);
 }
 
-// The second Ctrl-C; it cannot be taken back.
+// The user presses Ctrl-C a second time. A later and longer grace cannot take that back.
 TEST(StopLadder, ASecondRequestOnlyMakesItQuicker) {
     StopLadder ladder(SIGINT, at(10), seconds{30});
     EXPECT_EQ(ladder.step(at(10)), SIGINT);
@@ -49,6 +54,7 @@ TEST(StopLadder, ASecondRequestOnlyMakesItQuicker) {
     EXPECT_EQ(ladder.step(at(11)), SIGKILL);
 }
 
+// A time beyond the range of the clock would wrap around to the past and kill at once.
 TEST(StopLadder, AnEndlessGraceDoesNotOverflow) {
     StopLadder ladder(SIGTERM, at(10), Duration::max());
     EXPECT_EQ(ladder.step(at(10)), SIGTERM);

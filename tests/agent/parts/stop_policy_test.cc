@@ -1,4 +1,5 @@
-// What a stop is on one node.
+// What a stop means on one node: when it is due, which signal the workers get, how long they have,
+// and what they can read about it. Pure.
 #include "agent/parts/stop_policy.h"
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@ using rendezvous::StopCause;
 
 namespace {
 
+// A batch job whose time ends at 1000, with --requeue-signal=USR1.
 StopOptions in_slurm(RequeueMode requeue = RequeueMode::automatic) {
     StopOptions options;
     options.in_slurm = true;
@@ -24,7 +26,8 @@ StopOptions in_slurm(RequeueMode requeue = RequeueMode::automatic) {
     return options;
 }
 
-// At least a minute before the end, longer where snapshots take long, half of a short job.
+// At least a minute before the end. More where snapshots take long: twice the last one, and 10 s.
+// At most half of a short job's time, so that it gets to train at all.
 TEST(StopPolicy, TellsWorkersEarlyEnough) {
     StopOptions options = in_slurm();
     EXPECT_EQ(stop_before(options, {}), sec(60));
@@ -38,7 +41,8 @@ TEST(StopPolicy, TellsWorkersEarlyEnough) {
     EXPECT_EQ(stop_due_at(options, {}), kNever);
 }
 
-// After a plain SIGTERM nothing is requeued, unless the user has asked for it.
+// A plain SIGTERM may be scancel's, and a cancelled job must not come back. So it leads to a
+// requeue only if the user has said "always". SIGINT never does.
 TEST(StopPolicy, RequeuesWhatTheUserHasNamed) {
     using enum RequeueMode;
     const auto requeues = [](RequeueMode mode, int signal) {
@@ -54,7 +58,8 @@ TEST(StopPolicy, RequeuesWhatTheUserHasNamed) {
     EXPECT_FALSE(stop_by_time_limit(in_slurm(never), at(5)).requeue);
 }
 
-// The time limit's own SIGTERM is no scancel; it has not been seen coming either.
+// A SIGTERM at the end of the job's time is Slurm's and no scancel. Nobody has seen it coming, so
+// there was no time for a snapshot, and nothing is requeued.
 TEST(StopPolicy, KnowsTheTimeLimitsSigterm) {
     EXPECT_EQ(stop_by_signal(SIGTERM, in_slurm(), at(999)).cause, StopCause::signal);
     EXPECT_EQ(stop_by_signal(SIGTERM, in_slurm(), at(1000)).cause, StopCause::time_limit);
@@ -62,6 +67,8 @@ TEST(StopPolicy, KnowsTheTimeLimitsSigterm) {
     EXPECT_EQ(stop_by_signal(SIGINT, in_slurm(), at(1000)).cause, StopCause::signal);
 }
 
+// Workers get the user's own signal, since a program may handle SIGINT in its own way. A signal
+// that is named for a requeue is between Slurm and ddprun, so they get SIGTERM then.
 TEST(StopPolicy, ChoosesWhatWorkersGet) {
     StopOptions options = in_slurm();
     EXPECT_EQ(signal_for_workers(StopCause::signal, SIGINT, options), SIGINT);
@@ -71,6 +78,8 @@ TEST(StopPolicy, ChoosesWhatWorkersGet) {
     EXPECT_EQ(signal_for_workers(StopCause::signal, SIGINT, options), SIGUSR2);
 }
 
+// 10 s are kept back for the kill and the record of the end. With 8 s left that would be less than
+// nothing, so the workers get half.
 TEST(StopPolicy, LeavesTimeToRecordTheEnd) {
     const StopOptions options = in_slurm();
     const auto grace = [&](StopCause cause, std::optional<Duration> left) {
@@ -84,6 +93,8 @@ TEST(StopPolicy, LeavesTimeToRecordTheEnd) {
     EXPECT_EQ(grace(StopCause::named_signal, {}), sec(50)) << "as early as a time limit";
 }
 
+// The file that DDPRUN_STOP_FILE names. A sentence may hold any bytes, and the JSON must stay
+// valid.
 TEST(StopPolicy, IsReadableByWorkers) {
     const StopHint hint{Generation{3}, StopCause::time_limit, "stopped: \xff", SIGTERM, sec(50),
                         true};

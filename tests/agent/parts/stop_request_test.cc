@@ -1,4 +1,5 @@
-// Which request for a stop counts; deaths that may be a stop's; and what outlives SIGKILL.
+// Three small parts of the agent machine: which request for a stop counts, deaths that a stop may
+// have caused, and workers that outlive SIGKILL. Pure.
 #include "agent/parts/stop_request.h"
 
 #include <gmock/gmock.h>
@@ -19,6 +20,8 @@ StopAsked by_signal(int signal, bool requeue) {
         .signal = signal, .reason = {}, .cause = StopCause::signal, .left = {}, .requeue = requeue};
 }
 
+// The first request counts, so that all nodes stop for one reason. The exception is a user's
+// scancel while the job stops to be requeued.
 TEST(StopRequest, TheFirstCountsButForOneThatCancels) {
     StopRequest request;
     EXPECT_TRUE(request.would_take(by_signal(10, true)));
@@ -30,6 +33,7 @@ TEST(StopRequest, TheFirstCountsButForOneThatCancels) {
     EXPECT_FALSE(request.would_take(by_signal(15, false)));
 }
 
+// The request is sent again to each new leader, and by then less time is left.
 TEST(StopRequest, TellsTheTimeThatIsLeft) {
     StopRequest request;
     request.take(by_signal(10, true));
@@ -42,10 +46,13 @@ TEST(StopRequest, IsNotAwaitedOnceItIsAnswered) {
     EXPECT_EQ(request.answer_by(), kNever);
     request.await_answer(at(3));
     EXPECT_EQ(request.answer_by(), at(3));
+    // The Stop of the leader is the answer.
     request.answered();
     EXPECT_EQ(request.answer_by(), kNever);
 }
 
+// Two workers die of a signal 0.5 s apart. Both are judged 1 s after the node heard of the first,
+// and each keeps its own time of death, which decides which one was first.
 TEST(WithheldFailures, AreJudgedASecondAfterTheFirst) {
     WithheldFailures withheld;
     EXPECT_EQ(withheld.judged_at(), kNever);
@@ -62,9 +69,11 @@ TEST(WithheldFailures, AreJudgedASecondAfterTheFirst) {
     EXPECT_TRUE(withheld.empty());
 }
 
+// SIGKILL goes out at 1. If something is left after 60 s, somebody looks at it once.
 TEST(SweepWatch, LooksOnceForWhatOutlivesSigkill) {
     SweepWatch sweep;
     EXPECT_FALSE(sweep.look(at(100)));
+    // 60 s are far more than a kill takes, even under a high load.
     EXPECT_TRUE(sweep.begin(at(1), sec(60)));
     EXPECT_FALSE(sweep.begin(at(2), sec(60))) << "it is under way";
     EXPECT_FALSE(sweep.look(at(60.9)));

@@ -1,3 +1,5 @@
+// How the nodes of a check call each other, over real sockets on loopback. All "nodes" are objects
+// of this process, each with a listener and a thread of its own.
 #include "launcher/check/check_reach.h"
 
 #include <gmock/gmock.h>
@@ -12,18 +14,21 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// A node whose clock always shows this time.
 std::unique_ptr<Reach> listening(double clock = 1000) {
     return Reach::listen([clock] { return clock; }).value();
 }
 
+// What a node knows of another one: where it listens, and the word that proves it.
 Reach::Peer peer(int rank, const Reach& of) { return {rank, "127.0.0.1", of.port(), of.word()}; }
 
+// A node that was not reached, with a part of the reason.
 auto unreached(int rank, const char* why) {
     return AllOf(Field(&NodeFacts::Unreached::rank, rank),
                  Field(&NodeFacts::Unreached::why, HasSubstr(why)));
 }
 
-// Three nodes call each other at once, and all answer.
+// Three nodes call each other, and each of them answers while it calls.
 TEST(CheckReach, NodesThatReachEachOther) {
     auto a = listening(), b = listening(), c = listening();
     const auto of_a = a->call({peer(1, *b), peer(2, *c)});
@@ -31,24 +36,26 @@ TEST(CheckReach, NodesThatReachEachOther) {
     EXPECT_THAT(of_a.unreached, IsEmpty());
     EXPECT_EQ(of_a.reached, 2);
     EXPECT_EQ(of_c.reached, 2);
-    EXPECT_FALSE(of_a.clock);  // rank 0 is not called by itself
+    EXPECT_FALSE(of_a.clock);  // rank 0 does not call itself
     EXPECT_TRUE(of_c.clock);
 }
 
-// The clock of rank 0, against this one's: nobody else's counts.
+// Clocks are compared with that of rank 0 only: 1090 − 1000 s. The other node's clock does not
+// count.
 TEST(CheckReach, ClockThatIsAhead) {
     auto first = listening(1090), other = listening(2000), self = listening(1000);
     const auto outcome = self->call({peer(1, *other), peer(0, *first)});
     ASSERT_TRUE(outcome.clock);
     EXPECT_DOUBLE_EQ(outcome.clock->ahead, 90);
+    // The made-up clock stands still, so the message seems to take no time.
     EXPECT_DOUBLE_EQ(outcome.clock->within, 0);
 }
 
-// Nobody listens, a name that nobody knows, and another program at the port: each with its reason,
-// and those that answer are reached all the same.
+// Nobody listens, a name that nobody knows, and another program at the port (a wrong word). Each
+// has its own reason, and one such node must not keep the others from being tested.
 TEST(CheckReach, NodesThatAreNotReached) {
     auto self = listening(), good = listening();
-    auto gone = peer(1, *listening());  // it has ended by now
+    auto gone = peer(1, *listening());  // destroyed at once, so nobody listens there
     auto nameless = peer(2, *good), stranger = peer(3, *good);
     nameless.host = "no_such-host.invalid";
     stranger.word = std::string(stranger.word.size(), '0');
@@ -59,7 +66,7 @@ TEST(CheckReach, NodesThatAreNotReached) {
                             unreached(2, "no_such-host.invalid"), unreached(3, "End of file")));
 }
 
-// More at once than are called at a time.
+// A node calls 64 peers at a time. 300 need several rounds.
 TEST(CheckReach, ManyPeers) {
     auto self = listening(), other = listening();
     std::vector<Reach::Peer> peers;
@@ -69,7 +76,7 @@ TEST(CheckReach, ManyPeers) {
     EXPECT_THAT(outcome.unreached, IsEmpty());
 }
 
-// The way to loopback begins at loopback; there is none to a name that nobody knows.
+// The way to loopback begins at loopback. To an unknown name there is none.
 TEST(CheckReach, AddressTowardsAHost) {
     EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
     EXPECT_EQ(address_towards("no_such-host.invalid"), std::nullopt);

@@ -1,3 +1,5 @@
+// The report of a check (--check), from the findings of all nodes. Pure. A test takes a healthy
+// job, breaks one thing, and reads the one row that must name it.
 #include "launcher/check/check_report.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +14,7 @@ using testing::IsEmpty;
 using State = CheckRow::State;
 constexpr std::int64_t kGiB = 1 << 30;
 
-// A node with which nothing is wrong, of so many.
+// A healthy node of a job of `nodes` nodes. Clocks differ by less than a millisecond.
 NodeFacts node(int number, int nodes) {
     NodeFacts facts;
     facts.name = "n" + std::to_string(number);
@@ -24,6 +26,7 @@ NodeFacts node(int number, int nodes) {
     return facts;
 }
 
+// A job of n1, n2, … in which nothing is wrong. Its ledger is in a folder.
 CheckedJob job_of(int nodes) {
     CheckedJob job;
     job.run_id = "lab.7.0";
@@ -48,6 +51,7 @@ CheckRow row(const CheckReport& report, const std::string& name) {
     return {};
 }
 
+// The findings of one row. All other rows must have none: one fault must not show up twice.
 std::vector<std::string> findings(CheckedJob job, const std::string& name) {
     const CheckReport report = make_check_report(std::move(job));
     for (const CheckRow& other : report.rows)
@@ -58,12 +62,14 @@ std::vector<std::string> findings(CheckedJob job, const std::string& name) {
     return row(report, name).findings;
 }
 
+// The node `from` does not reach the node `to`, counted from 1 as in their names. Ranks count from
+// 0.
 void cut(CheckedJob& job, int from, int to, const char* why = "10.0.0.9: no answer within 5 s") {
     at(job, from).unreached.push_back({to - 1, why});
     --at(job, from).reached;
 }
 
-// Four equal nodes: each row is said, none is wrong.
+// Each row says what was tested, so that "nothing is wrong" can be believed.
 TEST(CheckReport, NothingIsWrong) {
     const CheckReport report = make_check_report(job_of(4));
     EXPECT_TRUE(report.good());
@@ -76,7 +82,8 @@ TEST(CheckReport, NothingIsWrong) {
     EXPECT_THAT(check_text(report), HasSubstr("\nNothing is wrong.\n"));
 }
 
-// One node has nobody to reach, no other clock, and needs no ledger.
+// One node reaches nobody, has no other clock, and needs no ledger. A row without a test is
+// skipped, not good.
 TEST(CheckReport, OneNode) {
     CheckedJob job = job_of(1);
     job.ledger = {};
@@ -86,7 +93,7 @@ TEST(CheckReport, OneNode) {
         EXPECT_EQ(row(report, name).state, State::skipped) << name;
 }
 
-// Who has not come is named where Slurm names the nodes, else counted.
+// Missing nodes are named if Slurm names them, else counted.
 TEST(CheckReport, NodesThatDidNotCome) {
     CheckedJob job = job_of(4);
     job.nodes.resize(2);
@@ -96,14 +103,16 @@ TEST(CheckReport, NodesThatDidNotCome) {
     EXPECT_THAT(findings(job, "nodes"), ElementsAre(HasSubstr("2 nodes did not come in time")));
 }
 
-// Who has met and then hangs is no node that did not come.
+// A node that has met and then hangs is another fault than one that never came. Its name is not
+// known yet.
 TEST(CheckReport, NodeThatDoesNotAnswer) {
     CheckedJob job = job_of(3);
     job.nodes[1].reset();
     EXPECT_THAT(findings(job, "nodes"), ElementsAre(HasSubstr("rank 1: joined, then stopped")));
 }
 
-// Two ends of one cut are one finding; one way only is said so.
+// A cut in both directions is one finding. A cut in one direction says so, since it points at a
+// firewall.
 TEST(CheckReport, CutBetweenTwoNodes) {
     CheckedJob job = job_of(4);
     cut(job, 2, 3);
@@ -120,7 +129,8 @@ TEST(CheckReport, CutBetweenTwoNodes) {
               "11 of 12 connections between nodes");
 }
 
-// A node that nobody reaches is one finding, not one for each other node; with its own reason.
+// A node that nobody reaches is one finding, and not one for each of the others. Another cut still
+// shows.
 TEST(CheckReport, NodeThatNobodyReaches) {
     CheckedJob job = job_of(5);
     for (const int from : {1, 2, 3, 5}) cut(job, from, 4, "n4: unknown host");
@@ -130,7 +140,8 @@ TEST(CheckReport, NodeThatNobodyReaches) {
                             HasSubstr("n1 does not reach n2: 10.0.0.9")));
 }
 
-// The first node's mark is the one; who sees none or another is named with the mend.
+// The first node has begun the ledger, so its mark is the right one. n2 sees a local folder of the
+// same name, n3 sees none.
 TEST(CheckReport, LedgerThatIsNotShared) {
     CheckedJob job = job_of(4);
     at(job, 2).ledger_mark = 8;
@@ -141,7 +152,7 @@ TEST(CheckReport, LedgerThatIsNotShared) {
                             HasSubstr("n2: this node sees a different folder")));
 }
 
-// An etcd's own sentence has the mend; several of one name are told.
+// An error of etcd says itself what to do. n2 reaches another server of the same name.
 TEST(CheckReport, EtcdThatIsNotReachedByAll) {
     CheckedJob job = job_of(3);
     job.ledger = {rendezvous::LedgerPlace::Kind::etcd, "ddprun/lab.7.0.check", {{"e1", 2379}}};
@@ -156,7 +167,8 @@ TEST(CheckReport, EtcdThatIsNotReachedByAll) {
                     HasSubstr("n2: this node sees a different etcd than the first node; give")));
 }
 
-// What Slurm gives counts; nodes of which the same is wrong stand together, three by name.
+// A GPU has fallen off the bus on four nodes. Nodes with the same fault stand together, three of
+// them by name.
 TEST(CheckReport, GpusThatAreMissing) {
     CheckedJob job = job_of(5);
     for (int number = 1; number <= 5; ++number) at(job, number).gpus_given = 4;
@@ -168,27 +180,29 @@ TEST(CheckReport, GpusThatAreMissing) {
     EXPECT_EQ(row(make_check_report(job), "gpus").sentence, "4 on 5 nodes");
 }
 
-// A clock is wrong by what the message's way cannot explain.
+// Part of a difference may be the message's way. Only what it cannot explain counts: n3's 2 s came
+// with 1.5 s of doubt.
 TEST(CheckReport, ClocksApart) {
     CheckedJob job = job_of(3);
     at(job, 2).clock = {-90.0, 0.001};
-    at(job, 3).clock = {2.0, 1.5};  // a slow answer, not a wrong clock
+    at(job, 3).clock = {2.0, 1.5};  // a slow answer, and no wrong clock
     EXPECT_THAT(findings(job, "clocks"),
                 ElementsAre(HasSubstr("n2: the clock is 90.0 s ahead of the first node's")));
     at(job, 2).clock = {3.0, 0.5};
     EXPECT_THAT(findings(job, "clocks"), ElementsAre(HasSubstr("n2: the clock is 2.5 s behind")));
 }
 
-// Space and limits are looked at where a job would fail for them.
+// A full /tmp and a small /dev/shm make workers fail with errors that do not name the cause.
 TEST(CheckReport, SpaceAndLimits) {
     CheckedJob job = job_of(2);
     at(job, 2).temporary_free = 0;
+    // The default of a container.
     at(job, 2).shared_memory_free = 64 << 20;
     EXPECT_THAT(findings(job, "space"),
                 testing::UnorderedElementsAre(HasSubstr("n2: /tmp has 0 MiB free; set TMPDIR"),
                                               HasSubstr("n2: /dev/shm has 64 MiB free")));
     job = job_of(2);
-    at(job, 1).locked_memory = 65536;  // without RDMA nobody locks much
+    at(job, 1).locked_memory = 65536;  // without RDMA little memory is locked
     EXPECT_THAT(findings(job, "limits"), IsEmpty());
     at(job, 1).rdma = true;
     at(job, 2).open_files = 256;
@@ -200,7 +214,8 @@ TEST(CheckReport, SpaceAndLimits) {
                 ElementsAre("n2: program train: not found in PATH; give its path"));
 }
 
-// A whole rack that is off does not fill the screen; the JSON has all.
+// A whole rack is off. The text stops after 20 lines, so that the user still sees the rest of the
+// report. The JSON has all.
 TEST(CheckReport, ManyFindings) {
     CheckedJob job = job_of(40);
     for (int number = 2; number <= 40; ++number) cut(job, number, 1 + number % 40);
@@ -211,7 +226,8 @@ TEST(CheckReport, ManyFindings) {
     EXPECT_THAT(check_json(report), HasSubstr("\"good\": false"));
 }
 
-// What a node writes, another reads; what is none is refused.
+// A node writes its findings into the store, and the first node reads them. Reasons may hold any
+// bytes; what is no text arrives with a replacement character.
 TEST(CheckFacts, ThereAndBack) {
     NodeFacts facts = node(3, 8);
     facts.unreached = {{4, "why"}, {5, "\xff not text"}};
@@ -227,7 +243,8 @@ TEST(CheckFacts, ThereAndBack) {
         EXPECT_EQ(facts_from_json(bad).error().code(), ErrorCode::malformed) << bad;
 }
 
-// Each node begins with its neighbour, so that in each round everybody is called once.
+// Each node begins with its neighbour. If all began with rank 0, it would get a thousand calls at
+// once.
 TEST(CheckFacts, PeersOfEach) {
     EXPECT_THAT(peers_of(0, 4), ElementsAre(1, 2, 3));
     EXPECT_THAT(peers_of(2, 4), ElementsAre(3, 0, 1));

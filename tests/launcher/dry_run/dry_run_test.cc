@@ -1,5 +1,7 @@
-// What a start would do: the value, and both its forms as golden files, which lie in
-// tests/data/dry_run and are rewritten with DDPRUN_REWRITE=1.
+// What a start would do (--dry-run): the value, and both its forms as golden files, which lie in
+// tests/data/dry_run and are rewritten with DDPRUN_REWRITE=1. Pure: host and Slurm's variables are
+// made up. A dry run must not promise more than is known before the nodes meet, so many tests ask
+// for "unknown".
 #include "launcher/dry_run/dry_run.h"
 
 #include <gmock/gmock.h>
@@ -27,6 +29,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr auto kFour = "4";
+// The first of four nodes, as srun starts ddprun there.
 const Environment kStep{{"SLURM_CLUSTER_NAME", "lab"},
                         {"SLURM_JOB_ID", "8812"},
                         {"SLURM_STEP_ID", "0"},
@@ -34,6 +37,8 @@ const Environment kStep{{"SLURM_CLUSTER_NAME", "lab"},
                         {"SLURM_STEP_NUM_NODES", kFour},
                         {"SLURM_STEP_TASKS_PER_NODE", "1(x4)"},
                         {"SLURM_NODEID", "0"}};
+// A batch script of four nodes in which srun has not been called. Its GPUs are those of this host
+// only.
 const Environment kBatch{{"SLURM_CLUSTER_NAME", "lab"},
                          {"SLURM_JOB_ID", "8812"},
                          {"SLURM_JOB_NODELIST", "gpu[01-04]"},
@@ -43,6 +48,7 @@ const Environment kBatch{{"SLURM_CLUSTER_NAME", "lab"},
                          {"SLURMD_NODENAME", "gpu01"},
                          {"CUDA_VISIBLE_DEVICES", "2,3"}};
 
+// 8 CPUs on two NUMA nodes, and the GPUs divided between these.
 HostFacts host(int gpus = 0) {
     HostFacts facts;
     facts.hostname = "me";
@@ -58,7 +64,7 @@ HostFacts host(int gpus = 0) {
     return facts;
 }
 
-// As main does it.
+// As main does it: if srun is what is missing, the step to come is planned without this host.
 DryRun dry(std::vector<std::string> words, const Environment& environment = {},
            HostFacts facts = host()) {
     if (words.empty() || words.back().starts_with('-')) words.push_back("./train");
@@ -75,6 +81,7 @@ DryRun dry(std::vector<std::string> words, const Environment& environment = {},
     return make_dry_run(input, step ? &*step : nullptr);
 }
 
+// A variable of the first worker of this node.
 Known<std::string> variable(const DryRun& dry, const std::string& name) {
     for (const DryRun::Variable& each : dry.variables)
         if (each.name == name) return each.value;
@@ -87,10 +94,13 @@ std::vector<std::string> names(const DryRun& dry) {
     return all;
 }
 
+// Known for certain: a value without a note.
 Known<std::string> is(std::string value) { return {std::move(value), ""}; }
 
+// A value that no dry run can know; its note says when it will be known.
 auto unknown() { return Field(&Known<std::string>::value, std::nullopt); }
 
+// Compares with the golden file, or writes it anew if the user asks for that.
 void expect_golden(const std::string& name, const std::string& text) {
     const std::string path = std::string(DDPRUN_TEST_DATA "/dry_run/") + name;
     if (std::getenv("DDPRUN_REWRITE")) std::ofstream(path) << text;
@@ -104,7 +114,8 @@ void expect_golden(const std::string& name, const DryRun& dry) {
     expect_golden(name + ".json", dry_run_json(dry));
 }
 
-// One node, each worker with a GPU and CPUs of its own, files of both streams.
+// Each worker has a GPU and CPUs of its own, and both its streams go to files. The arguments have a
+// dollar sign and a quote, as a user's may.
 TEST(DryRunForms, OfOneNode) {
     expect_golden("one_node", dry({"--standalone", "--nproc-per-node=gpu", "--virtual-local-rank",
                                    "--numa-binding=exclusive", "--tee=3", "--log-dir=logs",
@@ -113,27 +124,31 @@ TEST(DryRunForms, OfOneNode) {
                                   {}, host(4)));
 }
 
+// Four equal nodes of Slurm's with four GPUs: the usual case.
 TEST(DryRunForms, OfAStepOfFourNodes) { expect_golden("step", dry({}, kStep, host(4))); }
 
+// Without Slurm: the second of two to four nodes, which meet where the options say.
 TEST(DryRunForms, OfNodesThatMeetAtAnEndpoint) {
     expect_golden("endpoint", dry({"--nnodes=2:4", "--node-rank=1", "--nproc-per-node=2",
                                    "--rdzv-endpoint=head:29400", "--max-restarts=2",
                                    "--hang-timeout=2.5", "--on-failure=/bin/tell"}));
 }
 
+// The same command in a batch script and on a login node: what is known differs.
 TEST(DryRunForms, OfAStepToCome) {
     expect_golden("batch", dry({}, kBatch, host(2)));
     expect_golden("login", dry({"--nnodes=40", "--nproc-per-node=8"}));
 }
 
-// A command line is any bytes; JSON is UTF-8 all the same.
+// A command line may hold any bytes. JSON is UTF-8 all the same, or no program could read it.
 TEST(DryRunForms, JsonIsUtf8) {
     const std::string text = dry_run_json(dry({"--role=\xff", "p", "\xc3\x28\"\\"}));
     EXPECT_TRUE(nlohmann::json::accept(text));
     EXPECT_THAT(text, Not(HasSubstr("\xff")));
 }
 
-// All is known of one node, but for what the start makes.
+// One node waits for nobody, so all is known but what only the start makes: a free port, a folder,
+// a random run id.
 TEST(DryRun, OneNodeIsKnown) {
     const DryRun one = dry({"--standalone", "--nproc-per-node=3", "--rdzv-id=mine"});
     EXPECT_EQ(one.start, DryRun::Start::one_node);
@@ -142,6 +157,7 @@ TEST(DryRun, OneNodeIsKnown) {
     EXPECT_EQ(variable(one, "MASTER_ADDR"), is("127.0.0.1"));
     EXPECT_EQ(variable(one, "TORCHELASTIC_RUN_ID"), is("mine"));
     EXPECT_EQ(variable(one, "OMP_NUM_THREADS"), is("2"));
+    // The port is chosen at the start, when it is free.
     EXPECT_THAT(variable(one, "MASTER_PORT"), unknown());
     EXPECT_THAT(variable(one, "TORCHELASTIC_ERROR_FILE").note,
                 "/tmp/ddprun_XXXXXX/attempt_0/0/error.json");
@@ -149,7 +165,8 @@ TEST(DryRun, OneNodeIsKnown) {
     EXPECT_THAT(variable(dry({"--standalone"}), "TORCHELASTIC_RUN_ID"), unknown());
 }
 
-// What the user has set stands, and is not among what ddprun sets.
+// What the user has set stays, and is not listed as ddprun's. RANK is ddprun's, whatever it was
+// before.
 TEST(DryRun, LeavesTheUsersOwn) {
     auto facts = host();
     facts.omp_num_threads_set = true;
@@ -165,6 +182,7 @@ TEST(DryRun, LeavesTheUsersOwn) {
     EXPECT_EQ(variable(one, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), is("3"));
 }
 
+// torchrun's file timers: a file of ddprun's own, or the user's.
 TEST(DryRun, FileTimers) {
     const Environment served{{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}};
     EXPECT_EQ(variable(dry({}, served), "TORCHELASTIC_TIMER_FILE").note,
@@ -174,7 +192,7 @@ TEST(DryRun, FileTimers) {
     EXPECT_EQ(variable(dry({}, named), "TORCHELASTIC_TIMER_FILE"), is("/run/timer"));
 }
 
-// What the user has named is the same for all tasks of a host, each of which serves its own.
+// The user's name is the same for all tasks of a host, and each task serves a file of its own.
 TEST(DryRun, EachTaskHasAFileForTimersOfItsOwn) {
     Environment task = kStep;
     task["SLURM_STEP_TASKS_PER_NODE"] = "2(x4)";
@@ -186,7 +204,8 @@ TEST(DryRun, EachTaskHasAFileForTimersOfItsOwn) {
     }
 }
 
-// Where the workers are counted, the other nodes may have more or fewer.
+// The workers are counted by this node's GPUs. Other nodes may have more or fewer, so what depends
+// on them carries a note. With a given count all is certain.
 TEST(DryRun, OtherNodesMayBeUnequal) {
     const DryRun counted = dry({}, kStep, host(4));
     EXPECT_EQ(counted.world_size, (Known<int>{16, "if each node has 4 workers, as this one"}));
@@ -201,6 +220,8 @@ TEST(DryRun, OtherNodesMayBeUnequal) {
     EXPECT_EQ(variable(told, "MASTER_ADDR"), is("gpu01"));
 }
 
+// Two to four nodes: the job may start with two, so the world's size holds only if all four come.
+// The rank of the first node is certain.
 TEST(DryRun, FewerNodesMayCome) {
     const DryRun some = dry({"--nnodes=2:4", "--nproc-per-node=2"}, kStep);
     EXPECT_EQ(some.world_size, (Known<int>{8, "if all 4 nodes come"}));
@@ -208,7 +229,8 @@ TEST(DryRun, FewerNodesMayCome) {
     EXPECT_EQ(variable(some, "GROUP_WORLD_SIZE").note, "if all 4 nodes come");
 }
 
-// "As many as come" is a large number in many scripts.
+// "As many as come" is a large number in many scripts. The list of nodes has a limit, and the sum
+// must not overflow.
 TEST(DryRun, AsManyAsCome) {
     const DryRun many =
         dry({"--nnodes=1:1000000", "--nproc-per-node=4096", "--node-rank=0", "--rdzv-endpoint=h"});
@@ -217,7 +239,8 @@ TEST(DryRun, AsManyAsCome) {
     EXPECT_THAT(dry_run_text(dry({"--nnodes=1:1000000"})), HasSubstr("on 65536 nodes"));
 }
 
-// The third of five tasks, dealt out in turn: all places follow. With a host file they do not.
+// Five tasks on two nodes, dealt out in turn (cyclic): rank 2 is the second task of n1. From
+// Slurm's layout all places follow. With a host file (arbitrary) they do not.
 TEST(DryRun, TasksInTheOrderOfRanks) {
     auto step = kStep;
     step["SLURM_STEP_NODELIST"] = "n[1-2]", step["SLURM_STEP_NUM_NODES"] = "2";
@@ -240,7 +263,8 @@ TEST(DryRun, TasksInTheOrderOfRanks) {
     EXPECT_FALSE(dry({"--task-per-worker"}, step).nodes[2].first_rank.value);
 }
 
-// With more nodes than may take part, and where names decide, nobody knows a rank before.
+// More nodes than may take part, or an order by names that nobody knows yet: no rank is known
+// before the nodes meet. What holds for all of them still is.
 TEST(DryRun, APlaceMayBeUnknown) {
     for (const DryRun& open :
          {dry({"--nnodes=2", "--nproc-per-node=2"},
@@ -260,7 +284,8 @@ TEST(DryRun, APlaceMayBeUnknown) {
     }
 }
 
-// The address of rank 0 is known where it leads, or is told; else from where it reaches the leader.
+// MASTER_ADDR is the address of rank 0. It is known if that node leads or has been given an
+// address; else only the meeting tells.
 TEST(DryRun, AddressOfRankZero) {
     EXPECT_THAT(variable(dry({"--rdzv-endpoint=gpu03"}, kStep), "MASTER_ADDR"), unknown());
     EXPECT_EQ(dry({"--rdzv-endpoint=gpu03"}, kStep).leader, is("gpu03"));
@@ -272,7 +297,8 @@ TEST(DryRun, AddressOfRankZero) {
                 unknown());
 }
 
-// Nothing of this host counts for the nodes that srun will give.
+// srun is still to be called, perhaps for other nodes than this host. Its GPUs and CPUs must not
+// show up in the plan.
 TEST(DryRun, OfAStepToComeHasNothingOfThisHost) {
     const DryRun batch = dry({"--virtual-local-rank", "--numa-binding=node"}, kBatch, host(2));
     EXPECT_EQ(batch.start, DryRun::Start::step_to_come);
@@ -287,13 +313,15 @@ TEST(DryRun, OfAStepToComeHasNothingOfThisHost) {
     for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_PORT"})
         EXPECT_THAT(variable(batch, name), unknown()) << name;
 
+    // On a login node not even the names are known.
     const DryRun login = dry({"--nnodes=4", "--nproc-per-node=gpu"});
     EXPECT_THAT(names(login), Each(""));
     EXPECT_THAT(variable(login, "MASTER_ADDR"), unknown());
     EXPECT_EQ(dry({"--nnodes=4", "--nproc-per-node=2"}).world_size, (Known<int>{8, ""}));
 }
 
-// A step to come is for where srun is what is missing, and for nothing else.
+// A step to come is planned only where a real start would lack srun. If it were planned elsewhere,
+// the dry run would show another job than the start runs.
 TEST(DryRun, WhereSrunIsMissing) {
     const auto missing = [](const std::vector<std::string>& words, const Environment& environment) {
         return step_to_come(parse_options(words, environment).value(), environment)->has_value();
@@ -307,14 +335,14 @@ TEST(DryRun, WhereSrunIsMissing) {
     auto one_node = kBatch;
     one_node["SLURM_JOB_NUM_NODES"] = "1", one_node["SLURM_JOB_NODELIST"] = "gpu01";
     EXPECT_FALSE(missing({"p"}, one_node));
-    one_node.erase("SLURMD_NODENAME");  // salloc's shell
+    one_node.erase("SLURMD_NODENAME");  // salloc's shell runs on no node of the job
     EXPECT_TRUE(missing({"p"}, one_node));
     auto odd = kBatch;
     odd["SLURM_JOB_NODELIST"] = "gpu[";
     EXPECT_FALSE(step_to_come(parse_options({"p"}, odd).value(), odd));
 }
 
-// What a node of a step says that leaves the rest to the first.
+// The first node prints the dry run. Each other node says in one line what is its own.
 TEST(DryRun, LineOfAnotherNode) {
     auto third = kStep;
     third["SLURM_NODEID"] = "2";
@@ -322,7 +350,7 @@ TEST(DryRun, LineOfAnotherNode) {
               "4 workers: one for each of the 4 GPUs that the driver shows");
 }
 
-// Why there are so many workers.
+// "Why only one worker?" is a frequent question, so the plan names what the number comes from.
 TEST(DryRun, ReasonOfTheWorkers) {
     const auto reason = [](std::vector<std::string> words, Environment environment, int gpus) {
         return dry(std::move(words), environment, host(gpus)).plan.slots_reason;

@@ -1,4 +1,6 @@
-// Slurm's commands as small scripts: when a job without its batch host is ended, and when not.
+// When a job without its batch host is ended, and when not. Slurm's commands are small shell
+// scripts in a folder of the test; connections are real. A wrong "yes" cancels a user's job, so
+// most tests are about "no".
 #include "launcher/in_slurm/headless.h"
 
 #include <gmock/gmock.h>
@@ -18,6 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// By default: job 8812 runs on n2 and n3, its batch host n1 is gone, and no other step runs.
 class Headless : public testing::Test {
   protected:
     void SetUp() override {
@@ -30,22 +33,27 @@ class Headless : public testing::Test {
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
+    // Makes one of Slurm's commands.
     void command(const std::string& name, const std::string& text) {
         const auto path = folder_ / name;
         std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
         ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
     }
+    // What `scontrol show job` prints of a batch job that has these nodes now.
     std::string job(const std::string& nodes) {
         return "printf 'JobId=8812\\n JobState=RUNNING\\n BatchFlag=1\\n NodeList=" + nodes +
                "\\n BatchHost=n1\\n'";
     }
     void shows(const std::string& nodes) { command("scontrol", job(nodes)); }
+    // scancel writes its arguments into this file.
     std::filesystem::path cancelled() const { return folder_ / "cancelled"; }
 
-    // Whether scancel was called, once. Nobody can be connected to at a broadcast address.
+    // Whether the job was cancelled, exactly once. No connection reaches a broadcast address, so by
+    // default srun's host is silent.
     bool ends(const std::string& srun_address = "255.255.255.255", std::uint16_t port = 29400) {
         const SlurmCalls calls(loop_, "8812", {{"PATH", folder_.string() + ":/usr/bin:/bin"}});
         HeadlessConfig config{"8812", "0", srun_address, port};
+        // Seconds and minutes in a real job. Here some questions fit into the patience.
         config.between = std::chrono::milliseconds{50};
         config.patience = std::chrono::milliseconds{300};
         config.connecting = std::chrono::seconds{1};
@@ -69,12 +77,15 @@ class Headless : public testing::Test {
     std::vector<std::string> said_;
 };
 
+// The host is silent, and Slurm has taken it out of the job: both are needed for the proof.
 TEST_F(Headless, AJobWithoutItsBatchHostIsEnded) {
     EXPECT_TRUE(ends());
-    EXPECT_THAT(said_, ElementsAre(HasSubstr("job 8812 has lost its batch host; it is ended")));
+    EXPECT_THAT(
+        said_, ElementsAre(HasSubstr("job 8812 has lost its batch host; ddprun has cancelled it")));
 }
 
-// As soon as Slurm has noticed; a question without an answer is asked again.
+// Slurm notices a loss only after minutes. The first question gets no answer, the second one still
+// shows n1, and only the third one proves the loss.
 TEST_F(Headless, SlurmsWordIsWaitedFor) {
     const std::string count = (folder_ / "asked").string();
     command("scontrol", "echo >>" + count + "\nlines=$(wc -l <" + count +
@@ -82,21 +93,24 @@ TEST_F(Headless, SlurmsWordIsWaitedFor) {
                             job("n[1-3]") + "; exit; }\n" + job("n[2-3]"));
     EXPECT_TRUE(ends());
     EXPECT_THAT(said_,
-                ElementsAre(HasSubstr("as soon as Slurm has noticed"), HasSubstr("it is ended")));
+                ElementsAre(HasSubstr("as soon as Slurm notices"), HasSubstr("has cancelled it")));
 }
 
+// Slurm never takes n1 out of the job. After the patience the job keeps its nodes, and the user
+// reads how to end it.
 TEST_F(Headless, SlurmIsNotWaitedForForEver) {
     shows("n[1-3]");
     EXPECT_FALSE(ends());
-    EXPECT_THAT(said_, ElementsAre(HasSubstr("as soon as Slurm has noticed"),
-                                   HasSubstr("is left as it is")));
+    EXPECT_THAT(said_,
+                ElementsAre(HasSubstr("as soon as Slurm notices"), HasSubstr("keeps its nodes")));
     said_.clear();
     command("scontrol", "exit 1");
     EXPECT_FALSE(ends());
-    EXPECT_THAT(said_.back(), HasSubstr("is left as it is"));
+    EXPECT_THAT(said_.back(), HasSubstr("keeps its nodes"));
 }
 
-// Whose host answers has srun and a script, or Slurm sees to it: Slurm is not even asked.
+// A host that answers, or refuses, is alive: its batch script goes on, or Slurm sees to it. Slurm
+// is not even asked: scontrol would leave a trace in the file.
 TEST_F(Headless, AHostThatAnswersKeepsItsJob) {
     using boost::asio::ip::tcp;
     command("scontrol", "echo asked >>" + cancelled().string() + "; " + job("n[2-3]"));
@@ -109,6 +123,7 @@ TEST_F(Headless, AHostThatAnswersKeepsItsJob) {
     EXPECT_THAT(said_, IsEmpty());
 }
 
+// A job of salloc's has no batch host that could be lost. A job that is ending needs no end.
 TEST_F(Headless, AJobThatIsNobodysToEndIsLeft) {
     command("scontrol",
             "printf 'JobId=8812\\n JobState=RUNNING\\n BatchFlag=0\\n NodeList=n2\\n "
@@ -121,18 +136,20 @@ TEST_F(Headless, AJobThatIsNobodysToEndIsLeft) {
     EXPECT_THAT(said_, IsEmpty());
 }
 
+// The user may run a second training in the allocation. If Slurm does not say, there may be one.
 TEST_F(Headless, OtherStepsKeepTheJob) {
     command("squeue", "printf '8812.0\\n8812.1\\n'");
     EXPECT_FALSE(ends());
     command("squeue", "exit 1");
     EXPECT_FALSE(ends());
-    EXPECT_THAT(said_, testing::Each(HasSubstr("left to its other steps")));
+    EXPECT_THAT(said_, testing::Each(HasSubstr("other steps may still run")));
 }
 
+// A user may lack the right to cancel. The reason is in scancel's own words.
 TEST_F(Headless, SaysWhatScancelSays) {
     command("scancel", "echo 'scancel: error: Access denied'; exit 1");
     EXPECT_FALSE(ends());
-    EXPECT_THAT(said_, ElementsAre(HasSubstr("is not ended: scancel: scancel: error: Access")));
+    EXPECT_THAT(said_, ElementsAre(HasSubstr("cannot end it: scancel: scancel: error: Access")));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+// The texts that are made from the option table: --help, the manual page, shell completion. Pure. A
+// new option is a row of the table, and these tests see that no text forgets it.
 #include "launcher/options/option_text.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +17,7 @@ using testing::Not;
 
 std::string dashed(const OptionRow& row) { return "--" + std::string(row.name); }
 
-// Every option stands in every text that is made from the table.
+// A text that lacks an option hides it from the user.
 TEST(OptionText, NamesEveryOption) {
     for (const OptionRow& row : option_table()) {
         EXPECT_THAT(help_text(),
@@ -28,6 +30,7 @@ TEST(OptionText, NamesEveryOption) {
     }
 }
 
+// No line is wider than a terminal of 100 columns, and options stand in groups.
 TEST(OptionText, HelpIsReadable) {
     std::istringstream lines(help_text());
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
@@ -35,14 +38,15 @@ TEST(OptionText, HelpIsReadable) {
         EXPECT_THAT(help_text(), HasSubstr(title));
 }
 
-// A default that is not torchrun's is named with the reason.
+// A user who comes from torchrun must see where a default is another one, and why. Only options of
+// torchrun's can differ from it.
 TEST(OptionText, HelpNamesTheDefaultsThatDiffer) {
     EXPECT_THAT(help_text(), HasSubstr("torchrun's is 1, which"));
     for (const OptionRow& row : option_table())
         EXPECT_TRUE(row.differs.empty() || row.torchrun) << row.name;
 }
 
-// roff would take a dash for a hyphen, and a leading dot or quote for a request.
+// roff prints a plain dash as a hyphen. An option that is copied from such a page does not work.
 TEST(OptionText, ManPageIsRoff) {
     const std::string page = man_page("1.2.3");
     EXPECT_THAT(page, HasSubstr(".TH DDPRUN 1"));
@@ -51,13 +55,16 @@ TEST(OptionText, ManPageIsRoff) {
     EXPECT_THAT(page, Not(HasSubstr("--nproc")));
 }
 
+// A link named torchrun needs a completion of that name. A value with fixed words offers them, and
+// one that is a path offers files (-F).
 TEST(OptionText, CompletionIsForTheNameCalled) {
     EXPECT_THAT(completion("bash", "torchrun"), HasSubstr("-F _torchrun torchrun"));
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l nproc-per-node -x -a 'auto gpu cpu'"));
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l log-dir -r -F"));
 }
 
-// A value that may be left out stands behind a = sign only.
+// The value of --dry-run may be left out, so it stands behind a = sign only. A completion must not
+// offer it as the next word: that would be the program.
 TEST(OptionText, AValueThatMayBeLeftOut) {
     EXPECT_THAT(help_text(), HasSubstr("  --dry-run[=text|json]\n"));
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l dry-run -a 'text json'"));

@@ -1,3 +1,5 @@
+// From the command line and the PET_ variables to typed options, as torchrun's argparse reads them.
+// Pure. What each refusal says stands in tests/data/launcher/messages.txt.
 #include "launcher/options/options.h"
 
 #include <gmock/gmock.h>
@@ -15,17 +17,20 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// A command line without quotes, split at blanks.
 std::vector<std::string> words(const std::string& line) {
     std::istringstream stream(line);
     return {std::istream_iterator<std::string>(stream), {}};
 }
 
+// The options of a line that must be accepted.
 Options parsed(const std::string& line, const Environment& environment = {}) {
     auto options = parse_options(words(line), environment);
     EXPECT_TRUE(options) << line << ": " << options.error();
     return options ? *options : Options();
 }
 
+// The sentence of a line that must be refused. It is always one line, since it goes into a log.
 std::string refusal(const std::string& line, const Environment& environment = {}) {
     auto options = parse_options(words(line), environment);
     if (options) return "accepted";
@@ -34,8 +39,9 @@ std::string refusal(const std::string& line, const Environment& environment = {}
     return options.error().sentence();
 }
 
-// Both spellings, both forms of giving a value, letters with the value glued on, and abbreviations
-// are the same.
+// Dashes and underscores, both forms of giving a value, letters with the value attached,
+// abbreviations: all are in use in scripts for torchrun. If one is given twice, the last one
+// counts.
 TEST(Options, SpellingsAreTheSame) {
     for (const char* line : {"--nproc-per-node=4 p", "--nproc_per_node=4 p", "--nproc-per-node 4 p",
                              "--nproc_per-node 4 p", "--nproc=4 p", "--nproc_p 4 p",
@@ -49,7 +55,8 @@ TEST(Options, SpellingsAreTheSame) {
     EXPECT_EQ(parsed("--log-d=x p").log_dir, "x");
 }
 
-// Options end at the program; what stands behind it is never looked at.
+// Options end at the program. A --nnodes behind it belongs to the program and must reach it
+// unchanged.
 TEST(Options, TheRestIsTheProgram) {
     Options options = parsed("--nnodes 2:4 --rdzv-endpoint=h:1 train.py --nnodes 3 -- --help -x");
     EXPECT_EQ(options.nnodes, (NodeRange{2, 4}));
@@ -59,7 +66,8 @@ TEST(Options, TheRestIsTheProgram) {
     EXPECT_THAT(parsed("p --d 3").arguments, ElementsAre("--d", "3"));
 }
 
-// Every option of ours and of torchrun that means something ends up in its field.
+// Each option gets a value that is not its default, so an option that ends up in the wrong field
+// shows.
 TEST(Options, FieldsAreFilled) {
     Options options = parsed(
         "--node-rank 1 --rdzv-backend c10d --rdzv-endpoint h:29400 --rdzv-id 101 --rdzv-conf "
@@ -98,6 +106,7 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.python, "/p");
     EXPECT_EQ(options.label, false);
     EXPECT_EQ(options.prefix_template, "${rank}:");
+    // A doubled comma is a comma in the text.
     EXPECT_THAT(options.stdout_filters, ElementsAre("a,b", "c"));
     EXPECT_THAT(options.stderr_filters, ElementsAre("d"));
     EXPECT_EQ(options.console_overflow, agent::Overflow::drop);
@@ -105,7 +114,8 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_THAT(options.warnings, IsEmpty());
 }
 
-// As torchrun's own log is asked to be; the command line wins, and other programs' words end nothing.
+// torchrun's own log follows LOGLEVEL, so ddprun's does too. The command line counts more. The
+// variable may belong to another program, so an unknown word is a warning and ends nothing.
 TEST(Options, LogLevelSaysHowMuchIsSaid) {
     const auto with = [](const std::string& level, const std::string& line = "p") {
         return parsed(line, {{"LOGLEVEL", level}}).verbosity;
@@ -128,7 +138,8 @@ TEST(Options, TorchrunsVariableOfThePrefixStandsInForTheOption) {
     EXPECT_EQ(parsed("--log-line-prefix-template=x p", environment).prefix_template, "x");
 }
 
-// A PET_ variable stands in for what the command line does not say; flags are numbers.
+// torchrun reads PET_ variables for what the command line does not say. A flag is a number there:
+// "yes" is refused, and an empty variable counts as not set.
 TEST(Options, VariablesStandIn) {
     Environment environment{{"PET_NNODES", "2"},       {"PET_NPROC_PER_NODE", "8"},
                             {"PET_STANDALONE", "0"},   {"PET_MODULE", "1"},
@@ -146,7 +157,8 @@ TEST(Options, VariablesStandIn) {
               "PET_NNODES=x: not a number of nodes; give N or MIN:MAX");
 }
 
-// What has no effect here is taken, with a warning that says why.
+// Options of torchrun's that mean nothing here. A script that has them must go on to work, and the
+// warning says why they have no effect.
 TEST(Options, IgnoredOptionsWarn) {
     EXPECT_THAT(
         parsed("--monitor_interval=1 --start-method spawn --event-log-handler=null --rdzv-conf "
@@ -160,7 +172,8 @@ TEST(Options, IgnoredOptionsWarn) {
                 ElementsAre(HasSubstr("the endpoint is ignored")));
 }
 
-// What each refusal says stands in tests/data/launcher/messages.txt.
+// The user searches the script for the spelling in the message, so it must be the user's own. An
+// empty value mostly comes from a variable that is not set.
 TEST(Options, RefusalsNameTheOptionAsItWasGiven) {
     EXPECT_EQ(refusal("--nproc_per_node= p"),
               "--nproc_per_node=: the value is empty; is a variable in your script not set?");
@@ -168,7 +181,8 @@ TEST(Options, RefusalsNameTheOptionAsItWasGiven) {
               "--standalone=1: takes no value; write --standalone alone");
 }
 
-// An abbreviation that means one option of torchrun's is that one, whatever ours are called.
+// Scripts for torchrun abbreviate by torchrun's options. A new option of ours that begins with the
+// same letters must not make such a script ambiguous.
 TEST(Options, AbbreviationsAreResolvedByWhatTheyMean) {
     EXPECT_EQ(parsed("--local-a=x p").local_addr, "x");
     EXPECT_EQ(parsed("--max_r=2 p").max_restarts, 2);
@@ -176,7 +190,7 @@ TEST(Options, AbbreviationsAreResolvedByWhatTheyMean) {
     EXPECT_THAT(refusal("--log=x p"), HasSubstr("ambiguous; write --log"));
 }
 
-// As argparse does it: what stands before is looked at, what stands behind is not.
+// As argparse does it: what stands before --help is checked, and what stands behind it is not.
 TEST(Options, WhatOnlyPrintsEndsTheReading) {
     EXPECT_TRUE(parsed("--help --nnodes=x --bogus").help);
     EXPECT_TRUE(parsed("-h", {{"PET_NNODES", "x"}}).help);
@@ -186,7 +200,7 @@ TEST(Options, WhatOnlyPrintsEndsTheReading) {
     EXPECT_THAT(refusal("--bogus --help"), HasSubstr("--bogus"));
 }
 
-// torchrun's environment for the time between SIGTERM and SIGKILL; the option beats it.
+// torchrun's variable for the time between SIGTERM and SIGKILL. The option counts more.
 TEST(Options, ShutdownTimeoutHasAVariableOfItsOwn) {
     const Environment environment{{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}};
     EXPECT_EQ(parsed("p", environment).shutdown_timeout, milliseconds(7000));
@@ -195,14 +209,14 @@ TEST(Options, ShutdownTimeoutHasAVariableOfItsOwn) {
                 HasSubstr("not a number of seconds"));
 }
 
-// The options that only torchrun's command line has, and no variable.
+// Options without a PET_ variable, in torchrun or here: such a variable is somebody else's.
 TEST(Options, SomeHaveNoVariable) {
     const Environment environment{
         {"PET_NUMA_BINDING", "x"}, {"PET_LOGS_SPECS", "x"}, {"PET_PRINT_COMPLETION", "x"}};
     EXPECT_THAT(parsed("p", environment).warnings, IsEmpty());
 }
 
-// A check needs no program, and is no dry run.
+// A check needs no program, but takes one.
 TEST(Options, Check) {
     EXPECT_EQ(parsed("p").check, std::nullopt);
     EXPECT_EQ(parsed("--check").check, CheckFormat::text);
@@ -213,7 +227,7 @@ TEST(Options, Check) {
                 HasSubstr("--check=yaml: not known; give text or json"));
 }
 
-// Alone it is text; the next word is the program.
+// Without a value it is text. The next word is the program, even if it is called "json".
 TEST(Options, DryRun) {
     EXPECT_EQ(parsed("p").dry_run, std::nullopt);
     const Options text = parsed("--dry-run json --x");
@@ -224,7 +238,8 @@ TEST(Options, DryRun) {
     EXPECT_EQ(parsed("p", {{"PET_DRY_RUN", "json"}}).dry_run, std::nullopt);
 }
 
-// An empty or odd value never ends the process, and only an option without effect may do nothing.
+// Each option with an odd value, on the command line and as a variable: a refusal is right, a crash
+// is not. An option that changes nothing must be declared as ignored.
 TEST(Options, EveryOptionCanBeGiven) {
     for (const OptionRow& row : option_table()) {
         EXPECT_TRUE(row.set || row.kind == OptionKind::ignored) << row.name;

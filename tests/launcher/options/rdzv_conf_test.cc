@@ -1,3 +1,4 @@
+// --rdzv-conf=KEY=VALUE,…: torchrun's keys, and what becomes of them here. Pure.
 #include "launcher/options/rdzv_conf.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// The quotes of the last line come from scripts that quote twice.
 TEST(RdzvConf, KeysBecomeOurTimes) {
     auto conf = read_rdzv_conf("join_timeout=5, last_call_timeout=1,timeout=60,is_host=True");
     ASSERT_TRUE(conf) << conf.error();
@@ -22,7 +24,8 @@ TEST(RdzvConf, KeysBecomeOurTimes) {
     EXPECT_EQ(read_rdzv_conf("'join_timeout=7'")->join_timeout, milliseconds(7000));
 }
 
-// torchrun gives a node up after so many periods without a sign of life.
+// torchrun gives a node up after `keep_alive_max_attempt` periods of `keep_alive_interval` seconds
+// without a sign of life (3 periods of 5 s by default). That length is our lease.
 TEST(RdzvConf, PeriodsMakeTheLease) {
     EXPECT_EQ(read_rdzv_conf("keep_alive_interval=4")->lease, milliseconds(12'000));
     EXPECT_EQ(read_rdzv_conf("keep_alive_max_attempt=4")->lease, milliseconds(20'000));
@@ -30,6 +33,8 @@ TEST(RdzvConf, PeriodsMakeTheLease) {
               milliseconds(7000));
 }
 
+// torchrun takes unknown keys in silence. A user who has misspelled one then waits for an effect,
+// so here a warning names it.
 TEST(RdzvConf, WhatHasNoEffectIsNamed) {
     EXPECT_THAT(read_rdzv_conf("read_timeout=60,heartbeat=5,xyz=1")->warnings,
                 ElementsAre("--rdzv-conf: the key read_timeout has no effect here",
@@ -37,6 +42,7 @@ TEST(RdzvConf, WhatHasNoEffectIsNamed) {
                             "--rdzv-conf: the key xyz has no effect, here or with torchrun"));
 }
 
+// Values that torchrun refuses are refused, also of keys without an effect here.
 TEST(RdzvConf, WrongValuesAreNamed) {
     EXPECT_EQ(read_rdzv_conf("join_timeout=x").error().sentence(),
               "join_timeout=x is not a number of seconds; give one like 30 or 0.5");

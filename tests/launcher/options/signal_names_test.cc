@@ -1,3 +1,4 @@
+// Signals by name, for --signals-to-handle. Pure.
 #include "launcher/options/signal_names.h"
 
 #include <gmock/gmock.h>
@@ -15,11 +16,13 @@ TEST(SignalNames, ReadsPythonsSpelling) {
                 ElementsAre(SIGTERM, SIGUSR1, SIGUSR2));
 }
 
+// No program can handle SIGKILL and SIGSTOP, and SIGCHLD is no request to stop. torchrun takes full
+// names in capital letters only.
 TEST(SignalNames, RefusesWhatCannotBeHandled) {
     for (const char* bad : {"SIGKILL", "SIGSTOP", "SIGCHLD", "TERM", "sigterm", "", "15"})
         EXPECT_FALSE(read_signals(bad)) << bad;
     EXPECT_EQ(read_signals("SIGTRM").error().sentence(),
-              "SIGTRM is no signal; did you mean SIGTERM?");
+              "SIGTRM is not a signal; did you mean SIGTERM?");
 }
 
 }  // namespace

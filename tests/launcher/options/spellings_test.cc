@@ -1,5 +1,6 @@
-// Every option of torchrun in every spelling that its parser takes, as recorded by
-// tests/differential/spellings.py from torch 1.13 to the newest.
+// Every option of torchrun in every spelling that its parser takes, recorded by
+// tests/differential/spellings.py from torch 1.13 to the newest. ddprun must read each as torchrun
+// does, so that a script needs no change.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "launcher/options/command_words.h"
+#include "launcher/options/command_line.h"
 #include "launcher/options/option_table.h"
 
 using namespace ddprun;
@@ -20,6 +21,7 @@ struct Spelling {
     std::string newest;  // what the newest version that knows it takes it for; ?: several
 };
 
+// "2.10" is newer than "2.9", so versions compare as numbers.
 int order_of(const std::string& version) {
     int major = 0, minor = 0;
     char dot = 0;
@@ -27,6 +29,8 @@ int order_of(const std::string& version) {
     return major * 1000 + minor;
 }
 
+// A line of the file is a spelling, the option that it means, and the versions of which this is
+// true. Where versions differ, the newest one counts.
 std::vector<Spelling> recorded() {
     std::ifstream file(DDPRUN_TEST_DATA "/torchrun/spellings.txt");
     std::map<std::string, std::map<int, std::string>> answers;  // by spelling and version
@@ -42,7 +46,7 @@ std::vector<Spelling> recorded() {
     return all;
 }
 
-// The one option that these words give, with its value; or why they are refused.
+// The one option that these words give, with its value; or why there is none.
 std::string given(const std::vector<std::string>& words) {
     const auto split = split_words(words);
     if (!split) return "refused";
@@ -53,7 +57,7 @@ std::string given(const std::vector<std::string>& words) {
     return "--" + std::string(option.row->name) + " " + option.value;
 }
 
-// With a value apart and behind =, behind a letter at once, or without one.
+// The value as the next word, behind =, and attached to a letter; a flag has none.
 std::vector<std::string> in_every_form(const std::string& spelling, const OptionRow& row) {
     if (row.placeholder.empty()) return {given({spelling, "script.py"})};
     std::vector<std::string> answers{given({spelling + "=x", "script.py"})};
@@ -66,6 +70,7 @@ std::vector<std::string> in_every_form(const std::string& spelling, const Option
 
 TEST(Spellings, AreTakenAsTorchrunTakesThem) {
     const std::vector<Spelling> all = recorded();
+    // A file that is missing or cut must not pass as a success.
     ASSERT_GT(all.size(), 400U);
     for (const Spelling& spelling : all) {
         if (spelling.newest == "?") continue;
@@ -76,7 +81,8 @@ TEST(Spellings, AreTakenAsTorchrunTakesThem) {
     }
 }
 
-// What could be several options there is refused, or taken for one of those that it begins.
+// An abbreviation that fits several of torchrun's options is an error there. Here it may be refused
+// as well, or mean one of the options that begin so. It must not mean another one.
 TEST(Spellings, WhatIsAmbiguousThereIsNoOtherOption) {
     for (const Spelling& spelling : recorded()) {
         if (spelling.newest != "?") continue;
@@ -89,6 +95,8 @@ TEST(Spellings, WhatIsAmbiguousThereIsNoOtherOption) {
     }
 }
 
+// An option of torchrun's that was added here later is missing in the file until it is recorded
+// anew.
 TEST(Spellings, OfEveryOptionOfTorchrunAreRecorded) {
     std::set<std::string> known;
     for (const Spelling& spelling : recorded()) known.insert(spelling.text);

@@ -1,7 +1,7 @@
 // All that ddprun says about a command line, as a golden file: each case is a command behind a
-// dollar sign, and below it what is said, up to an empty line. GPUS=2 gives the host two GPUs,
-// DARK=1 hides its CPUs, SRUN=1 stands for a step of two nodes. With DDPRUN_REWRITE=1 in the
-// environment the file is written anew, to be read as a diff.
+// dollar sign, and below it what is said, up to an empty line. A reader of the file sees each
+// sentence as a user does. GPUS=2 gives the host two GPUs, DARK=1 hides its CPUs, SRUN=1 stands for
+// a step of two nodes. With DDPRUN_REWRITE=1 the file is written anew, to be read as a diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFile = DDPRUN_TEST_DATA "/launcher/messages.txt";
 
-// As a shell splits it, with single quotes only.
+// As a shell splits it. Only single quotes are known here.
 std::vector<std::string> shell_words(const std::string& line) {
     std::vector<std::string> words;
     bool quoted = false, in_word = false;
@@ -35,6 +35,7 @@ std::vector<std::string> shell_words(const std::string& line) {
     return words;
 }
 
+// The same host for all cases, so that a sentence never depends on the machine of the test.
 HostFacts host_of(const Environment& environment) {
     HostFacts host;
     host.hostname = "n1";
@@ -52,7 +53,7 @@ HostFacts host_of(const Environment& environment) {
     return host;
 }
 
-// SRUN=1 stands for a step of two nodes; a variable that is given too counts.
+// The variables that srun sets on the first of two nodes. What a case gives itself stays.
 void add_step(Environment& environment) {
     if (!environment.erase("SRUN")) return;
     for (const auto& [name, value] : Environment{{"SLURM_JOB_ID", "7"},
@@ -68,7 +69,7 @@ void add_step(Environment& environment) {
         environment.try_emplace(name, value);
 }
 
-// What main() does, as far as it needs no host.
+// What main() does before it needs a real host.
 Result<Plan> plan_of(const std::vector<std::string>& words, const Environment& environment) {
     auto options = parse_options(words, environment);
     if (!options) return options.error();
@@ -80,6 +81,7 @@ Result<Plan> plan_of(const std::vector<std::string>& words, const Environment& e
     return make_plan(*options, in_step ? *allocation : std::nullopt, host_of(environment));
 }
 
+// The refusal, or all warnings. Words before "ddprun" are variables, as in a shell.
 std::string said_about(const std::string& command) {
     std::vector<std::string> words = shell_words(command);
     Environment environment;
@@ -98,11 +100,14 @@ std::string said_about(const std::string& command) {
     return text.empty() ? "(nothing)\n" : text;
 }
 
+// A sentence that changes shows here, with the command that causes it. The file is read as a diff
+// then.
 TEST(Messages, AreThoseOfTheGoldenFile) {
     std::ifstream file(kFile);
     ASSERT_TRUE(file) << kFile;
     std::string rewritten, command, expected;
     int cases = 0;
+    // A case is complete when the next one, a heading, or the end of the file comes.
     const auto check = [&] {
         if (command.empty()) return;
         const std::string said = said_about(command);
@@ -122,11 +127,13 @@ TEST(Messages, AreThoseOfTheGoldenFile) {
         }
     }
     check();
+    // A file that is cut or misread must not pass as a success.
     EXPECT_GT(cases, 90);
     if (std::getenv("DDPRUN_REWRITE")) std::ofstream(kFile) << rewritten;
 }
 
-// Whoever writes a sentence finds these rules broken here rather than by a reader.
+// House rules for sentences: short, and without a full stop, since they stand in log lines. A
+// broken rule shows here before a reader sees it.
 TEST(Messages, AreOneLineThatSaysWhatToDo) {
     std::ifstream file(kFile);
     for (std::string line; std::getline(file, line);) {

@@ -1,3 +1,6 @@
+// Where the nodes of a job meet, and which one leads at the start. Pure: Slurm's variables are
+// given as an Allocation, and no host is asked. Each node plans for itself, so the plans of all
+// nodes must agree.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +16,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// Step 8812.0 of so many nodes (n1, n2, …), seen from one of them. The job has one more node,
+// "other", on which this step does not run.
 Allocation step(int nodes, int node_id) {
     Allocation a;
     a.cluster = "lab", a.job_id = "8812", a.step_id = "0";
@@ -24,6 +29,7 @@ Allocation step(int nodes, int node_id) {
     return a;
 }
 
+// What these options mean on a host without GPUs. The program is always ./train.
 Result<Plan> plan(const std::vector<std::string>& options, std::optional<Allocation> allocation) {
     auto words = options;
     words.push_back("./train");
@@ -34,7 +40,8 @@ Result<Plan> plan(const std::vector<std::string>& options, std::optional<Allocat
     return make_plan(parse_options(words, {}).value(), allocation, host);
 }
 
-// Without an option the step says all: id, nodes, order, place, and its first node leads.
+// Without an option the step says all: id, nodes, order, place, and its first node leads. A job of
+// one node needs no meeting.
 TEST(PlanMeeting, AStepNeedsNoOption) {
     auto first = plan({}, step(4, 0)), last = plan({}, step(4, 3));
     EXPECT_EQ(first->run_id, "lab.8812.0");
@@ -51,7 +58,8 @@ TEST(PlanMeeting, AStepNeedsNoOption) {
     EXPECT_TRUE(plan({}, step(1, 0))->standalone);
 }
 
-// On each node another address, of the same network.
+// Clusters have several networks, and each node has another address in each. With --interface all
+// nodes take their address of the same network.
 TEST(PlanMeeting, AddressOfAnInterface) {
     HostFacts host;
     host.interfaces = {{"lo", "127.0.0.1"},    {"eth0", "10.0.0.7"},  {"ib0", "fe80::1"},
@@ -62,20 +70,25 @@ TEST(PlanMeeting, AddressOfAnInterface) {
         return make_plan(parse_options(words, {}).value(), step(nodes, 0), host);
     };
     EXPECT_EQ(with({"--interface=eth0"})->local_addr, "10.0.0.7");
+    // The first IPv4 address counts. fe80:: addresses are valid on their own link only, so ib0 has
+    // fd00::7.
     EXPECT_EQ(with({"--interface=hsn0"})->local_addr, "10.249.0.7");
     EXPECT_EQ(with({"--interface=ib0"})->local_addr, "fd00::7");
     EXPECT_EQ(with({})->local_addr, std::nullopt);
     for (const char* none : {"--interface=ib1", "--interface=ib7"})
         EXPECT_EQ(with({none}).error().sentence(),
-                  std::string(none) + ": n1 has no address on it; it has some on lo, eth0, ib0" +
+                  std::string(none) +
+                      ": n1 has no address on this interface, but on lo, eth0, ib0" +
                       (none == std::string("--interface=ib7") ? ", ib1" : "") + ", hsn0");
+    // Loopback is refused, but for a job of one node.
     EXPECT_THAT(with({"--interface=lo"}).error().sentence(), HasSubstr("own loopback address"));
     EXPECT_TRUE(with({"--interface=lo"}, 1));
     EXPECT_THAT(with({"--interface=eth0", "--local-addr=10.0.0.7"}).error().sentence(),
                 HasSubstr("leave one of them out"));
 }
 
-// Four ports, apart for neighbouring jobs and steps, below those that Linux gives out.
+// Jobs share nodes. So the ports follow from job and step: equal on all nodes, and apart for
+// neighbouring steps. They lie below 32768, where Linux gives out ports itself.
 TEST(PlanMeeting, PortsOfAStep) {
     Allocation a = step(2, 0), b = a;
     b.step_id = "1";
@@ -86,6 +99,8 @@ TEST(PlanMeeting, PortsOfAStep) {
         EXPECT_LT(port, 30000);
         EXPECT_THAT(derived_ports(b), testing::Not(testing::Contains(port)));
     }
+    // Slurm may reserve ports for a step (srun --resv-ports). A port of the user's is tried before
+    // these.
     a.reserved_ports = {20001, 20002};
     EXPECT_THAT(plan({}, a)->endpoint.ports, ElementsAre(20001, 20002));
     EXPECT_THAT(plan({"--ports=7010-7012"}, a)->endpoint.ports, ElementsAre(7010, 7011, 7012));
@@ -93,7 +108,9 @@ TEST(PlanMeeting, PortsOfAStep) {
                 ElementsAre(6000, 20001, 20002));
 }
 
-// An endpoint of the script is believed where it can be right, and its node leads.
+// Scripts for torchrun find the first node in many ways. The endpoint is used where it can be
+// right, and its node leads. "other" is a node of the job but not of the step, so nobody could
+// answer there.
 TEST(PlanMeeting, EndpointsInAStep) {
     struct Row {
         const char* endpoint;
@@ -104,6 +121,7 @@ TEST(PlanMeeting, EndpointsInAStep) {
     for (const Row& row : {
              Row{"n1:29500", "n1", Lead::yes, Lead::no, 0},
              Row{"n2.cluster.local:29500", "n2.cluster.local", Lead::no, Lead::yes, 0},
+             // A name of another network or an address: only the hosts themselves know whose it is.
              Row{"n1i:29500", "n1i", Lead::if_address_matches, Lead::if_address_matches, 0},
              Row{"10.0.0.1", "10.0.0.1", Lead::if_address_matches, Lead::if_address_matches, 0},
              Row{"other:29500", "n1", Lead::yes, Lead::no, 1},
@@ -122,6 +140,7 @@ TEST(PlanMeeting, EndpointsInAStep) {
     EXPECT_EQ(plan({"--master-port=6000"}, step(2, 1))->endpoint.host, "n1");
 }
 
+// Each node would wait for the others on its own loopback.
 TEST(PlanMeeting, NoLoopbackForSeveralNodes) {
     for (const char* option : {"--rdzv-endpoint=localhost:29500", "--master-addr=127.0.0.1"}) {
         EXPECT_THAT(plan({option}, step(2, 1)).error().sentence(),
@@ -130,47 +149,53 @@ TEST(PlanMeeting, NoLoopbackForSeveralNodes) {
     }
 }
 
-// A container may not know the names of the nodes: srun's own address is the batch host's, which
-// is the first node's unless the step is elsewhere.
+// A container may not know the names of the nodes. Slurm gives the address of srun's host. It is
+// that of the first node, if the step begins on the job's first node.
 TEST(PlanMeeting, FirstNodeWhoseNameNobodyKnows) {
     Allocation a = step(2, 1);
     a.launch_node_address = "10.0.0.1";
     EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "10.0.0.1");
     EXPECT_EQ(plan({"--rdzv-endpoint=n1:29500"}, a)->endpoint.if_unknown, "10.0.0.1");
     EXPECT_EQ(plan({"--rdzv-endpoint=n2:29500"}, a)->endpoint.if_unknown, "");
+    // Now srun runs on n0, which is no node of the step.
     a.job_nodes.insert(a.job_nodes.begin(), "n0");
     EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "");
 }
 
-// Numbers that contradict the step are refused at once, or said.
+// Options that contradict the step: a job that waits for nodes which Slurm will not give, or one
+// that leaves nodes idle. The sentence says what to change.
 TEST(PlanMeeting, StepAgainstOptions) {
     EXPECT_EQ(plan({"--nnodes=4"}, step(2, 0)).error().sentence(),
               "--nnodes=4: this step has 2 nodes (n[1-2]); leave the option out, or ask Slurm for "
               "--nodes=4");
     EXPECT_THAT(plan({"--standalone"}, step(2, 0)).error().sentence(),
                 HasSubstr("each would train on its own"));
-    EXPECT_EQ(plan({"--nnodes=1"}, step(2, 1)).error().sentence(),
-              "--nnodes=1: this step has 2 nodes (n[1-2]), and a job of one node takes no spares; "
-              "leave the option out, or use srun --nodes=1");
+    EXPECT_EQ(
+        plan({"--nnodes=1"}, step(2, 1)).error().sentence(),
+        "--nnodes=1: this step has 2 nodes (n[1-2]), but a job of one node cannot use the others; "
+        "leave the option out, or use srun --nodes=1");
     EXPECT_THAT(plan({"--nnodes=1:2"}, step(4, 0))->warnings,
                 ElementsAre(HasSubstr("wait as spares")));
     EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->limits.min_nodes, 2);
 }
 
-// A rank that differs from Slurm's is said by one node, not by each of a thousand.
+// A batch script that writes --node-rank=$SLURM_PROCID expands it before srun: 0 on every node.
+// Slurm's number is used, and the second node alone says so, since a thousand equal lines help
+// nobody.
 TEST(PlanMeeting, RankThatTheScriptExpandedTooEarly) {
     auto ranked = plan({"--node-rank=0"}, step(3, 1));
     EXPECT_EQ(ranked->node_rank, 1);
-    EXPECT_THAT(ranked->host_warnings,
-                ElementsAre("--node-rank=0 is not used: SLURM_NODEID is 1; $SLURM_PROCID that the "
-                            "batch script expands is 0 on every node; leave the option out"));
+    EXPECT_THAT(
+        ranked->host_warnings,
+        ElementsAre("--node-rank=0 is not used: SLURM_NODEID is 1; if the batch script expands "
+                    "$SLURM_PROCID, it is 0 on every node; leave the option out"));
     EXPECT_THAT(plan({"--node-rank=0"}, step(3, 2))->host_warnings, IsEmpty());
     EXPECT_THAT(plan({"--node-rank=1"}, step(3, 1))->host_warnings, IsEmpty());
     EXPECT_THAT(plan({"--node-rank=5"}, step(3, 0))->host_warnings,
                 ElementsAre(HasSubstr("SLURM_NODEID is 0; leave")));
 }
 
-// What `hostname --ip-address` gave in a batch script whose host is none of the step's.
+// A batch script takes `hostname --ip-address`, but its host is none of the step's.
 TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
     HostFacts host;
     host.hostname = "n1";
@@ -182,7 +207,8 @@ TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
     EXPECT_THAT(made->warnings, ElementsAre(HasSubstr("10.0.0.9 is not a node of this step")));
 }
 
-// One srun a node: the steps are the nodes, and the endpoint is where they meet.
+// Scripts that call srun once for each node: each step has one node. The nodes meet at the
+// endpoint, and the run id leaves out the step's number, which differs.
 TEST(PlanMeeting, StepsOfOneNodeMeet) {
     auto one = plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=n1:29500"}, step(1, 0));
     ASSERT_TRUE(one) << one.error();
@@ -193,7 +219,8 @@ TEST(PlanMeeting, StepsOfOneNodeMeet) {
     EXPECT_FALSE(plan({"--nnodes=2"}, step(1, 0)));
 }
 
-// Outside Slurm: alone unless a place to meet is given; who leads follows the endpoint.
+// Alone unless a place to meet is given. Which node leads follows the rank or the endpoint, as in
+// torchrun.
 TEST(PlanMeeting, OutsideSlurm) {
     auto alone = plan({}, std::nullopt);
     EXPECT_TRUE(alone->standalone);
@@ -203,6 +230,7 @@ TEST(PlanMeeting, OutsideSlurm) {
 
     auto two = plan({"--nnodes=1:2", "--rdzv-endpoint=h"}, std::nullopt);
     EXPECT_EQ(two->run_id, "none");
+    // torchrun's ports: 29400 for the rendezvous, 29500 for --master-addr.
     EXPECT_EQ(two->endpoint, (Endpoint{"h", {29400}}));
     EXPECT_EQ(two->lead, Lead::if_address_matches);
     EXPECT_EQ(two->node_rank, std::nullopt);
@@ -218,7 +246,7 @@ TEST(PlanMeeting, OutsideSlurm) {
     EXPECT_EQ(
         plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}, std::nullopt)->lead,
         Lead::yes);
-    // A rendezvous outside leads; the rank is but a rank then.
+    // ddprun-rendezvous leads outside of the job. Rank 0 is only a rank then.
     for (const char* nodes : {"--nnodes=1", "--nnodes=2"})
         EXPECT_EQ(plan({nodes, "--rdzv-endpoint=h", "--rdzv-conf=is_host=0", "--node-rank=0"},
                        std::nullopt)
@@ -232,7 +260,7 @@ TEST(PlanMeeting, OutsideSlurm) {
               (Endpoint{"h", {29400}}));
     for (const char* option : {"--nnodes=2", "--nnodes=1:2"})
         EXPECT_THAT(plan({option}, std::nullopt).error().sentence(),
-                    HasSubstr("Give --rdzv-endpoint=HOST:PORT"));
+                    HasSubstr("; give --rdzv-endpoint=HOST:PORT"));
     EXPECT_FALSE(plan({"--nnodes=2", "--master-port=5"}, std::nullopt));
     EXPECT_FALSE(plan({"--nnodes=2", "--rdzv-endpoint=h:0"}, std::nullopt));
 }

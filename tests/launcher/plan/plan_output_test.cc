@@ -1,3 +1,5 @@
+// Where the output of each worker goes: console, files, labels in front of lines. Pure; no file is
+// opened.
 #include "launcher/plan/plan_output.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +12,7 @@ using agent::Label;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// Node n1 with so many workers. The random part of names is fixed.
 Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = false) {
     words.push_back("train");
     auto options = parse_options(words, {});
@@ -27,6 +30,8 @@ Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = f
 
 }  // namespace
 
+// 1 is stdout, 2 is stderr, 3 is both, as in torchrun. Rank 0 is hidden on the console (the filter
+// names rank 1), and its files are still written.
 TEST(PlanOutput, StreamsOfEachRank) {
     const Plan plan = planned({"-t0:3", "-r0:1,1:2", "--local-ranks-filter=1", "--log-dir=l"});
     ASSERT_EQ(plan.workers.output.ranks.size(), 2u);
@@ -39,7 +44,8 @@ TEST(PlanOutput, StreamsOfEachRank) {
     EXPECT_THAT(plan.host_warnings, IsEmpty());
 }
 
-// Where it is not clear whose line it is; torchrun's name brings torchrun's way.
+// A label tells whose line it is. One worker needs none. Called as torchrun, only lines of --tee
+// have one, as there.
 TEST(PlanOutput, Labels) {
     EXPECT_EQ(planned({}).workers.output.label, Label::all);
     EXPECT_EQ(planned({}, 1).workers.output.label, Label::teed);
@@ -50,15 +56,19 @@ TEST(PlanOutput, Labels) {
     EXPECT_EQ(planned({"--no-label"}).workers.output.label, Label::none);
 }
 
+// The user wants files but names no folder. They stay after the job, in a folder of torchrun's
+// name, and the log says where.
 TEST(PlanOutput, FilesThatNobodyNamedAPlaceForAreKept) {
     const Plan plan = planned({"-r3"});
     EXPECT_EQ(plan.log_dir, "/scratch/torchelastic_01234567");
     EXPECT_THAT(plan.notes,
-                ElementsAre("the files of the workers' output are in "
-                            "/scratch/torchelastic_01234567; --log-dir names another place"));
+                ElementsAre("the workers' output goes to files in "
+                            "/scratch/torchelastic_01234567; --log-dir chooses another folder"));
     EXPECT_EQ(planned({}).log_dir, "");
 }
 
+// A script that throws the files away. Nothing is written below /dev/null, and options that need
+// files become warnings.
 TEST(PlanOutput, TheNullDeviceMeansNoFiles) {
     const Plan plan =
         planned({"-r1", "-t2", "--log-dir=/dev/null", "--duplicate-stdout-filters=a"});

@@ -1,3 +1,5 @@
+// From options, allocation and host facts to the plan of one node. Pure: no host is asked and no
+// file is read. The meeting, tasks and output have tests of their own.
 #include "launcher/plan/make_plan.h"
 
 #include <gmock/gmock.h>
@@ -15,6 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// Step 8812.0 of so many nodes, seen from the first one.
 Allocation step(int nodes) {
     Allocation a;
     a.cluster = "lab", a.job_id = "8812", a.step_id = "0";
@@ -34,6 +37,7 @@ HostFacts host(int cpus, int gpus) {
     return facts;
 }
 
+// Adds ./train where the words name no program. By default the host has 8 CPUs and no GPU.
 Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allocation = {},
                   HostFacts facts = host(8, 0)) {
     bool has_program =
@@ -42,8 +46,8 @@ Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allo
     return make_plan(parse_options(words, {}).value(), allocation, facts);
 }
 
-// One worker for each visible GPU; what is visible comes from the list, then the step, then the
-// host.
+// One worker for each GPU. What is visible comes from CUDA_VISIBLE_DEVICES, then from the step,
+// then from the host. A link named torchrun brings torchrun's default of 1.
 TEST(Plan, SlotsWithoutAnOption) {
     EXPECT_EQ(plan({})->slots, 1);
     EXPECT_THAT(plan({})->notes, Contains(HasSubstr("no GPU found: one worker")));
@@ -53,6 +57,7 @@ TEST(Plan, SlotsWithoutAnOption) {
     EXPECT_EQ(plan({}, {}, torchrun)->slots, 1);
 
     auto listed = host(8, 4);
+    // CUDA stops reading the list at the first device that does not exist.
     for (auto [list, slots] : {std::pair{"3,2", 2},
                                {"", 1},
                                {"0,-1,2", 1},
@@ -62,6 +67,7 @@ TEST(Plan, SlotsWithoutAnOption) {
         EXPECT_EQ(plan({}, {}, listed)->slots, slots) << list;
     }
     auto allocation = step(1);
+    // The cluster shows its GPUs to everybody, so somebody else's job may run on them.
     EXPECT_THAT(plan({}, allocation, host(8, 4))->host_warnings,
                 ElementsAre(HasSubstr("Slurm gave this step no GPU")));
     EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->host_warnings, IsEmpty());
@@ -72,6 +78,8 @@ TEST(Plan, SlotsWithoutAnOption) {
     EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 1);
 }
 
+// "gpu" on a host without one is an error: a job that the user takes for a GPU job would train on
+// CPUs.
 TEST(Plan, SlotsAsAsked) {
     EXPECT_EQ(plan({"--nproc-per-node=3"})->slots, 3);
     EXPECT_EQ(plan({"--nproc-per-node=cpu"})->slots, 8);
@@ -82,28 +90,30 @@ TEST(Plan, SlotsAsAsked) {
               "CUDA_VISIBLE_DEVICES, or give a count or cpu");
 }
 
-// Where Slurm has dealt GPUs, none is for two workers; where it has not, that may be meant.
+// Where Slurm has dealt GPUs, their number is certain, and two ranks of NCCL cannot share one: an
+// error before the start beats a crash after it. Otherwise sharing may be meant, and is a warning.
 TEST(Plan, MoreWorkersThanGpus) {
     auto allocation = step(1);
     allocation.visible_devices = "0";
-    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation)->host_warnings,
-                ElementsAre("4 workers, but 1 GPU is visible on n1; some will share one"));
+    EXPECT_THAT(
+        plan({"--nproc-per-node=4"}, allocation)->host_warnings,
+        ElementsAre("4 workers, but 1 GPU is visible on n1; some workers will share a GPU"));
     allocation.gpus_on_node = 1;
     EXPECT_EQ(plan({"--nproc-per-node=4"}, allocation).error().sentence(),
-              "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 (for "
-              "workers that need none: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
+              "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 (if "
+              "workers need no GPU: srun env CUDA_VISIBLE_DEVICES= ddprun …)");
     allocation.gpus_per_task = 1;
-    EXPECT_EQ(
-        plan({"--nproc-per-node=4"}, allocation).error().sentence(),
-        "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 "
-        "rather than --gpus-per-task (for workers that need none: srun env CUDA_VISIBLE_DEVICES= "
-        "ddprun …)");
+    EXPECT_EQ(plan({"--nproc-per-node=4"}, allocation).error().sentence(),
+              "--nproc-per-node=4: Slurm gave 1 GPU to this task on n1; use --gpus-per-node=4 "
+              "rather than --gpus-per-task (if workers need no GPU: srun env CUDA_VISIBLE_DEVICES= "
+              "ddprun …)");
     EXPECT_TRUE(plan({"--nproc-per-node=cpu"}, allocation)) << "they are said to use CPUs";
     allocation.visible_devices = "";
     EXPECT_TRUE(plan({"--nproc-per-node=4"}, allocation));
 }
 
-// The node's CPUs are shared out, unless the user has said it.
+// Each worker would start a thread for every CPU. So the node's CPUs are shared out, unless the
+// user has set OMP_NUM_THREADS.
 TEST(Plan, Threads) {
     EXPECT_EQ(plan({"--nproc-per-node=3"})->workers.omp_num_threads, 2);
     EXPECT_EQ(plan({"--nproc-per-node=16"})->workers.omp_num_threads, 1);
@@ -112,7 +122,9 @@ TEST(Plan, Threads) {
     EXPECT_EQ(plan({}, {}, facts)->workers.omp_num_threads, std::nullopt);
 }
 
-// Several nodes of a step write their ledger where they work; elsewhere the risk is said once.
+// With a ledger in a shared folder the job survives the loss of its leader. Within a step of
+// several nodes it lies where the job works. Elsewhere it is in memory, and a warning says so
+// unless memory was chosen.
 TEST(Plan, LedgerOfAJob) {
     using LedgerKind = rendezvous::LedgerPlace::Kind;
     auto several = plan({}, step(2));
@@ -120,12 +132,14 @@ TEST(Plan, LedgerOfAJob) {
     EXPECT_EQ(several->ledger.place.path, "/home/u/.ddprun/lab.8812.0");
     EXPECT_FALSE(several->ledger.chosen);
     EXPECT_THAT(several->warnings, IsEmpty());
+    // One node has nobody to take over.
     EXPECT_EQ(plan({}, step(1))->ledger.place.kind, LedgerKind::memory);
     EXPECT_THAT(plan({"--ledger=memory"}, step(2))->warnings, IsEmpty());
     const std::string long_id = "--rdzv-id=" + std::string(201, 'a');
     EXPECT_THAT(
         plan({"--ledger=/l", "--nnodes=2", "--rdzv-endpoint=h", long_id}).error().sentence(),
         HasSubstr("201 characters"));
+    // A run id may hold any character. It must not lead out of the ledger's folder.
     auto elsewhere = plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b"});
     EXPECT_THAT(elsewhere->warnings,
                 ElementsAre(HasSubstr("the loss of the leader's node will end the job")));
@@ -146,7 +160,7 @@ TEST(Plan, IdentityOfAJob) {
                 HasSubstr("leave one of them out"));
 }
 
-// Defaults, torchrun's keys, and our options above them.
+// Defaults, torchrun's keys above them, and our options above both.
 TEST(Plan, TimesAndBudget) {
     auto defaults = plan({});
     EXPECT_EQ(defaults->limits.times.lease, milliseconds(10'000));
@@ -154,6 +168,7 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(defaults->limits.times.last_call, milliseconds(30'000));
     EXPECT_EQ(defaults->grace.final_stop, milliseconds(30'000));
     EXPECT_EQ(defaults->grace.restart, milliseconds(5000));
+    // In a step Slurm kills 30 s after SIGTERM. The stop must be over before.
     EXPECT_EQ(plan({}, step(1))->grace.final_stop, milliseconds(25'000));
     EXPECT_EQ(defaults->limits.max_restarts, rendezvous::kAutoRestarts);
     EXPECT_EQ(defaults->limits.crash_loop, 3);
@@ -174,13 +189,15 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(conf->limits.times.lease, milliseconds(3000));
     EXPECT_EQ(conf->grace.restart, milliseconds(7000));
     auto short_lease = plan({"--rdzv-conf=keep_alive_interval=0.1"});
+    // Three attempts of 0.1 s would end healthy jobs.
     EXPECT_EQ(short_lease->limits.times.lease, milliseconds(2000));
     EXPECT_EQ(short_lease->warnings.size(), 1u);
     EXPECT_EQ(plan({"--rdzv-conf=keep_alive_interval=1", "--lease=20"})->limits.times.lease,
               milliseconds(20'000));
 }
 
-// A .py file and a module are Python's, all else runs itself; torchrun's name makes all Python's.
+// A .py file and a module are Python's; all else runs itself, so a C++ worker needs no option.
+// Called as torchrun, everything is Python's, as there.
 TEST(Plan, Command) {
     EXPECT_THAT(plan({"./train", "-x"})->workers.argv, ElementsAre("./train", "-x"));
     EXPECT_THAT(plan({"train.py", "--epochs", "3"})->workers.argv,
@@ -200,13 +217,15 @@ TEST(Plan, Command) {
     EXPECT_THAT(plan({"--no-python", "script"}, {}, facts)->workers.argv, ElementsAre("script"));
 }
 
-// The store's limits reach the plan, each from its own option.
+// Each limit of the worker store from its own option, each with another number, so that none is
+// mixed up.
 TEST(Plan, StoreOptions) {
     const auto result =
         plan({"--store-allow=10.0.0.0/8", "--store-max-connections=1", "--store-max-key=2",
               "--store-max-value=3", "--store-max-keys=4", "--store-max-request=5",
               "--store-max-queued=6", "--store-max-memory=7K", "p"});
     ASSERT_TRUE(result) << result.error();
+    // IPv4 networks are kept as part of IPv6: 96 + 8.
     EXPECT_EQ(result->store_allow.at(0).prefix, 104);
     const store::Limits& limits = result->store_limits;
     EXPECT_EQ(limits.max_connections, 1u);
@@ -220,7 +239,9 @@ TEST(Plan, StoreOptions) {
 
 TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->workers.role, "X:"); }
 
-// A container's time, not the CPUs it sees; and what torchrun does when we are called so.
+// A container may have time for 3.5 CPUs and see 8. Threads follow the time, or they would only
+// wait for each other. Called as torchrun, ddprun does what torchrun does: 1 for several workers,
+// else nothing.
 TEST(Plan, ThreadsOfWorkers) {
     auto limited = host(8, 0);
     limited.cpu_quota = 3.5;
@@ -234,7 +255,7 @@ TEST(Plan, ThreadsOfWorkers) {
     EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->workers.omp_num_threads, std::nullopt);
 }
 
-// A bound worker has as many threads as CPUs, and the user's own number stays.
+// A bound worker has as many threads as it has CPUs. The user's own number stays.
 TEST(Plan, BoundWorkers) {
     auto facts = host(4, 0);
     for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, i / 2, i, i});
@@ -248,6 +269,8 @@ TEST(Plan, BoundWorkers) {
         HasSubstr("--numa-binding: "));
 }
 
+// Each worker sees its own GPU as device 0. A process can use one MIG instance at most, so with
+// divided GPUs the option is needed, and a warning says so.
 TEST(Plan, OneDeviceEach) {
     auto facts = host(4, 2);
     facts.cuda_visible_devices = "1,0";
@@ -259,6 +282,8 @@ TEST(Plan, OneDeviceEach) {
     EXPECT_THAT(plan({}, {}, facts)->host_warnings, ElementsAre(HasSubstr("--virtual-local-rank")));
 }
 
+// Workers see the names as torchrun gives them. Signals that cancel a job are always handled:
+// without that ddprun would die of them, and its workers with it.
 TEST(Plan, Signals) {
     EXPECT_EQ(plan({})->workers.signal_names, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
     const auto more = plan({"--signals-to-handle=SIGUSR1,SIGTERM"});
@@ -266,8 +291,8 @@ TEST(Plan, Signals) {
     EXPECT_THAT(more->signals, ElementsAre(15, 2, 1, 3, 10));
 }
 
-// The static rendezvous' patience is the join timeout's; torchrun's c10d takes no notice of it.
-// What --requeue-signal names stops the job and is passed on no more; only a step can be requeued.
+// A signal that --requeue-signal names stops the job and is not passed on to the workers any more.
+// Only a step has a queue to go back to.
 TEST(Plan, StopAndRequeue) {
     const auto alone = plan({"--stop-before=90", "--stop-signal=USR2", "--requeue-signal=USR1"});
     ASSERT_TRUE(alone);
@@ -279,6 +304,7 @@ TEST(Plan, StopAndRequeue) {
     auto two = step(2);
     const auto asks = plan({}, two);
     ASSERT_TRUE(asks);
+    // No variable says when the job ends, so Slurm is asked.
     EXPECT_TRUE(asks->stop.in_slurm && asks->stop.ask_job_end);
     EXPECT_EQ(asks->stop.requeue, agent::RequeueMode::automatic);
     two.end_time = 1'800'000'000;
@@ -287,12 +313,14 @@ TEST(Plan, StopAndRequeue) {
     EXPECT_EQ(told->job_end, 1'800'000'000);
     EXPECT_FALSE(told->stop.ask_job_end);
     EXPECT_EQ(told->stop.requeue, agent::RequeueMode::always);
+    // If the batch host is lost, Slurm keeps the other nodes allocated, so ddprun ends the job.
     EXPECT_TRUE(told->end_headless);
     EXPECT_FALSE(plan({"--headless=keep"}, two)->end_headless);
     EXPECT_FALSE(plan({}, step(1))->end_headless) << "whose batch host is its only one";
     EXPECT_FALSE(alone->end_headless);
 }
 
+// torchrun reads the key `timeout` with its static rendezvous only.
 TEST(Plan, StaticTimeout) {
     EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->limits.times.join_timeout, milliseconds(60'000));
     EXPECT_EQ(plan({"--rdzv-backend=c10d", "--rdzv-conf=timeout=60"})->limits.times.join_timeout,

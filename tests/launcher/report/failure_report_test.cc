@@ -1,5 +1,6 @@
-// The report as text and as JSON, from one model; the golden files lie in tests/data/failures and
-// are rewritten with DDPRUN_REWRITE=1.
+// The report of a failed job as text and as JSON, from one model. Pure. The golden files lie in
+// tests/data/failures and are rewritten with DDPRUN_REWRITE=1. People and tools search the text for
+// torchrun's words, so a change of it must be seen in a diff.
 #include "launcher/report/failure_report.h"
 
 #include <gmock/gmock.h>
@@ -22,13 +23,16 @@ using testing::HasSubstr;
 
 namespace {
 
+// A job of Slurm, reported on gpu01. `now` differs from the time of the failure, so that a mix-up
+// shows.
 const ReportContext kContext{.run_id = "job",
                              .program = "train.py",
                              .slurm_job_id = "8812",
                              .node = "gpu01",
                              .now = sec(1'900'000'000)};
 
-// Rank 13 has everything that can be known of a death; two others followed, one is only counted.
+// Rank 13 has everything that can be known of a death. Two others followed: one is described, the
+// other is only counted.
 Ending failed() {
     Ending end = ending(Verdict::worker_failed, 139, "restart 3 of 3 used up");
     rendezvous::WorkerOutcome first = killed(13, 11);
@@ -73,12 +77,15 @@ TEST(FailureReport, TellsTheWholeStory) {
     expect_golden("model.json", failure_json(*report));
 }
 
+// In a Slurm step the output of all nodes comes together, so only the leader prints the whole
+// report.
 TEST(FailureReport, IsOneLineBesideTheWholeOne) {
     EXPECT_EQ(report_line(*make_failure_report(failed(), kContext)),
               "first failure: rank 13 was killed by signal 11; restart 3 of 3 used up");
 }
 
-// Nobody failed: the reason is all there is.
+// Nobody failed: the reason is all there is. The time is that of the report (2030), as there is no
+// other.
 TEST(FailureReport, SaysTheReasonWhereNoWorkerFailed) {
     const auto report =
         make_failure_report(ending(Verdict::unavailable, 69, "too few nodes"), kContext);
@@ -89,6 +96,7 @@ TEST(FailureReport, SaysTheReasonWhereNoWorkerFailed) {
     EXPECT_EQ(json["time"], "2030-03-17T17:46:40.000Z") << "of the report";
 }
 
+// The user has to look at gpu02, and not at "1 of 2 nodes came".
 TEST(FailureReport, NamesALostNodeAsTheCause) {
     Ending end = ending(Verdict::unavailable, 69, "1 of 2 nodes came within 10 m 00 s");
     end.loss = {"gpu02", "node gpu02 is gone: its ddprun has ended"};
@@ -97,7 +105,7 @@ TEST(FailureReport, NamesALostNodeAsTheCause) {
     EXPECT_EQ(nlohmann::json::parse(failure_json(*report))["lost_node"]["node"], "gpu02");
 }
 
-// What a worker prints is any bytes; JSON is UTF-8 all the same.
+// A worker prints any bytes. JSON is UTF-8 all the same, or no program could read the report.
 TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
     Ending end = failed();
     end.first_failure->tail = {"\xff\xfe\x01\"\\"};
@@ -105,7 +113,7 @@ TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
     EXPECT_TRUE(nlohmann::json::accept(failure_json(*make_failure_report(end, kContext))));
 }
 
-// Of a job that hung: where the slowest are.
+// A hung job has no exit code. Where the slowest ranks are is what the user needs.
 TEST(FailureReport, TellsWhereAHungJobStands) {
     Ending end = ending(Verdict::worker_failed, kHungCode, "restart 1 of 1 used up");
     end.first_failure = exited(3, 0);
@@ -113,19 +121,21 @@ TEST(FailureReport, TellsWhereAHungJobStands) {
     end.first_failure->hung = true;
     end.first_failure->stack = {"rank 3 (local 1 on gpu02), at step 7:", "    thread 812 sleeps"};
     const auto report = make_failure_report(end, kContext);
-    EXPECT_THAT(text_of(*report), HasSubstr("  stacks    : where the slowest are\n"
+    EXPECT_THAT(text_of(*report), HasSubstr("  stacks    : where the slowest ranks are\n"
                                             "    rank 3 (local 1 on gpu02), at step 7:\n"
                                             "        thread 812 sleeps"));
     const auto json = nlohmann::json::parse(failure_json(*report));
     EXPECT_EQ(json["first_failure"]["hung"], true);
     EXPECT_EQ(json["first_failure"]["stack"].size(), 2u);
-    // It lived, so there is no code of its own.
+    // The worker lived, so there is no code of its own.
     EXPECT_THAT(text_of(*report), HasSubstr("  exitcode  : <N/A> (pid: "));
     EXPECT_EQ(json["first_failure"]["exit_code"], nullptr);
     const auto above = nlohmann::json::parse(torchrun_error_json(*report, kContext.now));
     EXPECT_EQ(above["message"]["errorCode"], kHungCode);
 }
 
+// The file that TORCHELASTIC_ERROR_FILE names, in torchrun's form: a signal is a negative code, and
+// the time is that of the writing.
 TEST(FailureReport, IsWhatASchedulerAboveReads) {
     const auto json = nlohmann::json::parse(
         torchrun_error_json(*make_failure_report(failed(), kContext), kContext.now));
@@ -134,6 +144,7 @@ TEST(FailureReport, IsWhatASchedulerAboveReads) {
     EXPECT_EQ(json["message"]["extraInfo"]["timestamp"], "1900000000");
 }
 
+// The second one is cut and not rounded: a rounded time could lie in the next day.
 TEST(FailureReport, WritesTimesInUtc) {
     EXPECT_EQ(utc_text(Duration{0}), "1970-01-01T00:00:00.000Z");
     EXPECT_EQ(utc_text(sec(951'782'399.9996)), "2000-02-28T23:59:59.999Z");

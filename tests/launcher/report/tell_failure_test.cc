@@ -1,4 +1,5 @@
-// Where the report of a failure is kept, by one ddprun and by many at once.
+// Where the report of a failure is written, by one ddprun and by many at once. With real files and
+// threads.
 #include "launcher/report/tell_failure.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ std::string text_of(const std::string& path) {
     return text.str();
 }
 
-// What is said when this file is to be written.
+// Writes the report of this node to the file, and nothing to the console. Returns the warnings.
 std::vector<std::string> told(const std::string& path, const std::string& node) {
     FailureReport report;
     report.verdict = "worker_failed";
@@ -33,6 +34,7 @@ std::vector<std::string> told(const std::string& path, const std::string& node) 
     outlets.in_full = outlets.in_a_line = false;
     outlets.scheduler_file = path;
     boost::asio::io_context loop;
+    // Files are written on a thread of their own, since a network file system may hang.
     FileThread files(loop);
     std::vector<std::string> warnings;
     TellFailure(
@@ -42,8 +44,8 @@ std::vector<std::string> told(const std::string& path, const std::string& node) 
     return warnings;
 }
 
-// All nodes of a job have the variable that names the file, and often the file system, too: each
-// writes all of it, the last one's stays, and nothing else.
+// TORCHELASTIC_ERROR_FILE names the same file on all nodes, often on a shared file system. All
+// nodes write it at once. A whole report of one of them stays, and no temporary file is left.
 TEST(TellFailure, ManyNodesWriteOneFile) {
     const Folder folder;
     const std::string path = folder / "error.json";
@@ -51,7 +53,9 @@ TEST(TellFailure, ManyNodesWriteOneFile) {
     std::vector<std::thread> nodes;
     for (std::size_t i = 0; i < warnings.size(); ++i)
         nodes.emplace_back([&, i] {
+            // Reports of different lengths, so that a mixture of two would be no valid JSON.
             const std::string name(100 * (i + 1), static_cast<char>('a' + i));
+            // Fifty rounds, so that writes meet.
             for (int time = 0; time < 50 && warnings[i].empty(); ++time)
                 warnings[i] = told(path, name);
         });
@@ -64,10 +68,12 @@ TEST(TellFailure, ManyNodesWriteOneFile) {
     EXPECT_THAT(names, ElementsAre("error.json"));
 }
 
+// The folder does not exist. The warning names path and reason, and the job ends as it would
+// otherwise.
 TEST(TellFailure, SaysWhatCannotBeWritten) {
     const Folder folder;
     const std::string path = folder / "missing/error.json";
-    EXPECT_THAT(told(path, "gpu01"), ElementsAre("the failure report is not kept in " + path +
+    EXPECT_THAT(told(path, "gpu01"), ElementsAre("cannot write the failure report to " + path +
                                                  ": No such file or directory"));
 }
 

@@ -14,6 +14,7 @@
 #include "base/hexadecimal.h"
 #include "rendezvous/ledger/ledger_folder.h"
 #include "rendezvous/ledger/ledger_memory.h"
+#include "rendezvous/ledger/ledger_owner.h"
 #include "tests/rendezvous/ledger/ledger_bench.h"
 
 namespace ddprun::rendezvous {

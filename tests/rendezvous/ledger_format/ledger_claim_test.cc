@@ -1,3 +1,5 @@
+// The first record of a ledger, and what a starting job does with a ledger that exists already
+// (PROTOCOL.md, rule 25). Pure.
 #include "rendezvous/ledger_format/ledger_claim.h"
 
 #include <gmock/gmock.h>
@@ -9,11 +11,14 @@ namespace {
 
 using testing::HasSubstr;
 
+// A mark above 2^53, which many JSON readers round: it is written as hexadecimal text.
 TEST(LedgerClaim, ComesBackAsItWas) {
     const LedgerClaim claim{"abc123", ~0ULL - 6};
     EXPECT_EQ(*claim_from_json(to_json(claim)), claim);
 }
 
+// A damaged claim is named, and never read as the claim of another job. A mark of 0 would mean "no
+// shared ledger".
 TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
     const auto fault = [](const char* text) { return claim_from_json(text).error().sentence(); };
     EXPECT_EQ(fault(R"({"form)"), "is truncated or is not JSON");
@@ -29,9 +34,12 @@ TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
             << mark;
 }
 
-// What a job that begins makes of a ledger of its name.
+// A folder of that name is there already: from this job before a requeue, from a finished one, or
+// from another command that may run right now. Two jobs in one ledger would mix their generations.
 TEST(LedgerClaim, DecidesWhoseALedgerIs) {
     const LedgerClaim claim{"abc123", 1};
+    // Command digest, SLURM_RESTART_COUNT, and 0 for "a job begins". The example entries were
+    // written at restart count 1.
     const LedgerOwner ours{"abc123", 1, 0}, requeued{"abc123", 2, 0}, other{"other", 1, 0};
     const std::vector<LedgerEntry> none, running{example_entry(0)},
         ended{example_entry(0), example_end(1)};
@@ -45,12 +53,16 @@ TEST(LedgerClaim, DecidesWhoseALedgerIs) {
     EXPECT_EQ(decide_use(claim, ended, true, ours), LedgerUse::finished)
         << "nothing follows an end";
     EXPECT_EQ(decide_use(claim, ended, false, requeued), LedgerUse::finished);
+    // A stop with work left, at restart count 0. After a requeue (count 1) the job goes on in the
+    // same ledger.
     std::vector<LedgerEntry> stopped = ended;
     std::get<EndsJob>(stopped.back().act).ending.verdict = Verdict::work_left;
     stopped.back().requeue = 0;
     const LedgerOwner first{"abc123", 0, 0}, second{"abc123", 1, 0};
     EXPECT_EQ(decide_use(claim, stopped, false, second), LedgerUse::ours) << "from the queue";
     EXPECT_EQ(decide_use(claim, stopped, false, first), LedgerUse::finished);
+    // Behind the entries one follows that cannot be read. A running job may rely on it, unless
+    // Slurm has ended that allocation since.
     EXPECT_EQ(decide_use(claim, none, true, requeued), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, ours), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, requeued), LedgerUse::left);

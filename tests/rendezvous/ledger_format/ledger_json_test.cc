@@ -1,3 +1,5 @@
+// Ledger entries as JSON text. Pure. The files outlive the job, and people read them; a damaged one
+// must never be taken for an entry.
 #include "rendezvous/ledger_format/ledger_json.h"
 
 #include <gmock/gmock.h>
@@ -9,10 +11,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// Generation, takeover and end come back unchanged, bytes that are no UTF-8 and 64-bit numbers too.
+// Generation, takeover and end come back unchanged. Names and output of workers may be no UTF-8,
+// and a 64-bit number must not be rounded, as many JSON readers do.
 TEST(LedgerJson, CarriesEntriesUnchanged) {
     LedgerEntry takeover = example_entry();
     takeover.act = TakesOver{};
+    // Not UTF-8: the second byte does not continue the first.
     takeover.assignment.cause = "bytes \xc3\x28";
     LedgerEntry plain_end = example_end(3);
     plain_end.act = EndsJob{};
@@ -25,12 +29,14 @@ TEST(LedgerJson, CarriesEntriesUnchanged) {
     }
 }
 
+// A full disk or a crash leaves half of a file.
 TEST(LedgerJson, KnowsEveryCut) {
     const std::string text = to_json(example_end(7));
     for (std::size_t size = 0; size + 1 < text.size(); ++size)
         EXPECT_FALSE(from_json(text.substr(0, size))) << size;
 }
 
+// One digit of a port has changed. It is still JSON, so only the checksum shows it.
 TEST(LedgerJson, KnowsAnAlteredEntry) {
     std::string text = to_json(example_entry());
     text.replace(text.find("29400"), 5, "29401");
@@ -41,7 +47,8 @@ TEST(LedgerJson, KnowsAnAlteredEntry) {
                 HasSubstr("has an unknown ledger entry format"));
 }
 
-// A whole entry with a value that cannot be names the place.
+// The checksum is right but a value is impossible, as from a later version. The sentence names the
+// place in the file.
 TEST(LedgerJson, ChecksRanges) {
     LedgerEntry entry = example_entry();
     entry.assignment.members[1].offer.slots = 0;
@@ -61,7 +68,8 @@ TEST(LedgerJson, ChecksRanges) {
                 HasSubstr("entry.blame.causes[1].generation: -2 is not 0.."));
 }
 
-// An entry of before there were these is read as one without.
+// Entries of earlier versions have no restart times and no blame. A job must go on after such an
+// entry.
 TEST(LedgerJson, NeedsNoRestartAndNoBlame) {
     LedgerEntry entry = example_entry();
     entry.restart = {};

@@ -1,3 +1,5 @@
+// Where a ledger lies: the value of --ledger, and the place of one job in it. Pure; no folder is
+// made.
 #include "rendezvous/ledger_format/ledger_place.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +11,7 @@ using Kind = LedgerPlace::Kind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// A path with a slash is a folder. An IPv6 address has brackets, which are not part of the host.
 TEST(LedgerPlace, ReadsWhatLedgerOptionsSay) {
     EXPECT_EQ(read_ledger_place("memory")->kind, Kind::memory);
     EXPECT_EQ(read_ledger_place("directory:runs")->path, "runs");
@@ -21,6 +24,8 @@ TEST(LedgerPlace, ReadsWhatLedgerOptionsSay) {
     EXPECT_EQ(to_text(*etcd), "etcd:a:2379,10.0.0.1:1,[fe80::1]:65535");
 }
 
+// A misspelled "memory" must not become a folder of that name: each node would have its own, and
+// the job would not survive the loss of its leader.
 TEST(LedgerPlace, RefusesWhatIsNoLedger) {
     for (const char* bad : {"", "memry", "directory:", "etcd"})
         EXPECT_EQ(read_ledger_place(bad).error().code(), ErrorCode::usage) << bad;
@@ -32,7 +37,8 @@ TEST(LedgerPlace, RefusesWhatIsNoLedger) {
             << bad;
 }
 
-// No two runs share a place, and none leaves its parent.
+// A run id may hold any character. Two run ids must not share a folder ("a b" and "a%20b"), and
+// none may leave the parent folder ("..").
 TEST(LedgerPlace, NamesTheJobsPart) {
     const auto folder = *read_ledger_place("directory:/l");
     EXPECT_EQ(of_job(folder, "lab.8812.0")->path, "/l/lab.8812.0");
@@ -44,6 +50,7 @@ TEST(LedgerPlace, NamesTheJobsPart) {
     EXPECT_EQ(of_job(*read_ledger_place("etcd:h:1"), "r/1")->path, "ddprun/r%2F1");
     EXPECT_EQ(of_job(folder, "..")->path, "/l/%2E.");
     EXPECT_EQ(of_job(folder, "")->path, "/l/%");
+    // A ledger in memory has no place, so its name may be as long as it likes.
     EXPECT_EQ(*of_job({}, "r"), LedgerPlace{});
     EXPECT_EQ(folder_of(folder), "/l");
     EXPECT_EQ(folder_of(*of_job(*read_ledger_place("etcd:h:1"), "r")), "");

@@ -1,6 +1,7 @@
-// The rendezvous machine when nothing moves, and when one node fails again and again: scripts of
-// two nodes, a (rank 0) and b (rank 1), with a lease of 10 s and a hang timeout of 30 s. Half a
-// lease is added to that.
+// The rendezvous machine when no rank makes progress (PROTOCOL.md, rule 22), and when one node
+// fails again and again (rule 21). Scripts of two nodes, a (rank 0) and b (rank 1). The lease is
+// 10 s and the hang timeout 30 s. Half a lease is added to it, because a node may stall for that
+// long without effect.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -22,7 +23,8 @@ Limits patient(int max_restarts = 3) {
     return with;
 }
 
-// Both go on to be heard, without progress. What the second one's beat brings is given back.
+// Both nodes go on to be heard, without new progress. A Beat each 2 s is enough to keep the lease.
+// Returns what b's last Beat brings.
 Lines silent(Script& s, double from, double until) {
     Lines last;
     for (double now = from; now <= until; now += 2) {
@@ -32,6 +34,7 @@ Lines silent(Script& s, double from, double until) {
     return last;
 }
 
+// A node's answer to Examine: the worker lives, and this is where it stands.
 WorkerOutcome seen(int rank, const std::string& line) {
     WorkerOutcome outcome;
     outcome.rank = outcome.local_rank = rank;
@@ -42,7 +45,8 @@ WorkerOutcome seen(int rank, const std::string& line) {
     return outcome;
 }
 
-// Both run, a has reported step 9 and b step 7 at 3; nothing since.
+// Both run. a has reported step 9 at 2, and b step 7 at 3; nothing since. So the job hangs at 3 +
+// 35 s.
 void stand_still(Script& s) {
     s.both_run();
     s.progresses(2, 1, {{0, 9}});
@@ -51,8 +55,9 @@ void stand_still(Script& s) {
 
 }  // namespace
 
-// Nobody has moved for 30 s and half a lease: the slowest are looked at first, and only then the
-// generation ends, naming where they are. It uses the budget like any failure.
+// A rank has died silently or waits for ever, and all others wait in collectives. The slowest ranks
+// are examined first, because only living workers can be. Then the generation ends with the place
+// of the slowest. It uses up a restart like any failure.
 TEST(Hanging, EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
     Script s(patient());
     stand_still(s);
@@ -64,6 +69,7 @@ TEST(Hanging, EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
                             "the slowest is rank 1 (local 0 on b), at step 7; generation 0 ends",
                             "1: Ack over 0", "2: Ack over 0"));
     s.vows(39, 1, 0);
+    // The stacks come with the restart, because the user will ask where it hung.
     EXPECT_THAT(s.vows(39, 2, 0),
                 ElementsAre("2: Ack over 0", "note: restart 1 of 3",
                             "note: rank 1 (local 0 on b), at step 7:", "note:     futex",
@@ -71,7 +77,8 @@ TEST(Hanging, EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
                             HasSubstr("create 1: generation 1 {a b} after no rank has made")));
 }
 
-// The end names it too, with a code of its own.
+// Without a restart left, the job ends with code 124. The report names the slowest worker and has
+// its stack, as it does for a worker that died.
 TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
     Script s(patient(0));
     stand_still(s);
@@ -93,7 +100,8 @@ TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
     EXPECT_THAT(end.first_failure->stack, Contains("    futex"));
 }
 
-// A node that does not answer is not waited for longer than 10 s.
+// a's Beats go on, but it never answers the question. After 10 s the generation ends without a's
+// stack, and the log says so.
 TEST(Hanging, WhoDoesNotAnswerIsNotWaitedForLong) {
     Script s(patient());
     stand_still(s);
@@ -107,7 +115,9 @@ TEST(Hanging, WhoDoesNotAnswerIsNotWaitedForLong) {
                 Contains("note: rank 0 (local 0 on a), at step 9: its node has not answered"));
 }
 
-// Any rank's report is progress, also one that comes while the slowest are looked at.
+// A long evaluation may keep most ranks silent. The report of one rank is enough, also one that
+// comes during the examination: then the job goes on, and an answer that comes later changes
+// nothing.
 TEST(Hanging, ProgressOfAnyRankIsEnough) {
     Script s(patient());
     stand_still(s);
@@ -121,7 +131,7 @@ TEST(Hanging, ProgressOfAnyRankIsEnough) {
     EXPECT_EQ(s.snapshot().over, kNoGeneration);
 }
 
-// The same report, heard again on a slow way, is none.
+// Each Beat repeats the newest report. If a repetition counted, no job would ever hang.
 TEST(Hanging, TheSameReportHeardAgainIsNoProgress) {
     Script s(patient());
     stand_still(s);
@@ -132,7 +142,8 @@ TEST(Hanging, TheSameReportHeardAgainIsNoProgress) {
     EXPECT_THAT(s.tick(38), Contains("2: Examine 1")) << "35 s after 3";
 }
 
-// Without a report there is nothing to count from, however long it lives; without the option too.
+// A program that reports nothing must not be ended for that, however long it runs. Without the
+// option nothing hangs either.
 TEST(Hanging, CountsFromTheFirstReportOn) {
     Script never(patient());
     never.both_run();
@@ -143,7 +154,8 @@ TEST(Hanging, CountsFromTheFirstReportOn) {
     EXPECT_EQ(off.snapshot().over, kNoGeneration);
 }
 
-// A leader that did not run itself (a paused host) takes nobody for hung.
+// The leader's host was paused. When it goes on, the clock has moved and no Beat was handled. It
+// must not take that for a hang, so it counts anew: 100 + 35.
 TEST(Hanging, AfterItsOwnPauseALeaderCountsAnew) {
     Limits alone = limits(1, 1, 3);
     alone.hang_timeout = sec(30);
@@ -158,11 +170,12 @@ TEST(Hanging, AfterItsOwnPauseALeaderCountsAnew) {
     EXPECT_THAT(s.tick(135), ElementsAre("1: Examine 0"));
 }
 
-// ---- blame: MAX is two, and c (session 3) is a spare
+// The tests below are about blame. At most two nodes take part, so c (session 3) is a spare.
 
 namespace {
 
-// The next generation, in which the worker on b is rank 1; says what its making brings.
+// Generation g runs, the worker on b (rank 1) fails, and all three nodes vow. Returns the lines of
+// the decision and of the next generation's start.
 Lines fails_on_b(Script& s, int g, double now) {
     s.runs(now, 1, g);
     s.runs(now, 2, g);
@@ -174,6 +187,7 @@ Lines fails_on_b(Script& s, int g, double now) {
     return all;
 }
 
+// Nine restarts and no crash loop, so that neither ends the job first.
 Limits with_spare(bool blame) {
     Limits with = limits(2, 2, 9);
     with.crash_loop = 0;
@@ -181,6 +195,7 @@ Limits with_spare(bool blame) {
     return with;
 }
 
+// c joins when a and b run already: it is a spare.
 void three_are_there(Script& s) {
     s.both_are_there();
     s.created(0.6);
@@ -190,6 +205,8 @@ void three_are_there(Script& s) {
 
 }  // namespace
 
+// b's GPU fails again in each generation. After the second time the spare takes its place, and the
+// log says how to keep b out of the next submission.
 TEST(Blaming, WhoFailsTwiceMakesRoomForASpare) {
     Script s(with_spare(true));
     three_are_there(s);
@@ -211,7 +228,8 @@ TEST(Blaming, OffLeavesTheNode) {
     EXPECT_EQ(s.creating().blame, Blame{});
 }
 
-// The end says it once more, for whoever submits the job again.
+// The line about b is far up in the log by now. The next submission follows the end of the log, so
+// the end names b once more.
 TEST(Blaming, TheEndNamesWhomToExclude) {
     Limits with = limits(2, 2, 1);
     Script s(with);

@@ -1,5 +1,6 @@
-// Succession as scripts of the machine: dormant, active, taking over, yielding. "1: " before a line
-// is the session. The lease is 10 s.
+// Succession as scripts of the rendezvous machine (PROTOCOL.md, rules 7 and 9 to 11): a service is
+// dormant, becomes the leader, takes a generation over, or yields. "1: " before a line is the
+// session. The lease is 10 s.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -17,7 +18,8 @@ namespace {
 
 Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
 
-// Generation 4 of a and b, made by a leader on node "old".
+// Entry 7: generation 4 of a and b, which a leader on node "old" has made. The job has had four
+// restarts already. The numbers are above 0 so that no default fits by chance.
 LedgerEntry of_another() {
     LedgerEntry entry;
     entry.number = EntryNumber{7};
@@ -33,13 +35,15 @@ LedgerEntry of_another() {
     return entry;
 }
 
-// A node c whose service becomes the leader at 0 and finds that entry.
+// Node c, no member. Its service becomes the leader at 0 and finds that entry. Each node's next
+// Beat echoes the newest Ack of its session.
 class Successor {
   public:
     Successor() : machine_(config(), at(0)) {
         EXPECT_THAT(step(0, Lead{peer("c")}), ElementsAre("read the ledger"));
         read_ = step(0, LedgerRead{{of_another()}});
     }
+    // The ledger is shared, so other nodes may lead after this one.
     static MachineConfig config() {
         MachineConfig c = rendezvous::Script::config(limits(1, 3));
         c.self = node("c");
@@ -60,6 +64,8 @@ class Successor {
     Lines come(double now, int session, const ToLeader& message) {
         return step(now, Came{Session{session}, message});
     }
+    // A node comes on this session. By default it has vowed the generations up to 3 (of those
+    // before 4), and has never heard another leader.
     Lines join(double now, int session, const std::string& name, int running, int floor = 3,
                Duration silent = Duration::max()) {
         Lines all = come(now, session, Hello{"job", node(name), "1", 0});
@@ -72,13 +78,14 @@ class Successor {
                 Duration silent = Duration::max()) {
         return come(now, session, beat(session, running, floor, silent));
     }
+    // The ledger has taken the entry.
     Lines won(double now) {
         return step(now, LedgerCreated{LedgerCreated::Outcome::won, creating_, {}});
     }
     Machine machine_;
     LedgerEntry creating_;
     Lines read_;
-    Marks marks_;  // of each beat
+    Marks marks_;  // in each Beat
 
   private:
     Beat beat(int session, int running, int floor, Duration silent) {
@@ -98,7 +105,9 @@ class Successor {
 
 }  // namespace
 
-// A dormant service sends callers on, answers Inquire, and remembers a keeper's last word.
+// A node that has lost the leader calls here. The service names the leader only if its own node
+// heard it in the last 5 s, because an older one may be the lost one. It also keeps a Gone: a proof
+// stays true, and this node may have to lead next.
 TEST(Dormant, SendsCallersToTheLeaderItsNodeHears) {
     Machine machine(Successor::config(), at(0));
     const auto lines = [&](double now, const Event& event) {
@@ -110,8 +119,10 @@ TEST(Dormant, SendsCallersToTheLeaderItsNodeHears) {
     EXPECT_THAT(lines(0, hello), ElementsAre("1: Elsewhere: wait", "1: closed"));
     EXPECT_THAT(lines(1, LeaderHeard{peer("old")}), IsEmpty());
     EXPECT_THAT(lines(2, hello), ElementsAre("1: Elsewhere: at old", "1: closed"));
+    // The leader was heard at 1, six seconds ago.
     EXPECT_THAT(lines(7, hello), ElementsAre("1: Elsewhere: wait", "1: closed"));
     EXPECT_THAT(lines(7, LeaderHeard{peer("old")}), IsEmpty());
+    // An empty peer: this node has lost the leader as well.
     EXPECT_THAT(lines(7, LeaderHeard{}), IsEmpty());
     EXPECT_THAT(lines(7, hello), ElementsAre("1: Elsewhere: wait", "1: closed")) << "it is lost";
     EXPECT_THAT(lines(7, Came{Session{2}, Inquire{}}), ElementsAre("2: Standing: dormant"));
@@ -121,8 +132,9 @@ TEST(Dormant, SendsCallersToTheLeaderItsNodeHears) {
                 Contains("note: node a is lost; generation 4 ends"));
 }
 
-// Rule 9: all members come and run it. Nothing is granted before all have echoed an Ack of after
-// the entry; then all hear it at once.
+// The leader's host is lost, all members train on (rule 9). No worker has to stop. The new leader
+// extends nothing before all have echoed an Ack that it sent after the takeover entry. Only then it
+// is known that no member still follows the old leader.
 TEST(Takeover, OfAGenerationThatAllItsMembersRun) {
     Successor s;
     s.join(0.1, 1, "a", 4);
@@ -132,11 +144,12 @@ TEST(Takeover, OfAGenerationThatAllItsMembersRun) {
     EXPECT_THAT(s.beats(0.4, 1, 4), IsEmpty());
     EXPECT_THAT(s.beats(0.5, 2, 4),
                 ElementsAre("1: Ack holds 4, 7.9 s left", "2: Ack holds 4, 7.8 s left"));
+    // The Acks were sent at 0.3.
     EXPECT_EQ(s.machine_.snapshot().held_until, at(8.3));
 }
 
-// A takeover repeats the sums of restarts and adds nothing: its generation goes on, and what its
-// start took stands in the entry that follows.
+// A takeover stops no worker, so it is no restart and adds nothing to the sums. What the start of
+// generation 4 took is counted in the entry of generation 5.
 TEST(Takeover, RepeatsTheSumsOfRestarts) {
     Successor s;
     s.marks_ = {Generation{4}, {{RestartPhase::started, sec(9)}, {RestartPhase::contact, sec(7)}}};
@@ -147,6 +160,8 @@ TEST(Takeover, RepeatsTheSumsOfRestarts) {
     EXPECT_EQ(s.creating_.restart.totals.restarts, 4);
 }
 
+// b runs the generation but does not hear the new leader. After 0.8 L the deadlines that the old
+// leader granted have passed everywhere, so a longer wait gains nothing. 0.3 + 8 s.
 TEST(Takeover, EndsWhenTheEchoesTakeTooLong) {
     Successor s;
     s.join(0.1, 1, "a", 4);
@@ -158,6 +173,7 @@ TEST(Takeover, EndsWhenTheEchoesTakeTooLong) {
                 Contains("note: not all nodes answered the takeover in time; generation 4 ends"));
 }
 
+// If one member has lost its workers, the others wait for it in collectives.
 TEST(Takeover, NotOfOneThatAMemberDoesNotRun) {
     Successor s;
     s.join(0.1, 1, "a", 4);
@@ -165,7 +181,8 @@ TEST(Takeover, NotOfOneThatAMemberDoesNotRun) {
                 Contains("note: node b does not run generation 4; generation 4 ends"));
 }
 
-// Nobody comes: over after 0.3 lease; but that alone gives no right to follow it.
+// No member comes within 0.3 L, so the generation is over. But no member has said that its workers
+// are gone: somewhere they may still train. A spare cannot know, however long it waits.
 TEST(Successor, WithoutAnyMemberItIsOverButNotFollowed) {
     Successor s;
     EXPECT_THAT(s.step(2.9, Tick{}), Not(Contains(HasSubstr("generation 4 ends"))));
@@ -176,7 +193,9 @@ TEST(Successor, WithoutAnyMemberItIsOverButNotFollowed) {
     EXPECT_THAT(s.beats(20, 3, -1, 4), Not(Contains(HasSubstr("create"))));
 }
 
-// Rule 7 (c): one member, with floor and a silence of a lease in one Beat, is enough.
+// Rule 7 (c): one member says in one Beat that it has vowed, and that it has heard no other leader
+// for 1.0 L. Then the lease of that leader has passed everywhere. The check lies behind the 6 s for
+// which absent members are waited for.
 TEST(Successor, FollowsOnTheSilenceOfOneMember) {
     Successor s;
     s.join(0.1, 1, "a", -1, 4, sec(9.9));
@@ -185,7 +204,8 @@ TEST(Successor, FollowsOnTheSilenceOfOneMember) {
     EXPECT_THAT(s.beats(6.6, 1, -1, 4, sec(10)), Contains(HasSubstr("create 8: generation 5 {a}")));
 }
 
-// A keeper's last word counts as a floor would.
+// b was killed. Its keeper calls without a Hello, on the standby connection. Gone counts as much as
+// a vow, so nobody has to wait for the lease.
 TEST(Successor, TakesAKeepersLastWordForProof) {
     Successor s;
     s.join(0.1, 1, "a", -1, 4);
@@ -193,7 +213,9 @@ TEST(Successor, TakesAKeepersLastWordForProof) {
     EXPECT_THAT(s.come(0.7, 9, Gone{node("b")}), Contains(HasSubstr("create 8: generation 5 {a}")));
 }
 
-// Rule 11: it asks who wrote the newest entry, and yields to one that holds a generation.
+// Rule 11: after 0.2 L = 2 s the new leader asks the writer of the newest entry whether it still
+// leads. It does and holds the generation. It was only cut off for a moment, so this leader sends
+// its nodes back.
 TEST(Successor, YieldsToAHolder) {
     Successor s;
     s.join(0.1, 1, "spare", -1, -1);
@@ -205,7 +227,8 @@ TEST(Successor, YieldsToAHolder) {
     EXPECT_EQ(s.machine_.snapshot().phase, Phase::dormant);
 }
 
-// Rule 11: a ledger that has said nothing for 1.5 leases; the own node rests.
+// Rule 11: a network file system may hang on one host only. After 1.5 L = 15 s without an answer,
+// node a gets its turn.
 TEST(Successor, LetsAnotherTryWhenItsLedgerIsSilent) {
     Machine machine(Successor::config(), at(0));
     machine.step(at(0), Lead{peer("c")});
@@ -217,6 +240,7 @@ TEST(Successor, LetsAnotherTryWhenItsLedgerIsSilent) {
     first.number = 1;
     machine.step(at(1), Came{Session{1}, Join{of_a, first}});
     first.number = 2;
+    // Without this Beat a would count as silent, and could not be the next leader.
     machine.step(at(14), Came{Session{1}, Beat(first)});
     Lines all;
     for (const Effect& effect : machine.step(at(15.1), Tick{})) all.push_back(describe(effect));
@@ -226,7 +250,8 @@ TEST(Successor, LetsAnotherTryWhenItsLedgerIsSilent) {
 
 namespace {
 
-// A node c whose ledger never answers, and a node a that could lead instead.
+// Node c, whose ledger never answers, and a node a that could lead instead. The join timeout is
+// 60 s, so the numbers stay small.
 class WithoutLedger {
   public:
     WithoutLedger() : machine_(config(), at(0)) {}
@@ -257,6 +282,8 @@ class WithoutLedger {
 
 }  // namespace
 
+// There is nobody else to lead. Without the ledger nothing may start, so the job ends at the join
+// timeout.
 TEST(Successor, GivesUpWhereNoLedgerAnswersWithinTheJoinTimeout) {
     WithoutLedger s;
     s.lead(0);
@@ -264,6 +291,8 @@ TEST(Successor, GivesUpWhereNoLedgerAnswersWithinTheJoinTimeout) {
     EXPECT_THAT(s.tick(61), Contains("closed with 69"));
 }
 
+// The user must see what was wrong with the ledger. It is logged once, and stands in the last line
+// too.
 TEST(Successor, EndsWithWhatTheLedgerLastSaid) {
     WithoutLedger s;
     s.lead(0);
@@ -274,7 +303,8 @@ TEST(Successor, EndsWithWhatTheLedgerLastSaid) {
                                      "61.0 s (--join-timeout): folder deleted"));
 }
 
-// As good as never, when two lead in turn: what each of them waits does not begin anew.
+// The ledger answers no node, and two nodes lead in turn. Each yields after 15 s. If each
+// activation began the count anew, the job would wait for ever.
 TEST(Successor, GivesUpThoughAnotherTriesInTurn) {
     WithoutLedger s;
     for (const double turn : {0, 20, 40}) {
@@ -287,7 +317,8 @@ TEST(Successor, GivesUpThoughAnotherTriesInTurn) {
     EXPECT_THAT(s.tick(61), Contains("closed with 69"));
 }
 
-// A silence of long ago says nothing of the ledger now.
+// This node yielded at 16 and leads again at 200, long after. That is another silence of the
+// ledger, so the join timeout counts from 200.
 TEST(Successor, HasTheWholeJoinTimeoutAfterALongRest) {
     WithoutLedger s;
     s.lead(0);
@@ -299,7 +330,9 @@ TEST(Successor, HasTheWholeJoinTimeoutAfterALongRest) {
     EXPECT_THAT(s.tick(261), Contains("closed with 69"));
 }
 
-// b has been away for as long as this leader leads: it gets no further lease to hear the end.
+// At the end the leader waits up to one lease for absent members, so that they get the verdict. b
+// has not come since this leader became active at 0, so the wait is over at 10, and not one lease
+// after the end.
 TEST(Successor, DoesNotWaitAtTheEndForOneThatHasBeenAwayForALease) {
     Successor s;
     s.join(0.1, 1, "a", -1, 4, sec(1));
@@ -311,13 +344,15 @@ TEST(Successor, DoesNotWaitAtTheEndForOneThatHasBeenAwayForALease) {
     EXPECT_THAT(s.step(10, Tick{}), Contains("closed with 143"));
 }
 
-// An answer to an earlier activation's create is none to this one's.
+// This node has led before. The answer to a create of that time comes late. If it counted, the
+// leader would take its open entry for written.
 TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
     Successor s;
     s.join(0.1, 1, "a", -1, 4);
     s.come(0.2, 9, Gone{node("b")});
     s.beats(0.8, 1, -1, 4);
     LedgerEntry former = s.creating_;
+    // A leader has a new incarnation in each activation.
     former.leader = node("c", 12345);
     EXPECT_THAT(s.step(0.9, LedgerCreated{LedgerCreated::Outcome::won, former, {}}), IsEmpty());
     EXPECT_THAT(s.won(1.0), Contains(HasSubstr("1: Assigned 5, node 0 of 1")));
@@ -325,14 +360,15 @@ TEST(Successor, TakesNoEntryOfItsFormerSelfForItsOwn) {
 
 namespace {
 
-// A leader c of a new job, with a ledger of mark 7 that all nodes are to find.
+// Node c, which leads a new job. Its ledger has mark 7, and all nodes are to find it.
 class Leader {
   public:
     explicit Leader(MachineConfig config) : machine_(std::move(config), at(0)) {
         machine_.step(at(0), Lead{peer("c"), "directory:/l/job", 7});
         machine_.step(at(0), LedgerRead{});
     }
-    // What a node is told from its Hello to its Join, and what the others are.
+    // What Hello and Join bring: to this node, and to the others. `mark` is what the node found; 0:
+    // nothing.
     Effects join(int session, const std::string& name, std::uint64_t mark, double now = 1) {
         Effects all = hello(session, name, now);
         Offer where = offer();
@@ -352,6 +388,7 @@ class Leader {
     Machine machine_;
 };
 
+// All messages of one kind in these effects, each with its session.
 template <class Message>
 std::vector<std::pair<int, Message>> sent(const Effects& effects) {
     std::vector<std::pair<int, Message>> all;
@@ -362,7 +399,7 @@ std::vector<std::pair<int, Message>> sent(const Effects& effects) {
     return all;
 }
 
-// What is said without -v.
+// The log lines that are printed without -v.
 Lines notes(const Effects& effects) {
     Lines all;
     for (const Effect& effect : effects)
@@ -373,7 +410,7 @@ Lines notes(const Effects& effects) {
 
 }  // namespace
 
-// The Welcome names the leader's ledger; while all find it, there is an order.
+// The Welcome names the ledger and its mark. While all nodes find it, another node may lead next.
 TEST(SharedLedger, IsNamedAndHasAnOrder) {
     Leader leader(Successor::config());
     const Effects effects = leader.join(1, "a", 7);
@@ -386,8 +423,10 @@ TEST(SharedLedger, IsNamedAndHasAnOrder) {
     EXPECT_THAT(notes(leader.join(2, "c", 0)), IsEmpty()) << "the leader's own node";
 }
 
-// The first node that does not find it ends the succession: it is named, all hear that the order is
-// void, and the keeper of the leader has nobody to speak to. The next one changes nothing.
+// b does not find the ledger by its mark, for example because --ledger lies on a local disk. Two
+// nodes could then lead with two ledgers. So nobody leads after this leader: the log names b and
+// says what to do, all nodes get an empty order, and the standby connection ends. A second such
+// node adds no line.
 TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
     Leader leader(Successor::config());
     leader.join(1, "a", 7);
@@ -403,13 +442,14 @@ TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
     ASSERT_EQ(parked.size(), 2u);
     for (const auto& [session, message] : parked) EXPECT_THAT(message.order, IsEmpty()) << session;
     EXPECT_TRUE(testing::Value(effects, Contains(Effect(Standby{std::nullopt}))));
+    // A wrong mark is as good as none.
     const Effects later = leader.join(3, "d", 8, 3);
     EXPECT_THAT(notes(later), IsEmpty());
     EXPECT_THAT(sent<Welcome>(later).at(0).second.order, IsEmpty());
 }
 
-// Should the leader be lost before there is a generation, the others must know of each other: also
-// those that were welcomed before anybody had joined.
+// The leader may be lost before there is any generation. The others can meet only if they know of
+// each other. b was welcomed before a joined, so its Welcome could not name a.
 TEST(SharedLedger, WhoJoinsHearsWhoHasComeBefore) {
     Leader leader(Successor::config());
     const auto welcomes = sent<Welcome>(leader.hello(2, "b"));
@@ -423,7 +463,7 @@ TEST(SharedLedger, WhoJoinsHearsWhoHasComeBefore) {
         EXPECT_THAT(message.order, ElementsAre(peer("c"), peer("a"), peer("b"))) << session;
 }
 
-// Where nobody leads after the leader, nobody has to read its ledger.
+// Without a shared ledger nobody leads after this leader, so nobody has to find it.
 TEST(SharedLedger, IsNotAskedForWithoutSuccession) {
     MachineConfig config = Successor::config();
     config.succession = false;

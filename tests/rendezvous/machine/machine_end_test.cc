@@ -1,5 +1,5 @@
-// The rendezvous machine as scripts (machine_test.cc): what failures and stops cost, and how the job
-// ends.
+// The rendezvous machine as scripts (machine_test.cc): what failures and stops cost, and how the
+// job ends (PROTOCOL.md, rules 14, 17, 23 and 24). The lease is 10 s.
 #include "rendezvous/machine/machine.h"
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -7,16 +7,19 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 
-// Entry 1 says what of the restart is past when it is written, the end the rest; the sum is the
-// time between the failure and the first progress, and is said when the job has ended.
+// Entry 1 is written when half of the restart is over, so it holds the first phases. The end holds
+// the rest. The sum is the time from the failure (1.9) to the first progress (3.5), and the last
+// lines of the log name it.
 TEST(Machine, EntriesSayWhatARestartCost) {
     using enum RestartPhase;
     Script s(limits(2, 2, 3));
     s.both_run();
     WorkerOutcome failure = exited(1, 3);
+    // It failed at 1.9, and the leader heard it at 2.
     failure.age = sec(0.1);
     s.fails(2, 2, 0, failure);
     s.vows(2.2, 1, 0);
+    // Each phase ends with its last node: stopped at 2.3, gone at 2.4.
     s.marks(2.2, 1, 0, {{told, 2}, {stopped, 2.1}, {gone, 2.2}});
     s.marks(2.4, 2, 0, {{told, 1.9}, {stopped, 2.3}, {gone, 2.4}});
     s.vows(2.5, 2, 0);
@@ -30,6 +33,8 @@ TEST(Machine, EntriesSayWhatARestartCost) {
     EXPECT_EQ(took(met), sec(0.1));
     s.created(2.6);
     s.runs(2.7, 1, 1);
+    // The last worker starts at 3, the first one calls the store at 3.2 and reports progress at
+    // 3.5.
     s.marks(2.9, 1, 1, {{started, 2.8}});
     s.runs(3, 2, 1);
     s.marks(3.6, 2, 1, {{started, 3}, {contact, 3.2}, {progress, 3.5}});
@@ -48,8 +53,8 @@ TEST(Machine, EntriesSayWhatARestartCost) {
                       Contains("note: longest: generation 1, 0.5 s in started (b)")));
 }
 
-// No budget: the end is recorded only after the floors, then everyone is told the first worker's
-// code.
+// No restart is left. The end is written only when all nodes have vowed, so nobody reads "ended"
+// while workers still run. Then all nodes exit with the first worker's code.
 TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
     Script s(limits(2, 2, 0));
     s.both_run();
@@ -63,7 +68,8 @@ TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
     EXPECT_THAT(s.tick(2.5), IsEmpty());
 }
 
-// Both report at once: the earlier one in time is the first failure, though it was heard of later.
+// b's report comes first, but a's worker died half a second earlier: 2.1 − 0.5. The job ends with
+// the code of that one.
 TEST(Machine, FirstFailureIsTheEarliestInTime) {
     Script s(limits(2, 2, 0));
     s.both_run();
@@ -77,8 +83,9 @@ TEST(Machine, FirstFailureIsTheEarliestInTime) {
     EXPECT_EQ(s.creating().end()->consequences, 1);
 }
 
-// A worker of b hangs in the kernel: b is as good as gone, stays connected, and hears the end. What
-// was wrong with it stands in the report.
+// A worker of b hangs in the kernel, so SIGKILL has no effect on it. After 60 s b gives up and says
+// that it is unusable. Then b counts as gone, but it stays connected and hears the end. The report
+// says what was wrong with it.
 TEST(Machine, UnusableNodeIsNeverWaitedForAndHearsTheEnd) {
     Script s(limits(2, 2, 0));
     s.both_run();
@@ -92,7 +99,7 @@ TEST(Machine, UnusableNodeIsNeverWaitedForAndHearsTheEnd) {
     EXPECT_THAT(s.created(62.1), Contains("2: Finished 3"));
 }
 
-// … and where a restart is left, a spare takes its place.
+// The same, with a restart and a spare left.
 TEST(Machine, SpareTakesThePlaceOfAnUnusableNode) {
     Script s(limits(2, 2, 3));
     s.both_run();
@@ -103,7 +110,7 @@ TEST(Machine, SpareTakesThePlaceOfAnUnusableNode) {
     EXPECT_THAT(s.come(2.3, 2, Unusable{"stuck"}), Contains(HasSubstr("generation 1 {a c}")));
 }
 
-// Nobody else can come to a job of one node.
+// No other node can come to a job of one node, so it would wait for nothing.
 TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
     Script s(limits(1, 1));
     s.join(0, 1, node("a"));
@@ -115,13 +122,14 @@ TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
 
 namespace {
 
+// A step of Slurm with three nodes; `min_nodes` of them are enough.
 Limits of_step(int min_nodes) {
     Limits limits = ddprun::test::limits(min_nodes, 3);
     limits.order = {"a", "b", "c"};
     return limits;
 }
 
-// Says that it can run no worker, and then joins to hear the end.
+// A node whose GPU is missing: it says so right after its Hello.
 void comes_unusable(Script& s, double now, int session, const char* name) {
     s.hello(now, session, node(name));
     s.come(now, session, Unusable{"no GPU"});
@@ -129,8 +137,9 @@ void comes_unusable(Script& s, double now, int session, const char* name) {
 
 }  // namespace
 
-// A step has no other nodes: the job ends as soon as all have come to hear why, with the code of a
-// wrong command line, and no worker has run.
+// All three nodes are needed, and b can run nothing. A step has no other nodes, so the job cannot
+// start. It ends with code 2, as after a wrong command line, because no worker has run. The end
+// waits for c, so that c does not wait for a job that is gone.
 TEST(Machine, NodeOfAStepThatCanRunNothingEndsTheJobAtOnce) {
     Script s(of_step(3));
     s.join(0, 1, node("a"));
@@ -141,7 +150,7 @@ TEST(Machine, NodeOfAStepThatCanRunNothingEndsTheJobAtOnce) {
     for (const char* told : {"1: Finished 2", "3: Finished 2"}) EXPECT_THAT(end, Contains(told));
 }
 
-// Who has not come after a lease may never come.
+// c never comes. One lease after the first unusable node (1 + 10) the end waits no longer.
 TEST(Machine, EndForWantOfUsableNodesIsNotPutOffForEver) {
     Script s(of_step(2));
     comes_unusable(s, 1, 1, "a");
@@ -150,27 +159,30 @@ TEST(Machine, EndForWantOfUsableNodesIsNotPutOffForEver) {
     EXPECT_THAT(s.tick(11), Contains("create 0: end 2, node a is unusable: no GPU; and 1 more"));
 }
 
-// Where the others are enough they begin without it.
+// Two of three nodes are enough, so a and b start without c, after the last call.
 TEST(Machine, NodeThatCanRunNothingMayBeMissing) {
     Script s(of_step(2));
     comes_unusable(s, 0, 3, "c");
     s.join(0, 1, node("a"));
     s.join(0, 2, node("b"));
-    for (double now = 1; now < 31; now += 2)  // the last call
+    for (double now = 1; now < 31; now += 2)  // 30 s of last call
         for (const int session : {1, 2})
             EXPECT_THAT(s.beat(now, session), Not(Contains(HasSubstr("create")))) << now;
     EXPECT_THAT(s.tick(31.1), Contains(HasSubstr("create 0: generation 0 {a b}")));
 }
 
-// What ended the last generation is told as the cause when nobody comes in place of a lost node,
-// and its moment is of this leader's clock.
+// b is lost and nobody takes its place, so the job ends at the join timeout. The report names the
+// loss of b with its own time, since that is what the user has to look at, and not "too few nodes"
+// ten minutes later.
 TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
     MachineConfig config = Script::config(limits(2, 2));
+    // Some day of 2027. The loss at 3 s on this leader's clock becomes a time of day by this sum.
     config.to_day = sec(1'800'000'000);
     Script s(config);
     s.both_run();
     s.come(3, 2, Gone{node("b")});
     s.vows(3.1, 1, 0);
+    // Beats go on, since a silent node would be closed. The join timeout is 600 s.
     for (double now = 3.5; now < 700 && !s.creating().end(); now += 0.5) s.beat(now, 1);
     ASSERT_TRUE(s.creating().end());
     EXPECT_EQ(s.creating().end()->code, 69);
@@ -181,7 +193,8 @@ TEST(Machine, LostNodeIsTheCauseOfAnEndForWantOfNodes) {
     EXPECT_EQ(s.creating().end()->generation, Generation{0});
 }
 
-// The same worker dies in the same way in each generation, before any progress.
+// The same worker fails in the same way three times, before any progress. Nine restarts are
+// allowed, but the other ones would only cost time.
 TEST(Machine, CrashLoopEndsTheJob) {
     Script s(limits(2, 2, 9));
     s.both_run();
@@ -204,10 +217,12 @@ TEST(Machine, CrashLoopEndsTheJob) {
     }
 }
 
-// A worker of a fails because b is lost, and too few are left: the report names the loss as the first
-// cause, and the worker as its consequence.
+// A worker of a fails because b is lost, and nobody comes in b's place. The report names the loss
+// as the first cause, and the worker as its consequence. Otherwise the user would look for a bug on
+// a.
 TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
     Limits two = limits(2, 2, 3);
+    // Short, so that the loop below ends soon.
     two.times.join_timeout = sec(20);
     Script s(two);
     s.both_run();
@@ -225,6 +240,8 @@ TEST(Machine, ALossThatExplainsAFailureIsTheCauseOfTheEnd) {
     EXPECT_EQ(ending.told_consequences[0].after, sec(1));
 }
 
+// A node whose workers have all exited stays a member until the others are done. Then the success
+// is recorded, and only after that everybody may go.
 TEST(Machine, SuccessIsRecordedWhenAllHaveCompleted) {
     Script s(limits(2, 2));
     s.both_run();
@@ -240,8 +257,8 @@ TEST(Machine, SuccessIsRecordedWhenAllHaveCompleted) {
                 ElementsAre(HasSubstr("ended"), "1: Finished 0", "2: Finished 0", "closed with 0"));
 }
 
-// A signal on one node: all are told to stop, the lease goes on until they have, and only then is
-// the end written.
+// A signal reaches one node, and all nodes get a Stop, because a last snapshot needs all ranks. The
+// lease goes on until their workers have stopped. Only then the end is written.
 TEST(Machine, PlannedStopKeepsTheLease) {
     Script s(limits(2, 2));
     s.both_run();

@@ -1,5 +1,5 @@
-// The rendezvous machine as scripts (machine_test.cc): another writes the ledger, too, or it fails,
-// has ended, or is not the one that a node knows.
+// The rendezvous machine and its ledger, as scripts (machine_test.cc): another leader writes it
+// too, it fails, it holds the end already, or it is not the ledger that a node knows.
 #include "rendezvous/machine/machine.h"
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -7,8 +7,9 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 
-// Another leader was first: its entry is the newest; a and b, who are here, do not run what it
-// says, so that it is over, and the next number follows it.
+// Two leaders are active for a moment, and the other one was first with entry 0. Its entry counts.
+// a and b are here and do not run that generation, so it is over, and this leader proposes the next
+// one.
 TEST(Machine, EntryLostToAnotherWriterIsAdopted) {
     Script s(limits(2, 2));
     s.both_are_there();
@@ -25,8 +26,8 @@ TEST(Machine, EntryLostToAnotherWriterIsAdopted) {
                                                "run generation 0"));
 }
 
-// The ledger fails: tried again each 0.1 lease, given up after the join timeout, and everyone is
-// told.
+// The disk is full. The create is tried again each 0.1 L = 1 s. At the join timeout (3 s here) the
+// job ends, and all nodes hear why.
 TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
     Limits two = limits(2, 2);
     two.times.join_timeout = sec(3);
@@ -44,7 +45,8 @@ TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
                             "1: Finished 69", "2: Finished 69", "closed with 69"));
 }
 
-// The ledger already holds the end: whoever comes is told, and nothing is written.
+// The job has ended already, and this ddprun is started late or again with the same run id. It must
+// not run the job once more.
 TEST(Machine, ClosedLedgerTellsTheEnd) {
     Machine machine(Script::config(limits(2, 2)), at(0));
     LedgerEntry end;
@@ -56,7 +58,8 @@ TEST(Machine, ClosedLedgerTellsTheEnd) {
     EXPECT_EQ(machine.snapshot().phase, Phase::closed);
 }
 
-// A leader that knows less of its ledger than a node looks again.
+// A network file system may show an old state of the folder. A node has heard of an entry that this
+// leader has not read. So the leader reads again, before it decides on old knowledge.
 TEST(Machine, LooksAgainWhenANodeKnowsMoreOfTheLedger) {
     MachineConfig config = Script::config(limits(2, 2));
     config.succession = true;
@@ -65,8 +68,9 @@ TEST(Machine, LooksAgainWhenANodeKnowsMoreOfTheLedger) {
     EXPECT_THAT(s.has_seen(0.5, 1, 0), Contains("read the ledger"));
 }
 
-// The job that a node is told of, and then what becomes of it when it comes anew as one of that or
-// of another.
+// A rendezvous with a ledger and a node a. In its Welcome the node learns an id of the job
+// (`told`). With a later Join it says by which job's id it has heard of an entry. `seed` stands for
+// the process: a restarted rendezvous has another one.
 struct Comer {
     Comer(const std::string& ledger, std::uint64_t mark, std::uint64_t seed = 1)
         : machine(config(seed), at(0)) {
@@ -78,6 +82,7 @@ struct Comer {
         config.seed = seed;
         return config;
     }
+    // Ends the connection before this one, then comes anew with that id (0: none yet).
     Lines join(int session, std::uint64_t job) {
         const Hello hello{"job", node("a"), "1", 0};
         machine.step(at(0), ConnectionLost{Session{session - 1}});
@@ -94,7 +99,8 @@ struct Comer {
     std::uint64_t told = 0;
 };
 
-// Its job has ended while it was away, and another of that run id has begun.
+// The node's job has ended while it was cut off, and another job with the same run id has begun. In
+// that job the node would end with a result that is not its own.
 TEST(Machine, RefusesANodeOfAnotherJob) {
     Comer comer("directory:/l/job", 7);
     EXPECT_THAT(comer.join(1, 0), Contains("1: Ack")) << "it has heard of no entry yet";
@@ -107,8 +113,8 @@ TEST(Machine, RefusesANodeOfAnotherJob) {
                             HasSubstr("3: Refused"), "3: closed"));
 }
 
-// What lay in memory has gone with the process that held it; the node would wait for an entry that
-// never comes.
+// ddprun-rendezvous was restarted, and its ledger in memory is lost. The node would wait for
+// entries that never come. The message says which option keeps a ledger.
 TEST(Machine, RefusesANodeOfALedgerThatIsLost) {
     Comer before("memory", 0), now("memory", 0, 2);
     before.join(1, 0);

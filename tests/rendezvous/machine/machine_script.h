@@ -1,5 +1,7 @@
-// A script for the rendezvous machine: plays its nodes and its ledger, and says the effects of each
-// step, one a line. "1: " before a line is the session. Owned by the one test that reads it.
+// A script for the rendezvous machine. It plays the nodes and the ledger of a job, and turns the
+// effects of each step into text, one line for each effect. "1: " before a line means that it goes
+// to session 1. The machine is pure, so a test gives the time of each step and nothing ever waits.
+// One test owns one script.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,16 +23,20 @@ using testing::Not;
 
 using Lines = std::vector<std::string>;
 
+// What is left of the lease, in an Ack or an Assigned.
 inline std::string left(std::optional<Duration> remaining) {
     return remaining ? ", " + to_text(*remaining) + " left" : "";
 }
 
+// "0 {a b}": the generation and its members by rank.
 inline std::string names(const Assignment& a) {
     std::string text = std::to_string(a.generation.value) + " {";
     for (const Member& m : a.members) text += (text.back() == '{' ? "" : " ") + m.node.name;
     return text + "}";
 }
 
+// Shows only what most tests are about. Numbers of Acks, the facts and the order of successors are
+// left out; a test that needs one of these reads the message itself.
 inline std::string describe(const ToNode& message) {
     if (std::get_if<Welcome>(&message)) return "Welcome";
     if (std::get_if<Parked>(&message)) return "Parked";
@@ -59,6 +65,7 @@ inline std::string describe(const ToNode& message) {
     return elsewhere.address.empty() ? "Elsewhere: wait" : "Elsewhere: " + elsewhere.address;
 }
 
+// One line for each effect. What is no other effect is a log line: "note: …".
 inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Send>(&effect))
         return std::to_string(e->session.value) + ": " + describe(e->message);
@@ -89,15 +96,19 @@ inline std::string describe(const Effect& effect) {
     return "note: " + std::get<Note>(effect).sentence;
 }
 
-// One leader and its nodes: keeps count of beats and Acks for them, and the entry that is being
-// created.
+// One leader and its nodes. For each session it keeps the Beat that comes next: its number, the
+// newest Ack as echo, and what the node said of itself last. So a test names only what changes. For
+// the ledger it keeps the entry that is being created.
 class Script {
   public:
     explicit Script(const Limits& limits) : Script(config(limits)) {}
+    // The service becomes the leader at 0 and reads an empty ledger.
     explicit Script(const MachineConfig& config) : machine_(config, at(0)) {
         EXPECT_THAT(step(0, Lead{{node("leader"), "leader", 1}}), ElementsAre("read the ledger"));
         EXPECT_THAT(step(0, LedgerRead{}), IsEmpty());
     }
+    // No shared ledger, no Slurm, inside of the job. The seed is fixed, so that each run is the
+    // same.
     static MachineConfig config(const Limits& limits) {
         return {.run_id = "job",
                 .self = node("leader"),
@@ -108,6 +119,7 @@ class Script {
                 .seed = 1};
     }
 
+    // Notes the create that the machine asks for, and the Acks, which the next Beats will echo.
     Lines step(double now, const Event& event) {
         const Effects effects = machine_.step(at(now), event);
         for (const Effect& effect : effects) {
@@ -121,10 +133,12 @@ class Script {
     Lines come(double now, int session, const ToLeader& message) {
         return step(now, Came{Session{session}, message});
     }
+    // Time passes, and nothing else happens.
     Lines tick(double now) { return step(now, Tick{}); }
     Lines hello(double now, int session, const NodeId& who, const std::string& run = "job") {
         return come(now, session, Hello{run, who, "1", 0});
     }
+    // A new node: Hello, Join with one slot, and Beat 1. Returns the lines of both steps.
     Lines join(double now, int session, const NodeId& who) {
         Lines all = hello(now, session, who);
         ++beats_[session].number;
@@ -132,27 +146,30 @@ class Script {
             all.push_back(line);
         return all;
     }
-    // Echoes the newest Ack; floor and running stay as they were said last.
+    // A Beat without news. It echoes the newest Ack; floor and running stay as the node said them
+    // last.
     Lines beat(double now, int session) {
         ++beats_[session].number;
         return come(now, session, Beat(beats_[session]));
     }
+    // The workers of that generation have started on the node.
     Lines runs(double now, int session, int generation) {
         beats_[session].running = Generation{generation};
         return beat(now, session);
     }
+    // A worker has written the snapshot of that step.
     Lines snapshots(double now, int session, std::int64_t step) {
         beats_[session].snapshot = step;
         return beat(now, session);
     }
-    // A report of progress, `ago` before this beat.
+    // A new report of progress came `ago` seconds before this Beat.
     Lines progresses(double now, int session, std::vector<RankStep> slowest, double ago = 0) {
         ++beats_[session].reports;
         beats_[session].reported = sec(ago);
         beats_[session].slowest = std::move(slowest);
         return beat(now, session);
     }
-    // Says of that generation which phases are past, and since when.
+    // The phases of that generation's restart that the node has passed, each with its moment.
     Lines marks(double now, int session, int generation,
                 const std::vector<std::pair<RestartPhase, double>>& passed) {
         Marks& marks = beats_[session].marks;
@@ -160,11 +177,12 @@ class Script {
         for (const auto& [phase, when] : passed) marks.passed.push_back({phase, sec(now - when)});
         return beat(now, session);
     }
-    // Has heard of that entry of the ledger.
+    // The node has heard of that entry of the ledger, perhaps from another leader.
     Lines has_seen(double now, int session, int entry) {
         beats_[session].seen = EntryNumber{entry};
         return beat(now, session);
     }
+    // The vow of rule 5: all workers are gone, and the node will never run that generation again.
     Lines vows(double now, int session, int floor) {
         beats_[session].floor = Generation{floor};
         beats_[session].running = kNoGeneration;
@@ -174,31 +192,36 @@ class Script {
     Lines fails(double now, int session, int generation, const WorkerOutcome& outcome) {
         return come(now, session, Report{Generation{generation}, {outcome}});
     }
+    // All workers of the node have exited 0, or stopped as they were asked to.
     Lines completes(double now, int session, int generation) {
         beats_[session].running = Generation{generation};
         beats_[session].complete = true;
         return beat(now, session);
     }
+    // The ledger answers the create that is open. If it failed, the disk is full.
     Lines created(double now, LedgerCreated::Outcome outcome = LedgerCreated::Outcome::won) {
         return step(now, LedgerCreated{outcome, creating_, "disk full"});
     }
-    // Nodes a (session 1) and b (session 2) have joined at 0, confirmed at 0.5, and generation 0 is
-    // being recorded.
+    // Nodes a (session 1) and b (session 2) have joined at 0 and echoed an Ack at 0.5. Generation 0
+    // is being recorded.
     void both_are_there() {
         join(0, 1, node("a"));
         join(0, 2, node("b"));
         beat(0.5, 1);
         beat(0.5, 2);
     }
-    // … it is recorded, and both run it. H is 8 then: both have echoed the Acks of 0.
+    // Generation 0 is recorded, and both run it. H is 8: each has echoed the Ack of 0, and 0.8 L is
+    // 8 s.
     void both_run() {
         both_are_there();
         created(0.6);
         runs(1, 1, 0);
         runs(1, 2, 0);
     }
+    // The newest entry that the machine asked to create. It stays readable after the answer.
     LedgerEntry creating() const { return creating_; }
     Snapshot snapshot() const { return machine_.snapshot(); }
+    // When the machine wants the next Tick at the latest.
     Time next() const { return machine_.next_deadline(); }
 
   private:

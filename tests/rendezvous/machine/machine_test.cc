@@ -1,5 +1,6 @@
-// The rendezvous machine as scripts: events in, effects out, one effect a line. "1: " before a line
-// is the session. Here: generations, their leases, and the nodes that come and go.
+// The rendezvous machine as scripts (machine_script.h): events in, effects out, one effect a line.
+// Here: how generations begin and end, their leases, and nodes that come and go. The lease is 10 s:
+// H lies 8 s after the oldest echoed Ack, and the margin after H is 2 s.
 #include "rendezvous/machine/machine.h"
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -7,8 +8,9 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 
-// Two nodes come; the generation closes when both have echoed an Ack, and starts when the entry is
-// ours.
+// Two nodes come. The generation closes when both have echoed an Ack, since only an echo shows that
+// a node hears the leader. Workers start only when the entry is in the ledger: if the create loses,
+// another leader's generation counts.
 TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
     Script s(limits(2, 2));
     EXPECT_THAT(s.join(0, 1, node("a")),
@@ -22,10 +24,12 @@ TEST(Machine, FirstGenerationClosesWhenBothAreThereAndConfirmed) {
                                             "1: Assigned 0, node 0 of 2, 7.5 s left",
                                             "2: Assigned 0, node 1 of 2, 7.5 s left"));
     EXPECT_EQ(s.snapshot().phase, Phase::running);
+    // The Acks that were echoed were sent at 0.
     EXPECT_EQ(s.snapshot().held_until, at(8));
 }
 
-// With MIN < MAX one node waits 30 s for another, and says so after 5.
+// One node of at most two is there. The job waits 30 s for the other, counted from 0.5, when MIN
+// was reached. The log says so after 5 s, so that the user does not take the job for dead.
 TEST(Machine, FirstGenerationWaitsForTheLastCall) {
     Script s(limits(1, 2));
     s.join(0, 1, node("a"));
@@ -39,8 +43,9 @@ TEST(Machine, FirstGenerationWaitsForTheLastCall) {
     EXPECT_THAT(s.tick(30.5), ElementsAre("create 0: generation 0 {a} after start"));
 }
 
-// One worker fails: all hear it in the same step, and the next generation begins when all have
-// vowed.
+// One worker fails. All nodes hear it in the same step, because the other workers hang in
+// collectives now. The next generation begins when both nodes have vowed that their workers are
+// gone.
 TEST(Machine, FailureEndsTheGenerationForAllInTheSameStep) {
     Script s(limits(2, 2, 3));
     s.both_run();
@@ -57,8 +62,9 @@ TEST(Machine, FailureEndsTheGenerationForAllInTheSameStep) {
     EXPECT_EQ(s.snapshot().restarts, 1);
 }
 
-// b never vows: a may go on alone only when H (8) has passed 0.2 lease ago. It was heard after a's
-// worker had failed, so its loss is not why.
+// b is cut off and never vows, so its workers may still train. a may go on alone only when H (8)
+// has passed 2 s ago: by then b has killed its workers. b was heard at 2.6, after the failure on a.
+// So its loss does not explain the failure, and a restart is used up.
 TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
     Script s(limits(1, 2, 3));
     s.both_are_there();
@@ -72,6 +78,7 @@ TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
     for (double now = 3; now < 8; ++now) EXPECT_THAT(s.beat(now, 1), Contains("1: Ack over 0"));
     EXPECT_THAT(s.beat(8.7, 1), ElementsAre("1: Ack over 0", "2: closed")) << "silent for 6 s";
     EXPECT_THAT(s.beat(9.5, 1), ElementsAre("1: Ack over 0"));
+    // H + margin is 10. The next generation starts after that moment and not at it.
     EXPECT_EQ(s.next(), at(10) + Duration{1});
     EXPECT_THAT(s.tick(10), IsEmpty());
     EXPECT_THAT(s.tick(10.000001),
@@ -79,7 +86,8 @@ TEST(Machine, WithoutAFloorTheNextWaitsForTheLease) {
                             "create 1: generation 1 {a} after rank 0 exited with 3"));
 }
 
-// … and if it was not, its loss is the first cause: no restart is used up.
+// As above, but b was not heard after the failure. So its loss is the first cause, and the failure
+// on a is a consequence. With a budget of 0 the job still goes on.
 TEST(Machine, ALossThatExplainsAFailureUsesUpNoRestart) {
     Script s(limits(1, 2, 0));
     s.both_run();
@@ -96,12 +104,14 @@ TEST(Machine, ALossThatExplainsAFailureUsesUpNoRestart) {
     EXPECT_EQ(s.creating().blame.causes.back().node, "b");
 }
 
-// Where nothing is new each second Beat is answered; what says something new at once, and a Beat
-// that comes after a silence.
+// Answers are the most expensive part of Beats in a job of ten thousand nodes. Where nothing is
+// new, only each second Beat gets one. A Beat with news, or one after a silence, is answered at
+// once.
 TEST(Machine, EachSecondBeatIsAnswered) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.beat(1.5, 1), IsEmpty());
+    // H is 8.
     EXPECT_THAT(s.beat(2, 1), ElementsAre("1: Ack holds 0, 6.0 s left"));
     EXPECT_THAT(s.beat(2.5, 1), IsEmpty());
     EXPECT_THAT(s.beat(3.3, 1), ElementsAre("1: Ack holds 0, 4.7 s left")) << "it was away";
@@ -110,8 +120,9 @@ TEST(Machine, EachSecondBeatIsAnswered) {
     EXPECT_THAT(s.vows(3.6, 1, 0), ElementsAre("1: Ack over 0")) << "it has something to say";
 }
 
-// The leader stands still for two seconds and finds several Beats of each: whom it has answered
-// before it knew how far the lease has grown, it tells that too.
+// The leader stands still for 2 s and then finds several Beats of each node. a is answered before
+// b's echo moves H from 8 to 9. Its second Beat is answered too, although it came at once: without
+// that, a would not know of the longer lease.
 TEST(Machine, OfQueuedBeatsTheLastOnesAreAnsweredToo) {
     Script s(limits(2, 2));
     s.both_run();
@@ -121,8 +132,8 @@ TEST(Machine, OfQueuedBeatsTheLastOnesAreAnsweredToo) {
     EXPECT_THAT(s.beat(3, 1), IsEmpty());
 }
 
-// b is silent while 5.5 of 8 s pass: its confirmation is told to all at once, so that nobody's
-// deadline passes.
+// b is silent for so long that 2.5 of the 8 s are left. When it comes back and H grows, all members
+// get an Ack at once. Otherwise a's deadline might pass before its next Ack.
 TEST(Machine, LateConfirmationIsPushed) {
     Script s(limits(2, 2));
     s.both_run();
@@ -132,7 +143,8 @@ TEST(Machine, LateConfirmationIsPushed) {
                 ElementsAre("1: Ack holds 0, 4.0 s left", "2: Ack holds 0, 3.5 s left"));
 }
 
-// Nobody hears b any more: the lease ends the generation by itself, with the numbers.
+// Nobody hears b any more. The lease ends the generation by itself, and the log says which node was
+// silent and for how long.
 TEST(Machine, PassedLeaseEndsTheGeneration) {
     Script s(limits(2, 2));
     s.both_run();
@@ -146,23 +158,27 @@ TEST(Machine, PassedLeaseEndsTheGeneration) {
             "1: Ack over 0", "2: Ack over 0"));
 }
 
-// A connection that ends proves nothing; the keeper's word, on the node's own session, does.
+// A broken connection proves nothing: b may still train. The keeper's last message does, if it
+// comes on the node's own session. If one node could say it of another, a wrong word would start a
+// second generation.
 TEST(Machine, GoneIsProofAndALostConnectionIsNot) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.step(2, ConnectionLost{Session{2}}), IsEmpty());
     EXPECT_THAT(s.come(2, 1, Gone{node("b")}), IsEmpty()) << "a cannot say it of b";
     EXPECT_EQ(s.snapshot().phase, Phase::running);
+    // The connection that the keeper has a duplicate of.
     EXPECT_THAT(s.hello(2.1, 3, node("b")), ElementsAre("3: Welcome"));
     EXPECT_THAT(s.come(2.1, 3, Gone{node("b")}),
                 ElementsAre("note: node b is gone: its ddprun has ended; generation 0 ends",
                             "1: Ack over 0"));
+    // A process that is proven gone cannot come back; its successor has another incarnation.
     EXPECT_THAT(s.hello(2.2, 4, node("b")), ElementsAre(HasSubstr("already reported gone"),
                                                         HasSubstr("4: Refused"), "4: closed"));
 }
 
-// b's process is replaced: its floor is not waited for, the new one takes its place, and the budget
-// is not touched.
+// b's ddprun was killed and a new one has started. Nobody waits for the old one's vow, and the new
+// one takes its rank. The loss is no worker's failure, so a budget of 0 is enough.
 TEST(Machine, ReplacementTakesThePlaceOfWhoIsGone) {
     Script s(limits(2, 2, 0));
     s.both_run();
@@ -177,8 +193,8 @@ TEST(Machine, ReplacementTakesThePlaceOfWhoIsGone) {
     EXPECT_EQ(s.creating().assignment.members[1].node, node("b", 2));
 }
 
-// A member comes back without its workers: it is sent the same assignment again, or ends it by its
-// vow.
+// b loses its connection before it gets its Assigned. On the new connection it gets it again. But
+// when b vows instead, nobody can run the generation any more, and it ends.
 TEST(Machine, MemberThatComesAnewIsAssignedAgain) {
     Script s(limits(2, 2));
     s.both_are_there();
@@ -200,7 +216,8 @@ TEST(Machine, ThirdNodeOfTwoIsASpare) {
                                             HasSubstr("2: Assigned"), "3: Parked"));
 }
 
-// b goes while the entry is written: the generation exists, but nobody is ever told to run it.
+// A create may take long on a slow file system, and b leaves meanwhile. The generation exists, but
+// nobody gets an Assigned: a would wait for b in its first collective.
 TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
     Script s(limits(2, 2));
     s.both_are_there();
@@ -212,6 +229,7 @@ TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
                     "1: Ack over 0", "2: Ack over 0"));
 }
 
+// Two jobs of one user share a port by mistake. The message says which two options to look at.
 TEST(Machine, WrongRunIsRefused) {
     Script s(limits(1, 2));
     const std::string why =
@@ -221,8 +239,9 @@ TEST(Machine, WrongRunIsRefused) {
     EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
 }
 
-// A rendezvous outside the job is not its one node: that node has a lease too, and its silence ends
-// the generation, so that a spare may follow.
+// The service runs outside of the job, as ddprun-rendezvous. There even a job of one node has a
+// lease, because a spare may follow it: the silence of a ends the generation, and the spare goes on
+// after the margin.
 TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
     MachineConfig config = Script::config(limits(1, 1));
     config.outside = true;
@@ -232,12 +251,14 @@ TEST(Machine, HoldsALeaseForAJobOfOneNodeWhenItIsOutside) {
     EXPECT_THAT(s.created(0.6), Contains(HasSubstr("1: Assigned 0, node 0 of 1, ")));
     s.runs(1, 1, 0);
     s.join(2, 2, node("spare"));
+    // a's newest echo is of an Ack sent before 1, so H has passed at 9.1.
     EXPECT_THAT(s.tick(9.1), Contains(HasSubstr("generation 0 ends")));
     s.vows(9.2, 2, 0);
     EXPECT_THAT(s.vows(11.1, 2, 0), Contains(HasSubstr("create 1: generation 1 {spare}")));
 }
 
-// Who is told of one node sends no beats: a rendezvous outside the job tells nobody so.
+// A Welcome that says "one node" makes the node send no Beats. A service outside of the job needs
+// them, so it never says that.
 TEST(Machine, AsksForBeatsWhenItIsOutside) {
     MachineConfig config = Script::config(limits(1, 1));
     for (const bool outside : {false, true}) {
@@ -253,10 +274,12 @@ TEST(Machine, AsksForBeatsWhenItIsOutside) {
     }
 }
 
-// c comes while a and b of at most 3 run: at the next snapshot all are stopped as planned, the
-// lease goes on until they have, and the next generation has three nodes and costs no restart.
+// c comes while a and b run, and up to three may run. At the next snapshot all workers are stopped
+// as planned. The lease goes on until they have stopped, and the next generation has three nodes.
+// The budget of 0 shows that this costs no restart.
 TEST(Machine, LateNodeIsTakenInAtTheNextSnapshot) {
     Limits three = limits(2, 3, 0);
+    // So a and b start without a wait for c.
     three.times.last_call = sec(0);
     Script s(three);
     s.both_run();
@@ -278,7 +301,8 @@ TEST(Machine, LateNodeIsTakenInAtTheNextSnapshot) {
     EXPECT_EQ(s.creating().assignment.restarts, 0);
 }
 
-// With --on-join=spare the world never grows, but a spare fills a hole at once.
+// With --on-join=spare the world never grows, though four would fit. After a failure a and b go on
+// alone. When b is lost, c takes its place at once.
 TEST(Machine, SpareFillsAHoleAtOnceAndMakesTheWorldNoLarger) {
     Limits four = limits(2, 4, 3);
     four.on_join = OnJoin::spare;
@@ -299,7 +323,7 @@ TEST(Machine, SpareFillsAHoleAtOnceAndMakesTheWorldNoLarger) {
     EXPECT_THAT(s.vows(2.7, 1, 1).back(), HasSubstr("generation 2 {a c}"));
 }
 
-// --task-per-worker: a reader counts hosts.
+// With --task-per-worker each task is a node of the protocol. A reader of the log counts hosts.
 TEST(Machine, TasksOfAHostAreOneNodeInTheLog) {
     Script s(limits(2, 2));
     s.join(0, 1, node("a/0"));

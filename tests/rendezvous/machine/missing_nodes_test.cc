@@ -1,5 +1,6 @@
-// What Slurm says of nodes that are missing: scripts of a step of two nodes, a (rank 0) and b, with
-// a lease of 10 s.
+// What the rendezvous machine makes of Slurm's word about missing nodes (PROTOCOL.md, rule 8).
+// Scripts of a step of two nodes, a (rank 0) and b, with a lease of 10 s. Slurm knows when a node
+// is drained or down. Then nobody has to wait ten minutes for it.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -15,6 +16,7 @@ using testing::Not;
 
 namespace {
 
+// `order` names the nodes of the step, so the machine knows who is missing.
 MachineConfig step_of_slurm(int min_nodes = 2) {
     Limits with = limits(min_nodes, 2);
     with.order = {"a", "b"};
@@ -23,7 +25,8 @@ MachineConfig step_of_slurm(int min_nodes = 2) {
     return config;
 }
 
-// b is heard no more, and a waits alone: until the lease has passed, and what it keeps back.
+// b's host is lost at 1.5. a's workers stop when the lease has passed (8), and a vows at 9. The
+// margin ends at 10: only then a may go on without b.
 void b_is_lost(Script& s) {
     s.both_run();
     s.step(1.5, ConnectionLost{Session{2}});
@@ -31,11 +34,13 @@ void b_is_lost(Script& s) {
     s.vows(9, 1, 0);
 }
 
-// Slurm is asked when the waiting begins, and once a minute after that.
+// Slurm is asked when the waiting begins and then once a minute. A job of a thousand nodes must not
+// load Slurm's controller.
 TEST(OutOfServiceNodes, AreAskedForWhileTheyAreMissing) {
     Script s(step_of_slurm());
     b_is_lost(s);
     EXPECT_THAT(s.beat(11, 1), Contains("ask Slurm about b"));
+    // 118 s from here: one or two more questions, depending on the Beats.
     int asked = 0;
     for (double now = 12; now < 130; ++now)
         for (const std::string& line : s.beat(now, 1)) asked += line == "ask Slurm about b";
@@ -43,6 +48,7 @@ TEST(OutOfServiceNodes, AreAskedForWhileTheyAreMissing) {
     EXPECT_LE(asked, 2);
 }
 
+// The job needs both nodes, and b is drained. It ends now, and not after the join timeout.
 TEST(OutOfServiceNodes, EndAJobThatNeedsThem) {
     Script s(step_of_slurm());
     b_is_lost(s);
@@ -52,7 +58,8 @@ TEST(OutOfServiceNodes, EndAJobThatNeedsThem) {
                                HasSubstr("not waiting for b (drained)"))));
 }
 
-// Others are waited for as before.
+// An empty answer, and one about a node that is here, change nothing: a new ddprun on b still gets
+// its place.
 TEST(OutOfServiceNodes, ThatAreNotMissingChangeNothing) {
     Script s(step_of_slurm());
     b_is_lost(s);
@@ -65,7 +72,8 @@ TEST(OutOfServiceNodes, ThatAreNotMissingChangeNothing) {
     EXPECT_THAT(s.vows(12.5, 3, 0), Contains(HasSubstr("create 1: generation 1 {a b}")));
 }
 
-// A node that is drained and there is a node like any other.
+// An administrator drains b while its new ddprun runs. Slurm lets a drained node finish its jobs,
+// so b is a member like any other.
 TEST(OutOfServiceNodes, ThatAreHereAreMembers) {
     Script s(step_of_slurm());
     b_is_lost(s);
@@ -77,7 +85,8 @@ TEST(OutOfServiceNodes, ThatAreHereAreMembers) {
     EXPECT_THAT(s.vows(12.5, 3, 0), Contains(HasSubstr("create 1: generation 1 {a b}")));
 }
 
-// Slurm's word is no proof that a node's workers are gone: the lease decides, as without it.
+// Slurm says "down" when it does not reach a node, and that node may still train. So the lease and
+// its margin decide, as they do without Slurm: the next generation starts after 10 and not before.
 TEST(OutOfServiceNodes, ProveNothing) {
     Script s(step_of_slurm(1));
     s.both_run();
@@ -91,7 +100,7 @@ TEST(OutOfServiceNodes, ProveNothing) {
     EXPECT_THAT(s.beat(10.1, 1), Contains(HasSubstr("create 1: generation 1 {a}")));
 }
 
-// A start is slow for better reasons.
+// At the start of a job nodes are usually just slow.
 TEST(OutOfServiceNodes, AreNotAskedForInTheFirstMinute) {
     Script s(step_of_slurm());
     s.join(0, 1, node("a"));

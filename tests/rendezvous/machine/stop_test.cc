@@ -1,5 +1,6 @@
-// The rendezvous machine's part of an agreed stop: what is told, when the job is requeued, and what
-// becomes of deaths by Slurm's signals.
+// The rendezvous machine's part of an agreed stop (PROTOCOL.md, rule 23): what the nodes get, when
+// the job goes back into Slurm's queue, and how deaths by Slurm's signals are judged. Scripts of
+// two nodes.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -15,8 +16,10 @@ using testing::Not;
 
 namespace {
 
+// A stop by --requeue-signal=USR1: signal 10, and the job goes on from the queue.
 const StopAsked kNamed{10, "signal 10", StopCause::named_signal, {}, true};
 
+// All workers of both nodes write their snapshot and exit; then both vow.
 void both_stop(Script& s, double now) {
     s.beat(now, 1);
     s.beat(now, 2);
@@ -26,7 +29,9 @@ void both_stop(Script& s, double now) {
     s.vows(now + 0.1, 2, 0);
 }
 
-// Recorded, requeued, and only then told: the first node that leaves may be the end of all.
+// First the end is recorded, then the job is requeued, and only then the nodes hear the end. In the
+// other order a node could leave first, srun would end the step, and nobody would be left to
+// requeue the job.
 TEST(Stop, RequeuesOnceBeforeAnybodyLeaves) {
     Script s(limits(2, 2));
     s.both_run();
@@ -36,12 +41,14 @@ TEST(Stop, RequeuesOnceBeforeAnybodyLeaves) {
     EXPECT_TRUE(s.creating().end()->requeue);
     EXPECT_THAT(s.created(3.2), ElementsAre("requeue"));
     EXPECT_THAT(s.tick(3.3), IsEmpty());
+    // Slurm signals all workers of a job that is requeued. That must not withdraw the requeue.
     EXPECT_THAT(s.come(3.3, 2, StopAsked{15, "signal 15"}), IsEmpty()) << "it is Slurm's, of that";
     EXPECT_THAT(s.step(3.4, Requeued{}), ElementsAre(HasSubstr("ended"), "1: Finished 75",
                                                      "2: Finished 75", "closed with 75"));
 }
 
-// scancel while the last snapshot is being written, on whatever node it is heard first.
+// The user cancels the job with scancel while the last snapshot is being written. The job must then
+// not come back from the queue.
 TEST(Stop, APlainSignalTakesTheRequeueBack) {
     Script s(limits(2, 2));
     s.both_run();
@@ -57,6 +64,7 @@ TEST(Stop, APlainSignalTakesTheRequeueBack) {
     EXPECT_THAT(s.created(3.2), Not(Contains("requeue")));
 }
 
+// The last moment: the end is on its way to the ledger.
 TEST(Stop, APlainSignalWhileTheEndIsBeingRecordedTakesItBackToo) {
     Script s(limits(2, 2));
     s.both_run();
@@ -66,7 +74,8 @@ TEST(Stop, APlainSignalWhileTheEndIsBeingRecordedTakesItBackToo) {
     EXPECT_THAT(s.created(3.2), Contains("closed with 75"));
 }
 
-// The end that another leader has recorded is that one's to act upon.
+// Another leader has recorded the end, and requeues the job itself. Two requeues would be one too
+// many.
 TEST(Stop, NobodyRequeuesByAnothersEnd) {
     Script s(limits(2, 2));
     s.both_run();
@@ -79,18 +88,21 @@ TEST(Stop, NobodyRequeuesByAnothersEnd) {
     EXPECT_THAT(lines, Not(Contains("requeue")));
 }
 
-// Of the job's time each is told what is left when it is told.
+// b was disconnected when the others got the Stop. It gets its own when it comes back; otherwise
+// its workers would train on, and the snapshot would lack their ranks.
 TEST(Stop, TellsLateComersWhatIsLeft) {
     Script s(limits(2, 2));
     s.both_run();
     StopAsked limit = kNamed;
+    // As before a time limit.
     limit.left = sec(60);
     s.come(2, 1, limit);
     s.step(2.1, ConnectionLost{Session{2}});
     EXPECT_THAT(s.join(4, 3, node("b")), Contains("3: Stop by signal 10"));
 }
 
-// A requeued job goes on after the end that its stop has left.
+// Slurm has started a requeued job again (SLURM_RESTART_COUNT 1) and the ledger ends with a stop.
+// The job goes on with generation 3. After a failed job it does not.
 TEST(Stop, TheNextAllocationGoesOn) {
     for (const Verdict verdict :
          {Verdict::work_left, Verdict::user_signal, Verdict::worker_failed}) {
@@ -109,7 +121,9 @@ TEST(Stop, TheNextAllocationGoesOn) {
     }
 }
 
-// Under Slurm a death by its signals is decided a second later; a stop in that time was the cause.
+// Slurm without control groups signals workers and ddprun in any order, here SIGHUP to a worker
+// first. So such a death is judged only after 1 s. If a stop comes in that time, it was the cause,
+// and the job ends with its code. Else the death was a failure.
 TEST(Stop, OverridesTheDeathsThatItHasCaused) {
     MachineConfig config = Script::config(limits(2, 2));
     config.in_slurm = true;

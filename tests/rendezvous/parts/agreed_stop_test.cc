@@ -1,4 +1,5 @@
-// What members are told while all workers are stopped as planned.
+// What a member hears while all workers are stopped as planned (PROTOCOL.md, rules 20 and 23).
+// Pure.
 #include "rendezvous/parts/agreed_stop.h"
 
 #include <gmock/gmock.h>
@@ -10,10 +11,13 @@ namespace {
 
 using namespace ddprun::test;
 
+// A user's SIGUSR1, with 20 s of the job's time left.
 StopAsked by_signal() {
     return {.signal = 10, .reason = "SIGUSR1", .cause = StopCause::signal, .left = sec(20)};
 }
 
+// A node may get the Stop later than the others, for example because it was disconnected. By then
+// less time is left for the snapshot: 20 − 3 s.
 TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
     AgreedStop stop;
     EXPECT_FALSE(stop.told(at(0), Generation{2}, std::nullopt));
@@ -30,6 +34,8 @@ TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
     EXPECT_TRUE(told->requeue);
 }
 
+// Nodes came late and the workers stop so that they can be taken in. The job goes on, so this stop
+// is forgotten with its generation. If it stayed, the next generation would stop at once.
 TEST(AgreedStop, ForALargerWorldEndsWithTheGeneration) {
     AgreedStop stop;
     stop.regroup("c joined");

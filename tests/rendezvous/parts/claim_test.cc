@@ -1,4 +1,5 @@
-// Which generation this leader holds, and when the next one may be proposed. The lease is 10 s.
+// Which generation this leader holds, and when the next one may be proposed (PROTOCOL.md, rules 3
+// to 7). Pure. The lease is 10 s: H lies 8 s after the oldest echoed Ack, and the margin is 2 s.
 #include "rendezvous/parts/claim.h"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@ using namespace ddprun::test;
 
 constexpr Duration kLease = std::chrono::seconds{10};
 
+// An entry about a generation of a and b. By default it makes that generation.
 LedgerEntry entry(int number, int generation, EntryAct act = MakesGeneration{}) {
     LedgerEntry e;
     e.number = EntryNumber{number};
@@ -19,7 +21,7 @@ LedgerEntry entry(int number, int generation, EntryAct act = MakesGeneration{}) 
     e.assignment = assignment(generation, {node("a"), node("b")});
     return e;
 }
-// Generation 0 is held; both have echoed an Ack that was sent at 1 s, so it is held until 9 s.
+// Generation 0 is held. Both have echoed an Ack that was sent at 1, so H is 9.
 Claim held() {
     Claim claim;
     claim.recorded(entry(0, 0));
@@ -37,6 +39,8 @@ TEST(Claim, IsNothingBeforeTheFirstEntry) {
     EXPECT_EQ(claim.may_follow_at(), kNever);
 }
 
+// While the generation goes on, no time is named. After its end the next one must wait until 11 (H
+// and the margin): a member that is cut off trains until then.
 TEST(Claim, MayBeFollowedAMarginAfterItsLease) {
     Claim claim = held();
     EXPECT_TRUE(claim.holding());
@@ -45,9 +49,11 @@ TEST(Claim, MayBeFollowedAMarginAfterItsLease) {
     claim.end_held();
     EXPECT_FALSE(claim.holding());
     EXPECT_TRUE(claim.is_over());
+    // One tick later, because the comparison is strict.
     EXPECT_EQ(claim.may_follow_at(), at(11) + Duration{1});
 }
 
+// a says twice that its workers have exited. It still counts as one member.
 TEST(Claim, IsCompleteWhenAllMembersAre) {
     Claim claim = held();
     claim.completed(node("a"));
@@ -60,7 +66,9 @@ TEST(Claim, IsCompleteWhenAllMembersAre) {
     EXPECT_FALSE(claim.some_completed());
 }
 
-// Its members may still listen to this leader when another has taken the generation over.
+// Another leader has taken the generation over. But this leader granted a lease until 9, and a
+// member may follow that one. If this leader forgot it and led again, it could start a generation
+// too early.
 TEST(Claim, RemembersItsOwnLeaseWhenAnotherTakesOver) {
     Claim claim = held();
     EXPECT_TRUE(claim.adopt(entry(1, 0, TakesOver{})));
@@ -70,10 +78,12 @@ TEST(Claim, RemembersItsOwnLeaseWhenAnotherTakesOver) {
     EXPECT_TRUE(claim.is_safe_after_own(at(11.1)));
     EXPECT_TRUE(claim.adopt(entry(2, 0, TakesOver{})));
     EXPECT_FALSE(claim.is_safe_after_own(at(11))) << "also after a second takeover";
+    // A new generation. This leader never held that one.
     EXPECT_FALSE(claim.adopt(entry(3, 1)));
     EXPECT_TRUE(claim.is_safe_after_own(at(0))) << "of another generation it held nothing";
 }
 
+// A newer entry does not bring an old generation back. Nodes that still run it must stop it.
 TEST(Claim, WhatIsOverStaysOver) {
     Claim claim;
     claim.adopt(entry(0, 3));

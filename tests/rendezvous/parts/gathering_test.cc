@@ -1,4 +1,5 @@
-// The time between two generations.
+// The time between two generations: when the leader counts nodes, and when it logs for which ones
+// it waits. Pure. With ten thousand nodes a count at each event would be too expensive.
 #include "rendezvous/parts/gathering.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@ namespace {
 
 using namespace ddprun::test;
 
+// One of three is here. Before two more events there cannot be three, so there is nothing to count.
 TEST(Gathering, CountsNobodyBeforeEnoughHaveCome) {
     Gathering gathering(at(0));
     EXPECT_TRUE(gathering.may_be_enough());
@@ -21,6 +23,7 @@ TEST(Gathering, CountsNobodyBeforeEnoughHaveCome) {
     gathering.somebody_came();
     EXPECT_TRUE(gathering.may_be_enough());
     gathering.counted(at(2), 3, 3);
+    // The minimum was reached at 2. The last call counts from there.
     gathering.counted(at(3), 4, 3);
     EXPECT_EQ(gathering.since_min(), at(2));
     gathering.counted(at(4), 2, 3);
@@ -30,6 +33,7 @@ TEST(Gathering, CountsNobodyBeforeEnoughHaveCome) {
     EXPECT_TRUE(gathering.may_be_enough());
 }
 
+// Two members are absent. One proof (Gone) may settle both, so the next count comes at once.
 TEST(Gathering, CountsAbsentMembersAgainWhenOneIsProvenGone) {
     Gathering gathering(at(0));
     gathering.absent(2);
@@ -39,6 +43,7 @@ TEST(Gathering, CountsAbsentMembersAgainWhenOneIsProvenGone) {
     EXPECT_TRUE(gathering.may_all_be_back());
 }
 
+// A user who watches the log sees after 5 s why nothing happens. News is logged without that wait.
 TEST(Gathering, SaysForWhomItWaitsAfter5sAndEach30s) {
     Gathering gathering(at(0));
     EXPECT_EQ(gathering.speaks_at(), at(5));

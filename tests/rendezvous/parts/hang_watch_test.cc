@@ -1,4 +1,5 @@
-// Whether a generation hangs, and who is asked where it is. The lease is 10 s, the hang timeout 30 s.
+// Whether a generation hangs, and whose workers are examined (PROTOCOL.md, rule 22). Pure. The
+// lease is 10 s and the hang timeout 30 s, so a hang is due 35 s after the newest report.
 #include "rendezvous/parts/hang_watch.h"
 
 #include <gmock/gmock.h>
@@ -16,17 +17,19 @@ Limits hangs_after_30s() {
     l.hang_timeout = sec(30);
     return l;
 }
+// The node's workers have sent so many reports, the newest one `age` seconds ago.
 Beat reported(std::int64_t reports, double age = 0) {
     Beat beat;
     beat.reports = reports;
     beat.reported = sec(age);
     return beat;
 }
-// Node a has rank 0, b has rank 1; a is at step 5, b at step 3.
+// Rank 0 on a is at step 5, rank 1 on b at step 3.
 std::vector<NodeSteps> steps() {
     const std::vector<Member> both = members({node("a"), node("b")});
     return {{both[0], {{0, 5}}}, {both[1], {{1, 3}}}};
 }
+// A node's answer to Examine.
 Report stack_of(int rank) {
     WorkerOutcome outcome;
     outcome.rank = rank;
@@ -35,6 +38,8 @@ Report stack_of(int rank) {
     return {.generation = Generation{0}, .outcomes = {outcome}};
 }
 
+// Each Beat repeats the newest report with its age. A report of 8 stays one of 8, also if it is
+// heard at 20 again. Any node's new report starts the count anew.
 TEST(HangWatch, CountsFromTheNewestReportAndNotFromItsRepetition) {
     HangWatch hang;
     EXPECT_FALSE(hang.counts()) << "who reports nothing never hangs";
@@ -48,18 +53,23 @@ TEST(HangWatch, CountsFromTheNewestReportAndNotFromItsRepetition) {
     EXPECT_FALSE(hang.counts());
 }
 
+// A leader that looks more than 3 s (0.3 L) too late has stood still itself. It has not handled the
+// Beats with the reports, so it must not call the job hung.
 TEST(HangWatch, ALeaderThatStoodStillItselfCountsAnew) {
     const Limits limits = hangs_after_30s();
     HangWatch hang;
     hang.heard(at(0), node("a"), reported(1));
     const Time due = hang.looks_at(limits);
     EXPECT_FALSE(hang.is_due(due - sec(0.1), limits));
+    // is_due() changes the watch, so each of the two looks needs its own.
     HangWatch late = hang;
     EXPECT_TRUE(hang.is_due(due + sec(3), limits));
     EXPECT_FALSE(late.is_due(due + sec(3.1), limits));
     EXPECT_EQ(late.looks_at(limits), hangs_at(due + sec(3.1), limits));
 }
 
+// Both nodes are asked. b answers, a never does, and c was not asked. After 10 s (45) the hang is
+// reported with what is known.
 TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
     HangWatch hang;
     hang.heard(at(0), node("a"), reported(1));
@@ -84,6 +94,7 @@ TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
     EXPECT_FALSE(hang.examines());
 }
 
+// A worker reports progress after all. The examination ends and no worker is stopped.
 TEST(HangWatch, ANewReportEndsTheExamination) {
     HangWatch hang;
     hang.heard(at(0), node("a"), reported(1));

@@ -1,4 +1,5 @@
-// What a dormant service answers, and what nodes say of a generation that is not known yet.
+// Three small parts of the rendezvous machine: the answer of a dormant service, facts of a
+// generation that is not known yet, and the output of a step. Pure. The lease is 10 s.
 #include "rendezvous/parts/heard_leader.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +15,8 @@ using namespace ddprun::test;
 
 constexpr Duration kLease = std::chrono::seconds{10};
 
+// A caller has lost its leader and asks here. A leader that this node heard 5 s (0.5 L) ago may be
+// the lost one, so the answer is "wait" (no address).
 TEST(HeardLeader, IsNamedForHalfALease) {
     HeardLeader heard;
     EXPECT_EQ(heard.answer(at(0), kLease).address, "") << "wait";
@@ -22,10 +25,13 @@ TEST(HeardLeader, IsNamedForHalfALease) {
     EXPECT_EQ(heard.answer(at(5.9), kLease).port, 7);
     EXPECT_EQ(heard.answer(at(6), kLease).address, "");
     heard.heard({node("a"), "a", 7}, at(7));
+    // An empty peer: this node has lost the leader too.
     heard.heard({}, at(8));
     EXPECT_EQ(heard.answer(at(8), kLease).address, "") << "it is lost";
 }
 
+// After a takeover nodes say what they know before the leader has read the newest entry. Facts of
+// generation 3 must not count for generation 4.
 TEST(EarlyFacts, KeepOnlyTheNewestGenerationOfEachNode) {
     EarlyFacts early;
     early.hear(node("a"), {.generation = Generation{3}, .progressed = true}, at(1));
@@ -39,6 +45,7 @@ TEST(EarlyFacts, KeepOnlyTheNewestGenerationOfEachNode) {
     EXPECT_TRUE(early.take().empty());
 }
 
+// The shell carries the effects out in this order: a log line before the connection closes.
 TEST(Output, KeepsTheEarliestTimeAndTheOrder) {
     Output out;
     out.begin();

@@ -1,4 +1,5 @@
-// Whom a leader without a generation asks. The lease is 10 s: a round is 2 s.
+// Which services a leader without a generation asks whether they lead (PROTOCOL.md, rule 11). Pure.
+// The lease is 10 s, so a round comes each 2 s (0.2 L).
 #include "rendezvous/parts/inquiries.h"
 
 #include <gmock/gmock.h>
@@ -21,6 +22,7 @@ std::vector<std::string> names(const std::vector<Peer>& peers) {
 }
 bool anybody(const Peer&) { return true; }
 
+// w wrote the newest entry and stands in the order as well. It is called once.
 TEST(Inquiries, GoToTheWriterAndToThoseBefore) {
     Inquiries inquiries;
     inquiries.begin(at(0), kLease);
@@ -33,6 +35,8 @@ TEST(Inquiries, GoToTheWriterAndToThoseBefore) {
     EXPECT_FALSE(inquiries.asked(node("b")));
 }
 
+// In a large job many nodes stand before this one. One round calls at most eight of them, so that
+// it does not open a thousand connections. The rounds go on where the last one ended.
 TEST(Inquiries, GoAroundWhereManyStandBefore) {
     std::vector<Peer> before;
     for (char name = 'a'; name < 'a' + 10; ++name) before.push_back(peer(std::string(1, name)));
@@ -44,6 +48,7 @@ TEST(Inquiries, GoAroundWhereManyStandBefore) {
     EXPECT_FALSE(inquiries.asked(node("g"))) << "a late answer of the round before does not count";
 }
 
+// b is proven gone or has no port. A call would only cost time.
 TEST(Inquiries, PassOverWhoMayNotBeCalled) {
     Inquiries inquiries;
     const auto not_b = [](const Peer& each) { return each.node.name != "b"; };

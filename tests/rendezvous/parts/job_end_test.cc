@@ -1,4 +1,5 @@
-// How the job ends. The lease is 10 s.
+// How the job ends, and how long the leader waits for absent nodes (PROTOCOL.md, rule 24). Pure.
+// The lease is 10 s. The time of day is 1000 s ahead of the leader's clock.
 #include "rendezvous/parts/job_end.h"
 
 #include <gmock/gmock.h>
@@ -12,12 +13,15 @@ using namespace ddprun::test;
 
 constexpr Duration kLease = std::chrono::seconds{10};
 
+// Generation 2 ended at 5 because b was lost.
 GenerationFacts lost_b() {
     GenerationFacts facts(Generation{2});
     facts.interrupt({"b", "node b is lost", true}, at(5));
     return facts;
 }
 
+// b was lost at 5 and nobody came in its place until 70. The report must show the loss and its
+// time: that is what the user looks for in the logs of the cluster.
 TEST(JobEnd, NamesTheLossThatIsItsReason) {
     JobEnd end;
     EXPECT_FALSE(end.is_decided());
@@ -30,6 +34,7 @@ TEST(JobEnd, NamesTheLossThatIsItsReason) {
     EXPECT_EQ(end.ending()->code, 69);
 }
 
+// The job has survived the loss of b. Its report is a success and nothing else.
 TEST(JobEnd, OfASuccessNamesNoLoss) {
     JobEnd end;
     end.decide(ending(Verdict::succeeded, 0, "all 2 workers succeeded"));
@@ -38,6 +43,8 @@ TEST(JobEnd, OfASuccessNamesNoLoss) {
     EXPECT_EQ(end.ending()->at, sec(1070));
 }
 
+// A worker's failure ended the job, and b was lost as well. The failure stays the reason, and the
+// loss is named beside it.
 TEST(JobEnd, AWorkersFailureKeepsItsOwnTimeAndNamesTheLossBesideIt) {
     JobEnd end;
     Ending failed = ending(Verdict::worker_failed, 1, "rank 0 exited with 1");
@@ -49,6 +56,9 @@ TEST(JobEnd, AWorkersFailureKeepsItsOwnTimeAndNamesTheLossBesideIt) {
     EXPECT_EQ(end.ending()->loss->node, "b");
 }
 
+// A node that was disconnected at the end may connect again and get the verdict. The wait counts
+// from when it was last heard, since after one lease of silence its workers have stopped and it may
+// be gone.
 TEST(JobEnd, WaitsALeaseForWhoWasHeardLately) {
     JobEnd end;
     end.decide(unavailable(""));
@@ -60,6 +70,7 @@ TEST(JobEnd, WaitsALeaseForWhoWasHeardLately) {
     EXPECT_TRUE(end.is_told());
 }
 
+// A user cancels the job while it is stopping. And another leader's entry may make the end void.
 TEST(JobEnd, ARequeueCanBeTakenBack) {
     JobEnd end;
     EXPECT_FALSE(end.requeues());

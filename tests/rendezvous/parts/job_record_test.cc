@@ -1,4 +1,5 @@
-// What each entry says of the past of the job.
+// What each ledger entry says of the job's past: restarts, progress, blame (PROTOCOL.md, rules 17
+// and 21). Pure. The next leader decides by it, so nothing may get lost between two leaders.
 #include "rendezvous/parts/job_record.h"
 
 #include <gmock/gmock.h>
@@ -17,13 +18,15 @@ LedgerEntry of_two_hosts(std::int64_t generation) {
     entry.assignment = assignment(generation, {node("a"), node("b")});
     return entry;
 }
+// The generation ended because this node was lost, which counts as its host's fault.
 GenerationFacts lost(std::int64_t generation, const std::string& name) {
     GenerationFacts facts(Generation{generation});
     facts.interrupt({name, "node " + name + " is lost", true}, at(1));
     return facts;
 }
 
-// What one leader writes is what the next one goes on from.
+// One leader uses up a restart and writes the entry. The next leader reads it and goes on with the
+// same count. A job whose leader is lost must not get a fresh budget.
 TEST(JobRecord, PassesFromLeaderToLeader) {
     JobRecord one;
     one.began(of_two_hosts(0));
@@ -33,6 +36,7 @@ TEST(JobRecord, PassesFromLeaderToLeader) {
     one.write(entry, at(2), false, one.blame(), true);
     EXPECT_TRUE(entry.progressed);
     EXPECT_EQ(entry.assignment.restarts, 1);
+    // The next leader knows nothing but the entry.
     JobRecord other;
     other.adopt(entry, false);
     EXPECT_EQ(other.restarts(), 1);
@@ -41,6 +45,7 @@ TEST(JobRecord, PassesFromLeaderToLeader) {
     EXPECT_TRUE(next.progressed) << "that of all generations before";
 }
 
+// b is lost in two generations. The second time it is blamed and the log says so, once.
 TEST(JobRecord, BlamesTheHostThatEndedTwoGenerations) {
     JobRecord record;
     record.began(of_two_hosts(0));
@@ -57,6 +62,8 @@ TEST(JobRecord, BlamesTheHostThatEndedTwoGenerations) {
     EXPECT_THAT(record.began(fourth), IsEmpty()) << "said once";
 }
 
+// A worker on a failed, and b was lost too. The generation ended because of the failure, so only a
+// is a cause.
 TEST(JobRecord, AWorkersFailureIsBlamedBeforeALoss) {
     JobRecord record;
     record.began(of_two_hosts(0));
@@ -70,6 +77,7 @@ TEST(JobRecord, AWorkersFailureIsBlamedBeforeALoss) {
         << "of the next generation nothing is known";
 }
 
+// There is no other host to take its place. With --blame=off nobody is blamed either.
 TEST(JobRecord, BlamesNobodyWhereThereIsOneHost) {
     JobRecord record;
     LedgerEntry entry;
@@ -80,6 +88,8 @@ TEST(JobRecord, BlamesNobodyWhereThereIsOneHost) {
     EXPECT_THAT(record.blame(of_two_hosts(0), lost(0, "b"), off).causes, IsEmpty());
 }
 
+// A failure uses up one restart. A takeover of the same generation must not judge it again; the
+// next generation has a failure of its own.
 TEST(JobRecord, JudgesEachGenerationOnce) {
     JobRecord record;
     EXPECT_FALSE(record.is_judged());

@@ -1,4 +1,6 @@
-// When the leader looks for nodes that came late. The lease is 10 s, the join interval 600 s.
+// When the leader looks for nodes that came late (PROTOCOL.md, rule 20). Pure. The lease is 10 s
+// and the join interval 600 s. A look costs a walk over all nodes, so it must not come with each
+// event.
 #include "rendezvous/parts/late_join_watch.h"
 
 #include <gmock/gmock.h>
@@ -10,10 +12,12 @@ namespace {
 
 using namespace ddprun::test;
 
+// Two members run. `snapshot` is the newest that a worker reported.
 LateJoinWatch::World world(std::int64_t snapshot, std::vector<std::string> waiting) {
     return {.members = 2, .ending = false, .snapshot = snapshot, .waiting = std::move(waiting)};
 }
 
+// c comes after snapshot 7. Right after snapshot 8 a restart costs little, so c is taken in.
 TEST(LateJoinWatch, TakesThemInAtTheNextSnapshot) {
     const Limits limits = test::limits(1, 4);
     LateJoinWatch late;
@@ -29,6 +33,7 @@ TEST(LateJoinWatch, TakesThemInAtTheNextSnapshot) {
     EXPECT_TRUE(verdict->regroup);
 }
 
+// A look comes each 0.05 L = 0.5 s, and at once when a node joins.
 TEST(LateJoinWatch, LooksOnceInAWhileAndWhenSomebodyJoins) {
     const Limits limits = test::limits(1, 4);
     LateJoinWatch late;
@@ -40,6 +45,8 @@ TEST(LateJoinWatch, LooksOnceInAWhileAndWhenSomebodyJoins) {
     EXPECT_TRUE(late.is_due(at(0.1), 7));
 }
 
+// The new generation was made without c. Its members need time to get to a snapshot, so the
+// interval counts from its first look at 100.
 TEST(LateJoinWatch, TheWaitBeginsAnewWithEachGeneration) {
     const Limits limits = test::limits(1, 4);
     LateJoinWatch late;

@@ -1,4 +1,5 @@
-// How long a leader waits for its ledger. The lease is 10 s.
+// How long a leader waits for its ledger (PROTOCOL.md, rule 11). Pure. The lease is 10 s. A file
+// system may hang for as long as it likes, so each question has a limit.
 #include "rendezvous/parts/ledger_patience.h"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@ using namespace ddprun::test;
 
 constexpr Duration kLease = std::chrono::seconds{10};
 
+// Two questions are open. The older one says how long the ledger has been silent.
 TEST(LedgerPatience, CountsFromTheFirstOpenQuestion) {
     LedgerPatience ledger;
     EXPECT_FALSE(ledger.waits());
@@ -25,6 +27,8 @@ TEST(LedgerPatience, CountsFromTheFirstOpenQuestion) {
     EXPECT_EQ(ledger.silent_since(), kNever);
 }
 
+// The ledger is asked again and again. The log must not repeat the same reason each time. After a
+// success the reason is news again.
 TEST(LedgerPatience, SaysASentenceOnce) {
     LedgerPatience ledger;
     EXPECT_TRUE(ledger.was_not_read("no such folder"));
@@ -34,6 +38,8 @@ TEST(LedgerPatience, SaysASentenceOnce) {
     EXPECT_TRUE(ledger.was_not_read("permission denied")) << "it had worked in between";
 }
 
+// The disk is full. The answer comes, but nothing is written, so for the job the ledger is silent.
+// The create is tried again after 0.1 L = 1 s.
 TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
     LedgerPatience ledger;
     ledger.asks(at(1));
@@ -45,7 +51,7 @@ TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
     ledger.was_answered();
     EXPECT_FALSE(ledger.was_not_created(at(4), "disk full", kLease));
     EXPECT_EQ(ledger.silent_since(), at(2)) << "of the first failure";
-    // A look-up that works does not end it: the entry is still not written.
+    // A read that works does not end it: the entry is still not written.
     ledger.was_read(at(5));
     EXPECT_EQ(ledger.silent_since(), at(2));
     EXPECT_EQ(ledger.why(), "disk full");
@@ -53,6 +59,7 @@ TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
     EXPECT_EQ(ledger.silent_since(), kNever);
 }
 
+// All nodes wait for the end. After 2 L = 20 s of failures they get it without an entry.
 TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
     LedgerPatience ledger;
     EXPECT_FALSE(ledger.end_is_unrecorded(at(100), kLease)) << "nothing has failed";
@@ -61,6 +68,8 @@ TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
     EXPECT_TRUE(ledger.end_is_unrecorded(at(22.1), kLease));
 }
 
+// A read may show an old state of a network file system. So a leader that cannot propose reads
+// again each lease.
 TEST(LedgerPatience, LooksUpAgainEachLease) {
     LedgerPatience ledger;
     ledger.was_read(at(1));
@@ -70,7 +79,9 @@ TEST(LedgerPatience, LooksUpAgainEachLease) {
     EXPECT_FALSE(ledger.reads_again(at(12), kLease)) << "it has just asked";
 }
 
-// A leader that yielded because of its ledger, and leads again soon after, has waited all the time.
+// The leader yields at 16 because of its ledger and leads again at 50. For the job it is one
+// silence since 1, and the join timeout counts from there. A silence at 76, six leases after it
+// yielded, is another one.
 TEST(LedgerPatience, GoesOnThroughALeaderThatYieldsAndLeadsAgain) {
     LedgerPatience ledger;
     ledger.asks(at(1));

@@ -1,4 +1,5 @@
-// In which order nodes lead after this leader, and who stands by.
+// In which order nodes lead after this leader, and which one stands by (PROTOCOL.md, rules 10 to
+// 12). Pure.
 #include "rendezvous/parts/successors.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +13,7 @@ using namespace ddprun::test;
 using testing::ElementsAre;
 
 Peer peer(const std::string& name) { return {node(name), name, 1}; }
-// Connected, with a service of its own.
+// A connected node with a service of its own, which could lead.
 void joins(Roster& roster, const std::string& name, int session) {
     roster.hello(Session{session}, node(name));
     NodeState* state = roster.find(node(name));
@@ -21,6 +22,8 @@ void joins(Roster& roster, const std::string& name, int session) {
     state->offer.service_port = 1;
 }
 
+// l leads; a and b are members; d and then c have come as spares. Spares stand in the order of
+// arrival, as all nodes must agree on one order.
 TEST(Successors, AreTheMembersThenThisLeaderThenTheOthersAsTheyCame) {
     Roster roster;
     Successors successors;
@@ -39,6 +42,8 @@ TEST(Successors, AreTheMembersThenThisLeaderThenTheOthersAsTheyCame) {
         << "who is not connected stands in it as a member only";
 }
 
+// The keeper of the leader speaks to the node that the others will find leading. a comes first in
+// the order but is not connected, and l is the leader itself.
 TEST(Successors, TheFirstThatIsConnectedStandsBy) {
     Roster roster;
     joins(roster, "b", 2);

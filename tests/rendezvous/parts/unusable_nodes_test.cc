@@ -1,4 +1,4 @@
-// Nodes that can run no worker.
+// The list of nodes that said that they can run no worker. Pure.
 #include "rendezvous/parts/unusable_nodes.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,8 @@ namespace {
 
 using namespace ddprun::test;
 
+// n1 says so twice: its first reason stays, and it counts once. The wait for the others counts from
+// the first node of all.
 TEST(UnusableNodes, AreCountedFromTheFirst) {
     UnusableNodes nodes;
     EXPECT_EQ(nodes.since(), kNever);

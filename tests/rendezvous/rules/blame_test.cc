@@ -1,3 +1,6 @@
+// Which hosts are blamed for ends of generations, and who is left out (PROTOCOL.md, rule 21). Pure
+// functions. Bad hardware fails again and again, and should not use up the restarts while spares
+// wait.
 #include "rendezvous/rules/blame.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +15,8 @@ using testing::IsEmpty;
 
 namespace {
 
-// Generation 0, 1, … ended because of these; "" is nobody's fault.
+// Generations 0, 1, … each ended because of the node at that place. "" stands for an end without a
+// guilty node.
 Blame after(const std::vector<std::string>& nodes) {
     Blame blame;
     for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -35,6 +39,7 @@ std::vector<Candidate> here(const std::vector<std::string>& nodes) {
 
 }  // namespace
 
+// Two losses close together are a pattern. Two that lie far apart, in a job of weeks, are bad luck.
 TEST(Blame, TwiceWithinFiveGenerations) {
     EXPECT_THAT(after({"a"}).nodes, IsEmpty());
     EXPECT_THAT(after({"a", "b", "c"}).nodes, IsEmpty());
@@ -43,14 +48,16 @@ TEST(Blame, TwiceWithinFiveGenerations) {
     EXPECT_THAT(after({"a", "", "", "", "", "a"}).nodes, IsEmpty()) << "generations 1 to 5";
 }
 
-// Blamed once, blamed to the end; a cause that is said twice counts once.
+// A blamed host stays blamed, even if its causes lie long back. The same cause may be heard twice,
+// and counts once.
 TEST(Blame, IsForTheRestOfTheJob) {
     EXPECT_THAT(after({"a", "a", "", "", "", "", "", "b", "b"}).nodes, ElementsAre("a", "b"));
     const Blame once = with_cause(after({"a"}), {Generation{0}, "a"});
     EXPECT_THAT(once.nodes, IsEmpty());
 }
 
-// Tasks of one host have the same hardware.
+// With --task-per-worker two tasks of n1 fail, one each. They have the same hardware, so n1 is
+// blamed. The log gives the option that keeps it out of the next submission.
 TEST(Blame, IsTheHostsWhereTasksAreNodes) {
     const Blame blame = after({"n1/0", "n2/0", "n1/1"});
     EXPECT_THAT(blame.nodes, ElementsAre("n1"));
@@ -59,7 +66,8 @@ TEST(Blame, IsTheHostsWhereTasksAreNodes) {
                 ElementsAre("n2/0", "n2/1"));
 }
 
-// A blamed node is left out only where another can take its place.
+// A smaller world would be worse than a suspicious node. So blamed nodes are left out only while
+// more than three candidates are there, the first ones first. Without blame nobody is left out.
 TEST(Blame, LeavesOutWhereThereIsASpare) {
     const Blame blame = after({"b", "b", "c", "c"});
     EXPECT_THAT(names(without_blamed(here({"a", "b", "c"}), blame, 3)), ElementsAre("a", "b", "c"));
@@ -70,6 +78,7 @@ TEST(Blame, LeavesOutWhereThereIsASpare) {
     EXPECT_THAT(names(without_blamed(here({"a", "b"}), {}, 1)), ElementsAre("a", "b"));
 }
 
+// What happened, and what the user can do.
 TEST(Blame, SaysWhyAndWhatToDo) {
     EXPECT_EQ(
         blame_sentence(after({"a", "", "a"}), "a", true),

@@ -1,3 +1,6 @@
+// Which worker failed first, and which failures are consequences (PROTOCOL.md, rule 14). Pure. When
+// a worker dies, the collectives of its peers break within milliseconds, and the reports come in
+// any order.
 #include "rendezvous/rules/first_failure.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +11,8 @@ using namespace ddprun;
 using namespace ddprun::test;
 using namespace ddprun::rendezvous;
 
-// Reports come in any order; the time of the death decides.
+// The report about rank 4 comes first, but rank 0 died half a second earlier. The time of death
+// decides. Otherwise the user would look for the bug at the wrong rank.
 TEST(FirstFailure, IsTheEarliestHoweverLateItIsToldOf) {
     FirstFailure failure;
     EXPECT_FALSE(failure);
@@ -28,7 +32,7 @@ TEST(FirstFailure, IsTheEarliestHoweverLateItIsToldOf) {
     EXPECT_EQ(ending.told_consequences[1].after, sec(0.5));
 }
 
-// A node says all again on a new connection.
+// A node repeats its report on each new connection. The repetitions differ a little in time.
 TEST(FirstFailure, CountsARankOnce) {
     FirstFailure failure;
     for (int i = 0; i < 3; ++i) {
@@ -40,9 +44,11 @@ TEST(FirstFailure, CountsARankOnce) {
     EXPECT_EQ(ending.consequences, 1);
 }
 
-// A thousand ranks that fail make a report of a page.
+// A thousand ranks fail at once. The report must still fit on a page: eight consequences, without
+// their output, and the count of all.
 TEST(FirstFailure, TellsAFewOfManyAndCountsAll) {
     FirstFailure failure;
+    // The newest first, so that each report is earlier than all before it.
     for (int rank = 999; rank >= 0; --rank) {
         WorkerOutcome outcome = exited(rank, 1);
         outcome.tail = {"its last words"};
@@ -58,7 +64,8 @@ TEST(FirstFailure, TellsAFewOfManyAndCountsAll) {
     EXPECT_TRUE(ending.told_consequences[0].outcome.tail.empty());
 }
 
-// The leader's short word came first; the node's own has the last lines.
+// An Ack names the failure without output. The node's own report, with the last lines, comes later.
+// It fills them in, and the time of the death stays.
 TEST(FirstFailure, TakesLastLinesThatWereMissing) {
     FirstFailure failure;
     EXPECT_TRUE(failure.take("a", exited(0, 1), at(1)));
@@ -70,7 +77,7 @@ TEST(FirstFailure, TakesLastLinesThatWereMissing) {
     EXPECT_EQ(failure.told(at(3))[0].outcome.age, sec(2));
 }
 
-// A lost node was the first cause.
+// A lost node was the first cause, at 10. So even the earliest failure is a consequence.
 TEST(FirstFailure, TellsAllAsConsequencesOfSomethingElse) {
     FirstFailure failure;
     failure.take("a", exited(0, 1), at(9));

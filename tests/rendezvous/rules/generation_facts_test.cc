@@ -1,3 +1,6 @@
+// What nodes know about a generation that is in no ledger entry yet (PROTOCOL.md, rule 16). Pure.
+// Clocks of two nodes need not agree, since only durations travel: in one test they differ by
+// 1000 s.
 #include "rendezvous/rules/generation_facts.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +14,11 @@ using testing::ElementsAre;
 
 namespace {
 
+// The number is not 0, so that no default fits by chance.
 const Generation g{4};
 
+// One of each kind of fact: progress, a snapshot, a failure with its output, a lost node, a silent
+// member, a stop, and when the leader was heard.
 GenerationFacts of_a_node() {
     GenerationFacts facts(g);
     facts.made_progress();
@@ -29,9 +35,12 @@ GenerationFacts of_a_node() {
 
 }  // namespace
 
-// What a node says with its Join, another leader knows, on its own clock.
+// The leader is lost. A node joins another one and says all that it knows. The new leader must then
+// decide as the old one would have: with the same first failure, and without forgetting the stop.
 TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     GenerationFacts heard(g);
+    // The facts are sent at 13 on one clock and arrive at 1013 on the other. All times move by
+    // 1000 s.
     heard.hear(of_a_node().all(at(13)), at(1013));
     EXPECT_TRUE(heard.progressed());
     EXPECT_EQ(heard.snapshot(), 30);
@@ -41,11 +50,14 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     EXPECT_EQ(heard.interrupted()->what.node, "b");
     EXPECT_EQ(heard.interrupted()->at, at(1011));
     EXPECT_THAT(heard.silent().value(), ElementsAre(node("b")));
+    // 20 s were left at 12, and 1 s passed until 13.
     EXPECT_EQ(heard.stop(at(1013))->left, sec(19)) << "counted on while they travel";
     EXPECT_EQ(heard.led(), at(1009));
 }
 
-// Hearing is idempotent, in any order, and of another generation it changes nothing.
+// After the loss of a leader all nodes join anew and say the same facts, some twice. The order must
+// not decide which failure counts as the first. Facts of another generation must not mix in, since
+// restarts are counted per generation.
 TEST(GenerationFacts, HearTheSameInAnyOrder) {
     GenerationFacts one(g), other(g), both(g), again(g);
     one.failed("a", exited(0, 1), at(10));
@@ -53,6 +65,7 @@ TEST(GenerationFacts, HearTheSameInAnyOrder) {
     other.failed("b", exited(1, 1), at(9));
     other.interrupt({"c", "node c is lost", true}, at(11));
     for (const GenerationFacts* each : {&one, &other}) both.hear(each->all(at(13)), at(13));
+    // The other order, and one of them twice.
     for (const GenerationFacts* each : {&other, &one, &other})
         again.hear(each->all(at(13)), at(13));
     EXPECT_EQ(both.all(at(14)), again.all(at(14)));
@@ -62,13 +75,15 @@ TEST(GenerationFacts, HearTheSameInAnyOrder) {
     both.hear(one.all(at(13)), at(13));
     EXPECT_EQ(both.revision(), before) << "nothing of it is news";
     both.hear(GenerationFacts(Generation{5}).all(at(14)), at(14));
+    // Generation 5 made progress. That is no progress of generation 4.
     GenerationFacts newer(Generation{5});
     newer.made_progress();
     both.hear(newer.all(at(14)), at(14));
     EXPECT_FALSE(both.progressed());
 }
 
-// All nodes are told: so it is short. What a node knows better than the leader's word is kept.
+// An Ack goes to every node, so it holds only the first failure and no output. A node that knows
+// the output itself keeps it.
 TEST(GenerationFacts, AreToldBriefly) {
     GenerationFacts facts = of_a_node();
     facts.failed("c", exited(7, 1), at(10.5));
@@ -77,17 +92,20 @@ TEST(GenerationFacts, AreToldBriefly) {
     EXPECT_EQ(brief.failures[0].node, "a");
     EXPECT_TRUE(brief.failures[0].outcome.tail.empty());
     EXPECT_FALSE(brief.stop) << "it has a message of its own";
+    // The short version comes first, the whole one later: the last lines are filled in.
     GenerationFacts heard(g);
     heard.hear(brief, at(13));
     heard.hear(of_a_node().all(at(13)), at(13));
     EXPECT_THAT(heard.failure().outcome().tail, ElementsAre("its last words"));
 }
 
-// What everybody has been told is not told again: the revision grows with what is news to them.
+// The revision says whether an Ack must carry the facts again. It grows only with news for all
+// nodes. If it grew more often, each Ack of a large job would carry them.
 TEST(GenerationFacts, CountWhatIsNews) {
     GenerationFacts facts(g);
     EXPECT_TRUE(facts.made_progress());
     EXPECT_FALSE(facts.made_progress());
+    // Snapshot 2 is older than 3, so it is no news.
     facts.saved(3);
     facts.saved(2);
     facts.failed("a", exited(0, 1), at(10));
@@ -96,6 +114,7 @@ TEST(GenerationFacts, CountWhatIsNews) {
     facts.not_heard({});
     facts.not_heard({});
     EXPECT_EQ(facts.revision(), 4) << "that nobody is silent is news, once";
+    // The short version does not hold this time.
     facts.led_at(at(12));
     EXPECT_EQ(facts.revision(), 4);
 }

@@ -1,3 +1,5 @@
+// When a job counts as hung, and which ranks the log names (PROTOCOL.md, rule 22). Pure functions.
+// A collective may wait for ever, and a hint at the right rank saves a user the search.
 #include "rendezvous/rules/hang.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +14,8 @@ using testing::IsEmpty;
 
 namespace {
 
-// Nodes a, b, … with two workers each, whose steps these are; -1: none was named, -2: it has ended.
+// Nodes a, b, … with two workers each; the numbers are the workers' newest steps. -1: the worker
+// has named no step. -2: it has ended.
 std::vector<NodeSteps> job(const std::vector<std::pair<int, int>>& steps) {
     std::vector<NodeSteps> nodes;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -34,7 +37,8 @@ std::vector<int> ranks(const Slowest& slowest) {
 
 }  // namespace
 
-// Three at the most; the lowest step first, then the lowest rank.
+// Ranks 2 and 3 of node b lag behind all others. At most three ranks are named: the lowest step
+// first, then the lowest rank. Since all of the slowest are on b, the others wait for b.
 TEST(Hang, TheLowestStepIsTheSlowest) {
     const Slowest slowest = find_slowest(job({{9, 9}, {8, 7}, {9, 9}}));
     EXPECT_THAT(ranks(slowest), ElementsAre(3, 2, 0));
@@ -43,14 +47,15 @@ TEST(Hang, TheLowestStepIsTheSlowest) {
     EXPECT_TRUE(slowest.one_node);
 }
 
-// In a collective all wait at the same step: the ranks are shown, and no node is blamed.
+// In a collective all ranks wait at the same step. Three ranks are shown, and no node is blamed.
 TEST(Hang, WhereAllStandAtOneStepNoNodeIsNamed) {
     const Slowest slowest = find_slowest(job({{9, 9}, {9, 9}}));
     EXPECT_THAT(ranks(slowest), ElementsAre(0, 1, 2));
     EXPECT_FALSE(slowest.one_node);
 }
 
-// Only rank 0 reports: of the others nobody knows, so they come last, and nobody is blamed.
+// Many programs report on rank 0 only. Nothing is known of the other ranks, so they come last, and
+// nobody is blamed.
 TEST(Hang, WhoNamesNoStepComesLast) {
     const Slowest slowest = find_slowest(job({{9, -1}, {-1, -1}}));
     EXPECT_THAT(ranks(slowest), ElementsAre(0, 1, 2));
@@ -59,19 +64,21 @@ TEST(Hang, WhoNamesNoStepComesLast) {
     EXPECT_FALSE(find_slowest(job({{-1, -1}, {-1, -1}})).one_node);
 }
 
-// A node alone cannot be told from others; one whose workers have all ended names none.
+// With one node there is nothing to compare. A node whose workers have all ended does not wait.
 TEST(Hang, OneNodeAloneIsNotBlamed) {
     EXPECT_FALSE(find_slowest(job({{3, 4}})).one_node);
     EXPECT_FALSE(find_slowest(job({{3, 4}, {-2, -2}})).one_node);
     EXPECT_THAT(find_slowest(job({{-2, -2}})).workers, IsEmpty());
 }
 
+// A node may stand still for 0.5 L without effect, and its reports then come late. 10 + 30 + 5 s.
 TEST(Hang, HalfALeaseIsAdded) {
     Limits with = limits(2, 2);
     with.hang_timeout = sec(30);
     EXPECT_EQ(hangs_at(at(10), with), at(45));
 }
 
+// The three parts of the line: how long, against which limit, and where to look.
 TEST(Hang, SaysWhoAndForHowLong) {
     Limits with = limits(2, 2);
     with.hang_timeout = sec(30);

@@ -1,3 +1,5 @@
+// When a node that comes late is taken in (PROTOCOL.md, rule 20). Pure functions. To take it in,
+// all workers stop and start again, so the moment matters.
 #include "rendezvous/rules/late_joiner.h"
 
 #include <gtest/gtest.h>
@@ -9,11 +11,12 @@ namespace {
 
 using namespace ddprun::test;
 
+// Three members run. gpu03 has been waiting since 100, and no snapshot was saved since.
 LateJoiners one_late() {
     return {.members = 3, .names = {"gpu03"}, .since = at(100), .snapshot = false, .ending = false};
 }
 
-// Nobody waits, nobody is taken in.
+// Only a newcomer is a reason to stop the job, however long it has run.
 TEST(LateJoiner, NobodyLateChangesNothing) {
     LateJoiners nobody = one_late();
     nobody.names.clear();
@@ -22,6 +25,7 @@ TEST(LateJoiner, NobodyLateChangesNothing) {
     EXPECT_EQ(verdict.until, kNever);
 }
 
+// Right after a snapshot a restart repeats almost no work.
 TEST(LateJoiner, IsTakenInAtTheNextSnapshot) {
     LateJoiners late = one_late();
     EXPECT_FALSE(decide_join(late, limits(2, 4), at(101)).regroup);
@@ -31,6 +35,7 @@ TEST(LateJoiner, IsTakenInAtTheNextSnapshot) {
     EXPECT_EQ(verdict.sentence, "gpu03 joined: growing from 3 to 4 of 4 nodes");
 }
 
+// A program may never report a snapshot. The join interval of 600 s bounds the wait: 100 + 600.
 TEST(LateJoiner, WaitsNoLongerThanTheJoinInterval) {
     const JoinVerdict waits = decide_join(one_late(), limits(2, 4), at(699));
     EXPECT_FALSE(waits.regroup);
@@ -38,7 +43,8 @@ TEST(LateJoiner, WaitsNoLongerThanTheJoinInterval) {
     EXPECT_TRUE(decide_join(one_late(), limits(2, 4), at(700)).regroup);
 }
 
-// A full world has no room, and one that is about to end is left alone.
+// Three of three nodes run, so there is no room. And a generation that ends anyway is not stopped a
+// second time: the newcomer is in the next one.
 TEST(LateJoiner, IsASpareWhereThereIsNoRoomOrNoTime) {
     EXPECT_FALSE(decide_join(one_late(), limits(2, 3), at(9999)).regroup);
     LateJoiners late = one_late();
@@ -46,6 +52,7 @@ TEST(LateJoiner, IsASpareWhereThereIsNoRoomOrNoTime) {
     EXPECT_FALSE(decide_join(late, limits(2, 4), at(9999)).regroup);
 }
 
+// With --on-join=wait or spare the user has chosen that no newcomer stops the job.
 TEST(LateJoiner, WaitAndSpareStopNobody) {
     for (const OnJoin choice : {OnJoin::wait, OnJoin::spare}) {
         Limits limited = limits(2, 4);
@@ -55,6 +62,7 @@ TEST(LateJoiner, WaitAndSpareStopNobody) {
     }
 }
 
+// The log of an idle node must say why it does nothing, and until when.
 TEST(LateJoiner, HearsWhatItWaitsFor) {
     Limits some = limits(2, 4);
     EXPECT_EQ(parked_sentence(3, some),

@@ -1,3 +1,6 @@
+// The leader's half of the lease (PROTOCOL.md, rules 3 and 5): until when the leader may hold a
+// generation. Pure. With a lease of 10 s an echoed Ack is good for 8 s (0.8 L), and 2 s of margin
+// (0.2 L) follow.
 #include "rendezvous/rules/lease.h"
 
 #include <gtest/gtest.h>
@@ -14,12 +17,13 @@ Lease lease_of_two() { return Lease(members({node("a"), node("b")}), sec(10), fa
 
 }  // namespace
 
-// Nothing is granted before every member has confirmed; then the least recent one counts, plus 0.8
-// lease.
+// A lease without the echo of b would not notice that b never came. So it begins when all members
+// have echoed, and the oldest Ack counts: 1 + 8 = 9.
 TEST(Lease, IsGrantedWhenAllHaveConfirmed) {
     Lease lease = lease_of_two();
     lease.confirm(node("a"), at(2), at(2.1));
     EXPECT_FALSE(lease.granted());
+    // What was never granted cannot pass.
     EXPECT_FALSE(lease.expired(at(100)));
     lease.confirm(node("b"), at(1), at(2.2));
     EXPECT_TRUE(lease.granted());
@@ -27,7 +31,8 @@ TEST(Lease, IsGrantedWhenAllHaveConfirmed) {
     EXPECT_EQ(lease.safe_after(), at(11));
 }
 
-// The silence of one holds the lease back for all, and it is the one that is named.
+// a is heard each second, b never again. If the lease grew with a, both parts of a split network
+// would go on. The log names b.
 TEST(Lease, FollowsTheSlowestMember) {
     Lease lease = lease_of_two();
     lease.confirm(node("a"), at(1), at(1));
@@ -39,7 +44,9 @@ TEST(Lease, FollowsTheSlowestMember) {
     EXPECT_TRUE(lease.expired(at(9) + Duration{1}));
 }
 
-// A confirmation that comes late in the lease is worth telling at once; one in good time is not.
+// After a stall the members' deadlines are near. If less than 4.5 s (0.45 L) were left when the
+// lease grew, all members get an Ack at once, since the usual Ack could come too late for one of
+// them.
 TEST(Lease, AsksForAPushWhenItGrewLate) {
     Lease lease = lease_of_two();
     EXPECT_FALSE(lease.confirm(node("a"), at(1), at(1)));
@@ -50,6 +57,8 @@ TEST(Lease, AsksForAPushWhenItGrewLate) {
     EXPECT_FALSE(lease.confirm(node("b"), at(4), at(6))) << "5 s of 10 were left";
 }
 
+// An old echo, another incarnation of b, and a node that is no member: none of them moves the
+// lease.
 TEST(Lease, IgnoresOldWordsAndStrangers) {
     Lease lease = lease_of_two();
     lease.confirm(node("a"), at(3), at(3));
@@ -62,6 +71,7 @@ TEST(Lease, IgnoresOldWordsAndStrangers) {
     EXPECT_FALSE(lease.has(node("b", 2)));
 }
 
+// Nobody else could train, so there is nothing to wait for.
 TEST(Lease, OfOneNodeNeverEnds) {
     const Lease lease(members({node("a")}), sec(10), true);
     EXPECT_TRUE(lease.granted());

@@ -1,3 +1,5 @@
+// When a generation may close, and what the log says while it waits (PROTOCOL.md, rules 8 and 18).
+// A pure function. Defaults: last call 30 s, join timeout 600 s.
 #include "rendezvous/rules/quorum.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +13,8 @@ using What = QuorumVerdict::What;
 
 namespace {
 
-// `here` nodes came one after the other until second 10, when the minimum was reached.
+// The first generation of a job. Gathering began at 0, and `here` nodes have come by 10 s, when the
+// minimum was reached. Nobody is named as missing.
 QuorumInput first_with(int here) {
     QuorumInput input;
     input.here = here;
@@ -23,12 +26,14 @@ QuorumInput first_with(int here) {
 
 }  // namespace
 
+// Five are here where four fit: the fifth becomes a spare and delays nobody.
 TEST(Quorum, ClosesAtOnceWhenAllAreHere) {
     EXPECT_EQ(decide_quorum(first_with(4), limits(2, 4), at(10)).what, What::closes);
     EXPECT_EQ(decide_quorum(first_with(5), limits(2, 4), at(10)).what, What::closes);
 }
 
-// With MIN < MAX the first generation waits 30 s from the moment the minimum was there.
+// At the start nodes are slow. With MIN here the job waits another 30 s (the last call), or it
+// would start small and stop soon again to take in the others.
 TEST(Quorum, WaitsForStragglersUntilLastCall) {
     const QuorumVerdict waits = decide_quorum(first_with(3), limits(2, 4), at(12));
     EXPECT_EQ(waits.what, What::waits);
@@ -38,7 +43,8 @@ TEST(Quorum, WaitsForStragglersUntilLastCall) {
     EXPECT_EQ(decide_quorum(first_with(3), limits(2, 4), at(40)).what, What::closes);
 }
 
-// Later there is no last call; only members that are expected back are waited for.
+// After a failure each second of waiting costs the whole job, so there is no last call. Only
+// members that are expected back are waited for, here until 16.
 TEST(Quorum, WaitsLaterOnlyForMembers) {
     QuorumInput input = first_with(3);
     input.first = false;
@@ -48,6 +54,8 @@ TEST(Quorum, WaitsLaterOnlyForMembers) {
     EXPECT_EQ(decide_quorum(input, limits(2, 4), at(16)).what, What::closes);
 }
 
+// A user who looks into the log of a waiting job must see which nodes to look at. 600 − 330 s are
+// left.
 TEST(Quorum, SaysWhoIsMissingAndWhenItGivesUp) {
     QuorumInput input = first_with(5);
     input.missing = {"gpu03", "gpu04", "gpu06"};
@@ -59,6 +67,7 @@ TEST(Quorum, SaysWhoIsMissingAndWhenItGivesUp) {
               "in 4 m 30 s");
 }
 
+// One node never comes. Without this limit the job would hold its allocation and do nothing.
 TEST(Quorum, IsImpossibleAfterTheJoinTimeout) {
     QuorumInput input = first_with(1);
     input.since_min = kNever;
@@ -69,7 +78,8 @@ TEST(Quorum, IsImpossibleAfterTheJoinTimeout) {
               "too few nodes: 1 of 2 nodes joined within 10 m 00 s (--join-timeout)");
 }
 
-// Only who may still come is waited for: the last call too is for nobody else.
+// Slurm has drained n3, so it cannot come. While enough others may come, the job waits for those.
+// When they cannot be enough, it ends at once and not only after ten minutes.
 TEST(Quorum, DoesNotWaitForNodesOutOfService) {
     QuorumInput input = first_with(3);
     input.missing = {"n3", "n4"};
@@ -77,6 +87,8 @@ TEST(Quorum, DoesNotWaitForNodesOutOfService) {
     EXPECT_EQ(decide_quorum(input, limits(4, 5), at(12)).sentence,
               "still waiting: 3 of 5 nodes joined (min 4), missing n3, n4; not waiting for n3 "
               "(drained), which Slurm has taken out of service; giving up in 9 m 48 s");
+    // n4 may still come, so the last call goes on. When n4 is down too, there is nobody to wait
+    // for.
     EXPECT_EQ(decide_quorum(input, limits(3, 5), at(12)).what, What::waits);
     input.out_of_service = {"n3 (drained)", "n4 (down)"};
     EXPECT_EQ(decide_quorum(input, limits(3, 5), at(12)).what, What::closes);
@@ -87,6 +99,8 @@ TEST(Quorum, DoesNotWaitForNodesOutOfService) {
               "n3 (drained), n4 (down), which Slurm has taken out of service");
 }
 
+// With --task-per-worker each task is a node of the protocol. The user counts tasks, so the log
+// does too.
 TEST(Quorum, CountsTasksAsTasks) {
     Limits tasks = limits(2, 4);
     tasks.order = {"a/0", "a/1", "b/0", "b/1"};
@@ -94,6 +108,7 @@ TEST(Quorum, CountsTasksAsTasks) {
               "still waiting: 3 of 4 tasks joined (min 2)");
 }
 
+// A thousand missing nodes must not fill the log. Several tasks of one host are one name.
 TEST(Quorum, NamesAtMostThree) {
     EXPECT_EQ(name_some({}), "");
     EXPECT_EQ(name_some({"a"}), "a");

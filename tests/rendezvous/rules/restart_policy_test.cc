@@ -1,3 +1,5 @@
+// Whether a job restarts after a failure or ends (PROTOCOL.md, rule 17). A pure function. A bug in
+// the program does not go away by a restart; a passing fault does.
 #include "rendezvous/rules/restart_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +12,12 @@ using namespace ddprun::test;
 
 namespace {
 
-// A job's failures one after the other; says how each was decided.
+// The failures of one job, one after the other. fails() returns the sentence of the decision, which
+// says restart or no restart.
 struct Job {
     Limits with;
     RestartHistory history{};
-    bool progressed = false;  // of each generation from here on
+    bool progressed = false;  // in each generation from here on
 
     std::string fails(const WorkerOutcome& failure) {
         return decide_restart(history, failure, progressed, with).sentence;
@@ -23,7 +26,8 @@ struct Job {
 
 }  // namespace
 
-// auto is 3, but a job that has never made progress has a fault of its own.
+// The default is 3 restarts. But a job that has never made progress most likely has a bug, and a
+// restart would only hide its error in a longer log.
 TEST(RestartPolicy, AutoRestartsOnlyWhatHasMadeProgress) {
     Job job{limits(1, 1)};
     EXPECT_EQ(job.fails(exited(0, 1)),
@@ -32,10 +36,11 @@ TEST(RestartPolicy, AutoRestartsOnlyWhatHasMadeProgress) {
     EXPECT_EQ(job.history.restarts, 0);
     job.progressed = true;
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 3");
-    job.progressed = false;  // once is enough for the whole job
+    job.progressed = false;  // progress once is enough for the whole job
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 3");
 }
 
+// The budget is one for the whole job. Progress in between does not fill it up again.
 TEST(RestartPolicy, StopsWhenTheBudgetIsUsedUp) {
     Job job{limits(1, 1, 2), {}, true};
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 2");
@@ -49,6 +54,8 @@ TEST(RestartPolicy, ZeroMeansNone) {
     EXPECT_EQ(job.fails(exited(0, 1)), "no restart: --max-restarts is 0");
 }
 
+// The same error three times in a row, before any progress. Nine restarts are allowed, but the
+// other six would only cost time.
 TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
     Job job{limits(1, 1, 9)};
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 1 of 9");
@@ -58,7 +65,8 @@ TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
               "(--crash-loop)");
 }
 
-// Another rank, another code or another error begins the count anew; so does progress.
+// Five failures, each with another error, code, rank or signal than the one before: no crash loop.
+// Progress ends the count too, since a fault that comes only after hours is no crash loop.
 TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     Job job{limits(1, 1, 9)};
     for (const WorkerOutcome& failure : {exited(0, 1, "a"), exited(0, 1, "b"), exited(0, 2, "b"),
@@ -69,10 +77,12 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     job.fails(killed(1, 9));
     EXPECT_EQ(job.history.in_a_row, 2);
     job.progressed = true;
+    // Six restarts are used up by now.
     EXPECT_EQ(job.fails(killed(1, 9)), "restart 7 of 9");
     EXPECT_EQ(job.history.in_a_row, 0);
 }
 
+// Nine equal failures use up the budget, and nothing else ends the job.
 TEST(RestartPolicy, CrashLoopOfZeroIsOff) {
     Job job{limits(1, 1, 9)};
     job.with.crash_loop = 0;
@@ -80,6 +90,7 @@ TEST(RestartPolicy, CrashLoopOfZeroIsOff) {
         EXPECT_EQ(job.fails(exited(0, 1)), "restart " + std::to_string(i) + " of 9");
 }
 
+// Workers see a number as TORCHELASTIC_MAX_RESTARTS, never "auto".
 TEST(RestartPolicy, TellsWorkersTheBudgetInNumbers) {
     EXPECT_EQ(restart_budget(kAutoRestarts), 3);
     EXPECT_EQ(restart_budget(0), 0);

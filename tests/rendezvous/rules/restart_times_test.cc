@@ -1,3 +1,5 @@
+// How the time that a restart costs is split into phases, for the report at the job's end. Pure.
+// The watch gets the marks of all nodes and must account for each second exactly once.
 #include "rendezvous/rules/restart_times.h"
 
 #include <gmock/gmock.h>
@@ -27,6 +29,8 @@ Duration sum(const RestartTotals& totals) {
     return all;
 }
 
+// The eight phases in their order: detected, told, stopped, gone, met, started, store contact,
+// progress.
 std::vector<double> seconds(const RestartTimes& times) {
     std::vector<double> all;
     for (const PhaseTime& time : times)
@@ -34,8 +38,9 @@ std::vector<double> seconds(const RestartTimes& times) {
     return all;
 }
 
-// Generation 0 was made at 1; a worker fails at 10, which the leader hears at 10.1; the next one
-// can be made at 11.5.
+// Generation 0 was made at 1. A worker fails at 10, and the leader hears it at 10.1. Node a hears
+// of it at 10.2 (phase "told"), its workers stop at 10.4 and are gone at 10.5. For b the times are
+// 10.5, 11.0 and 11.2. The next generation can be made at 11.5.
 RestartWatch failed() {
     RestartWatch watch;
     watch.began(g0, at(1), {});
@@ -48,11 +53,13 @@ RestartWatch failed() {
 
 }  // namespace
 
-// Each phase ends with the last node, the sum is the time from the failure to the next entry.
+// Each phase ends with its last node, here b. The phases have no gaps, so their sum is the time
+// from the failure to the next entry. A user can then see which phase to shorten.
 TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
     const RestartRecord record = failed().record(at(11.5), true);
     EXPECT_THAT(seconds(record.times), ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
     EXPECT_EQ(sum(record.times), sec(1.5));
+    // No node stands beside "detected": the job waited for the leader itself.
     EXPECT_EQ(record.times[3].node, "b");
     EXPECT_EQ(record.times[0].node, "");
     EXPECT_EQ(record.totals.restarts, 1);
@@ -61,7 +68,8 @@ TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
     EXPECT_EQ(record.totals.longest_of, g1);
 }
 
-// What comes after the entry stands in the next one; together it is all the time that was lost.
+// The entry of generation 1 is written before its workers start. So the times of that start stand
+// in the next entry. Both together are all that was lost.
 TEST(RestartTimes, TheStartStandsInTheNextEntry) {
     RestartWatch watch = failed();
     const RestartRecord first = watch.record(at(11.5), true);
@@ -70,6 +78,7 @@ TEST(RestartTimes, TheStartStandsInTheNextEntry) {
     watch.heard(node("b"), {g1, {{started, sec(0)}}}, at(11.9));
     watch.heard(node("a"), {g1, {{started, sec(1.1)}, {contact, sec(1)}, {progress, sec(0)}}},
                 at(13));
+    // The generation trains from 13 to 60. That time is no loss.
     watch.ended(at(60), at(60));
     const RestartRecord end = watch.record(at(61), false);
     EXPECT_THAT(seconds(end.times), ElementsAre(0, 0, 0, 0, 0, 0.4, 0, 1.1))
@@ -79,7 +88,8 @@ TEST(RestartTimes, TheStartStandsInTheNextEntry) {
     EXPECT_EQ(sum(watch.record(at(62), true).totals), sec(3 + 2)) << "and another restart";
 }
 
-// Said again it is heard later, and no other: the first time was the most exact.
+// A node repeats its marks on a new connection. A message that took longer makes a mark look later,
+// so the earliest result is the most exact.
 TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
     RestartWatch watch = failed();
     watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
@@ -88,8 +98,8 @@ TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
                 ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
 }
 
-// The job's own start is written down and is no loss; what belongs to another generation is not
-// heard.
+// A job without a failure has lost nothing, though its own start is recorded. Marks of a generation
+// that this leader does not know are ignored.
 TEST(RestartTimes, TheFirstStartIsNoLoss) {
     RestartWatch watch;
     watch.began(g0, at(1), {});
@@ -100,10 +110,12 @@ TEST(RestartTimes, TheFirstStartIsNoLoss) {
     EXPECT_THAT(seconds(record.times), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
     EXPECT_EQ(record.totals, RestartTotals{});
     EXPECT_THAT(summary_of(record.totals), IsEmpty());
+    // A job that ends before any generation has no times at all.
     EXPECT_EQ(RestartWatch{}.record(at(1), false), RestartRecord{});
 }
 
-// Lost nodes say nothing: the wait for them is what is left before the next one is met.
+// A node is lost, so it sends no marks. The leader notices at 10 and goes on at 12. The phases of
+// that node take no time, and the wait until the next generation is counted as "met".
 TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
     RestartWatch watch;
     watch.began(g0, at(1), {});
@@ -111,8 +123,9 @@ TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
     EXPECT_THAT(seconds(watch.record(at(12), true).times), ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
 }
 
-// Another leader goes on with the sums; it takes the loss to begin with who stopped first, and the
-// start, whose beginning it has not seen, with the last worker's.
+// The first leader is lost, and the job's sums must not start again at 0. The new leader did not
+// see how generation 2 was made (kNever), so the start counts from the last worker's start. It
+// takes the failure to begin at 48, when the first node heard of the end.
 TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
     RestartTotals before;
     before.restarts = 2;
@@ -126,16 +139,20 @@ TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
     const RestartRecord record = watch.record(at(52), true);
     EXPECT_THAT(seconds(record.times), ElementsAre(2, 0, 0, 0, 2, 0, 0, 1));
     EXPECT_EQ(record.totals.restarts, 3);
+    // 5 s from before, 2 s detected and 2 s met, 1 s from the start to progress.
     EXPECT_EQ(sum(record.totals), sec(5 + 4 + 1));
+    // 4 s of c, before this leader, stay the longest phase.
     EXPECT_EQ(record.totals.longest.node, "c");
 }
 
+// The two lines that a user reads at the end of the job.
 TEST(RestartTimes, SummaryHasThePartsAndTheLongest) {
     RestartTotals totals = failed().record(at(11.5), true).totals;
     EXPECT_THAT(summary_of(totals),
                 ElementsAre("1 restart, 1.5 s lost: 0.1 s detected, 0.4 s told, 0.5 s stopped, 0.2 "
                             "s gone, 0.3 s met, 0 ms started, 0 ms store contact, 0 ms progress",
                             "longest: generation 1, 0.5 s in stopped (b)"));
+    // The leader itself was the one that was waited for: no node is named.
     totals.longest.node.clear();
     EXPECT_EQ(summary_of(totals)[1], "longest: generation 1, 0.5 s in stopped");
 }

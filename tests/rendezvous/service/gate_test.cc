@@ -291,7 +291,7 @@ TEST(Gate, RefusesAnotherSchemeByName) {
     old.say(std::string(kPreface) +
             frame(encode(ToLeader(Hello{"8812", {"gpu07", Incarnation{7}}, "0.0.9", 0}))));
     ASSERT_TRUE(run_until(loop, [&] { return old.ended; }));
-    EXPECT_THAT(old.refusal(), HasSubstr("gpu07 (ddprun 0.0.9)"));
+    EXPECT_THAT(old.refusal(), HasSubstr("gpu07 runs ddprun 0.0.9"));
 }
 
 // Each message at the wrong time ends its own connection with a line, and a node is welcome

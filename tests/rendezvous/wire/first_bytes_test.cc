@@ -1,4 +1,5 @@
-// Who calls, from the first bytes: as PyTorch's versions send them, as a node does, as others do.
+// Who calls a port, by the first bytes of the connection: a node, a client of PyTorch's store, or a
+// stranger. Pure. All of them use one port, so a wrong guess would break off a caller.
 #include "rendezvous/wire/first_bytes.h"
 
 #include <gmock/gmock.h>
@@ -12,21 +13,24 @@ namespace {
 
 using testing::HasSubstr;
 
+// What a node sends first: the preface and its Hello.
 std::string hello_bytes() {
     return std::string(kPreface) + frame(encode(examples_to_leader().front()));
 }
+// The number of bytes that are needed; 0: the caller is known.
 std::size_t asked(std::string_view bytes) {
     const Opening opening = judge_opening(bytes);
     const auto* more = std::get_if<NeedsMore>(&opening);
     return more ? more->bytes : 0;
 }
+// What is wrong with a stranger; empty: it is none.
 std::string wrong(std::string_view bytes) {
     const Opening opening = judge_opening(bytes);
     const auto* stranger = std::get_if<Stranger>(&opening);
     return stranger ? stranger->sentence : "";
 }
 
-// A node is known by its whole Hello, however it is cut, and never before.
+// A node is known by its whole Hello, however the network cuts it, and never before.
 TEST(Opening, KnowsANodeByItsHello) {
     const std::string bytes = hello_bytes();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
@@ -38,7 +42,8 @@ TEST(Opening, KnowsANodeByItsHello) {
     EXPECT_EQ(ToLeader(std::get<AgentLink>(opening).hello), examples_to_leader().front());
 }
 
-// What each version of PyTorch sends first: 1.13 to 2.1 a request of theirs, later ones VALIDATE.
+// The bytes are those that each version of PyTorch sends first: 1.13 to 2.1 one of their requests,
+// later versions VALIDATE. A script must work with whatever PyTorch it brings.
 TEST(Opening, KnowsTheClientsOfPyTorchsStore) {
     using namespace std::string_view_literals;
     for (const std::string_view first :
@@ -51,13 +56,18 @@ TEST(Opening, KnowsTheClientsOfPyTorchsStore) {
         EXPECT_TRUE(std::holds_alternative<C10d>(judge_opening(first)));
 }
 
+// A wrong caller gets a line in the log, and the user has to find the program by it. Control
+// characters are shown as numbers, since a stranger must not write to the user's terminal.
 TEST(Opening, SaysWhatIsWrongWithAStranger) {
     using namespace std::string_view_literals;
     EXPECT_EQ(wrong("GET /metrics HTTP/1.1\r\n"),
               "begins with \"GET /metrics HTT\", which is none of ours");
+    // A client that begins with TLS.
     EXPECT_EQ(wrong("\x16\x03\x01\""sv),
               "begins with \"\\x16\\x03\\x01\\x22\", which is none of ours");
+    // A newer version of the protocol.
     EXPECT_THAT(wrong("DDPRUN\x02\n"), HasSubstr("DDPRUN\\x02\\x0a"));
+    // The right preface, then a frame of 65537 bytes. It is refused before it has come.
     EXPECT_EQ(wrong("DDPRUN\x01\n\x00\x01\x00\x01"sv),
               "begins with a message of 65537 bytes (limit 4096)");
     EXPECT_THAT(wrong("DDPRUN\x01\n\x00\x00\x00\x05"

@@ -1,3 +1,4 @@
+// Frames of the agent link out of a stream of bytes. Pure, without any socket.
 #include "rendezvous/wire/frame.h"
 
 #include <gmock/gmock.h>
@@ -9,13 +10,14 @@ namespace {
 
 using testing::HasSubstr;
 
+// The preface and these frames, as one side sends them.
 std::string stream(const std::vector<std::string>& bodies) {
     std::string bytes(kPreface);
     for (const std::string& body : bodies) bytes += frame(body);
     return bytes;
 }
 
-// All whole frames that are there now.
+// All whole frames that are there by now.
 std::vector<std::string> drain(FrameReader& reader) {
     std::vector<std::string> bodies;
     while (true) {
@@ -26,8 +28,10 @@ std::vector<std::string> drain(FrameReader& reader) {
     }
 }
 
-// A stream cut anywhere into two or into single bytes gives the same frames.
+// TCP delivers a stream in any pieces. Each cut into two, and single bytes, must give the same
+// frames.
 TEST(FrameReader, TakesAnyPieces) {
+    // An empty frame is a frame too. 300 bytes need more than one byte of the length.
     const std::vector<std::string> bodies{"one", "", std::string(300, 'x'), "last"};
     const std::string bytes = stream(bodies);
     for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
@@ -49,6 +53,8 @@ TEST(FrameReader, TakesAnyPieces) {
     EXPECT_EQ(got, bodies);
 }
 
+// Something else calls the port, such as a monitoring program. It is known at the first wrong byte,
+// and the log line shows how it began.
 TEST(FrameReader, KnowsAStrangerByItsFirstWrongByte) {
     FrameReader reader(1000);
     reader.add("GET / HTTP/1.1\r\n");
@@ -56,23 +62,27 @@ TEST(FrameReader, KnowsAStrangerByItsFirstWrongByte) {
                 HasSubstr("its first bytes: \"GET / HTTP/1.1..\""));
     reader.add(stream({"right"}));
     EXPECT_FALSE(reader.next()) << "broken once is broken for ever";
+    // Another version of the protocol: only the number after the name differs.
     FrameReader late(1000);
     late.add("DDPRUN\x02");
     EXPECT_FALSE(late.next());
 }
 
-// The claim of a length is refused before a byte of the body has come.
+// A stranger claims a frame of 1001 bytes (0x3e9). It is refused before a byte of the body has
+// come, so it cannot make the reader wait or take memory.
 TEST(FrameReader, RefusesAFrameAboveTheLimit) {
     FrameReader reader(1000);
     reader.add(std::string(kPreface) + std::string("\x00\x00\x03\xe9", 4));
     EXPECT_THAT(reader.next().error().sentence(), HasSubstr("1001 bytes (limit 1000)"));
+    // A larger limit does not help any more: the reader is broken.
     reader.set_limit(5000);
     EXPECT_FALSE(reader.next());
 }
 
-// Random bytes after a right preface, in random pieces: frames or an error, never more than was
-// given.
+// Random bytes in random pieces, most of them after a right preface. The result is frames or an
+// error, and never more bytes than were given.
 TEST(FrameReader, SurvivesRandomBytes) {
+    // A fixed seed, so that a failure comes again.
     std::mt19937 random(7);
     for (int round = 0; round < 2000; ++round) {
         FrameReader reader(64);
@@ -80,6 +90,7 @@ TEST(FrameReader, SurvivesRandomBytes) {
         std::size_t given = 0, got = 0;
         for (int piece = 0; piece < 20; ++piece) {
             std::string bytes(random() % 40, '\0');
+            // Half of the bytes are 0 or 1, so that some lengths are small enough for whole frames.
             for (char& byte : bytes) byte = static_cast<char>(random() % (random() % 2 ? 256 : 2));
             given += bytes.size();
             reader.add(bytes);

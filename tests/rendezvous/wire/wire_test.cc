@@ -1,3 +1,7 @@
+// Messages of the agent link to bytes and back. Pure, without any socket. wire is the only code
+// that distrusts what came over the network, so these tests also send it damaged and impossible
+// messages. The examples (tests/rendezvous/examples.h) set each field to a value that is not its
+// default.
 #include "rendezvous/wire/wire.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What is sent is what arrives, field by field, for every message.
+// A field that is added to a message and forgotten here would silently arrive as its default.
 TEST(Wire, CarriesEveryMessageToTheLeaderUnchanged) {
     for (const ToLeader& message : examples_to_leader()) {
         const auto back = decode_to_leader(encode(message));
@@ -30,9 +34,11 @@ TEST(Wire, CarriesEveryMessageToTheNodeUnchanged) {
     }
 }
 
-// Every cut of every message, and thousands of altered ones: an answer, never a crash; what is
-// taken is within limits.
+// Every cut of every message, and thousands of altered ones. The answer is a message or an error,
+// never a crash, since any caller that reaches the port can send such bytes. What is accepted is
+// within the limits.
 TEST(Wire, SurvivesCutAndAlteredBytes) {
+    // A fixed seed: a failure comes again in the next run.
     std::mt19937 random(1);
     for (const ToLeader& message : examples_to_leader()) {
         const std::string bytes = encode(message);
@@ -40,6 +46,7 @@ TEST(Wire, SurvivesCutAndAlteredBytes) {
             if (!decode_to_leader(bytes.substr(0, size))) continue;
         for (int i = 0; i < 3000; ++i) {
             std::string altered = bytes;
+            // Three bytes. With more, hardly any message could still be read.
             for (int n = 0; n < 3; ++n)
                 altered[random() % altered.size()] = static_cast<char>(random());
             const auto taken = decode_to_leader(altered);
@@ -64,6 +71,8 @@ TEST(Wire, SurvivesCutAndAlteredBytes) {
     }
 }
 
+// The sentence of the fault after this change to a right Join; empty: it was accepted. The change
+// is made in the protobuf message, since encode() would not write such a value.
 template <class Change>
 std::string fault_of_join(Change change) {
     link::ToLeader message;
@@ -76,7 +85,8 @@ std::string fault_of_join(Change change) {
     return decoded.error().sentence();
 }
 
-// The sentence of a fault names the field, the value and the limit.
+// The sentence names the field, the value and the limit. It is the only hint when another program
+// speaks on the port, or when bytes arrive damaged.
 TEST(Wire, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(fault_of_join([](link::Join& j) { j.mutable_offer()->set_slots(0); }),
               "Join.offer.slots: 0 is not 1..4096");
@@ -95,7 +105,8 @@ TEST(Wire, NamesTheFieldThatIsWrong) {
                 HasSubstr("elements (limit 256)"));
 }
 
-// A rendezvous outside the job makes a job of what a stranger says here.
+// ddprun-rendezvous makes a job of the limits in the first Hello of a run. With impossible limits
+// it would make a job that never starts or never ends.
 TEST(Wire, RefusesLimitsThatNoJobCanHave) {
     const auto fault = [](const Limits& limits) {
         const auto read = decode_to_leader(
@@ -103,6 +114,7 @@ TEST(Wire, RefusesLimitsThatNoJobCanHave) {
         return read ? "" : read.error().sentence();
     };
     Limits limits = example_limits();
+    // A job of one node needs no rendezvous outside.
     limits.max_nodes = 1;
     EXPECT_EQ(fault(limits), "Hello.limits.max_nodes: 1 is not 2..100000");
     limits = example_limits();
@@ -119,7 +131,8 @@ TEST(Wire, RefusesLimitsThatNoJobCanHave) {
     EXPECT_THAT(fault(limits), HasSubstr("Hello.limits.join_interval"));
 }
 
-// The longest time that an option takes (launcher/options/option_values.cc) passes here too.
+// The longest time that an option takes (launcher/options/option_values.cc) must pass here too.
+// Else a job with a valid command line could never start.
 TEST(Wire, CarriesTimesOfALeapYear) {
     Limits limits = example_limits();
     limits.times.join_timeout = limits.join_interval = std::chrono::hours{366 * 24};
@@ -129,7 +142,8 @@ TEST(Wire, CarriesTimesOfALeapYear) {
     EXPECT_EQ(std::get<Hello>(*read).limits, limits);
 }
 
-// What a node's workers are numbered by is within the world, whoever wrote it.
+// Workers are numbered by this place. A rank outside of its world would wait for peers that do not
+// exist.
 TEST(Wire, RefusesAPlaceThatIsOutsideItsWorld) {
     const auto fault = [](auto change) {
         Assigned assigned{EntryNumber{6}, example_place(), 9, Duration::max()};
@@ -151,13 +165,16 @@ TEST(Wire, RefusesAPlaceThatIsOutsideItsWorld) {
                 HasSubstr("Assigned.place.nodes: 0 is not 1.."));
 }
 
+// As from a newer version: an empty message has no kind, and the other one is no protobuf at all.
 TEST(Wire, RefusesAMessageItDoesNotKnow) {
     EXPECT_THAT(decode_to_leader("").error().sentence(),
                 HasSubstr("ToLeader.message: unknown; does the"));
     EXPECT_THAT(decode_to_node("\xff").error().sentence(), HasSubstr("no protobuf message"));
 }
 
-// The largest report that a node can make still fits a frame, and what matters most is kept.
+// The largest report that a node can make: 4096 workers fail at once, each with long last words. It
+// must fit into a frame, or the leader would refuse the report and never learn of the failure. The
+// signal of the last worker is still there.
 TEST(Wire, CutsTheTextsOfAReport) {
     WorkerOutcome loud = example_outcome();
     loud.sentence.assign(10000, 's');
@@ -172,8 +189,8 @@ TEST(Wire, CutsTheTextsOfAReport) {
     EXPECT_EQ(report.outcomes[4095].signal, 9);
 }
 
-// Whatever a node has found out, its leader must be able to read: a refused message is sent again and
-// again.
+// A node has found out more than a message may hold. If it sent all, the leader would refuse the
+// message, and the node would send it again and again.
 TEST(Wire, CutsListsToWhatAReaderTakes) {
     WorkerOutcome outcome = example_outcome();
     outcome.remarks.assign(25, "remark");

@@ -7,7 +7,7 @@
 namespace ddprun::rendezvous {
 
 // PROTOCOL.md, rule 7 (a): every member has vowed, or is proven gone.
-bool Machine::State::all_back() {
+bool MachineState::all_back() {
     if (!gathering.may_all_be_back()) return false;
     std::int64_t absent = 0;
     for (const Member& member : top()->assignment.members) {
@@ -20,7 +20,7 @@ bool Machine::State::all_back() {
 
 // PROTOCOL.md, rule 7: whether this leader may create the entry after the newest generation.
 // `by_lease` is set if only case (b) allows it.
-bool Machine::State::may_follow(Time now, bool& by_lease) {
+bool MachineState::may_follow(Time now, bool& by_lease) {
     by_lease = false;
     if (!top()) return true;
     if (top()->requeue < config.requeue)
@@ -43,22 +43,22 @@ bool Machine::State::may_follow(Time now, bool& by_lease) {
                        });
 }
 
-bool Machine::State::ready(Time now, const NodeState& node) const {
+bool MachineState::ready(Time now, const NodeState& node) const {
     if (!node.connected() || roster.gone(node.id) || !node.idle()) return false;
     return single() || (node.confirmed && now - *node.confirmed < share(lease(), kConfirmedWithin));
 }
 
-bool Machine::State::candidate(Time now, const NodeState& node) const {
+bool MachineState::candidate(Time now, const NodeState& node) const {
     return node.beat.floor >= newest() && ready(now, node);
 }
 
-int Machine::State::count_candidates(Time now) const {
+int MachineState::count_candidates(Time now) const {
     const auto& nodes = roster.nodes();
     return static_cast<int>(std::count_if(
         nodes.begin(), nodes.end(), [&](const auto& each) { return candidate(now, each.second); }));
 }
 
-std::vector<Candidate> Machine::State::candidates(Time now) const {
+std::vector<Candidate> MachineState::candidates(Time now) const {
     std::vector<Candidate> here;
     for (const auto& [id, node] : roster.nodes())
         if (candidate(now, node)) here.push_back({id, node.offer});
@@ -68,7 +68,7 @@ std::vector<Candidate> Machine::State::candidates(Time now) const {
 // PROTOCOL.md, rule 8: absent members of the last generation are waited for, unless they are gone.
 // In case (b) only connected ones are. Idle nodes whose vow is on its way are waited for too:
 // otherwise the world would close without the node that it was stopped for.
-Time Machine::State::members_awaited_until(Time now, bool by_lease) const {
+Time MachineState::members_awaited_until(Time now, bool by_lease) const {
     if (!top() || top()->requeue < config.requeue) return kLongAgo;
     for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);

@@ -1,5 +1,5 @@
-// The splitter behind command_words.h: long options, letters, abbreviations, and helpful refusals.
-#include "launcher/options/command_words.h"
+// The splitter behind command_line.h: long options, letters, abbreviations, and helpful refusals.
+#include "launcher/options/command_line.h"
 
 #include <algorithm>
 #include <optional>

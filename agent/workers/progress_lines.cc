@@ -1,0 +1,51 @@
+// Splits what a worker reports into lines, and reads their numbers.
+#include "agent/workers/progress_lines.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace ddprun::agent {
+namespace {
+
+// Milliseconds: one day. The program may write any number.
+constexpr std::int64_t kLongestSnapshot = 86'400'000;
+// The largest integers that all JSON readers represent exactly.
+constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;
+
+// Returns the number of "NAME=number" in a line, or -1. A number that is too large also gives -1:
+// the leader would reject the whole message as malformed and close the connection of this node.
+std::int64_t field(const std::string& line, const std::string& name) {
+    const auto at = line.find(name + "=");
+    std::int64_t value = -1;
+    if (at != std::string::npos && (at == 0 || line[at - 1] == ' '))
+        std::from_chars(line.data() + at + name.size() + 1, line.data() + line.size(), value);
+    return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
+}
+
+ProgressReport report_of(const std::string& line) {
+    const std::int64_t took = field(line, "snapshot_ms");
+    return {field(line, "step"), field(line, "snapshot"),
+            std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot))};
+}
+
+}  // namespace
+
+std::vector<ProgressReport> ProgressLines::take(std::string_view bytes) {
+    std::vector<ProgressReport> reports;
+    held_.append(bytes);
+    for (std::size_t end; (end = held_.find('\n')) != std::string::npos;) {
+        const std::string line = held_.substr(0, end);
+        held_.erase(0, end + 1);
+        // This is the end of a line whose beginning was thrown away.
+        if (std::exchange(skipping_, false)) continue;
+        reports.push_back(report_of(line));
+    }
+    if (held_.size() >= kLongest) {
+        held_.clear();
+        skipping_ = true;
+    }
+    return reports;
+}
+
+}  // namespace ddprun::agent

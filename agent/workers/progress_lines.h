@@ -1,0 +1,38 @@
+// Reads what a worker reports on its progress pipe: lines such as "step=12 snapshot=10
+// snapshot_ms=250" (trainer/worker/progress.h writes them). Pure.
+//
+// The worker may be any program and may write anything, so no line is an error. A number that is
+// missing, cannot be read or is too large counts as not told.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+
+namespace ddprun::agent {
+
+// One line. -1 means not told.
+struct ProgressReport {
+    std::int64_t step = -1;
+    std::int64_t snapshot = -1;  // the step of the newest complete snapshot
+    Duration snapshot_took{};    // to save it; 0: not told, at most one day
+};
+
+class ProgressLines {
+  public:
+    // The beginning of a line is kept up to this length, then the line is skipped.
+    static constexpr std::size_t kLongest = 4096;
+
+    // Returns a report for each line that these bytes complete. They may begin and end anywhere.
+    std::vector<ProgressReport> take(std::string_view bytes);
+
+  private:
+    std::string held_;       // beginning of a line
+    bool skipping_ = false;  // the line was too long: it is skipped up to its end
+};
+
+}  // namespace ddprun::agent

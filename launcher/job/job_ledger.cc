@@ -1,0 +1,102 @@
+// Opens, finds and removes the ledger of a job.
+#include "launcher/job/job_ledger.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/hexadecimal.h"
+#include "rendezvous/ledger/ledger_members.h"
+
+namespace ddprun::launcher {
+namespace {
+
+// For reading the leader's ledger, before this node joins.
+constexpr auto kLookLimit = std::chrono::seconds{10};
+
+}  // namespace
+
+bool shares_ledger(const Plan& plan) {
+    return plan.limits.max_nodes > 1 && is_shared(plan.ledger.place);
+}
+
+// FNV-1a, 64 bit: small, and the same on every platform. A NUL after each word keeps {"ab"} and
+// {"a", "b"} apart.
+std::string command_digest(const Plan& plan) {
+    std::uint64_t hash = 14695981039346656037u;
+    const auto add = [&hash](char c) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    };
+    for (const std::string& word : plan.workers.argv) {
+        for (const char c : word) add(c);
+        add('\0');
+    }
+    return hexadecimal(hash);
+}
+
+JobLedger::JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan, Log log)
+    : loop_(loop),
+      files_(files),
+      plan_(plan),
+      log_(std::move(log)),
+      ledger_(loop, [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
+          open_ledger(mark, kLookLimit, std::move(opened));
+      }) {}
+
+// `mark` names the ledger of the leader to follow; 0 means to begin a ledger, or to go on with the
+// one of an earlier run of this job.
+void JobLedger::open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
+    rendezvous::open_ledger({loop_, files_, log_}, plan_.ledger.place,
+                            {command_digest(plan_), plan_.slurm_restart_count, mark},
+                            {.call = plan_.limits.times.lease, .opening = limit},
+                            std::move(opened));
+}
+
+Result<> JobLedger::open() {
+    std::optional<Result<std::unique_ptr<rendezvous::Ledger>>> opened;
+    open_ledger(
+        0, plan_.limits.times.join_timeout,
+        [&](Result<std::unique_ptr<rendezvous::Ledger>> result) { opened = std::move(result); });
+    while (!opened) {
+        // An io_context that has run out of work stops, and must be restarted before it runs again.
+        if (loop_.stopped()) loop_.restart();
+        loop_.run_one();
+    }
+    if (!*opened) {
+        // A file system that hangs would otherwise keep the loop, and so this process, from ending.
+        files_.abandon();
+        return opened->error();
+    }
+    ledger_.adopt(std::move(**opened));
+    return {};
+}
+
+void JobLedger::find(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
+    ledger_.find(leader.ledger_mark,
+                 [this, name = leader.ledger, done = std::move(done)](const Result<>& found) {
+                     if (!found)
+                         log_({Note::Level::info, "cannot read the leader's ledger, " + name +
+                                                      ": " + found.error().sentence()});
+                     done(found.has_value());
+                 });
+}
+
+void JobLedger::find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
+    rendezvous::find_members(
+        {loop_, files_, [](const Note&) {}}, plan_.ledger.place,
+        {command_digest(plan_), plan_.slurm_restart_count, 0},
+        {.call = plan_.limits.times.lease, .opening = plan_.limits.times.lease}, std::move(done));
+}
+
+void JobLedger::remove(Duration limit) {
+    if (folder().empty()) return;
+    files_.post([folder = std::filesystem::path(folder()), made = !plan_.ledger.chosen] {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder, ignored);
+        // Only if it is empty.
+        if (made) std::filesystem::remove(folder.parent_path(), ignored);
+    });
+    files_.drain(limit);
+}
+
+}  // namespace ddprun::launcher

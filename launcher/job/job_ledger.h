@@ -1,0 +1,60 @@
+// The ledger of a job, as one node opens it: its own when it leads, or that of the leader that it
+// follows. Also finds the members of the running job in it.
+//
+// Thread: the loop's. `loop`, `files` and `plan` must outlive the object.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/loop/file_thread.h"
+#include "base/time.h"
+#include "launcher/plan/plan.h"
+#include "rendezvous/ledger/ledger_followed.h"
+#include "rendezvous/ledger/ledger_open.h"
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::launcher {
+
+// Whether the nodes share a ledger. Only then another node can lead when the first leader is lost.
+bool shares_ledger(const Plan& plan);
+
+// A digest of the workers' command. It tells the ledgers of two different commands apart; it
+// protects nothing. ddprun's own options are left out, because they may differ from node to node
+// and from one submission to the next.
+std::string command_digest(const Plan& plan);
+
+class JobLedger {
+  public:
+    JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan, Log log);
+
+    // Begins the ledger, or goes on with that of an earlier run of this job. Runs the loop until it
+    // is open, so call it before anything else is on the loop. Errors: those of open_ledger().
+    Result<> open();
+    // Whether this node can read the ledger that its leader has named. Only then it may lead later.
+    void find(const rendezvous::Welcome& leader, std::function<void(bool)> done);
+    // The members of the running job. Asked for when the endpoint does not answer: the host that
+    // the user named may be lost while the job goes on under another leader.
+    void find_members(std::function<void(std::vector<rendezvous::Peer>)> done);
+    // Removes the ledger of a check, since no later run goes on with it. If the file system does
+    // not answer within `limit`, the folder stays.
+    void remove(Duration limit);
+
+    rendezvous::Ledger& ledger() { return ledger_; }
+    std::string folder() const { return ledger_.folder(); }  // empty: in none
+
+  private:
+    void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened);
+
+    boost::asio::io_context& loop_;
+    FileThread& files_;
+    const Plan& plan_;
+    const Log log_;
+    rendezvous::LedgerFollowed ledger_;
+};
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,45 @@
+// What the rendezvous machine is made with, and what status output and tests may read of it. Plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rendezvous/model/model.h"
+
+namespace ddprun::rendezvous {
+
+enum class Phase { dormant, reading, gathering, creating, running, ending, closed };
+const char* to_string(Phase phase);
+
+struct MachineConfig {
+    std::string run_id;
+    NodeId self;  // this process
+    int requeue = 0;
+    std::string command_digest;
+    std::string version;
+    Limits limits;
+    // For the entries' random numbers and the leader's identities.
+    std::uint64_t seed = 0;
+    // The ledger is shared: other nodes may lead after this one.
+    bool succession = false;
+    bool in_slurm = false;  // Slurm may signal workers before ddprun
+    bool outside = false;   // the service runs outside the job: one node has a lease too
+    // Added to a Time of this node, it gives the time since 1970, for reports.
+    Duration to_day{};
+};
+
+// The state that status output and tests may read.
+struct Snapshot {
+    Phase phase = Phase::dormant;
+    Generation newest = kNoGeneration;
+    EntryNumber entry = kNoEntry;
+    Generation over = kNoGeneration;
+    Time held_until = kLongAgo;
+    std::vector<NodeId> connected;
+    int restarts = 0;
+    std::string waiting_for;
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,129 @@
+// The keeper's deadline and its verdict over a frozen ddprun, without processes: what is due at
+// which moment. keeper_fence_test.cc has the same stories with real ones. The lease is 10 s, so a
+// ddprun that says nothing is killed 1 s after the keeper has seen the deadline pass.
+#include "agent/keeper/keeper_deadline.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "rendezvous/model/durations.h"
+
+namespace ddprun::agent::keeper {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kLease = seconds{10};
+
+Time at(double moment) { return Time{share(seconds{1}, moment)}; }
+
+// Who is to be killed at this moment.
+std::string due(Deadline& deadline, double moment) {
+    const Deadline::Due now = deadline.look(at(moment));
+    if (now.passed && now.agent_frozen) return "both";
+    return now.passed ? "workers" : now.agent_frozen ? "ddprun" : "";
+}
+
+// PROTOCOL.md, inequality 16: a frozen ddprun is dead before the next generation starts.
+static_assert(kFrozen < rendezvous::kMargin);
+
+// A new keeper knows no deadline, and kNever takes one back.
+TEST(KeeperDeadline, WithoutOneNothingIsEverDue) {
+    Deadline deadline;
+    EXPECT_EQ(deadline.next(), kNever);
+    EXPECT_EQ(due(deadline, 1e9), "");
+    deadline.set(at(5), kLease);
+    deadline.set(kNever, kLease);
+    EXPECT_EQ(deadline.next(), kNever);
+    EXPECT_EQ(due(deadline, 1e9), "");
+}
+
+// The workers are killed at the deadline, not before, and not twice. No worker may start later: the
+// deadline stays. ddprun noticed in time, so it lives.
+TEST(KeeperDeadline, PassesOnce) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(deadline.next(), at(5));
+    EXPECT_EQ(due(deadline, 4.9), "");
+    EXPECT_EQ(due(deadline, 5), "workers");
+    deadline.noticed(at(5.1));
+    EXPECT_EQ(due(deadline, 100), "");
+    EXPECT_EQ(deadline.next(), kNever);
+    EXPECT_EQ(deadline.workers_until(), at(5));
+}
+
+// Each Ack moves the deadline. The old one is forgotten, and one that is set after a deadline has
+// passed counts again: it belongs to the next generation.
+TEST(KeeperDeadline, MayBeMoved) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    deadline.set(at(8), kLease);
+    EXPECT_EQ(due(deadline, 7), "");
+    EXPECT_EQ(due(deadline, 8), "workers");
+    deadline.noticed(at(8.1));
+    deadline.set(at(20), kLease);
+    EXPECT_EQ(deadline.next(), at(20));
+    EXPECT_EQ(due(deadline, 20), "workers");
+}
+
+// A ddprun that says nothing is killed, once. Its time counts from the keeper's look, since it was
+// asked only then: 7.5 + 1 s, although the deadline was at 5.
+TEST(KeeperDeadline, ASilentAgentIsFrozen) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 7.5), "workers");
+    EXPECT_EQ(deadline.next(), at(8.5));
+    EXPECT_EQ(due(deadline, 8.4), "");
+    EXPECT_EQ(due(deadline, 8.5), "ddprun");
+    EXPECT_EQ(due(deadline, 100), "");
+    EXPECT_EQ(deadline.next(), kNever);
+}
+
+// The keeper was not scheduled when the deadline passed. The word of ddprun lies in the socket, and
+// the keeper reads it before it looks at the clock.
+TEST(KeeperDeadline, AnAgentMayNoticeBeforeTheKeeper) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    deadline.noticed(at(5));
+    EXPECT_EQ(due(deadline, 60), "workers");
+    EXPECT_EQ(due(deadline, 100), "");
+}
+
+// A word from before the deadline says nothing about it, even if it is read later: ddprun may have
+// frozen just after it.
+TEST(KeeperDeadline, AnEarlierWordDoesNotCount) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    deadline.noticed(at(4.9));
+    EXPECT_EQ(due(deadline, 60), "workers");
+    EXPECT_EQ(due(deadline, 61), "ddprun");
+}
+
+// A deadline that a frozen ddprun set just before it froze does not save it, and does not give it
+// more time: it was asked at 5, so its time ends at 6, also when the second deadline has passed.
+TEST(KeeperDeadline, ANewDeadlineIsNoWord) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 5), "workers");
+    deadline.set(at(5.5), kLease);
+    EXPECT_EQ(deadline.next(), at(5.5));
+    EXPECT_EQ(due(deadline, 5.5), "workers");
+    EXPECT_EQ(deadline.next(), at(6));
+    EXPECT_EQ(due(deadline, 6), "ddprun");
+}
+
+// The keeper was not scheduled until long after the deadline. Even then ddprun gets its time to
+// answer, and lives if it does. Only a lease of zero leaves no time.
+TEST(KeeperDeadline, TheAgentIsAskedFirst) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 100), "workers");
+    deadline.noticed(at(100.1));
+    EXPECT_EQ(due(deadline, 200), "");
+    deadline.set(at(205), Duration{});
+    EXPECT_EQ(due(deadline, 205), "both");
+}
+
+}  // namespace
+}  // namespace ddprun::agent::keeper

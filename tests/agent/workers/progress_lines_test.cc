@@ -1,0 +1,76 @@
+// What a worker reports on its progress pipe. Any program may write there, so above all: what is
+// made of lines that are torn, wrong or endless.
+#include "agent/workers/progress_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun::agent {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// The report of one line, given without its end.
+ProgressReport report(const std::string& line) {
+    ProgressLines lines;
+    const auto reports = lines.take(line + "\n");
+    EXPECT_EQ(reports.size(), 1U) << line;
+    return reports.empty() ? ProgressReport{} : reports[0];
+}
+
+// As the trainer writes it, and as a shell script may write it: each part may be missing, the order
+// is free, and unknown words do no harm.
+TEST(ProgressLines, ReadsWhatALineTells) {
+    const ProgressReport all = report("step=12 snapshot=10 snapshot_ms=250");
+    EXPECT_EQ(all.step, 12);
+    EXPECT_EQ(all.snapshot, 10);
+    EXPECT_EQ(all.snapshot_took, milliseconds{250});
+    const ProgressReport turned = report("loss=0.5 snapshot=-1 step=3");
+    EXPECT_EQ(turned.step, 3);
+    EXPECT_EQ(turned.snapshot, -1);
+    EXPECT_EQ(turned.snapshot_took, Duration{});
+    for (const char* nothing : {"", "step", "step=", "step=x", "laststep=4", "Step=4", "step= 4"})
+        EXPECT_EQ(report(nothing).step, -1) << nothing;
+}
+
+// The leader closes the connection of a node that sends a number out of range. So a worker's wrong
+// number is taken as not told here, and a snapshot cannot have taken longer than a day.
+TEST(ProgressLines, KeepsNumbersInRange) {
+    EXPECT_EQ(report("step=9007199254740992").step, std::int64_t{1} << 53);
+    for (const char* wrong : {"step=9007199254740993", "step=99999999999999999999", "step=-7"})
+        EXPECT_EQ(report(wrong).step, -1) << wrong;
+    EXPECT_EQ(report("snapshot_ms=999999999999").snapshot_took, hours{24});
+    EXPECT_EQ(report("snapshot_ms=-5").snapshot_took, Duration{});
+}
+
+// A read of the pipe may end in the middle of a line, and bring several lines.
+TEST(ProgressLines, MayComeInPieces) {
+    ProgressLines lines;
+    EXPECT_TRUE(lines.take("step=1").empty());
+    EXPECT_TRUE(lines.take("2 snap").empty());
+    const auto reports = lines.take("shot=5\nstep=13\nstep=1");
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_EQ(reports[0].step, 12);
+    EXPECT_EQ(reports[0].snapshot, 5);
+    EXPECT_EQ(reports[1].step, 13);
+    EXPECT_EQ(lines.take("4\n").at(0).step, 14);
+}
+
+// A worker that never ends its line must not fill ddprun's memory. The line is skipped up to its
+// end, also if its end looks like a report; the next line counts again.
+TEST(ProgressLines, SkipsALineThatIsTooLong) {
+    ProgressLines lines;
+    const std::string piece(ProgressLines::kLongest - 1, 'x');
+    EXPECT_TRUE(lines.take(piece).empty());
+    EXPECT_TRUE(lines.take("x").empty());
+    EXPECT_TRUE(lines.take(piece + "xx").empty());
+    const auto reports = lines.take(" step=1\nstep=2\n");
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_EQ(reports[0].step, 2);
+    // One byte less is a line as any other.
+    EXPECT_TRUE(lines.take(piece).empty());
+    EXPECT_EQ(lines.take(" step=3\n").at(0).step, 3);
+}
+
+}  // namespace
+}  // namespace ddprun::agent
