@@ -91,7 +91,7 @@ class RemoteLink {
         for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
         if (members != members_ && !members.empty()) {
             log_({Note::Level::info,
-                  "no answer yet; also calling members that the ledger names, for example " +
+                  "no answer yet; also calling other nodes of the job, for example " +
                       peers.front().node.name});
             members_ = std::move(members);
             call(request);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "agent/output/attempt_names.h"
-#include "agent/output/line_splitter.h"
+#include "agent/output/prefixed_lines.h"
 
 namespace ddprun::agent {
 namespace {
@@ -62,7 +62,7 @@ StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int str
     route.cut = [tell = tell_, rank] {
         tell(Error(ErrorCode::malformed, "rank " + std::to_string(rank) +
                                              " has printed a line longer than " +
-                                             std::to_string(LineSplitter::kLongest >> 20) +
+                                             std::to_string(PrefixedLines::kLongest >> 20) +
                                              " MiB, and others could not wait for its end: it is "
                                              "cut to pieces (files have it whole)"));
     };

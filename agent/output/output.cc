@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "agent/output/last_lines.h"
-#include "agent/output/line_splitter.h"
+#include "agent/output/prefixed_lines.h"
 
 namespace ddprun::agent {
 
@@ -62,7 +62,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
     stream_descriptor readable;
     asio::steady_timer pause;
     StreamRoute route;
-    LineSplitter splitter, filter;
+    PrefixedLines splitter, filter;
     LastLines* tail;
     LastLines::Stream line;
 

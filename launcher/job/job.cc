@@ -100,14 +100,15 @@ class Job {
 
   private:
     // A job of one node that leads itself needs no identity: nobody else can join. Otherwise the
-    // search for a secret runs while the rest starts. Only with --identity=require it is waited
-    // for, on every node, because then the job depends on it.
+    // search for a secret runs while the rest starts. It is waited for, on every node, only if the
+    // job depends on it (--identity=require, and several nodes under Slurm) and nobody but munge
+    // can give one.
     Result<> start_identity(const MeetingPoint& point) {
         if (plan_.limits.max_nodes == 1 && point.leads) return {};
         secrets_.emplace(loop_, files_,
                          rendezvous::IdentityConfig{plan_.identity.mode, input_.secret,
                                                     folder_of(plan_.ledger.place)});
-        if (plan_.identity.mode == rendezvous::IdentityMode::require) {
+        if (plan_.identity.mode == rendezvous::IdentityMode::require && !secrets_->has_source()) {
             std::optional<Result<>> known;
             secrets_->look([&known](const Result<std::string>& found) {
                 known = found ? Result<>() : found.error();
@@ -159,6 +160,15 @@ class Job {
         if (secrets_) secrets_->ledger_lies_in(ledger_.folder());
     }
 
+    // Whom to call when the endpoint does not answer.
+    void find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
+        ledger_.find_members([this, done = std::move(done)](std::vector<rendezvous::Peer> members) {
+            for (rendezvous::Peer& other : others_of_step(plan_))
+                members.push_back(std::move(other));
+            done(std::move(members));
+        });
+    }
+
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
         ledger_.find(leader, [this, done = std::move(done)](bool found) {
             if (found) tell_secrets_the_folder();
@@ -177,13 +187,12 @@ class Job {
     Ending run_agent(agent::Runner::Config config, std::vector<rendezvous::CallTarget> candidates) {
         // The runner makes its link itself, because the link needs the runner's event handler.
         const auto make_link = [&](agent::Link::OnEvent on_event) {
-            return agent::make_link(
-                loop_,
-                {.candidates = std::move(candidates),
-                 .secrets = secrets(),
-                 .look = std::bind_front(&Job::find_ledger, this),
-                 .members = std::bind_front(&JobLedger::find_members, &ledger_)},
-                *service_, voice_.log(), std::move(on_event));
+            return agent::make_link(loop_,
+                                    {.candidates = std::move(candidates),
+                                     .secrets = secrets(),
+                                     .look = std::bind_front(&Job::find_ledger, this),
+                                     .members = std::bind_front(&Job::find_members, this)},
+                                    *service_, voice_.log(), std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
                              agent::Consoles{voice_.files(), voice_.out(), voice_.err()},

@@ -77,6 +77,12 @@ Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) 
     return point;
 }
 
+// More names cost each round of calls more time, and a job that has lost eight nodes before its
+// first generation has other problems.
+constexpr std::size_t kOthersCalled = 8;
+// A service takes the first port of the step that is free, in nearly all cases one of these.
+constexpr std::size_t kPortsCalled = 2;
+
 Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
                                const Addresses& addresses, const HostFacts& host) {
     MeetingPoint point;
@@ -135,6 +141,21 @@ std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocat
     for (const ip::address& address : addresses_of(loop, allocation.job_nodes.front()))
         texts.push_back(address.to_string());
     return texts;
+}
+
+std::vector<rendezvous::Peer> others_of_step(const Plan& plan) {
+    std::vector<rendezvous::Peer> others;
+    // With several tasks on a host their ports are not known here.
+    if (plan.task) return others;
+    const auto& ports = plan.endpoint.ports;
+    std::size_t called = 0;
+    for (const std::string& name : plan.limits.order) {
+        if (name == plan.node_name || name == plan.endpoint.host) continue;
+        if (++called > kOthersCalled) break;
+        for (std::size_t i = 0; i < std::min(ports.size(), kPortsCalled); ++i)
+            others.push_back({{name, {}}, name, static_cast<std::uint16_t>(ports[i])});
+    }
+    return others;
 }
 
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,

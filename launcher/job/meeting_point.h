@@ -13,6 +13,7 @@
 #include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/link/client.h"
+#include "rendezvous/model/model.h"
 #include "slurm/allocation.h"
 
 namespace ddprun::launcher {
@@ -32,6 +33,11 @@ struct MeetingPoint {
 // Runs `loop` while a name is looked up. Possible errors: unavailable (the port is in use).
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host);
+
+// Other nodes of the step, for a node that reaches nobody at the endpoint: where their own services
+// are likely to listen. If the first leader is lost before there is a generation, no ledger names
+// anybody yet, and one of the first of these leads. None outside a step.
+std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 
 // The addresses of the node that runs the batch script, if the step does not run on that node; else
 // empty, which is the usual case. A script may have passed such an address (`hostname

@@ -145,8 +145,9 @@ constexpr OptionRow kMeeting[] = {
      .closed = true,
      .default_text = "auto",
      .help = "auto: nodes prove with a secret that they belong to this job's user; without a "
-             "secret a warning says that anybody may join. require: without a secret the job does "
-             "not start. none: no proof is required",
+             "secret a job of several nodes under Slurm does not start, and elsewhere a warning "
+             "says that anybody may join. require: without a secret no job starts. none: no proof "
+             "is required",
      .set = into<&Options::identity, read_identity>},
     {.name = "lease",
      .placeholder = "SECONDS",

@@ -141,8 +141,8 @@ void Endpoint::State::look(Number number, bool woken) {
     Opening opening = judge_opening(bytes);
     if (const auto* more = std::get_if<NeedsMore>(&opening))
         needs(number, more->bytes, woken);
-    else if (auto* link = std::get_if<AgentLink>(&opening))
-        services.agent_link(std::move(link->hello), take(number));
+    else if (std::holds_alternative<AgentLink>(opening))
+        services.agent_link(take(number));
     else if (const auto* stranger = std::get_if<Stranger>(&opening))
         // The sentence tells what the stranger sent, which usually names the program.
         turn_away(number, stranger->sentence);

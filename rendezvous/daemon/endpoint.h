@@ -34,7 +34,7 @@ class Endpoint {
     // Who takes the connections. Nothing has been read from a socket that is passed on.
     struct Services {
         // A node. Its Hello was only looked at and comes again as the link's first frame.
-        std::function<void(Hello, Socket)> agent_link;
+        std::function<void(Socket)> agent_link;
         // A client of PyTorch's store. Empty: not served, and such callers get a log line of their
         // own.
         std::function<void(Socket)> c10d;

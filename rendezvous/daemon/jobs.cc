@@ -10,6 +10,8 @@
 #include "base/system/random_bytes.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/ledger/ledger_open.h"
+#include "rendezvous/link/link.h"
+#include "rendezvous/wire/frame.h"
 
 namespace ddprun::rendezvous {
 
@@ -21,7 +23,8 @@ struct Jobs::Job {
     Hello first;
     std::unique_ptr<Ledger> ledger;
     std::unique_ptr<Service> service;  // null while the ledger is being opened
-    std::vector<Socket> waiting;       // connections that came meanwhile
+    // Nodes that came meanwhile. They say nothing more until they are welcomed.
+    std::vector<std::pair<std::shared_ptr<Link>, ToLeader>> waiting;
 
     // It has no generation, and nobody is connected who could begin one.
     bool is_deserted() const {
@@ -36,6 +39,8 @@ struct Jobs::Job {
 
 namespace {
 
+// Callers at the gate: all nodes of a large job come at once, of several jobs too.
+constexpr std::size_t kRoom = 16384;
 // The command is not known here, so all commands of a run are one.
 constexpr const char* kDigest = "rendezvous";
 
@@ -60,11 +65,19 @@ Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPl
       secrets_(secrets),
       ledger_(std::move(ledger)),
       version_(std::move(version)),
-      log_(std::move(log)) {}
+      log_(std::move(log)),
+      gate_(&secrets_, {{host_name(), Incarnation{random_number()}}, kRoom}, log_,
+            [this](std::shared_ptr<Link> link, ToLeader first) {
+                came(std::move(link), std::move(first));
+            }) {}
 
 Jobs::~Jobs() = default;
 
-void Jobs::adopt(const Hello& hello, Socket socket) {
+// The gate has admitted a node.
+void Jobs::came(std::shared_ptr<Link> link, ToLeader first) {
+    const Hello* caller = caller_of(first);
+    if (!caller) return link->drop();  // without a Hello nothing says which job is meant
+    const Hello hello = *caller;
     auto found = jobs_.find(hello.run_id);
     // A new node begins the job anew, with its own limits.
     if (found != jobs_.end() && found->second->is_deserted()) {
@@ -72,7 +85,7 @@ void Jobs::adopt(const Hello& hello, Socket socket) {
         found = jobs_.end();
     }
     Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
-    if (!job) return;
+    if (!job) return link->drop();
     // The nodes of one job should have one command line. It is a warning only, because the first
     // node's limits count.
     if (hello.limits != job->first.limits)
@@ -81,10 +94,14 @@ void Jobs::adopt(const Hello& hello, Socket socket) {
                                                      ") is not that of " + job->first.node.name +
                                                      " (--nnodes=" + range(job->first.limits) +
                                                      "), whose times and limits are used"});
-    if (job->service)
-        job->service->adopt(std::move(socket));
-    else
-        job->waiting.push_back(std::move(socket));
+    if (job->service) return job->service->admit(std::move(link), std::move(first));
+    // A frame that comes too early is dropped with the node's connection: admit() sees that it is
+    // over.
+    link->promote(kNodeFrameLimit, {[weak = std::weak_ptr(link)](std::string_view) {
+                                        if (const auto one = weak.lock()) one->drop();
+                                    },
+                                    [](const Error&) {}});
+    job->waiting.emplace_back(std::move(link), std::move(first));
 }
 
 // Begins a job. Null if that is not possible; the node's connection is closed, and it calls again
@@ -137,7 +154,8 @@ void Jobs::opened(const std::string& run_id, std::uint64_t number,
         loop_, std::nullopt, machine_config(job.first), *job.ledger, log_of(run_id),
         [this, run_id](const Ending& ending) { ended(run_id, ending); }, &secrets_);
     job.service->start();
-    for (Socket& socket : std::exchange(job.waiting, {})) job.service->adopt(std::move(socket));
+    for (auto& [link, first] : std::exchange(job.waiting, {}))
+        job.service->admit(std::move(link), std::move(first));
 }
 
 // The run id is free from now on.
@@ -147,7 +165,7 @@ void Jobs::ended(const std::string& run_id, const Ending& ending) {
     jobs_.erase(run_id);
 }
 
-// A stranger's Hello begins a job as well. Such jobs must not keep others out for ever.
+// A node that came and went leaves its job behind. Such jobs must not keep others out for ever.
 void Jobs::make_room() {
     if (jobs_.size() < kMostJobs) return;
     std::erase_if(jobs_, [](const auto& one) { return one.second->is_deserted(); });
@@ -176,7 +194,7 @@ Log Jobs::log_of(const std::string& run_id) const {
 }
 
 std::size_t Jobs::connections() const {
-    std::size_t sum = 0;
+    std::size_t sum = gate_.callers();
     for (const auto& [id, job] : jobs_) sum += job->service ? job->service->connections() : 0;
     return sum;
 }

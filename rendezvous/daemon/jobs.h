@@ -2,8 +2,12 @@
 // its own, from the first node that calls with this id until the job has ended and all nodes know
 // it.
 //
-//   Hello of an unknown run ─▶ opening its ledger ─▶ serving ─▶ ended: logged, forgotten; the id is
-//        more nodes wait ───────────▲                           free again
+//   accepted ─▶ Gate ─admitted─▶ Hello of an unknown run ─▶ opening its ledger ─▶ serving ─▶ ended:
+//                                     more nodes wait ───────────▲            logged, forgotten; the
+//                                                                             id is free again
+//
+// Nothing that a caller says before its proof begins or changes a job: one gate stands before all
+// of them (gate.h).
 //
 // A job's limits are those of its first Hello; nodes with other limits are logged. There are at
 // most kMostJobs jobs. Jobs that never began, and to which nobody is connected, make room for
@@ -23,6 +27,7 @@
 #include "rendezvous/ledger/ledger.h"
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "rendezvous/secret/secret.h"
+#include "rendezvous/service/gate.h"
 #include "rendezvous/service/service.h"
 
 namespace ddprun::rendezvous {
@@ -40,15 +45,16 @@ class Jobs {
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
 
-    // A node; nothing may have been read from its connection.
-    void adopt(const Hello& hello, Socket socket);
+    // A new connection; nothing may have been read from it.
+    void take(Socket socket) { gate_.take(std::move(socket)); }
 
     std::vector<std::string> run_ids() const;
-    std::size_t connections() const;  // of nodes, in all jobs
+    std::size_t connections() const;  // of nodes, in all jobs and at the gate
 
   private:
     struct Job;
 
+    void came(std::shared_ptr<Link> link, ToLeader first);
     Job* begin(const Hello& hello);
     void opened(const std::string& run_id, std::uint64_t number,
                 Result<std::unique_ptr<Ledger>> ledger);
@@ -65,6 +71,7 @@ class Jobs {
     Log log_;
     std::map<std::string, std::unique_ptr<Job>> jobs_;  // by run id
     std::uint64_t last_ = 0;                            // the number of the newest job
+    Gate gate_;
     // Expires with this object; callbacks then do nothing.
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

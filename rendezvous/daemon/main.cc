@@ -75,9 +75,7 @@ Result<tcp::acceptor> listen(asio::io_context& loop, const DaemonOptions& option
 // Connects the endpoint to what is served. Without a store there is no c10d service.
 Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
     Endpoint::Services services;
-    services.agent_link = [&jobs](const Hello& hello, tcp::socket socket) {
-        jobs.adopt(hello, std::move(socket));
-    };
+    services.agent_link = [&jobs](tcp::socket socket) { jobs.take(std::move(socket)); };
     if (!store) return services;
     services.c10d = [&store](tcp::socket socket) { store->adopt(std::move(socket)); };
     services.has_c10d_from = [&store](const asio::ip::address& address) {

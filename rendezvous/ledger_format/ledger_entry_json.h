@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rendezvous/model/model.h"
-#include "rendezvous/wire/wire_check.h"
+#include "rendezvous/wire/faults.h"
 
 namespace ddprun::rendezvous {
 

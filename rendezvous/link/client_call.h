@@ -1,6 +1,6 @@
-// One call of a client (client.h): the search for a rendezvous among the candidates, as a coroutine,
-// and the connection that comes of it. Each connect() makes a call of its own, so nothing of an old
-// connection can be taken for the new one's.
+// One call of a client (client.h): the search for a rendezvous among the candidates, as a
+// coroutine, and the connection that comes of it. Each connect() makes a call of its own, so
+// nothing of an old connection can be taken for the new one's.
 //
 //   calling ──first message──▶ up ──end──▶ over
 //      └──────deadline──────────────────────▲

@@ -26,7 +26,7 @@ constexpr std::string_view kFolderFile = "secret";
 // What the user can do, inside a job and for a rendezvous outside of jobs.
 constexpr const char* kFix =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
-    "--ledger=directory:PATH";
+    "--ledger=directory:PATH (--identity=none lets anybody join)";
 constexpr const char* kFixOutside =
     "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
@@ -210,6 +210,10 @@ Secrets::Secrets(asio::io_context& loop, FileThread& files, IdentityConfig confi
 }
 
 Secrets::~Secrets() { state_->over = true; }
+
+bool Secrets::has_source() const {
+    return !state_->config.secret.empty() || !state_->config.folder.empty();
+}
 
 void Secrets::look(Done<std::string> done) {
     state_->with_look([state = state_.get(), done = std::move(done)](Result<std::string> found) {

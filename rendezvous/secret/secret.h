@@ -5,7 +5,8 @@
 //                   cluster. The leader calls `munge` once; each node calls its own `unmunge`
 //   ledger folder   a random secret in a file there that only this user can read. The job's next
 //                   leader finds the same file
-//   none            anybody who reaches the port may join; --identity=require refuses to run then
+//   none            anybody who reaches the port may join. --identity=require refuses to run then;
+//                   the launcher asks for that where several nodes run under Slurm
 //
 // A node takes the secret from where the leader's Challenge says, within these rules:
 //
@@ -70,6 +71,9 @@ class Secrets {
     // file in the ledger's folder"; an empty text if identity is off (--identity=none). Possible
     // errors: unavailable, with what is missing and which options help.
     void look(Done<std::string> done);
+
+    // Whether there is a secret in any case, whatever munge says.
+    bool has_source() const;
 
     // For the leader, when its ledger is open: the folder in which it lies, which is that of the
     // config or one whose name begins so; empty: none.

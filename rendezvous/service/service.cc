@@ -267,8 +267,9 @@ void Service::start() {
     lead({state_->node, {}, 0});
 }
 
-void Service::adopt(Link::Socket socket) {
-    if (!state_->ending) state_->gate.take(std::move(socket));
+void Service::admit(std::shared_ptr<Link> link, ToLeader first) {
+    if (state_->ending || link->is_over()) return link->drop();
+    state_->sessions.admit(std::move(link), std::move(first));
 }
 
 std::size_t Service::connections() const {

@@ -30,6 +30,7 @@
 
 namespace ddprun::rendezvous {
 
+class Link;
 class Secrets;
 
 class Service {
@@ -75,9 +76,8 @@ class Service {
         std::function<void(std::vector<std::string> hosts, std::function<void(NodeStates)> said)>
             ask);
 
-    // Takes a connection that somebody else has accepted; nothing may have been read from it. It is
-    // closed at once if the job has ended.
-    void adopt(boost::asio::ip::tcp::socket socket);
+    // Takes a node that another gate has admitted. It is closed at once if the job has ended.
+    void admit(std::shared_ptr<Link> link, ToLeader first);
     std::size_t connections() const;  // those at the gate included
 
     // The leader's own node joins without a socket. `deliver` is called on the loop, never from

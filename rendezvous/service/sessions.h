@@ -10,8 +10,8 @@
 // so it comes with the end of this object, for all nodes at once.
 //
 // Thread: the loop's. Handlers and Deliver are called on the loop, never from within a call here,
-// except that admit() passes on the first message at once. They may call everything, and may destroy
-// this object.
+// except that admit() passes on the first message at once. They may call everything, and may
+// destroy this object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

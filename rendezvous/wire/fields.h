@@ -17,7 +17,7 @@
 
 #include "base/time.h"
 #include "proto/ids.h"
-#include "rendezvous/wire/wire_check.h"
+#include "rendezvous/wire/faults.h"
 
 namespace ddprun::rendezvous {
 
@@ -31,6 +31,9 @@ struct Field {
     Mutable mutable_field;
     Has has;  // exists for optional fields and for messages
 };
+// Clang 14 does not deduce the arguments of aggregates by itself.
+template <class Get, class Set, class Mutable, class Has>
+Field(const char*, Get, Set, Mutable, Has) -> Field<Get, Set, Mutable, Has>;
 #define DDPRUN_FIELD(field)                                                      \
     ::ddprun::rendezvous::Field {                                                \
 #field, [](const auto& message) -> decltype(auto) { return message.field(); }, \
@@ -72,6 +75,10 @@ struct List {  // texts or numbers
     Bounds each;
     Keep keep = Keep::first;  // of too many
 };
+template <class Bounds>
+List(std::size_t, Bounds) -> List<Bounds>;
+template <class Bounds>
+List(std::size_t, Bounds, Keep) -> List<Bounds>;
 struct Items {  // structs
     std::size_t count;
 };

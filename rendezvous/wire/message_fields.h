@@ -193,6 +193,8 @@ struct Enveloped {
     const char* name;
     Field field;
 };
+template <class Field>
+Enveloped(const char*, Field) -> Enveloped<Field>;
 inline auto enveloped(std::type_identity<Hello>) { return Enveloped{"Hello", DDPRUN_FIELD(hello)}; }
 inline auto enveloped(std::type_identity<Join>) { return Enveloped{"Join", DDPRUN_FIELD(join)}; }
 inline auto enveloped(std::type_identity<Beat>) { return Enveloped{"Beat", DDPRUN_FIELD(beat)}; }

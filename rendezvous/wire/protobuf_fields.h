@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "rendezvous/wire/faults.h"
 #include "rendezvous/wire/fields.h"
-#include "rendezvous/wire/wire_check.h"
 
 namespace ddprun::rendezvous {
 

@@ -140,6 +140,15 @@ FORM_SEEN=$work/trap lab 60 srun "${three[@]}" \
 expect_code 0
 (($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == 2)) || fail "not 2 workers"
 
+say "several nodes without any secret: no munge, and a ledger in memory; --identity=none starts all the same"
+mkdir "$work/no_munge"
+for name in munge unmunge; do printf '#!/bin/sh\nexit 6\n' >"$work/no_munge/$name"; chmod +x "$work/no_munge/$name"; done
+lab 30 srun "${two[@]}" env PATH="$work/no_munge:$PATH" ddprun --ledger=memory true
+expect_code 69
+expect_in "$work/run.err" 'no --secret-file.*start munged.*--identity=none lets anybody join'
+lab 30 srun "${two[@]}" env PATH="$work/no_munge:$PATH" ddprun --ledger=memory --identity=none true
+expect_code 0
+
 say "a loopback endpoint for several nodes"
 refused 'localhost is each node.s own loopback address, where 2 nodes cannot meet; leave' "${two[@]}" -- --rdzv-endpoint=localhost:29500
 say "the batch script's host is not in the step, by name and by address"

@@ -106,6 +106,22 @@ expect_in "$at.out" 'code 137'
 forget_lost
 expect_nothing_left 10
 
+say "the leader is lost before the last node has called: that node finds the others of the step"
+# shellcheck disable=SC2016
+submit late 3 --no-kill bash -c '[[ $SLURMD_NODENAME != n3 ]] || until [[ -e $0.go ]]; do sleep 0.1; done; exec "$@"' \
+    "$work/late.done" "$ddprun" --verbose --lease=2 --nnodes=2:3 --last-call=10 bash -c "$worker" "$work/late.done"
+ready() { grep -qs 'can take over' "$at.err"; } # said by n2, which n1 has welcomed
+wait_until 20 ready || fail "n2 cannot take over: $(<"$at.err")"
+kill_tree "$(ddprun_on n1)"
+touch "$work/late.done.go"
+# After five seconds without an answer n3 calls n2. No entry stands in the ledger yet, so nothing there names n2.
+expect_begun 0 2
+expect_in "$at.err" 'also calling other nodes of the job'
+touch "$work/late.done"
+expect_shown 30 'JobState=(COMPLETED|FAILED)'
+forget_lost
+expect_nothing_left 10
+
 # Submits a job and takes its batch host off: name, option of ddprun. What srun prints is lost with it, so the stories
 # look at files.
 lose_batch_host() {

@@ -113,6 +113,6 @@ swept=no
 wait_until 30 has_entries "$at" 2 || fail "no generation of one"
 start late --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 --join-timeout=60 --last-call=0 \
     --ledger="directory:$work/ledger.$at" -v "${options[@]}" "${worker[@]}"
-wait_until 30 has "$work/late.err" 'also calling members that the ledger names' || fail "it does not look there"
+wait_until 30 has "$work/late.err" 'also calling other nodes of the job' || fail "it does not look there"
 expect_end two late
 has_entries "$at" 4 || fail "no generation with the latecomer"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "agent/keeper/keeper_deadline.h"
 #include "rendezvous/model/durations.h"
 #include "tests/sim/world.h"
 
@@ -34,7 +35,7 @@ void Keeper::check_deadline(int number) {
     world_.clock().after(
         // A ddprun that runs notices the deadline, too. One that is frozen is killed, so that it
         // does not act on old messages when it wakes up.
-        world_.lease(0.1), [this] {
+        world_.lease(agent::keeper::kFrozen), [this] {
             if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
                 world_.kill_process(host_);
         });

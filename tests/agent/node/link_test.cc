@@ -175,7 +175,7 @@ TEST(Link, FindsTheJobByItsMembers) {
     EXPECT_TRUE(run_until(pair.loop, [&] { return pair.look != nullptr; }));
     pair.look(true);
     EXPECT_TRUE(pair.comes("ack"));
-    EXPECT_TRUE(pair.lines.has("also calling members that the ledger names, for example a"));
+    EXPECT_TRUE(pair.lines.has("also calling other nodes of the job, for example a"));
 }
 
 // The search ends after the link was closed. The late answer must not open a connection that nobody

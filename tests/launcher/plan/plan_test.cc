@@ -152,9 +152,15 @@ TEST(Plan, LedgerOfAJob) {
               "ddprun/r");
 }
 
-// A secret that is not to be used is a contradiction, not a preference.
+// Under Slurm several nodes need a secret, since any user of the cluster may reach their ports.
+// Elsewhere a job without one starts with a warning, as with torchrun. A secret that is not to be
+// used is a contradiction, not a preference.
 TEST(Plan, IdentityOfAJob) {
-    EXPECT_EQ(plan({}, step(2))->identity.mode, rendezvous::IdentityMode::automatic);
+    using rendezvous::IdentityMode;
+    EXPECT_EQ(plan({}, step(2))->identity.mode, IdentityMode::require);
+    EXPECT_EQ(plan({"--identity=none"}, step(2))->identity.mode, IdentityMode::none);
+    EXPECT_EQ(plan({}, step(1))->identity.mode, IdentityMode::automatic);
+    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h"})->identity.mode, IdentityMode::automatic);
     EXPECT_EQ(plan({"--secret-file=/s"}, step(2))->identity.secret_file, "/s");
     EXPECT_THAT(plan({"--secret-file=/s", "--identity=none"}, step(2)).error().sentence(),
                 HasSubstr("leave one of them out"));

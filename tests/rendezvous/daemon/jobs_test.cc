@@ -20,16 +20,14 @@ using testing::IsEmpty;
 // What ddprun-rendezvous consists of, on one loop. The ledger is in memory unless the test gives a
 // place.
 struct Daemon {
-    explicit Daemon(LedgerPlace ledger = {})
+    explicit Daemon(LedgerPlace ledger = {}, IdentityConfig identity = {})
         : files(loop),
-          secrets(loop, files, {}),
+          secrets(loop, files, std::move(identity)),
           jobs(loop, files, secrets, std::move(ledger), "0.1.0", lines.log()) {
         tcp::acceptor acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
         Endpoint::Services services;
-        services.agent_link = [this](const Hello& hello, tcp::socket socket) {
-            jobs.adopt(hello, std::move(socket));
-        };
+        services.agent_link = [this](tcp::socket socket) { jobs.take(std::move(socket)); };
         endpoint.emplace(loop, std::move(acceptor), services, lines.log(), Endpoint::Patience{});
         endpoint->start();
     }
@@ -51,11 +49,13 @@ struct Node {
         : Node(daemon, run, name, limits_of(nodes)) {}
     // `of_job` is the job that it was in before, as the leader's Welcome has named it; 0: none.
     Node(Daemon& daemon, const std::string& run, const std::string& name, const Limits& limits,
-         std::uint64_t of_job = 0)
+         std::uint64_t of_job = 0, Secrets* secrets = nullptr)
         : job(of_job),
-          client(daemon.loop, [](const Note&) {},
-                 {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
-                  [](const Error&) {}}) {
+          client(
+              daemon.loop, [](const Note&) {},
+              {[](const std::string&) {}, [this](const ToNode& message) { came(message); },
+               [](const Error&) {}},
+              secrets) {
         client.connect({{"127.0.0.1", daemon.port}},
                        Hello{run, {name, Incarnation{1}}, "0.1.0", 0, limits}, kNever);
     }
@@ -197,6 +197,29 @@ TEST(Jobs, LogsALedgerThatCannotBe) {
     ASSERT_TRUE(daemon.until([&] { return daemon.lines.has("/dev/null/root"); }));
     EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());
     EXPECT_FALSE(node.assigned);
+}
+
+// A stranger knows the run id, but not the secret. What it says before its proof must begin no job,
+// and must not change the limits or the restart count of one: it could let a job "succeed" with one
+// node, or end it.
+TEST(Jobs, AStrangerBeginsNothingAndChangesNothing) {
+    Daemon daemon({}, {.secret = "0123456789abcdef"});
+    FileThread files(daemon.loop);
+    // One cannot prove anything, the other has the secret of another job.
+    Secrets theirs(daemon.loop, files, {.secret = "another, as long"});
+    Node bare(daemon, "job", "x", 1), wrong(daemon, "job", "y", Node::limits_of(1), 0, &theirs);
+    ASSERT_TRUE(
+        daemon.until([&] { return daemon.lines.has("node x") && daemon.lines.has("node y"); }));
+    EXPECT_THAT(daemon.jobs.run_ids(), IsEmpty());
+    EXPECT_FALSE(daemon.lines.has("begins with node"));
+    // The job itself begins with its own limits.
+    Secrets ours(daemon.loop, files, {.secret = "0123456789abcdef"});
+    Node a(daemon, "job", "a", Node::limits_of(2), 0, &ours);
+    Node b(daemon, "job", "b", Node::limits_of(2), 0, &ours);
+    ASSERT_TRUE(daemon.until([&] { return a.assigned && b.assigned; }));
+    EXPECT_EQ(a.assigned->nodes, 2);
+    EXPECT_FALSE(bare.assigned || wrong.assigned);
+    EXPECT_FALSE(daemon.lines.has("is not that of"));
 }
 
 // --on-join is the job's own choice, and the daemon must obey it: a late node waits here.

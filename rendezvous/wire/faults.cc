@@ -1,5 +1,5 @@
 // Makes the sentences about faulty fields.
-#include "rendezvous/wire/wire_check.h"
+#include "rendezvous/wire/faults.h"
 
 namespace ddprun::rendezvous {
 

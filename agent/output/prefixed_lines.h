@@ -14,14 +14,14 @@
 
 namespace ddprun::agent {
 
-class LineSplitter {
+class PrefixedLines {
   public:
     // The longest line that is kept in memory: 32 MiB.
     static constexpr std::size_t kLongest = std::size_t{32} << 20;
 
     // `needles` are the texts of a filter. Tests pass a smaller `longest`.
-    explicit LineSplitter(std::string prefix, std::vector<std::string> needles = {},
-                          std::size_t longest = kLongest)
+    explicit PrefixedLines(std::string prefix, std::vector<std::string> needles = {},
+                           std::size_t longest = kLongest)
         : prefix_(std::move(prefix)), needles_(std::move(needles)), longest_(longest) {}
 
     // Returns the lines that these bytes complete, to be written in one piece.

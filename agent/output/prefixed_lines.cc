@@ -1,5 +1,5 @@
 // Splits bytes into lines and adds prefixes.
-#include "agent/output/line_splitter.h"
+#include "agent/output/prefixed_lines.h"
 
 #include <algorithm>
 #include <cstring>
@@ -26,7 +26,7 @@ const char* line_end(const char* at, const char* end, const char*& returns) {
 
 }  // namespace
 
-std::string LineSplitter::take(std::string_view bytes) {
+std::string PrefixedLines::take(std::string_view bytes) {
     if (passes_as_is() || bytes.empty()) return std::string(bytes);
     std::string out;
     // Room for the prefixes of many short lines.
@@ -55,7 +55,7 @@ std::string LineSplitter::take(std::string_view bytes) {
     return out;
 }
 
-std::string LineSplitter::open() {
+std::string PrefixedLines::open() {
     open_ = true;
     std::string out = prefix_ + held_;
     // Releases the memory of a very long line; clear() would keep it.
@@ -63,26 +63,26 @@ std::string LineSplitter::open() {
     return out;
 }
 
-std::string LineSplitter::cut() {
+std::string PrefixedLines::cut() {
     std::string out;
     end_line(out, "\n");
     return out;
 }
 
-std::string LineSplitter::finish() {
+std::string PrefixedLines::finish() {
     if (std::exchange(open_, false)) return "\n";
     return held_.empty() ? std::string() : cut();
 }
 
 // Without needles every line passes.
-bool LineSplitter::wanted(std::string_view line) const {
+bool PrefixedLines::wanted(std::string_view line) const {
     return needles_.empty() || std::ranges::any_of(needles_, [&](const std::string& needle) {
                return line.find(needle) != line.npos;
            });
 }
 
 // Completes the line: what was held, and `rest`, which ends it.
-void LineSplitter::end_line(std::string& out, std::string_view rest) {
+void PrefixedLines::end_line(std::string& out, std::string_view rest) {
     if (held_.empty()) {
         if (wanted(rest)) (out += prefix_) += rest;
         return;

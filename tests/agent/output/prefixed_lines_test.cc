@@ -1,6 +1,6 @@
 // Cuts what workers print into lines, adds prefixes, and keeps the last lines for the report. Two
 // pure files: bytes in, text out.
-#include "agent/output/line_splitter.h"
+#include "agent/output/prefixed_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ using testing::ElementsAre;
 
 // Reads of a pipe end anywhere. The line that has no end yet waits, and gets one at the end of the
 // stream.
-TEST(LineSplitter, GivesWholeLinesWithTheirPrefix) {
-    LineSplitter splitter("[d0]:");
+TEST(PrefixedLines, GivesWholeLinesWithTheirPrefix) {
+    PrefixedLines splitter("[d0]:");
     EXPECT_EQ(splitter.take("par"), "");
     EXPECT_EQ(splitter.take("t\nsecond\nthi"), "[d0]:part\n[d0]:second\n");
     EXPECT_EQ(splitter.take(""), "");
@@ -24,8 +24,8 @@ TEST(LineSplitter, GivesWholeLinesWithTheirPrefix) {
 }
 
 // A lone worker sees its prompt or progress bar at once, as without ddprun.
-TEST(LineSplitter, WithoutPrefixBytesPassAsTheyCome) {
-    LineSplitter splitter("");
+TEST(PrefixedLines, WithoutPrefixBytesPassAsTheyCome) {
+    PrefixedLines splitter("");
     EXPECT_EQ(splitter.take("part\r"), "part\r");
     EXPECT_EQ(splitter.take(" done"), " done");
     EXPECT_EQ(splitter.finish(), "");
@@ -33,8 +33,8 @@ TEST(LineSplitter, WithoutPrefixBytesPassAsTheyCome) {
 
 // A progress bar (\r) is shown update by update. A \r\n that two reads cut in the middle stays one
 // line end, so a \r at the end of a read has to wait for the next byte.
-TEST(LineSplitter, ALoneReturnEndsALineToo) {
-    LineSplitter splitter("p:");
+TEST(PrefixedLines, ALoneReturnEndsALineToo) {
+    PrefixedLines splitter("p:");
     EXPECT_EQ(splitter.take("10%\r20%\r"), "p:10%\r");
     EXPECT_EQ(splitter.take("30%"), "p:20%\r");
     EXPECT_EQ(splitter.take("\r"), "");
@@ -43,8 +43,8 @@ TEST(LineSplitter, ALoneReturnEndsALineToo) {
 
 // Output may be binary or in any encoding: each byte value passes. A line of 10 MiB is below the
 // limit (32 MiB), so it stays whole.
-TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
-    LineSplitter splitter("p:");
+TEST(PrefixedLines, AnyBytesAndAnyLengthPass) {
+    PrefixedLines splitter("p:");
     std::string bytes;
     for (int i = 0; i < 256; ++i)
         if (i != '\n' && i != '\r') bytes += static_cast<char>(i);
@@ -55,8 +55,8 @@ TEST(LineSplitter, AnyBytesAndAnyLengthPass) {
 }
 
 // A worker that never writes a line end must not fill ddprun's memory. The limit is 8 bytes here.
-TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
-    LineSplitter splitter("p:", {}, 8);
+TEST(PrefixedLines, ALineTooLongToBeKeptIsCut) {
+    PrefixedLines splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("12345"), "");
     EXPECT_FALSE(splitter.too_long());
     EXPECT_EQ(splitter.take("67890"), "");
@@ -67,8 +67,8 @@ TEST(LineSplitter, ALineTooLongToBeKeptIsCut) {
 
 // The other way, for a console that can be held: what is kept goes out, and the rest of the line
 // passes without being kept. Only \n ends such a line; a \r in it does not.
-TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
-    LineSplitter splitter("p:", {}, 8);
+TEST(PrefixedLines, ALineTooLongToBeKeptIsOpened) {
+    PrefixedLines splitter("p:", {}, 8);
     EXPECT_EQ(splitter.take("1\n23456789"), "p:1\n");
     EXPECT_EQ(splitter.open(), "p:23456789");
     EXPECT_EQ(splitter.take("abcdefghijkl\rm"), "abcdefghijkl\rm");
@@ -87,13 +87,13 @@ TEST(LineSplitter, ALineTooLongToBeKeptIsOpened) {
 
 // The filters of torchrun's --duplicate-stdout-filters. A needle may be cut by two reads ("lo",
 // "ss"). The empty needle is in every line.
-TEST(LineSplitter, OnlyLinesWithOneOfTheNeedlesPass) {
-    LineSplitter splitter("p:", {"loss", "err"});
+TEST(PrefixedLines, OnlyLinesWithOneOfTheNeedlesPass) {
+    PrefixedLines splitter("p:", {"loss", "err"});
     EXPECT_EQ(splitter.take("lo"), "");
     EXPECT_EQ(splitter.take("ss 1\nstep 2\n"), "p:loss 1\n");
     EXPECT_EQ(splitter.take("none\nan error"), "");
     EXPECT_EQ(splitter.finish(), "p:an error\n");
-    LineSplitter all("", {""});
+    PrefixedLines all("", {""});
     EXPECT_EQ(all.take("a\nb"), "a\n");
     EXPECT_EQ(all.finish(), "b\n");
 }
@@ -125,14 +125,14 @@ void in_pieces(std::mt19937& random, std::string_view bytes, Take take) {
 
 // 500 random texts. However they are cut, the same lines come out, and without their prefixes they
 // are the same bytes. Only the last line may get an end that it did not have.
-TEST(LineSplitter, PiecesMakeNoDifference) {
+TEST(PrefixedLines, PiecesMakeNoDifference) {
     for (unsigned seed = 0; seed < 500; ++seed) {
         std::mt19937 random(seed);
         const std::string bytes = any_bytes(random, 1 + random() % 300);
-        LineSplitter whole("<p>");
+        PrefixedLines whole("<p>");
         std::string expected = whole.take(bytes);
         expected += whole.finish();
-        LineSplitter splitter("<p>");
+        PrefixedLines splitter("<p>");
         std::string got;
         in_pieces(random, bytes, [&](std::string_view piece) { got += splitter.take(piece); });
         got += splitter.finish();
