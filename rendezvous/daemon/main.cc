@@ -113,7 +113,7 @@ Result<IdentityConfig> identity_of(const DaemonOptions& options) {
     return identity;
 }
 
-int run(const DaemonOptions& options) {
+int run(const DaemonOptions& options, IdentityConfig identity) {
     ::signal(SIGPIPE, SIG_IGN);  // a log whose reader has gone must not end the jobs
     make_room_for_descriptors();
     asio::io_context loop(1);
@@ -125,12 +125,7 @@ int run(const DaemonOptions& options) {
     }
     const std::string here = place(acceptor->local_endpoint());
     FileThread files(loop);
-    auto identity = identity_of(options);
-    if (!identity) {
-        say({Note::Level::error, identity.error().sentence()});
-        return kUsageCode;
-    }
-    Secrets secrets(loop, files, std::move(*identity));
+    Secrets secrets(loop, files, std::move(identity));
     // Set by the callbacks below, all of which run on the loop.
     int code = 0;
     secrets.look([&](const Result<std::string>& found) {
@@ -183,5 +178,10 @@ int main(int count, char** words) {
     }
     if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;
     if (options->version) return std::puts("ddprun-rendezvous " DDPRUN_VERSION) < 0 ? 1 : 0;
-    return run(*options);
+    auto identity = identity_of(*options);
+    if (!identity) {
+        say({ddprun::Note::Level::error, identity.error().sentence()});
+        return ddprun::kUsageCode;
+    }
+    return run(*options, std::move(*identity));
 }

@@ -70,61 +70,48 @@ Result<> KeyValues::handle(ConnectionId from, Request&& request, Replies& replie
 
 // The requests that cannot fail.
 void KeyValues::serve(ConnectionId from, Request& request, Replies& replies) {
+    const auto answer = [&replies](Reply reply) { replies.push_back(std::move(reply)); };
     switch (request.operation) {
         case Operation::ping:
-            replies.push_back(nonce_reply(from, request.number));
-            break;
+            return answer(nonce_reply(from, request.number));
         case Operation::set:
-            store(request.keys[0], std::move(request.values[0]), replies);
-            break;
+            return store(request.keys[0], std::move(request.values[0]), replies);
         case Operation::compare_set:
-            compare_set(from, request, replies);
-            break;
+            return compare_set(from, request, replies);
         case Operation::get:
-            replies.push_back(value_reply(from, values_.find(request.keys[0])));
-            break;
+            return answer(value_reply(from, values_.find(request.keys[0])));
         case Operation::multi_set:
             // One key after the other: a client that waits for the first may be woken before the
             // last is stored.
-            for (std::size_t i = 0; i < request.keys.size(); ++i) {
+            for (std::size_t i = 0; i < request.keys.size(); ++i)
                 store(request.keys[i], std::move(request.values[i]), replies);
-            }
-            break;
+            return;
         case Operation::check:
-            replies.push_back(
+            return answer(
                 status_reply(from, all_present(request.keys) ? Status::ready : Status::not_ready));
-            break;
         case Operation::wait:
-            wait(from, request.keys, replies);
-            break;
+            return wait(from, request.keys, replies);
         case Operation::cancel_wait:
             // The answer is the same whether or not there was a wait. The client can then tell
             // where it stands.
             waits_.drop(from);
-            replies.push_back(status_reply(from, Status::wait_canceled));
-            break;
+            return answer(status_reply(from, Status::wait_canceled));
         case Operation::num_keys:
-            replies.push_back(number_reply(from, static_cast<std::int64_t>(values_.size())));
-            break;
+            return answer(number_reply(from, static_cast<std::int64_t>(values_.size())));
         case Operation::delete_key:
-            delete_key(from, request.keys[0], replies);
-            break;
+            return delete_key(from, request.keys[0], replies);
         case Operation::queue_push:
-            queue_push(request, replies);
-            break;
+            return queue_push(request, replies);
         case Operation::queue_pop:
-            queue_pop(from, request.keys[0], replies);
-            break;
+            return queue_pop(from, request.keys[0], replies);
         case Operation::queue_len:
-            replies.push_back(
+            return answer(
                 number_reply(from, static_cast<std::int64_t>(queues_.length(request.keys[0]))));
-            break;
         case Operation::watch_key:
             watches_.add(from, request.keys[0]);
-            replies.push_back({from, std::string(1, static_cast<char>(kWatchRegistered)), nullptr});
-            break;
+            return answer({from, std::string(1, static_cast<char>(kWatchRegistered)), nullptr});
         default:  // VALIDATE, which has no reply
-            break;
+            return;
     }
 }
 
