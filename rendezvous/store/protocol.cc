@@ -20,9 +20,10 @@ constexpr std::uint8_t kLastCodeOf22 = static_cast<std::uint8_t>(Op::barrier);
 // torch 2.1 splits a request into packets of 1440 bytes. A pause after fewer bytes than this is
 // therefore a real pause of the sender.
 constexpr std::size_t kSurelyOnePacket = 1400;
-// A length is trusted up to this size: so much is allocated at once, and the rest only when this
-// much has really arrived.
+// A length is trusted up to this size: so much is allocated at once, and more only when this much
+// has really arrived.
 constexpr std::size_t kTrustedLength = 1 << 20;
+constexpr std::size_t kGrowth = 4;
 // What is kept of a request for the next one: texts up to this size, and vectors up to this length.
 constexpr std::size_t kSpareUpTo = 256;
 constexpr std::size_t kTextsToKeep = 4;
@@ -242,7 +243,7 @@ Result<> Decoder::begin_text(std::uint64_t length) {
 
 Result<> Decoder::take_text(std::string_view& bytes) {
     const std::size_t taken = std::min<std::uint64_t>(text_length_ - text_->size(), bytes.size());
-    if (text_->size() + taken > room_) {
+    while (text_->size() + taken > room_) {
         if (const Result<> room = make_room(); !room) return room;
     }
     text_->append(bytes.substr(0, taken));
@@ -251,14 +252,17 @@ Result<> Decoder::take_text(std::string_view& bytes) {
     return {};
 }
 
-// Allocates memory for the current text: up to kTrustedLength on the client's word, all of it only
-// when that much has arrived. Otherwise a few bytes could make the server allocate a gigabyte.
+// Allocates memory for the current text: up to kTrustedLength on the client's word, then always
+// kGrowth times what has arrived. With all of it at once, a few clients that send a megabyte of a
+// gigabyte and stop would hold the memory of the whole store. The price is a copy of a third of a
+// large value.
 Result<> Decoder::make_room() {
     const std::uint64_t want =
-        room_ == 0 ? std::min<std::uint64_t>(text_length_, kTrustedLength) : text_length_;
+        std::min<std::uint64_t>(text_length_, room_ == 0 ? kTrustedLength : kGrowth * room_);
     const std::uint64_t more = want - room_;
     if (memory_) {
-        if (!memory_->has_room_for(more)) {
+        // A value that cannot fit as a whole is refused as soon as bytes of it have come.
+        if (!memory_->has_room_for(room_ == 0 ? more : text_length_ - room_)) {
             return no_room(std::string(to_string(request_.operation)) + " with " +
                                std::to_string(text_length_) + " bytes of key or value",
                            *memory_);

@@ -223,7 +223,7 @@ TEST(Protocol, CountsWhatIsUnderWay) {
         EXPECT_EQ(decoder.progress(), "the greeting");
         const std::string set = kGreeting + code(0x01) + text("/k") + u64(2 << 20);
         ASSERT_TRUE(decoder.feed(set, true, out));
-        // Up to 1 MiB is allocated on the sender's word; the rest when that much has come.
+        // Up to 1 MiB is allocated on the sender's word; more when that much has come.
         EXPECT_LT(memory.used, 2u << 20);
         ASSERT_TRUE(decoder.feed(std::string((2 << 20) - 1, 'x'), true, out));
         EXPECT_GT(memory.used, 2u << 20);
