@@ -8,7 +8,8 @@ need_built ddprun
 say "the lab of a test that was killed is taken down"
 sleep 1000 &
 killed=$!
-SLURMLAB_DIR=$work/killed SLURMLAB_FOR=$killed "$slurmlab" up 1 >"$work/up.out" 2>&1 || fail "the first cluster does not start"
+SLURMLAB_DIR=$work/killed SLURMLAB_FOR=$killed "$slurmlab" up 1 >"$work/up.out" 2>&1 ||
+    fail "the first cluster does not start"
 "$slurmlab" up 1 >"$work/up.out" 2>&1 && fail "a second cluster starts while the first one's owner lives"
 kill -9 "$killed"
 wait "$killed" || true
