@@ -36,10 +36,10 @@ in_step() {
         SLURM_NTASKS_PER_NODE=1 SLURM_CPUS_PER_TASK=8 SLURM_NODEID="$id" SLURM_PROCID="$id" SLURM_LOCALID=0 \
         SLURM_GTIDS="$id" SLURM_TASK_PID=1 PMI_RANK="$id" PMIX_RANK="$id" PMIX_MCA_gds=hash SLURM_MPI_TYPE=pmi2 "$@"
 }
-# Starts one node: node id, arguments…
+# Starts one node: node id, arguments… There is no secret here, without which nodes under Slurm do not start.
 node() {
     local id=$1; shift
-    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$at" --ledger=memory --lease=2 "$@" \
+    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$at" --ledger=memory --identity=none --lease=2 "$@" \
         >"$work/node$id.out" 2>"$work/node$id.err" </dev/null &
     pid[node$id]=$!
 }
