@@ -1,4 +1,5 @@
-// The pipe on which one worker reports its progress.
+// The pipe on which one worker reports its progress. However much a worker writes, it takes one
+// read of each turn of the loop.
 //
 // Thread: the loop's. Owner: the worker set, one object for each worker and generation.
 #pragma once
@@ -27,16 +28,16 @@ class ProgressPipe {
     // Makes the pipe and begins to read. Returns the worker's end, or none if no descriptors are
     // left. Close it (destroy it) after Keeper::spawn().
     UniqueFd open();
-    // Call when the worker has exited: takes what is in the pipe now, and then nothing more. It
-    // does not wait for the end of the pipe, because a process that the worker left behind may hold
-    // it open.
+    // Call when the worker has exited: takes what is in the pipe now (1 MiB at most), and then
+    // nothing more. It does not wait for the end of the pipe, because a process that the worker
+    // left behind may hold it open.
     void finish();
     // Nothing is read any more: the worker has not been started.
     void stop() { finished_ = true; }
 
   private:
     void await();
-    bool take();
+    bool take(int reads);
 
     boost::asio::posix::stream_descriptor pipe_;
     OnReport on_report_;
