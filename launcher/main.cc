@@ -270,7 +270,8 @@ int show(const launcher::DryRun& dry, launcher::DryRunFormat format) {
         std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(),
                      launcher::dry_run_line(dry).c_str());
         for (const std::string& warning : dry.plan.host_warnings)
-            std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(), warning.c_str());
+            std::fprintf(stderr, "ddprun %s: %s\n", dry.plan.node_name.c_str(),
+                         printable(warning).c_str());
         return 0;
     }
     return print(format == launcher::DryRunFormat::json ? launcher::dry_run_json(dry)

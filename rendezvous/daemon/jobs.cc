@@ -19,6 +19,14 @@ namespace asio = boost::asio;
 
 // One run id that is being served.
 struct Jobs::Job {
+    Job() = default;
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+    // A link lives until it is over, whoever holds it; these nodes would wait for nothing.
+    ~Job() {
+        for (const auto& [link, first] : waiting) link->drop();
+    }
+
     std::uint64_t number = 0;  // tells it from an earlier job with the same run id
     Hello first;
     std::unique_ptr<Ledger> ledger;
