@@ -88,7 +88,10 @@ class RemoteLink {
     // Calls again only if the list has changed. In any case the search continues.
     void found(const Connect& request, const std::vector<rendezvous::Peer>& peers) {
         std::vector<rendezvous::CallTarget> members;
-        for (const rendezvous::Peer& peer : peers) members.push_back({peer.address, peer.port});
+        // Without an incarnation nobody has named that node's service: it is a guess.
+        for (const rendezvous::Peer& peer : peers)
+            members.push_back(
+                {peer.address, peer.port, {}, peer.node.incarnation == Incarnation{}});
         if (members != members_ && !members.empty()) {
             log_({Note::Level::info,
                   "no answer yet; also calling other nodes of the job, for example " +

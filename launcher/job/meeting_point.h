@@ -36,7 +36,8 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
 
 // Other nodes of the step, for a node that reaches nobody at the endpoint: where their own services
 // are likely to listen. If the first leader is lost before there is a generation, no ledger names
-// anybody yet, and one of the first of these leads. None outside a step.
+// anybody yet, and one of the first of these leads. They have no incarnation, since nobody has said
+// that they are there. None outside a step.
 std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 
 // The addresses of the node that runs the batch script, if the step does not run on that node; else

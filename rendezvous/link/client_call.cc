@@ -108,6 +108,7 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
         patience_.note(to_text(candidate) + ": nobody listens");
         co_return;
     }
+    guess_ = candidate.guess;
     co_await ask(std::move(*socket));
 }
 
@@ -183,7 +184,7 @@ void ClientCall::message_came(std::string_view body) {
     }
     if (phase_ == Phase::up) return callbacks_.on_message(*message);
     const auto* refused = std::get_if<Refused>(&*message);
-    if (refused && patience_.passes_over_refusal(boot_now())) {
+    if (refused && (guess_ || patience_.passes_over_refusal(boot_now()))) {
         link_->drop();
         return link_ended(
             Error(ErrorCode::refused, link_->peer() + " refuses: " + refused->sentence));

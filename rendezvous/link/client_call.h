@@ -79,6 +79,7 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
     const ToLeader opening_;
     Secrets* const secrets_;
     bool has_met_;
+    bool guess_ = false;  // the candidate that is being asked is a guess
     CallPatience patience_;
     Phase phase_ = Phase::calling;
     boost::asio::steady_timer pause_;     // between two rounds

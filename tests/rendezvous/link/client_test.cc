@@ -197,6 +197,22 @@ TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     EXPECT_EQ(alone.messages[0], *other.answer);
 }
 
+// A node only guesses that a service of its job is on that port. The rendezvous of another job is
+// there and refuses. This must not end the node: its own leader may be slow.
+TEST(Client, BelievesNoRefusalOfAGuess) {
+    asio::io_context loop;
+    Peer other(loop);
+    other.answer = ToNode(Refused{"this is run 7"});
+    Node node(loop);
+    node.client.connect({{"127.0.0.1", other.port(), {}, true}},
+                        Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0},
+                        boot_now() + std::chrono::milliseconds{300});
+    ASSERT_TRUE(run_until(loop, [&] { return !node.lost.empty(); }));
+    EXPECT_TRUE(node.messages.empty());
+    EXPECT_EQ(node.lost[0].code(), ErrorCode::timed_out);
+    EXPECT_GT(other.accepted, 1) << "it calls on";
+}
+
 // The connection is cut. It is reported once, and the agent may call again from within the report,
 // as it does.
 TEST(Client, CallsAgainAfterACut) {
