@@ -2,6 +2,7 @@
 #include "slurm/batch_script.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "slurm/hostlist.h"
 
@@ -48,6 +49,14 @@ BatchScript batch_script(std::string_view shown) {
     // When Slurm gives up on a node of a running job, it removes the node from NodeList but leaves
     // BatchHost as it was.
     return std::ranges::find(*nodes, host) == nodes->end() ? BatchScript::lost : BatchScript::there;
+}
+
+std::optional<int> restarts_of(std::string_view shown) {
+    const std::string_view text = value_of(shown, "Restarts");
+    int restarts = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), restarts);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return restarts;
 }
 
 // squeue also lists the batch script and the "extern" step. They are Slurm's own and do not count.

@@ -5,6 +5,7 @@
 // limit. slurm/README.md, "Without a batch host", says what ddprun does then.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace ddprun::slurm {
@@ -22,6 +23,10 @@ enum class BatchScript {
 // `shown` is the output of `scontrol show job ID`. Of a heterogeneous job the first part counts,
 // because it has the script.
 BatchScript batch_script(std::string_view shown);
+
+// How often Slurm has requeued the job by now; nothing if the text does not say so. A ddprun of an
+// earlier allocation must leave the job alone.
+std::optional<int> restarts_of(std::string_view shown);
 
 // Whether the job has no other step than `own`, for example "1003.0". `steps` is the output of
 // `squeue -s -h -o %i -j ID`, one step in each line. Slurm's own steps, such as "1003.batch", do

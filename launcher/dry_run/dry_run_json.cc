@@ -1,5 +1,6 @@
 // Writes a dry run as JSON, one function for each object in it.
 #include "launcher/dry_run/dry_run_json.h"
+#include "rendezvous/model/durations.h"
 
 #include <nlohmann/json.hpp>
 
@@ -94,6 +95,7 @@ Json times_of(const Plan& plan) {
     return {{"lease_seconds", seconds(times.lease)},
             {"join_timeout_seconds", seconds(times.join_timeout)},
             {"last_call_seconds", seconds(times.last_call)},
+            {"requeue_wait_seconds", seconds(rendezvous::requeue_wait(times))},
             {"grace_final_seconds", seconds(plan.grace.final_stop)},
             {"grace_restart_seconds", seconds(plan.grace.restart)},
             {"unkillable_seconds", seconds(plan.grace.killed)}};

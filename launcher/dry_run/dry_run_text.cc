@@ -6,6 +6,7 @@
 
 #include "agent/death/exit_report.h"
 #include "launcher/options/option_table.h"
+#include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
 #include "slurm/hostlist.h"
 
@@ -235,6 +236,9 @@ class Writer {
                 : "after the time limit" + (stop.requeue_signals.empty()
                                                 ? std::string()
                                                 : " and " + signals(stop.requeue_signals)));
+        if (plan_.limits.max_nodes > 1)
+            row("waits when requeued", seconds(rendezvous::requeue_wait(plan_.limits.times)) +
+                                           " unless the previous allocation has recorded its end");
         if (plan_.limits.max_nodes > 1)
             row("batch host lost", plan_.end_headless ? "the allocation is ended at the end"
                                                       : "the allocation is kept at the end");

@@ -51,6 +51,10 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
     for (bool first = true;; first = false) {
         if (co_await answers(config)) co_return;
         const auto shown = co_await slurm.show_job();
+        // The job runs again in another allocation, which is not ours to end.
+        if (shown &&
+            slurm::restarts_of(*shown).value_or(config.restart_count) > config.restart_count)
+            co_return;
         const auto script =
             // No answer of Slurm: ask again later.
             shown ? slurm::batch_script(*shown) : slurm::BatchScript::there;

@@ -26,6 +26,7 @@ namespace ddprun::launcher {
 // What to look at and how long. The times are defaults, shorter in tests.
 struct HeadlessConfig {
     std::string job_id, step_id;
+    int restart_count = 0;  // of this allocation
     std::string srun_address;
     std::uint16_t port = 0;  // where the nodes meet: not blocked by a firewall, if the host lives
     std::chrono::milliseconds between{15'000};  // between two questions to Slurm

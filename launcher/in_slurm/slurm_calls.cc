@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "base/loop/child_program.h"
+#include "slurm/batch_script.h"
 #include "slurm/hostlist.h"
 #include "slurm/node_states.h"
 #include "slurm/time_left.h"
@@ -96,6 +97,12 @@ void SlurmCalls::out_of_service(
          [said = std::move(said)](const Result<std::string>& answer) {
              if (answer) said(slurm::nodes_out_of_service(*answer));
          });
+}
+
+void SlurmCalls::restarts(std::function<void(std::optional<int>)> done) const {
+    call("scontrol show job", job_id_, [done = std::move(done)](const Result<std::string>& answer) {
+        done(answer ? slurm::restarts_of(*answer) : std::nullopt);
+    });
 }
 
 void SlurmCalls::requeue(std::function<void(Result<>)> done) const {

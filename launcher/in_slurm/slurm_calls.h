@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class SlurmCalls {
     // Without an answer `said` is not called.
     void out_of_service(const std::vector<std::string>& hosts,
                         std::function<void(std::map<std::string, std::string>)> said) const;
+    // How often Slurm has requeued the job; nothing without an answer.
+    void restarts(std::function<void(std::optional<int>)> done) const;
     // Puts the job back into the queue. Possible errors: unavailable, with scontrol's first line.
     void requeue(std::function<void(Result<>)> done) const;
 

@@ -32,8 +32,18 @@ void JobInSlurm::serve(rendezvous::Service& service) {
 }
 
 // Only the leader is asked to requeue, once. Its result is remembered: a job that is in the queue
-// again must not be cancelled afterwards.
+// again must not be cancelled afterwards. Slurm may have started it again by itself; a requeue would
+// end that allocation.
 void JobInSlurm::requeue(std::function<void()> done) {
+    calls_.restarts([this, done = std::move(done)](std::optional<int> restarts) {
+        requeued_ = restarts.value_or(0) > input_.plan.slurm_restart_count;
+        if (!requeued_) return requeue_now(done);
+        voice_.say(Note::Level::info, job() + " has been requeued by Slurm already");
+        done();
+    });
+}
+
+void JobInSlurm::requeue_now(std::function<void()> done) {
     calls_.requeue([this, done = std::move(done)](const Result<>& requeued) {
         requeued_ = requeued.has_value();
         if (requeued)
@@ -71,6 +81,7 @@ void JobInSlurm::end_if_headless() {
         launcher::end_if_headless(
             {.job_id = input_.slurm_job_id,
              .step_id = plan.slurm_step_id,
+             .restart_count = plan.slurm_restart_count,
              .srun_address = plan.srun_address,
              .port = static_cast<std::uint16_t>(plan.endpoint.ports.front())},
             calls_,

@@ -36,6 +36,7 @@ class JobInSlurm {
 
   private:
     void requeue(std::function<void()> done);
+    void requeue_now(std::function<void()> done);
     std::string job() const { return "job " + input_.slurm_job_id; }
 
     boost::asio::io_context& loop_;

@@ -137,6 +137,12 @@ constexpr OptionRow kSlurm[] = {
      .help =
          "Signals from sbatch --signal that stop the job and put it back into the queue, e.g. USR1",
      .set = into<&Options::requeue_signals, read_signals_freely>},
+    {.name = "requeue-wait",
+     .placeholder = "SECONDS",
+     .default_text = "three leases, which is also the least",
+     .help = "How long a requeued job waits before it trains, if the job's previous allocation has "
+             "recorded no end: its workers may still run",
+     .set = seconds<&Options::requeue_wait, 0>},
     {.name = "headless",
      .placeholder = "end|keep",
      .choices = "end keep",

@@ -72,7 +72,7 @@ struct Options {
     std::optional<bool> blame;
     std::optional<rendezvous::OnJoin> on_join;
     std::optional<Duration> join_interval;
-    std::optional<Duration> lease, join_timeout, last_call, shutdown_timeout;
+    std::optional<Duration> lease, join_timeout, last_call, requeue_wait, shutdown_timeout;
     std::optional<Duration> unkillable_timeout;
     std::optional<std::string> on_failure;
     std::vector<int> signals;  // besides those that always stop the job

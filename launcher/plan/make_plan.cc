@@ -75,6 +75,7 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
     if (is_static && conf.static_timeout && !options.join_timeout && !conf.join_timeout)
         times.join_timeout = *conf.static_timeout;
     times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
+    times.requeue_wait = options.requeue_wait.value_or(times.requeue_wait);
     // Slurm kills 30 s after SIGTERM by default (KillWait). The stop must be over before that.
     if (in_step) plan.grace.final_stop = std::chrono::seconds{25};
     if (options.shutdown_timeout)

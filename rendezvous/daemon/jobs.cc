@@ -94,6 +94,11 @@ void Jobs::came(std::shared_ptr<Link> link, ToLeader first) {
     }
     Job* job = found != jobs_.end() ? found->second.get() : begin(hello);
     if (!job) return link->drop();
+    // It calls again until the old allocation has ended, and then begins the job anew.
+    if (hello.requeue > job->first.requeue && job->service) {
+        job->service->newer_allocation(hello.requeue);
+        return link->drop();
+    }
     // The nodes of one job should have one command line. It is a warning only, because the first
     // node's limits count.
     if (hello.limits != job->first.limits)

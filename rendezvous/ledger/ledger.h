@@ -27,6 +27,7 @@ class Ledger {
   public:
     using ReadDone = std::function<void(Result<std::vector<LedgerEntry>>)>;
     using CreateDone = std::function<void(LedgerCreated)>;
+    using LookDone = std::function<void(Result<int>)>;
 
     virtual ~Ledger() = default;
 
@@ -41,6 +42,11 @@ class Ledger {
     // returned. failed: nobody knows; the sentence says why. The machine then makes the entry anew
     // and tries again; what stands there is returned.
     virtual void create(LedgerEntry entry, CreateDone done) = 0;
+
+    // The highest restart count with which an allocation of this job has begun, among the entries
+    // from number `from` on; -1: none. The storage itself answers: unlike read(), a look that is
+    // asked after such an entry was created finds it (PROTOCOL.md, rule 26).
+    virtual void look(EntryNumber from, LookDone done) = 0;
 
     // The name for sentences: "memory", "directory:/home/u/job/.ddprun/8812.0".
     virtual std::string name() const = 0;

@@ -56,16 +56,12 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
     // Moved away just now.
     if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;
-    const std::string fault = entries.fault ? entries.fault->sentence() : "";
     switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
         case LedgerUse::ours:
             if (!entries.whole.empty()) opened.say(goes_on(entries.whole.back()));
             return true;
         case LedgerUse::finished:
             opened.set_aside("finished", "belongs to a job that has ended");
-            return false;
-        case LedgerUse::left:
-            opened.set_aside("damaged", "cannot be continued (" + fault + ")");
             return false;
         case LedgerUse::unreadable:
             opened.claim = with_fix(*entries.fault);
@@ -162,6 +158,14 @@ void LedgerDirectory::create(LedgerEntry entry, CreateDone done) {
         },
         [alive = std::weak_ptr(alive_), done = std::move(done)](LedgerCreated& created) {
             if (!alive.expired()) done(std::move(created));
+        });
+}
+
+void LedgerDirectory::look(EntryNumber, LookDone done) {
+    ask<Result<int>>(
+        files_, [path = path_, mark = mark_] { return newest_allocation(path, mark); },
+        [alive = std::weak_ptr(alive_), done = std::move(done)](Result<int>& newest) {
+            if (!alive.expired()) done(std::move(newest));
         });
 }
 

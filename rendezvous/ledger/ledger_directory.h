@@ -6,8 +6,7 @@
 //   and begins a new one at PATH.
 // - If it belongs to another command, that job may be running. It is left alone, and this job's
 //   ledger lies at `PATH-DIGEST`.
-// - If it cannot be read, it is refused, unless Slurm has ended the allocation that wrote it. Then
-//   it is moved to `PATH-damaged-MARK`.
+// - If it cannot be read, it is refused: somebody may rely on it.
 //
 // A log line reports each of these.
 //
@@ -35,6 +34,7 @@ class LedgerDirectory final : public Ledger {
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
+    void look(EntryNumber from, LookDone done) override;
     std::string name() const override { return "directory:" + path_; }
     std::uint64_t mark() const override { return mark_; }
     std::string folder() const override { return path_; }

@@ -79,6 +79,14 @@ asio::awaitable<Entries> read_entries(EtcdClient& client, const std::string& ser
     co_return entries;
 }
 
+// A newer allocation may have written any kind of entry after its own first one.
+Result<int> newest_requeue(const Entries& entries) {
+    int newest = -1;
+    for (const LedgerEntry& entry : entries.whole) newest = std::max(newest, entry.requeue);
+    if (newest < 0 && entries.fault) return *entries.fault;
+    return newest;
+}
+
 LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
@@ -143,9 +151,6 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
             case LedgerUse::finished:
                 passed = "belongs to a job that has ended";
                 break;
-            case LedgerUse::left:
-                passed = "cannot be continued (" + entries.fault->sentence() + ")";
-                break;
             case LedgerUse::foreign:
                 passed = "belongs to another command with this run id";
                 break;
@@ -201,6 +206,7 @@ struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
         ReadDone read_done;                // null for a create
         std::optional<LedgerEntry> entry;  // for a create
         CreateDone create_done;
+        LookDone look_done;  // for a look, from `from` on
     };
 
     State(asio::io_context& l, std::unique_ptr<EtcdClient> c, std::string s, std::uint64_t m)
@@ -239,8 +245,13 @@ asio::awaitable<void> LedgerEtcd::State::answer(std::shared_ptr<State> self, Cal
         if (self->client) call.create_done(std::move(created));
         co_return;
     }
+    // etcd answers each read from its newest state (linearizable), so a look is one, too.
     auto entries = co_await read_entries(*self->client, self->series, call.from);
     if (!self->client) co_return;
+    if (call.look_done) {
+        call.look_done(newest_requeue(entries));
+        co_return;
+    }
     if (entries.fault)
         call.read_done(*entries.fault);
     else
@@ -254,11 +265,15 @@ LedgerEtcd::LedgerEtcd(asio::io_context& loop, std::unique_ptr<EtcdClient> clien
 LedgerEtcd::~LedgerEtcd() { state_->client.reset(); }
 
 void LedgerEtcd::read(EntryNumber from, ReadDone done) {
-    state_->post({from, std::move(done), std::nullopt, nullptr});
+    state_->post({from, std::move(done), std::nullopt, nullptr, nullptr});
 }
 
 void LedgerEtcd::create(LedgerEntry entry, CreateDone done) {
-    state_->post({{}, nullptr, std::move(entry), std::move(done)});
+    state_->post({{}, nullptr, std::move(entry), std::move(done), nullptr});
+}
+
+void LedgerEtcd::look(EntryNumber from, LookDone done) {
+    state_->post({from, nullptr, std::nullopt, nullptr, std::move(done)});
 }
 
 std::string LedgerEtcd::name() const {

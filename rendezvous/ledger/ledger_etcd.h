@@ -34,6 +34,7 @@ class LedgerEtcd final : public Ledger {
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
+    void look(EntryNumber from, LookDone done) override;
     std::string name() const override;
     std::uint64_t mark() const override;
 

@@ -1,105 +1,34 @@
-// The system calls behind a ledger folder: reading, and writing so that a file is whole or absent.
+// Claim and entries of a ledger folder (ledger_folder.h).
 #include "rendezvous/ledger/ledger_folder.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "base/hexadecimal.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/ledger/ledger.h"
-#include "rendezvous/ledger/ledger_owner.h"
+#include "rendezvous/ledger/ledger_allocation.h"
+#include "rendezvous/ledger/ledger_files.h"
 #include "rendezvous/ledger_format/ledger_json.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
-// A file above this size is no ledger entry. It is not read into memory.
-constexpr std::size_t kMaxEntrySize = std::size_t{64} << 20;
 constexpr std::chrono::minutes kAbandoned{10};  // no write takes this long
-constexpr const char* kTemporary = ".writing-";
 constexpr const char* kClaim = "ledger.json";
-
-// A descriptor that closes itself; close() also reports the error.
-class File {
-  public:
-    explicit File(int descriptor) : descriptor_(descriptor) {}
-    File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-    File& operator=(const File&) = delete;
-    ~File() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    int get() const { return descriptor_; }
-    // Checked, because a network file system may report "disk full" only at close().
-    bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
-
-  private:
-    int descriptor_;
-};
 
 std::string entry_name(EntryNumber number) {
     char name[32];
     std::snprintf(name, sizeof name, "entry-%06lld.json", static_cast<long long>(number.value));
     return name;
-}
-
-Error folder_error(const std::string& folder, const char* advice, int code) {
-    // ENOENT means that another process has just moved the folder or removed a temporary file.
-    return Error(code == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
-                 "ledger folder " + folder + ": " + std::strerror(code) + advice);
-}
-
-Error cannot_use(const std::string& folder, int code) {
-    return folder_error(folder, "; choose another with --ledger=directory:PATH", code);
-}
-
-// An open folder. Files are opened relative to it, so all of them lie in this very folder, even if
-// it is moved and another job's folder takes its name.
-struct OpenFolder {
-    std::string path;  // where it was when it was opened; for sentences
-    File file;
-};
-
-Result<OpenFolder> open_folder(const std::string& path) {
-    // O_PATH: the descriptor is only a base for openat(), so no permission to read is needed.
-    File file(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (file.get() < 0) return cannot_use(path, errno);
-    if (auto ours = check_owner(file.get(), file.get(), "ledger folder " + path); !ours)
-        return ours.error();
-    return OpenFolder{path, std::move(file)};
-}
-
-Result<std::string> read_file(const OpenFolder& folder, const std::string& name) {
-    const std::string path = folder.path + "/" + name;
-    // O_NOFOLLOW: a link could lead to any file of ours.
-    const File file(::openat(folder.file.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    // errno is read before anything else can change it.
-    const auto failed = [&path] {
-        const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
-        return Error(code, "ledger entry " + path + ": " + std::strerror(errno));
-    };
-    if (file.get() < 0) return failed();
-    if (auto ours = check_owner(folder.file.get(), file.get(), "ledger entry " + path); !ours)
-        return ours.error();
-    std::string text;
-    char piece[16384];
-    while (text.size() < kMaxEntrySize) {
-        const ssize_t size = ::read(file.get(), piece, sizeof piece);
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return failed();
-        if (size == 0) return text;
-        text.append(piece, static_cast<std::size_t>(size));
-    }
-    return Error(ErrorCode::malformed, "ledger entry " + path + ": larger than 64 MiB");
 }
 
 Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number) {
@@ -127,7 +56,7 @@ Result<LedgerClaim> read_claim(const OpenFolder& folder) {
 }
 
 // Opens the folder if it contains this mark, else not_found.
-Result<OpenFolder> open_folder(const std::string& path, std::uint64_t mark) {
+Result<OpenFolder> open_marked(const std::string& path, std::uint64_t mark) {
     auto folder = open_folder(path);
     if (mark == 0) return folder;
     const Result<LedgerClaim> claim =
@@ -139,59 +68,45 @@ Result<OpenFolder> open_folder(const std::string& path, std::uint64_t mark) {
                                            "replaced");
 }
 
-bool write_all(int descriptor, const std::string& text) {
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t size = ::write(descriptor, text.data() + done, text.size() - done);
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return false;
-        done += static_cast<std::size_t>(size);
+// The highest number of which an entry lies in the folder; kNoEntry: none.
+Result<EntryNumber> highest_entry(const OpenFolder& folder) {
+    const auto names = list_files(folder);
+    if (!names) return names.error();
+    EntryNumber highest = kNoEntry;
+    for (const std::string& name : *names) {
+        EntryNumber number = kNoEntry;
+        const std::size_t dash = name.find('-') + 1;
+        std::from_chars(name.data() + dash, name.data() + name.size(), number.value);
+        if (number > highest && name == entry_name(number)) highest = number;
     }
-    return true;
+    return highest;
 }
 
-// Writes the text to a new temporary file and flushes it to the disk. On an error no file is left.
-Result<std::string> write_temporary(const OpenFolder& folder, const std::string& text) {
-    std::random_device random;
-    const std::string name = kTemporary + std::to_string(::getpid()) + "-" +
-                             std::to_string(random()) + std::to_string(random());
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
-    if (file.get() < 0) return cannot_use(folder.path, errno);
-    // fsync() before the link: otherwise a crash could leave a final name with an empty file.
-    if (write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close()) return name;
-    const int code = errno;
-    ::unlinkat(folder.file.get(), name.c_str(), 0);
-    return cannot_use(folder.path, code);
+// Entries are never removed while a job goes on. One entry less would let a second one be written
+// under a number that others have built on.
+Error vanished(const OpenFolder& folder, EntryNumber number, EntryNumber highest) {
+    return Error(ErrorCode::malformed, "ledger entry " + folder.path + "/" + entry_name(number) +
+                                           " has vanished, but " + entry_name(highest) +
+                                           " is there: somebody has removed it");
 }
 
-// Gives the file a second name. Returns 0 or the errno. link() is atomic also on NFS, and never
-// replaces a file.
-int add_name(const OpenFolder& folder, const std::string& name, const std::string& second) {
-    const int at = folder.file.get();
-    return ::linkat(at, name.c_str(), at, second.c_str(), 0) == 0 ? 0 : errno;
-}
-
-// Flushes the folder, so that the new name survives a crash. The entry stands already; if a file
-// system cannot flush folders, an error here would help nobody.
-void flush_folder(const OpenFolder& folder) {
-    const File file(::openat(folder.file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (file.get() >= 0 && ::fsync(file.get()) != 0) return;
+// Whether the entry before this number is there, and none behind it.
+Result<> nothing_vanished(const OpenFolder& folder, EntryNumber number) {
+    const auto highest = highest_entry(folder);
+    if (!highest) return highest.error();
+    if (highest->value < number.value - 1)
+        return Error(ErrorCode::malformed, "ledger entry " + folder.path + "/" +
+                                               entry_name(EntryNumber{number.value - 1}) +
+                                               " has vanished: somebody has removed it");
+    if (*highest <= number) return {};
+    const auto there = read_entry(folder, number);
+    if (!there && there.error().code() == ErrorCode::not_found)
+        return vanished(folder, number, *highest);
+    return {};
 }
 
 LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
-}
-
-// Creates a file with this text under its final name. Returns 0 or the errno; EEXIST means that
-// another text stands there.
-Result<int> create_file(const OpenFolder& folder, const std::string& name,
-                        const std::string& text) {
-    const auto temporary = write_temporary(folder, text);
-    if (!temporary) return temporary.error();
-    const int code = add_name(folder, *temporary, name);
-    ::unlinkat(folder.file.get(), temporary->c_str(), 0);
-    if (code == 0) flush_folder(folder);
-    return code;
 }
 
 Error cannot_link(const OpenFolder& folder, int code) {
@@ -203,14 +118,25 @@ Error cannot_link(const OpenFolder& folder, int code) {
 
 FolderEntries read_entries(const std::string& path, std::uint64_t mark, EntryNumber from) {
     FolderEntries entries;
-    const auto folder = open_folder(path, mark);
+    const auto folder = open_marked(path, mark);
     if (!folder) {
         entries.fault = folder.error();
         return entries;
     }
     for (EntryNumber number{std::max<std::int64_t>(from.value, 0)};; ++number.value) {
         auto entry = read_entry(*folder, number);
-        if (!entry && entry.error().code() != ErrorCode::not_found) entries.fault = entry.error();
+        if (!entry && entry.error().code() == ErrorCode::not_found) {
+            const auto highest = highest_entry(*folder);
+            if (highest && *highest <= number) return entries;
+            // It may have come meanwhile, with the ones behind it.
+            entry = read_entry(*folder, number);
+            if (!highest)
+                entries.fault = highest.error();
+            else if (!entry)
+                entries.fault = vanished(*folder, number, *highest);
+        } else if (!entry) {
+            entries.fault = entry.error();
+        }
         if (!entry) return entries;
         entries.whole.push_back(std::move(*entry));
     }
@@ -223,8 +149,10 @@ Result<LedgerClaim> read_claim(const std::string& path) {
 }
 
 LedgerCreated create_entry(const std::string& path, std::uint64_t mark, const LedgerEntry& entry) {
-    const auto folder = open_folder(path, mark);
+    const auto folder = open_marked(path, mark);
     if (!folder) return failed(entry, folder.error().sentence());
+    if (auto whole = nothing_vanished(*folder, entry.number); !whole)
+        return failed(entry, whole.error().sentence());
     const auto code = create_file(*folder, entry_name(entry.number), to_json(entry));
     if (!code) return failed(entry, code.error().sentence());
     // The result of link() is not trusted. A network file system may repeat a request that was
@@ -238,12 +166,24 @@ LedgerCreated create_entry(const std::string& path, std::uint64_t mark, const Le
                                  ? folder_error(path, " (making a hard link)", *code).sentence()
                                  : stands.error().sentence());
     }
+    // The allocation has begun only when others can see it.
+    if (stands->allocation() && stands->leader == entry.leader)
+        if (auto seen = record_allocation(*folder, entry.requeue); !seen)
+            return failed(entry, seen.error().sentence());
     return created(entry, std::move(*stands));
+}
+
+Result<int> newest_allocation(const std::string& path, std::uint64_t mark) {
+    const auto folder = open_marked(path, mark);
+    if (!folder) return folder.error();
+    return newest_allocation(*folder);
 }
 
 Result<LedgerClaim> claim_folder(const std::string& path, const std::string& digest) {
     const auto folder = open_folder(path);
     if (!folder) return folder.error();
+    // Before anybody can find the ledger: later a look-up might miss the file.
+    if (auto made = make_allocation_file(*folder); !made) return made.error();
     if (auto claim = read_claim(*folder); claim || claim.error().code() != ErrorCode::not_found)
         return claim;
     const auto created = create_file(*folder, kClaim, to_json(LedgerClaim{digest, random_mark()}));

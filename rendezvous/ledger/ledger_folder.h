@@ -1,8 +1,10 @@
 // The files of one ledger folder: `ledger.json` (ledger_claim.h), and `entry-000001.json` for each
-// entry. They are readable text, with a format line and a checksum.
+// entry. They are readable text, with a format line and a checksum. The file `allocation`
+// (ledger_allocation.h) stands beside them.
 //
 // A file is whole or absent. It is written under a temporary name, flushed, and then link()ed to
-// its final name, which fails if that name exists. Nothing is ever overwritten. Each call opens the
+// its final name, which fails if that name exists. No claim and no entry is ever overwritten, and
+// one that is missing below another one is a fault. Each call opens the
 // folder once and uses this descriptor, because the folder may be moved away at any moment, and the
 // folder of another job may take its name.
 //
@@ -41,6 +43,8 @@ Result<LedgerClaim> read_claim(const std::string& folder);
 // now.
 FolderEntries read_entries(const std::string& folder, std::uint64_t mark, EntryNumber from);
 LedgerCreated create_entry(const std::string& folder, std::uint64_t mark, const LedgerEntry& entry);
+// The highest restart count with which an allocation has begun; -1: none.
+Result<int> newest_allocation(const std::string& folder, std::uint64_t mark);
 
 // Claims the folder: returns the claim that stands there, or writes ours if there is none.
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& command_digest);

@@ -46,6 +46,11 @@ void LedgerFollowed::create(LedgerEntry entry, CreateDone done) {
     });
 }
 
+void LedgerFollowed::look(EntryNumber from, LookDone done) {
+    if (found_) return found_->look(from, std::move(done));
+    later([done = std::move(done)] { done(Error(ErrorCode::unavailable, kNotFound)); });
+}
+
 std::string LedgerFollowed::name() const { return found_ ? found_->name() : "none"; }
 
 }  // namespace ddprun::rendezvous

@@ -32,6 +32,7 @@ class LedgerFollowed final : public Ledger {
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
+    void look(EntryNumber from, LookDone done) override;
     std::string name() const override;
     std::uint64_t mark() const override { return found_ ? found_->mark() : 0; }
     std::string folder() const override { return found_ ? found_->folder() : ""; }

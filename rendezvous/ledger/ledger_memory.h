@@ -18,6 +18,7 @@ class LedgerMemory final : public Ledger {
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
+    void look(EntryNumber from, LookDone done) override;
     std::string name() const override { return "memory"; }
 
   private:

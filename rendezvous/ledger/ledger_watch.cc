@@ -97,6 +97,18 @@ void LedgerWatch::create(LedgerEntry entry, CreateDone done) {
     });
 }
 
+void LedgerWatch::look(EntryNumber from, LookDone done) {
+    const auto ask = [this, from, done](State::Call& call, std::function<void()> next) {
+        state_->below->look(from, [&call, done, next = std::move(next)](auto newest) {
+            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
+            next();
+            if (awaited) done(std::move(newest));
+        });
+    };
+    state_->post(
+        ask, [done](const std::string& sentence) { done(Error(ErrorCode::timed_out, sentence)); });
+}
+
 std::string LedgerWatch::name() const { return state_->below->name(); }
 std::uint64_t LedgerWatch::mark() const { return state_->below->mark(); }
 

@@ -24,6 +24,7 @@ class LedgerWatch final : public Ledger {
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
+    void look(EntryNumber from, LookDone done) override;
     std::string name() const override;
     std::uint64_t mark() const override;
     std::string folder() const override;

@@ -58,12 +58,9 @@ LedgerUse decide_use(const LedgerClaim& claim, const std::vector<LedgerEntry>& e
                      const LedgerOwner& owner) {
     if (!entries.empty() && entries.back().end() && !continues(entries.back(), owner.requeue))
         return LedgerUse::finished;
-    // An entry that cannot be read may be one that a running job relies on. Only the entry of an
-    // allocation that Slurm has ended is safe to drop.
-    if (cut) {
-        const bool left = !entries.empty() && entries.back().requeue < owner.requeue;
-        return left ? LedgerUse::left : LedgerUse::unreadable;
-    }
+    // An entry that cannot be read may be one that a running job relies on, also one of an earlier
+    // allocation of this job.
+    if (cut) return LedgerUse::unreadable;
     const std::string& digest =
         entries.empty() ? claim.command_digest : entries.front().command_digest;
     return digest == owner.command_digest ? LedgerUse::ours : LedgerUse::foreign;

@@ -47,8 +47,6 @@ enum class LedgerUse {
     finished,   // its last entry is the end of a job, and no stop after which Slurm has requeued
                 // it: set it aside, begin a new one
     foreign,    // another command's, perhaps of a job that runs now: leave it alone, look elsewhere
-    left,       // an entry cannot be read, but those before it are of an allocation that Slurm has
-                // ended since: set it aside, begin a new one
     unreadable  // an entry cannot be read, and somebody may rely on it: refuse
 };
 // `entries`: all readable entries; `cut`: whether an unreadable entry follows them.

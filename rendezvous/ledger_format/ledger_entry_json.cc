@@ -88,7 +88,7 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     // A cause is put together from several texts (PROTOCOL.md, rule 17), so it may be longer than
     // one.
     v(DDPRUN_FIELD(last_cause), entry.last_cause, Text{0, 2 * kMaxText, TooLong::cut});
-    // The end of a job without a generation has no assignment.
+    // An end or an allocation without a generation before it has no assignment.
     v(DDPRUN_FIELD(assignment), entry.assignment, AbsentIf{Assignment{}, Any{}});
     // Left out in nearly all jobs: nobody is blamed.
     v(DDPRUN_FIELD(blame), entry.blame, AbsentIf{Blame{}, Any{}});
@@ -97,7 +97,7 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
 namespace {
 
 // A new kind of entry is one name here, in the order of EntryAct.
-constexpr const char* kKinds[] = {"generation", "takeover", "end"};
+constexpr const char* kKinds[] = {"generation", "takeover", "end", "allocation"};
 
 // An unknown kind may come from a newer version. It is a fault, so that no entry is read as
 // something else.
@@ -113,6 +113,7 @@ EntryAct read_act(const Place& place, const Json& json) {
         each_field(reader, end.ending);
         return end;
     }
+    if (kind == kKinds[3]) return BeginsAllocation{json.at("awaits").get<bool>()};
     place.complain("kind", "\"" + kind + "\" is unknown");
     return MakesGeneration{};
 }
@@ -177,6 +178,7 @@ Json write_entry(const LedgerEntry& entry) {
         JsonWriter inner(json["ending"]);
         each_field(inner, *ending);
     }
+    if (const BeginsAllocation* begins = entry.allocation()) json["awaits"] = begins->awaits;
     // Left out while nothing has been measured.
     if (entry.restart != RestartRecord{}) json["restart"] = write_restart(entry.restart);
     return json;
@@ -189,9 +191,9 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
     entry.act = read_act(place, json);
     if (json.contains("restart"))
         entry.restart = read_restart(place.at("restart"), json.at("restart"));
-    // The end of a job that never had a generation has no members. Every other entry needs at least
-    // one, since callers use the first member.
-    if (!entry.end() && entry.assignment.members.empty())
+    // A job that never had a generation may end, and an allocation begins without one. Every other
+    // entry needs at least one member, since callers use the first one.
+    if (!entry.end() && !entry.allocation() && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
     return entry;
 }

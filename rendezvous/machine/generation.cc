@@ -34,6 +34,7 @@ void MachineState::on_won(Time now) {
     const Assignment& assignment = top()->assignment;
     claim.hold(now, lease(), single());
     phase = Phase::running;
+    watch.begin();
     late.generation_began();
     if (held()->taken_over) return take_over(now);
     for (const std::string& line : record.began(*top())) note(Note::Level::warn, line);

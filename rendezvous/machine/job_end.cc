@@ -12,7 +12,8 @@ namespace ddprun::rendezvous {
 bool MachineState::too_few_are_usable(Time now) {
     const auto nodes = static_cast<int>(config.limits.order.size());
     const int lost = unusable.count();
-    if (top() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes) return false;
+    if (!begins_allocation() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes)
+        return false;
     const auto come = std::ranges::count_if(
         roster.nodes(), [](const auto& each) { return each.second.connected(); });
     const Time heard_by = unusable.since() + share(lease(), kHearTheEnd);

@@ -61,8 +61,29 @@ Standing MachineState::standing() const {
 std::vector<Peer> MachineState::order() const {
     if (!config.succession || single() || !successors.ledger_is_shared()) return {};
     std::span<const Member> members;
-    if (top()) members = top()->assignment.members;
+    // Members of an earlier allocation would refuse the call.
+    if (!begins_allocation()) members = top()->assignment.members;
     return successors.order(members, active.self, roster);
+}
+
+// The order that nodes call names only some of many members. If all of these are lost at once, each
+// of the others leads in the end. So leaders are compared by all members, as the ledger has them.
+std::vector<Peer> MachineState::seniority() const {
+    std::vector<Peer> all;
+    const std::vector<Peer> named = order();
+    if (named.empty()) return all;  // no other node may lead
+    if (!begins_allocation())
+        for (const Member& member : top()->assignment.members)
+            if (member.offer.service_port != 0)
+                all.push_back({member.node, member.offer.address, member.offer.service_port});
+    const std::size_t members = all.size();
+    for (const Peer& peer : named) {
+        const auto end = all.begin() + static_cast<std::ptrdiff_t>(members);
+        if (std::find_if(all.begin(), end,
+                         [&](const Peer& each) { return each.node == peer.node; }) == end)
+            all.push_back(peer);
+    }
+    return all;
 }
 
 // Once one node does not read the leader's ledger, no node may lead after this leader. The ledger
@@ -94,7 +115,7 @@ void MachineState::tell_order(const NodeId& newcomer) {
         if (id != active.self.node && node && node->connected())
             send(*node->session, Parked{{}, all});
     };
-    if (!top() && !all.empty()) tell(newcomer);
+    if (begins_allocation() && !all.empty()) tell(newcomer);
     const bool stands = std::any_of(all.begin(), all.end(),
                                     [&](const Peer& peer) { return peer.node == newcomer; });
     if (!stands) return;
@@ -115,6 +136,7 @@ void MachineState::lead(Time now) {
     if (holding() && !held()->lease.granted())
         wake_at(held()->since + share(lease(), kEchoes) + Duration{1});
     scan(now);
+    if (holding()) look_for_newer(now);
     if (phase == Phase::running) watch_for_hang(now);
     if (phase == Phase::running) return consider_late_joiners(now);
     if (ledger_is_silent(now)) return;
@@ -134,6 +156,8 @@ void MachineState::lead(Time now) {
 
 // Another leader wrote the newest entry. The state of its generation is still to be found out.
 void MachineState::adopt(Time now, const LedgerEntry& entry) {
+    if (entry.requeue > config.requeue) return superseded(now, entry.requeue);
+    allocation.superseded();
     const bool same = claim.adopt(entry);
     if (!same) forget_generation();
     record.adopt(entry, same);
@@ -144,9 +168,9 @@ void MachineState::adopt(Time now, const LedgerEntry& entry) {
         end.decide(*top()->end());
         return close(now);
     }
-    record.next_because("another node leads");
-    // Slurm ended that allocation before it started this one, so none of its workers lives.
-    if (top()->requeue < config.requeue) {
+    record.next_because(any_generation() ? "another node leads" : "start");
+    // This allocation never goes on with a generation of an earlier one.
+    if (begins_allocation() && any_generation()) {
         claim.count_as_over();
         record.next_because("the job was requeued");
         record.ended(now, now);
@@ -194,15 +218,14 @@ void MachineState::settle(Time now) {
 void MachineState::inquire(Time now) {
     if (!config.succession || single()) return;
     if (now < inquiries.next_round()) return wake_at(inquiries.next_round());
-    std::vector<Peer> before;
-    for (const Peer& peer : order()) {
-        if (peer.node == active.self.node) break;
-        before.push_back(peer);
-    }
+    std::vector<Peer> before = seniority();
+    const auto self = std::ranges::find(before, active.self.node, &Peer::node);
+    before.erase(self, before.end());
     const auto may_call = [this](const Peer& peer) {
         return peer.port != 0 && peer.node != active.self.node && !roster.gone(peer.node);
     };
-    const std::optional<Peer> writer = top() ? std::optional(top()->at) : std::nullopt;
+    std::optional<Peer> writer;
+    if (top() && top()->requeue == config.requeue) writer = top()->at;
     for (const Peer& peer : inquiries.round(now, lease(), writer, before, may_call))
         out.add(Call{peer, share(lease(), kInquiry)});
     wake_at(inquiries.next_round());
@@ -211,12 +234,17 @@ void MachineState::inquire(Time now) {
 void MachineState::on_called(Time now, const Called& called) {
     const std::optional<Peer> to = inquiries.asked(called.node);
     if (!to || phase != Phase::gathering) return;
-    const std::vector<Peer> all = order();
+    const std::vector<Peer> all = seniority();
     const auto place = [&](const NodeId& node) {
         return std::find_if(all.begin(), all.end(),
                             [&](const Peer& peer) { return peer.node == node; });
     };
-    const bool before = place(called.node) < place(active.self.node);
+    // Before the first generation, who has recorded that it leads stands before all others.
+    const bool recorded = top() && top()->allocation() && top()->requeue == config.requeue;
+    const bool before = allocation.is_recorded() ? false
+                        : recorded && top()->at.node == called.node
+                            ? true
+                            : place(called.node) < place(active.self.node);
     if (called.standing.node == called.node && yields_to(called.standing, claim.entry(), before))
         yield(now, *to, {}, "another leader has answered");
 }

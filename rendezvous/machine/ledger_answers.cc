@@ -42,8 +42,21 @@ void MachineState::on_created(Time now, const LedgerCreated& created) {
                                     "; continuing from it");
         return adopt(now, created.entry);
     }
-    // An earlier try may have written it, and only the answer was lost. It is ours all the same.
-    claim.recorded(created.entry);
+    // An earlier try may have written it, and only the answer was lost. It is ours all the same. But
+    // a newer allocation may have begun since.
+    if (watches_allocations() && !watch.is_fresh(created.entry.random, now, lease())) {
+        phase = Phase::creating;
+        unverified = created.entry;
+        ledger.asks(now);
+        return look(watch.ask(now));
+    }
+    own_entry_stands(now, created.entry);
+}
+
+void MachineState::own_entry_stands(Time now, const LedgerEntry& entry) {
+    claim.recorded(entry);
+    phase = Phase::gathering;
+    if (top()->allocation()) return allocation_recorded(now);
     if (!top()->end()) return on_won(now);
     if (top()->end()->requeue && end.requeues()) {  // nobody has withdrawn it meanwhile
         phase = Phase::ending;

@@ -44,12 +44,14 @@ Effects Machine::step(Time now, const Event& event) {
         s.while_dormant(now, event);
         return s.out.take();
     }
+    s.watch.stepped(now, s.lease());
     s.expire(now);  // PROTOCOL.md, rule 5: before any other event
     std::visit(Overload{[&](const Came& e) { s.came(now, e); },
                         [&](const ConnectionLost& e) { s.roster.lost(e.session); },
                         [&](const LedgerRead& e) { s.on_read(now, e); },
                         [&](const LedgerUnread& e) { s.on_unread(e); },
                         [&](const LedgerCreated& e) { s.on_created(now, e); },
+                        [&](const LedgerLooked& e) { s.on_looked(now, e); },
                         [&](const Called& e) { s.on_called(now, e); },
                         [&](const Requeued&) { s.on_requeued(now); },
                         [&](const OutOfService& e) { s.on_out_of_service(now, e); },

@@ -11,6 +11,7 @@
 //   job_end.cc        the end of the job
 //   hanging.cc        generations that make no progress
 //   stopping.cc       planned stops
+//   allocations.cc    a requeue: what an earlier or a newer allocation of the job means here
 #pragma once
 
 #include <random>
@@ -19,6 +20,8 @@
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/events.h"
 #include "rendezvous/parts/agreed_stop.h"
+#include "rendezvous/parts/allocation_start.h"
+#include "rendezvous/parts/allocation_watch.h"
 #include "rendezvous/parts/claim.h"
 #include "rendezvous/parts/early_facts.h"
 #include "rendezvous/parts/gathering.h"
@@ -79,6 +82,10 @@ struct MachineState {
     Gathering gathering;
     OutOfServiceNodes out_of_service;
     UnusableNodes unusable;
+    AllocationStart allocation;
+    AllocationWatch watch;
+    // An entry of this leader stands, but nobody knows since when.
+    std::optional<LedgerEntry> unverified;
     JobEnd end;
     Output out;
 
@@ -110,6 +117,7 @@ struct MachineState {
     void lead(Time now);
     Standing standing() const;
     std::vector<Peer> order() const;
+    std::vector<Peer> seniority() const;
     void judge_ledger(const NodeState& node, std::uint64_t mark);
     void tell_order(const NodeId& newcomer);
     void keep_standby();
@@ -125,6 +133,7 @@ struct MachineState {
     void on_read(Time now, const LedgerRead& read);
     void on_unread(const LedgerUnread& unread);
     void on_created(Time now, const LedgerCreated& created);
+    void own_entry_stands(Time now, const LedgerEntry& entry);
     void ledger_failed(Time now, const std::string& sentence);
     void look_up_again(Time now);
     bool ledger_is_silent(Time now);
@@ -197,11 +206,29 @@ struct MachineState {
     void stop_all(Time now);
     bool may_be_stop(Time now);
 
+    // allocations.cc: earlier and newer allocations of the job
+    bool begins_allocation() const;
+    bool earlier_may_train() const;
+    bool may_begin(Time now) const;
+    bool owes_allocation(Time now);
+    bool single_without_past() const;
+    void propose_allocation(Time now);
+    void allocation_recorded(Time now);
+    void await_earlier(Time now);
+    bool watches_allocations() const;
+    bool may_grant(Time now) const;
+    void look_for_newer(Time now);
+    void look(std::int64_t number);
+    void on_looked(Time now, const LedgerLooked& looked);
+    void unverified_failed(Time now, std::int64_t number);
+    void superseded(Time now, int newest);
+
     // ---- short words
     const std::optional<LedgerEntry>& top() const { return claim.top(); }
     const Held* held() const { return claim.held(); }
     bool holding() const { return claim.holding(); }
     Generation newest() const { return claim.newest(); }
+    bool any_generation() const { return newest() != kNoGeneration; }
     bool is_member(const NodeId& node) const { return claim.is_member(node); }
     // A job of one node inside ddprun. No other node could train, so there is no lease.
     bool single() const { return config.limits.max_nodes == 1 && !config.outside; }

@@ -13,7 +13,7 @@ void MachineState::gather_anew(Time now) {
     gathering.begin(now);
     const bool asks = config.in_slurm && !config.outside && !config.limits.order.empty();
     using Ask = OutOfServiceNodes::Ask;
-    out_of_service.gathering(now, !asks ? Ask::never : top() ? Ask::now : Ask::later);
+    out_of_service.gathering(now, !asks ? Ask::never : begins_allocation() ? Ask::later : Ask::now);
 }
 
 std::vector<std::string> MachineState::missing(const std::vector<Candidate>& here) const {
@@ -25,7 +25,7 @@ std::vector<std::string> MachineState::missing(const std::vector<Candidate>& her
     if (!config.limits.order.empty()) {
         for (const std::string& name : config.limits.order)
             if (absent(name)) names.push_back(name);
-    } else if (top()) {
+    } else if (!begins_allocation()) {
         for (const Member& member : top()->assignment.members)
             if (absent(member.node.name)) names.push_back(member.node.name);
     }

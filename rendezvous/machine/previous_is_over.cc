@@ -22,9 +22,7 @@ bool MachineState::all_back() {
 // `by_lease` is set if only case (b) allows it.
 bool MachineState::may_follow(Time now, bool& by_lease) {
     by_lease = false;
-    if (!top()) return true;
-    if (top()->requeue < config.requeue)
-        return true;  // Slurm ended that allocation before it started this one
+    if (begins_allocation()) return may_begin(now);
     const Generation g = newest();
     if (!claim.is_over()) return false;
     if (all_back()) return true;
@@ -69,7 +67,7 @@ std::vector<Candidate> MachineState::candidates(Time now) const {
 // In case (b) only connected ones are. Idle nodes whose vow is on its way are waited for too:
 // otherwise the world would close without the node that it was stopped for.
 Time MachineState::members_awaited_until(Time now, bool by_lease) const {
-    if (!top() || top()->requeue < config.requeue) return kLongAgo;
+    if (begins_allocation()) return kLongAgo;
     for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
         if ((node && candidate(now, *node)) || roster.gone(member.node) || given_up(member.node) ||

@@ -9,7 +9,9 @@ namespace ddprun::rendezvous {
 // Decides what follows the newest generation, as soon as PROTOCOL.md, rule 7 allows it.
 void MachineState::follow(Time now) {
     bool by_lease = false;
+    if (owes_allocation(now)) return propose_allocation(now);
     if (!may_follow(now, by_lease)) {
+        if (begins_allocation()) return await_earlier(now);
         if (claim.may_follow_at() > now) wake_at(claim.may_follow_at());
         // Without evidence nothing may be written to the ledger. The wait must still end at some
         // time.
@@ -71,14 +73,14 @@ void MachineState::gather(Time now, bool by_lease) {
     gathering.counted(now, count_candidates(now), config.limits.min_nodes);
     if (!gathering.may_be_enough() && now < again) return wake_at(again);
     std::vector<Candidate> here = candidates(now);
-    if (!top())
+    if (begins_allocation())
         here = of_whole_hosts(std::move(here), config.limits.order, config.limits.max_nodes);
     const std::vector<std::string> absent = missing(here);
     const QuorumVerdict verdict =
         decide_quorum({.here = static_cast<int>(here.size()),
                        .missing = absent,
                        .out_of_service = out_of_service.of(unheard(absent)),
-                       .first = !top(),
+                       .first = begins_allocation(),
                        .since_gathering = gathering.since(),
                        .since_min = gathering.since_min(),
                        .wait_for_members = members_awaited_until(now, by_lease)},
@@ -113,7 +115,8 @@ void MachineState::propose(Time now, LedgerEntry entry) {
     entry.random = active.random();
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
-    record.write(entry, now, !top(), blame(), facts.progressed());
+    record.write(entry, now, !any_generation(), blame(), facts.progressed());
+    watch.proposed(entry.random, now);
     // The phase changes before the answer, so that a second proposal cannot start meanwhile.
     phase = entry.end() ? Phase::ending : Phase::creating;
     ask_ledger(now, CreateEntry{std::move(entry)});
@@ -124,7 +127,7 @@ void MachineState::propose_generation(Time now, const std::vector<Candidate>& he
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};
     a.members = assign_ranks(without_blamed(here, blame(), most_nodes()),
-                             top() ? top()->assignment.members : std::vector<Member>{},
+                             any_generation() ? top()->assignment.members : std::vector<Member>{},
                              config.limits.order, most_nodes());
     a.world_size = world_size(a.members);
     a.restarts = record.restarts();
@@ -134,12 +137,12 @@ void MachineState::propose_generation(Time now, const std::vector<Candidate>& he
 }
 
 Blame MachineState::blame() const {
-    return top() ? record.blame(*top(), facts, config.limits) : record.blame();
+    return any_generation() ? record.blame(*top(), facts, config.limits) : record.blame();
 }
 
 // With --on-join=spare, new nodes stay spares and the world never grows.
 int MachineState::most_nodes() const {
-    if (!top() || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
+    if (!any_generation() || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
     return std::max(config.limits.min_nodes, static_cast<int>(top()->assignment.members.size()));
 }
 

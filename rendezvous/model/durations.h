@@ -7,7 +7,10 @@
 // pauses between log lines) stand where they are used.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+
+#include "rendezvous/model/model.h"
 
 namespace ddprun::rendezvous {
 
@@ -76,6 +79,15 @@ inline constexpr double kRest = 3.0;
 // The end cannot be recorded: the job ends without the entry.
 inline constexpr double kEndUnrecorded = 2.0;
 
+// ---- a requeue (rule 26)
+// Who holds a generation looks this often for a newer allocation. A later answer counts as none.
+inline constexpr double kAllocationLook = 0.4, kAllocationAnswer = 0.5;
+// A new allocation waits this long for workers of an earlier one that has recorded no end.
+inline constexpr double kAllocationWait = 3.0;
+// A leader without a generation records after this time that it leads. If another leader of the
+// same allocation has done so, it asks that one first.
+inline constexpr double kClaimsAfter = 0.1, kClaimsAgain = 0.5;
+
 // ---- the end
 // Absent nodes may connect for this long and get the verdict.
 inline constexpr double kHearTheEnd = 1.0;
@@ -119,7 +131,19 @@ static_assert(kCallAgain < kCallTurn && kNobodyCame >= 2 * kCallTurn);
 static_assert(kRest >= 2 * kLedgerSilent);
 // The workers have stopped before their node gives up.
 static_assert(kLeaderless >= kHold + kMargin);
+// The last look before the new allocation's entry, the next one and its answer, each up to a stall
+// late. The answer ends the lease, but what was granted until then lasts. A longer stall needs a look
+// of its own.
+static_assert(kAllocationLook + kStall + kAllocationAnswer + kStall + kHold + kMargin +
+                  2 * kDrift * kAllocationWait <=
+              kAllocationWait);
+static_assert(kClaimsAgain >= 2 * kInquiry);
 // Whatever may still extend the lease is remembered.
 static_assert(kBeatsRemembered * kBeatPeriod >= kHold && kAcksRemembered * kBeatPeriod >= kHold);
+
+// How long a new allocation of a job waits for workers of an earlier one.
+inline Duration requeue_wait(const Times& times) {
+    return std::max(share(times.lease, kAllocationWait), times.requeue_wait);
+}
 
 }  // namespace ddprun::rendezvous

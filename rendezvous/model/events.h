@@ -43,6 +43,13 @@ struct LedgerCreated {
     LedgerEntry entry;     // what stands there (won, lost)
     std::string sentence;  // failed: why
 };
+// The answer to LookLedger.
+struct LedgerLooked {
+    std::int64_t number = 0;  // of the question
+    // The highest restart count with which an allocation of this job has begun; -1: none has. None:
+    // the ledger did not answer.
+    std::optional<int> newest;
+};
 // This service leads from now on: at the start of the job, or because its turn has come
 // (PROTOCOL.md, rule 10).
 struct Lead {
@@ -71,8 +78,8 @@ struct OutOfService {
 };
 struct Tick {};  // the time of next_deadline() has come
 
-using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, Lead,
-                           LeaderHeard, Called, Requeued, OutOfService, Tick>;
+using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated,
+                           LedgerLooked, Lead, LeaderHeard, Called, Requeued, OutOfService, Tick>;
 
 // ---- effects
 
@@ -93,6 +100,13 @@ struct ReadLedger {
 struct CreateEntry {
     LedgerEntry entry;
     bool operator==(const CreateEntry&) const = default;
+};
+// Ask the ledger whether a newer allocation of the job has begun. The ledger itself must answer, and
+// no cache. `from`: the entries before it are known.
+struct LookLedger {
+    std::int64_t number = 0;
+    EntryNumber from;
+    bool operator==(const LookLedger&) const = default;
 };
 // Connect to that service and send Inquire. If an answer comes `within` that time, report it as
 // Called.
@@ -126,8 +140,8 @@ struct Closed {
     bool operator==(const Closed&) const = default;
 };
 
-using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, Call, Standby, Requeue,
-                            AskNodeStates, Closed, Note>;
+using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, LookLedger, Call, Standby,
+                            Requeue, AskNodeStates, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

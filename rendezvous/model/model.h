@@ -39,6 +39,9 @@ struct Times {
     Duration lease = std::chrono::seconds{10};
     Duration join_timeout = std::chrono::seconds{600};
     Duration last_call = std::chrono::seconds{30};
+    // After a requeue without a recorded end, at least this long before the first generation; the
+    // least is kAllocationWait (durations.h).
+    Duration requeue_wait{};
     bool operator==(const Times&) const = default;
 };
 
@@ -283,7 +286,15 @@ struct EndsJob {
     Ending ending;
     bool operator==(const EndsJob&) const = default;
 };
-using EntryAct = std::variant<MakesGeneration, TakesOver, EndsJob>;
+// The writer's allocation begins. From this entry on no earlier allocation of the job can write
+// one (PROTOCOL.md, rule 26).
+struct BeginsAllocation {
+    // An earlier allocation made the newest generation and has recorded no end, so its workers may
+    // still run.
+    bool awaits = false;
+    bool operator==(const BeginsAllocation&) const = default;
+};
+using EntryAct = std::variant<MakesGeneration, TakesOver, EndsJob, BeginsAllocation>;
 
 // One entry of the ledger, written once. `random` lets its writer recognize its own entry when it
 // repeats a create whose answer was lost.
@@ -295,7 +306,7 @@ struct LedgerEntry {
     std::uint64_t random = 0;
     int requeue = 0;             // SLURM_RESTART_COUNT of its writer
     std::string command_digest;  // of the job's command line
-    Assignment assignment;       // the newest generation; an end of a job may have none
+    Assignment assignment;       // the newest generation; an end or an allocation may have none
     bool progressed = false;     // whether any generation before had made progress
     int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
     std::string last_cause;
@@ -308,6 +319,7 @@ struct LedgerEntry {
         const auto* ends = std::get_if<EndsJob>(&act);
         return ends ? &ends->ending : nullptr;
     }
+    const BeginsAllocation* allocation() const { return std::get_if<BeginsAllocation>(&act); }
     bool operator==(const LedgerEntry&) const = default;
 };
 

@@ -8,10 +8,10 @@
 namespace ddprun::rendezvous {
 
 void JobRecord::adopt(const LedgerEntry& entry, bool same) {
-    if (!same) {
-        forget_generation();
+    if (!same) forget_generation();
+    // An end has counted the start of its generation, which a later entry must not count again.
+    if (!same || entry.end())
         times_.began(entry.assignment.generation, kNever, entry.restart.totals);
-    }
     blame_ = entry.blame;
     history_.restarts = entry.assignment.restarts;
     history_.progressed |= entry.progressed;
@@ -47,9 +47,11 @@ void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& bla
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
     const bool generation = entry.makes_generation();
-    // A takeover only repeats the sums: its generation goes on, and nothing was lost.
-    entry.restart = entry.takes_over() ? RestartRecord{{}, times_.totals()}
-                                       : times_.record(now, !first && generation);
+    // A takeover only repeats the sums: its generation goes on, and nothing was lost. So does the
+    // begin of an allocation, which is no restart yet.
+    entry.restart = entry.takes_over() || entry.allocation()
+                        ? RestartRecord{{}, times_.totals()}
+                        : times_.record(now, !first && generation);
     // The entry may come back later as won; its random number then tells that this proposal made
     // it.
     if (generation) proposed_ = {entry.random, now};

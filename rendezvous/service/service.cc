@@ -46,6 +46,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Close& close) { sessions.close(close.session); }
     void operator()(const ReadLedger& read);
     void operator()(const CreateEntry& create);
+    void operator()(const LookLedger& look);
     void operator()(const Call& call) { neighbours.call(call); }
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
     void operator()(const Requeue&);
@@ -185,6 +186,14 @@ void Service::State::operator()(const CreateEntry& create) {
     });
 }
 
+void Service::State::operator()(const LookLedger& look) {
+    ledger.look(look.from, [weak = weak_from_this(), number = look.number](Result<int> newest) {
+        const auto self = weak.lock();
+        if (!self || self->ending) return;
+        self->step(LedgerLooked{number, newest ? std::optional(*newest) : std::nullopt});
+    });
+}
+
 void Service::State::operator()(const AskNodeStates& ask) {
     if (!on_ask) return;
     // Posted, because the machine must not be entered twice.
@@ -266,6 +275,8 @@ void Service::start() {
     listen();
     lead({state_->node, {}, 0});
 }
+
+void Service::newer_allocation(int restart_count) { state_->step(LedgerLooked{0, restart_count}); }
 
 void Service::admit(std::shared_ptr<Link> link, ToLeader first) {
     if (state_->ending || link->is_over()) return link->drop();

@@ -76,6 +76,9 @@ class Service {
         std::function<void(std::vector<std::string> hosts, std::function<void(NodeStates)> said)>
             ask);
 
+    // A node of a newer allocation of this job has proven itself: this one ends.
+    void newer_allocation(int restart_count);
+
     // Takes a node that another gate has admitted. It is closed at once if the job has ended.
     void admit(std::shared_ptr<Link> link, ToLeader first);
     std::size_t connections() const;  // those at the gate included

@@ -19,11 +19,12 @@ void each_field(auto& v, Is<NodeId> auto& node) {
     v(DDPRUN_FIELD(incarnation), node.incarnation, Any{});
 }
 
-// A lease of 0 would end every generation at once; the other two may be 0.
+// A lease of 0 would end every generation at once; the others may be 0.
 void each_field(auto& v, Is<Times> auto& times) {
     v(DDPRUN_FIELD(lease), times.lease, Time{std::chrono::milliseconds{1}, kYear});
     v(DDPRUN_FIELD(join_timeout), times.join_timeout, kTime);
     v(DDPRUN_FIELD(last_call), times.last_call, kTime);
+    v(DDPRUN_FIELD(requeue_wait), times.requeue_wait, kTime);
 }
 
 // `order` is not sent.

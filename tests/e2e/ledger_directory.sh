@@ -14,6 +14,10 @@ node() {
 ends() { join "$1" 30; expect_code "$2"; }
 # A worker that runs until the test lets it end. Its first argument is part of the command, and names its files.
 wait_for_go=(bash -c 'echo >"$0/up.$1.$RANK"; until [[ -e $0/go ]]; do sleep 0.05; done' "$work")
+# How many entries of a kind are in a ledger: folder, kind.
+kinds() { cat "$1"/entry-*.json | grep -c "\"kind\": \"$2\"" || true; }
+# The name of the entry that comes next.
+next_entry() { printf 'entry-%06d.json' "$(find "$1" -name 'entry-*' | wc -l)"; }
 up() { [[ -e $work/up.$1.0 && -e $work/up.$1.1 ]]; }
 
 say "both nodes see the folder: no warning"
@@ -57,8 +61,7 @@ wait_until 20 up second || fail "the second job's workers do not run"
 expect_in "$work/three.err" 'jobs/101 belongs to another command with this run id; this job uses .*/jobs/101-'
 touch "$work/go"
 for name in one two three four; do ends "$name" 0; done
-# Entry 0 is the generation, entry 1 the end.
-for folder in "$work"/jobs/101*; do [[ -e $folder/entry-000001.json ]] || fail "${folder##*/} has no end"; done
+for folder in "$work"/jobs/101*; do (($(kinds "$folder" end) == 1)) || fail "${folder##*/} has no end"; done
 (($(find "$work/jobs" -mindepth 1 -maxdepth 1 | wc -l) == 2)) || fail "not two ledgers"
 
 say "the same run id later: the finished ledger is set aside, and a line says so"
@@ -96,10 +99,38 @@ expect_in "$work/old.err" 'belongs to restart 0 of the job; this is restart 1'
 step two 1 1
 ends one 0; ends two 0
 requeue_up 1 || fail "there was no generation 1"
-expect_in "$work/one.err" 'requeued/lab.88.0 continues after entry 0 \(generation 0, written by 127.0.0.1\)'
+expect_in "$work/one.err" 'requeued/lab.88.0 continues after entry [01] \(generation 0, written by 127.0.0.1\)'
+# The first allocation was killed and has recorded no end.
+expect_in "$work/one.err" 'has recorded no end, so its workers may still run; .* begins in 6.0 s \(three leases, --requeue-wait\)'
 expect_in "$work/one.err" 'generation 1: 2 nodes, 2 workers'
-# Entries 0 and 1 are the generations, entry 2 is the end.
-[[ -s $work/requeued/lab.88.0/entry-000002.json ]] || fail "not two generations and an end"
+(($(kinds "$work/requeued/lab.88.0" generation) == 2)) || fail "not two generations"
+(($(kinds "$work/requeued/lab.88.0" end) == 1)) || fail "no end"
+
+say "Slurm requeues a job whose nodes still train: the old allocation ends with 75, the two never train at once"
+# Each worker holds a lock that all workers of its allocation share. A worker of the other one finds it taken.
+alive() {
+    ALLOCATION=$3 SLURM_JOB_ID=89 SLURM_STEP_ID=0 SLURM_CLUSTER_NAME=lab SLURM_STEP_NODELIST="$4" SLURM_STEP_NUM_NODES=2 \
+        SLURM_NODEID=$2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_RESTART_COUNT=$3 start "$1" --ports="$at-$at" --lease=2 \
+        --nproc-per-node=1 --ledger="directory:$work/requeued" bash -c '
+            exec 8<>"$0/trains.$ALLOCATION"
+            flock -s 8
+            flock -xn 7 7<>"$0/trains.$((1 - ALLOCATION))" || { echo "BOTH TRAIN"; exit 1; }
+            echo >"$0/alive.$ALLOCATION.$RANK"; ((ALLOCATION > 0)) || exec sleep 311' "$work"
+}
+at=$(free_port)
+alive one 0 0 '127.0.0.[1-2]'
+wait_until 20 listens "$at" || fail "the leader does not listen"
+alive two 1 0 '127.0.0.[1-2]'
+wait_until 20 test -e "$work/alive.0.0" -a -e "$work/alive.0.1" || fail "the workers do not run"
+at=$(free_port)
+alive three 0 1 '127.0.0.[3-4]'
+wait_until 20 listens "$at" || fail "the new leader does not listen"
+alive four 1 1 '127.0.0.[3-4]'
+ends one 75; ends two 75; ends three 0; ends four 0
+expect_in "$work/one.err" 'restart 1 of this job has begun in another allocation, so this one \(restart 0\) ends'
+expect_in "$work/three.err" 'begins in 6.0 s'
+for name in one two three four; do expect_not_in "$work/$name.out" 'BOTH TRAIN'; done
+[[ -e $work/alive.1.0 && -e $work/alive.1.1 ]] || fail "the new allocation has not trained"
 
 say "an entry that is damaged before the start: refused by name, with what to do"
 mkdir -p "$work/cut/101"
@@ -114,11 +145,12 @@ at=$(free_port)
 node one 0 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
 node two 1 "$at" "directory:$work/hand" "${wait_for_go[@]}" hand
 wait_until 20 up hand || fail "the workers do not run"
-echo nonsense >"$work/hand/101/entry-000001.json"
+entry=$(next_entry "$work/hand/101")
+echo nonsense >"$work/hand/101/$entry"
 touch "$work/go"
-wait_until 20 has "$work/one.err" 'hand/101/entry-000001.json is truncated or is not JSON' || fail "nothing is said"
-# The leader tries again and again to record the end as entry 1.
-rm "$work/hand/101/entry-000001.json"
+wait_until 20 has "$work/one.err" "hand/101/$entry is truncated or is not JSON" || fail "nothing is said"
+# The leader tries again and again to record the end under that number.
+rm "$work/hand/101/$entry"
 ends one 0; ends two 0
 expect_nothing_left
 

@@ -129,7 +129,8 @@ inline Limits example_limits() {
     limits.max_nodes = 5;
     limits.max_restarts = 7;
     limits.crash_loop = 0;
-    limits.times = {std::chrono::seconds{2}, std::chrono::seconds{60}, std::chrono::seconds{1}};
+    limits.times = {std::chrono::seconds{2}, std::chrono::seconds{60}, std::chrono::seconds{1},
+                    std::chrono::seconds{7}};
     limits.hang_timeout = std::chrono::seconds{90};
     limits.blame = false;
     limits.on_join = OnJoin::spare;
@@ -236,6 +237,15 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.restart.totals.longest_phase = RestartPhase::stopped;
     entry.restart.totals.longest_of = Generation{4};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}};
+    return entry;
+}
+
+// An allocation with this restart count begins, while the one before it may still train.
+inline LedgerEntry example_allocation(std::int64_t number, int requeue) {
+    LedgerEntry entry = example_entry(number);
+    entry.leader = {"gpu09", Incarnation{static_cast<std::uint64_t>(requeue)}};
+    entry.act = BeginsAllocation{true};
+    entry.requeue = requeue;
     return entry;
 }
 

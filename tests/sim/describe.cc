@@ -57,7 +57,7 @@ std::string text(const rendezvous::Facts& facts) {
 
 std::string text(const rendezvous::LedgerEntry& entry) {
     // In the order of the variant.
-    const char* kinds[] = {"generation ", "takeover ", "end "};
+    const char* kinds[] = {"generation ", "takeover ", "end ", "allocation "};
     std::string line = "#" + text(entry.number) + " " + kinds[entry.act.index()];
     return line + (entry.end() ? describe(*entry.end()) : describe(entry.assignment));
 }
@@ -152,6 +152,10 @@ std::string describe(const rendezvous::Event& event) {
                      for (const auto& [name, state] : e.nodes) names += " " + name + " " + state;
                      return names;
                  },
+                 [](const LedgerLooked& e) {
+                     return "LedgerLooked " + std::to_string(e.number) + ": " +
+                            (e.newest ? std::to_string(*e.newest) : "no answer");
+                 },
                  [](const Lead&) { return std::string("Lead"); },
                  [](const LeaderHeard& e) { return "LeaderHeard " + e.leader.node.name; },
                  [](const Called& e) {
@@ -172,6 +176,7 @@ std::string describe(const rendezvous::Effect& effect) {
                  [](const Close& e) { return "Close s" + text(e.session); },
                  [](const ReadLedger& e) { return "ReadLedger " + text(e.from); },
                  [](const CreateEntry& e) { return "CreateEntry " + text(e.entry); },
+                 [](const LookLedger& e) { return "LookLedger " + std::to_string(e.number); },
                  [](const Requeue&) { return std::string("Requeue"); },
                  [](const AskNodeStates& e) {
                      return "AskNodeStates " + std::to_string(e.hosts.size());

@@ -84,14 +84,7 @@ void Invariants::appended(const LedgerEntry& entry) {
         newest = std::max(newest, earlier.assignment.generation.value);
         before = std::max(before, earlier.assignment.restarts);
     }
-    if (entry.takes_over()) {
-        // The entries lie in one vector, and `entry` is its last element.
-        const LedgerEntry& earlier = *(&entry - 1);
-        if (earlier.assignment != assignment || earlier.end())
-            world_.violation("the takeover of " + name(assignment.generation) +
-                             " does not follow it");
-        return;
-    }
+    if (!entry.makes_generation()) return repeats(entry);
     if (assignment.generation.value != newest + 1)
         world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));
     check_members(assignment);
@@ -113,6 +106,18 @@ void Invariants::appended(const LedgerEntry& entry) {
     check_counted(assignment, before);
     if (assignment.restarts < before || assignment.restarts > before + 1)
         world_.violation(name(assignment.generation) + " jumps in the count of restarts");
+}
+
+// A takeover and the begin of an allocation repeat the newest generation.
+void Invariants::repeats(const LedgerEntry& entry) {
+    const auto& entries = world_.ledger().entries();
+    const LedgerEntry before = entries.size() > 1 ? entries[entries.size() - 2] : LedgerEntry{};
+    if (before.assignment != entry.assignment)
+        world_.violation("an entry repeats another generation than the newest");
+    if (entry.takes_over() && (before.end() || before.allocation()))
+        world_.violation("a takeover follows no generation");
+    if (entry.takes_over() && before.requeue != entry.requeue)
+        world_.violation("a takeover by another allocation");
 }
 
 // Compares what the leader proposes with what the agents of the new members know of the generation
@@ -199,7 +204,8 @@ void Invariants::check_times(const LedgerEntry& entry) {
     const bool restart = entry.makes_generation() && generation > Generation{0};
     // The phases from `started` on belong to the generation before a restart, or to the one that
     // the end closes. Generation 0 is no restart, and a takeover repeats the sums.
-    const bool start_counts = generation.value - (restart ? 1 : 0) > 0 && !entry.takes_over();
+    const bool start_counts =
+        generation.value - (restart ? 1 : 0) > 0 && (entry.makes_generation() || entry.end());
     constexpr auto kStart = static_cast<std::size_t>(rendezvous::RestartPhase::started);
     Duration lost{};
     for (std::size_t i = 0; i < rendezvous::kRestartPhases; ++i) {
@@ -282,9 +288,12 @@ void Invariants::exited(const Process& process, const Ending& ending) {
 
 void Invariants::requeued(const Process& process) {
     const std::string& who = world_.hosts()[process.host].name;
-    const LedgerEntry* end = world_.ledger().end();
+    const int restart = world_.restart_count(process.host);
+    const LedgerEntry* end = nullptr;  // of this allocation
+    for (const LedgerEntry& entry : world_.ledger().entries())
+        if (entry.end() && entry.requeue == restart) end = &entry;
     // Two requeues would start the job twice.
-    if (++requeues_ > 1) world_.violation(who + " requeues the job once more");
+    if (!requeued_.insert(restart).second) world_.violation(who + " requeues the job once more");
     if (!end || !end->end()->requeue)
         world_.violation(who + " requeues the job, and no end says so");
     for (const Host& host : world_.hosts())
@@ -348,8 +357,12 @@ bool Invariants::undisturbed(const Process& process, Time from, Time until) cons
 void Invariants::at_end() {
     const LedgerEntry* end = world_.ledger().end();
     const Process* leader = nullptr;  // the first that has closed
+    const auto of_the_end = [&](const Process& process) {
+        return end && world_.restart_count(process.host) == end->requeue;
+    };
     for (const auto& each : world_.processes())
-        if (each->closed && (!leader || each->closed_at < leader->closed_at)) leader = each.get();
+        if (each->closed && of_the_end(*each) && (!leader || each->closed_at < leader->closed_at))
+            leader = each.get();
     for (const auto& process : world_.processes()) {
         const std::string& who = world_.hosts()[process->host].name;
         if (process->alive && !process->exit)
@@ -357,7 +370,7 @@ void Invariants::at_end() {
         if (process->alive && process->leads() && !process->closed)
             world_.violation("the service of " + who + " has not closed in " +
                              ddprun::to_text(world_.now() - Time{}));
-        if (process->signalled || !process->exit || !end ||
+        if (process->signalled || !process->exit || !of_the_end(*process) ||
             process->exit->verdict == end->end()->verdict)
             continue;
         if (!leader) continue;

@@ -28,6 +28,7 @@ class Invariants {
     // An entry is in the ledger. It must be well formed and follow the ones before: generations
     // count up by one, ranks are contiguous, sizes are within the limits, and restarts are within
     // the budget and never more than there were failures. An end must have its reason.
+    void repeats(const rendezvous::LedgerEntry& entry);
     void appended(const rendezvous::LedgerEntry& entry);
     // A leader proposes an entry. It must take into account what its nodes know: progress, a
     // failure, a stop. Otherwise the decision about a restart would depend on who leads.
@@ -43,10 +44,10 @@ class Invariants {
     // A ddprun exits. It must leave no workers behind, and its verdict must be the recorded one.
     void exited(const Process& process, const rendezvous::Ending& ending);
 
-    // A leader asks Slurm to requeue the job. Allowed once, after a recorded end that says so, and
+    // A leader asks Slurm to requeue the job. Allowed once in an allocation, after a recorded end that says so, and
     // while no worker lives anywhere.
     void requeued(const Process& process);
-    int requeues() const { return requeues_; }
+    int requeues() const { return static_cast<int>(requeued_.size()); }
 
     // After each step: no node runs workers of two generations, no two generations train at once,
     // and no worker runs beyond its deadline.
@@ -73,8 +74,8 @@ class Invariants {
     std::set<Generation> broken_;
     std::set<Generation> failed_;  // a worker failed by itself, before the generation was broken
     std::set<std::pair<Generation, int>> spawned_;  // with the index of the host
-    int requeues_ = 0;
-    Time ended_at_ = kNever;  // when the end was recorded
+    std::set<int> requeued_;                        // restart counts of the allocations that were
+    Time ended_at_ = kNever;                        // when the end was recorded
 };
 
 }  // namespace ddprun::sim

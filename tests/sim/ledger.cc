@@ -49,6 +49,24 @@ void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
     });
 }
 
+// Only the entry of an allocation is looked for. Like the file `allocation` of a real folder, it is
+// found when the create of its writer returns, and then at once.
+void VirtualLedger::look(int host, const rendezvous::LookLedger& look, Answer answer) {
+    const Time served =
+        ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    const Duration age = old_looks_ ? share(lease_, 3) : Duration{};
+    clock_.at(served, [this, host, look, age, answer = std::move(answer)] {
+        rendezvous::LedgerLooked looked{look.number, -1};
+        for (std::size_t i = 0; i < entries_.size(); ++i)
+            if (entries_[i].allocation() && visible_[i] != kNever &&
+                visible_[i] + age <= clock_.now())
+                looked.newest = std::max(*looked.newest, entries_[i].requeue);
+        const Time when =
+            ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+        clock_.at(when, [answer, looked] { answer(looked); });
+    });
+}
+
 void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
     const Duration quick = random_.span(share(lease_, 0.0005), share(lease_, 0.01));
     Time applied = ready(host, clock_.now()) + quick;
@@ -76,6 +94,9 @@ void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
             created.outcome = LedgerCreated::Outcome::lost;
         const Time when =
             ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+        const auto number = static_cast<std::size_t>(entry.number.value);
+        if (number < entries_.size() && entries_[number].leader == entry.leader)
+            visible_[number] = std::min(visible_[number], when);
         clock_.at(when, [answer, created] { answer(created); });
     });
 }
@@ -98,9 +119,13 @@ LedgerCreated VirtualLedger::apply(const LedgerEntry& entry) {
         const bool own = there.random == entry.random;
         return {own ? LedgerCreated::Outcome::won : LedgerCreated::Outcome::lost, there, ""};
     }
-    if (end()) violation_("an entry follows the end of the job");
+    if (end() && !rendezvous::continues(*end(), entry.requeue))
+        violation_("an entry follows the end of the job");
+    if (!entries_.empty() && entries_.back().requeue > entry.requeue)
+        violation_("an older allocation writes after a newer one");
     entries_.push_back(entry);
     written_.push_back(clock_.now());
+    visible_.push_back(kNever);
     appended_(entries_.back());
     return {LedgerCreated::Outcome::won, entry, ""};
 }

@@ -43,7 +43,11 @@ class VirtualLedger {
     // repeated below the ledger, so that a create that won is answered with "exists".
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 
+    // Looks are answered from a cache: by what was there three leases ago. For a mutation.
+    void old_looks(bool old) { old_looks_ = old; }
+
     void read(int host, EntryNumber from, Answer answer);
+    void look(int host, const rendezvous::LookLedger& look, Answer answer);
     void create(int host, rendezvous::LedgerEntry entry, Answer answer);
 
   private:
@@ -62,9 +66,12 @@ class VirtualLedger {
     Appended appended_;
     double lost_answers_ = 0.05;
     bool overwrites_ = false;
+    bool old_looks_ = false;
     Duration stale_{};
     std::vector<rendezvous::LedgerEntry> entries_;
     std::vector<Time> written_;  // the moment of each entry
+    // When looks find it: its writer has an answer to its create. kNever: not yet.
+    std::vector<Time> visible_;
     std::vector<Stall> stalls_;
 };
 

@@ -2,6 +2,7 @@
 // slow. They check what becomes of the job, and how long a loss takes.
 #include <iostream>
 
+#include "rendezvous/rules/succession.h"
 #include "tests/sim/describe.h"
 #include "tests/sim/stories.h"
 
@@ -123,6 +124,35 @@ double next_generation_after(const World& world, Duration from) {
     return -1;
 }
 
+// All nodes that the order names are lost at once: of 40 the first 16, and 16 spread over the rest.
+// None of the eight that are left knows another. Each leads in the end, reads the members in the
+// ledger, and yields to the one with the lowest rank.
+TEST(Sim, AllNamedSuccessorsAreLostAtOnce) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(40, seed);
+            config.limits.min_nodes = 8;
+            config.limits.times.join_timeout = 30s;
+            config.consequences = 0;
+            config.work = 6s;
+            std::vector<rendezvous::Member> members(40);
+            for (int i = 0; i < 40; ++i) {
+                members[i].node.name = std::to_string(i);
+                members[i].offer.service_port = 1;
+            }
+            for (const rendezvous::Peer& peer : rendezvous::order_of(members, {}))
+                config.faults.push_back(
+                    fault(Fault::Kind::host_lost, 1500ms, std::stoi(peer.node.name)));
+            return config;
+        },
+        [](const World& world) {
+            ASSERT_TRUE(world.ledger().end());
+            EXPECT_EQ(world.ledger().end()->end()->verdict, Verdict::succeeded);
+            EXPECT_EQ(generations(world).back().assignment.members.size(), 8u);
+        },
+        3);
+}
+
 // One row of the table "How long a loss lasts" in PROTOCOL.md. The limits here are a little above
 // the measured times.
 struct Loss {
@@ -169,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, LeaderLoss,
                          testing::Values(Loss{Fault::Kind::process_killed, 2, 0.25, 0.3},
                                          Loss{Fault::Kind::step_killed, 2, 1.0, 1.1},
                                          Loss{Fault::Kind::host_lost, 2, 1.0, 1.1},
-                                         Loss{Fault::Kind::process_killed, 0, 0.25, 0.45},
+                                         Loss{Fault::Kind::process_killed, 0, 0.25, 0.5},
                                          Loss{Fault::Kind::step_killed, 0, 1.4, 1.5},
                                          Loss{Fault::Kind::host_lost, 0, 1.4, 1.5}),
                          [](const auto& info) {

@@ -43,6 +43,12 @@ const char* to_string(Mutation mutation) {
             return "joins_forget";
         case Mutation::acks_forget:
             return "acks_forget";
+        case Mutation::requeue_is_proof:
+            return "requeue_is_proof";
+        case Mutation::leaders_never_look:
+            return "leaders_never_look";
+        case Mutation::looks_are_old:
+            return "looks_are_old";
     }
     return "?";
 }
@@ -99,6 +105,8 @@ rendezvous::Event World::mutate(const rendezvous::LedgerEntry& asked, rendezvous
     auto& created = std::get<LedgerCreated>(answer);
     if (mutates(Mutation::lost_is_won) && created.outcome == LedgerCreated::Outcome::lost)
         created = {LedgerCreated::Outcome::won, asked, {}};
+    if (mutates(Mutation::requeue_is_proof) && created.entry.allocation())
+        created.entry.act = rendezvous::BeginsAllocation{false};
     return answer;
 }
 

@@ -8,6 +8,23 @@ namespace ddprun::sim {
 
 using std::chrono::seconds;
 
+namespace {
+
+// Slurm starts the job again while its first allocation trains. Some faults hit the new hosts. A
+// ledger that does not answer the old leader is a named limit of rule 26.
+void requeue(WorldConfig& config, Random& random) {
+    if (config.limits.max_nodes == 1) return;  // has no lease
+    config.requeued_at = random.span(seconds{1}, seconds{6});
+    for (Fault& fault : config.faults)
+        if (random.chance(0.3)) fault.host += config.hosts;
+    std::erase_if(config.faults, [](const Fault& fault) {
+        return fault.kind == Fault::Kind::ledger_stalls ||
+               fault.kind == Fault::Kind::ledger_stalls_here;
+    });
+}
+
+}  // namespace
+
 WorldConfig random_config(std::uint64_t seed) {
     // Another stream than the World's own, which starts from the same seed.
     Random random(seed + 0x5EED);
@@ -78,6 +95,7 @@ WorldConfig random_config(std::uint64_t seed) {
             };
     }
     config.in_slurm = random.chance(0.2);
+    if (random.chance(0.15)) requeue(config, random);
     return config;
 }
 
@@ -103,6 +121,8 @@ WorldConfig hard_config(std::uint64_t seed) {
     for (const Fault& more :
          plan_faults(random, config.hosts, config.limits.times.lease, seconds{6}))
         config.faults.push_back(more);
+    config.requeued_at = {};
+    if (random.chance(0.25)) requeue(config, random);
     return config;
 }
 

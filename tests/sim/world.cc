@@ -27,10 +27,12 @@ World::World(WorldConfig config)
     ledger_.lose_answers(config_.lost_answers);
     ledger_.stale(config_.stale_look_ups);
     if (config_.mutation == Mutation::create_overwrites) ledger_.overwrite();
-    for (int i = 0; i < config_.hosts; ++i) {
+    ledger_.old_looks(config_.mutation == Mutation::looks_are_old);
+    const int allocations = config_.requeued_at > Duration{} ? 2 : 1;
+    for (int i = 0; i < allocations * config_.hosts; ++i) {
         Host host;
         host.index = i;
-        host.name = "n" + std::to_string(i);
+        host.name = (i < config_.hosts ? "n" : "m") + std::to_string(i % config_.hosts);
         // Clocks are up to 100 hours apart, so a comparison between hosts is wrong at once. They
         // drift by as much as the margin of the lease allows for.
         host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
@@ -46,11 +48,13 @@ World::World(WorldConfig config)
             action();
         });
     };
-    for (int i = 0; i < config_.hosts; ++i) {
+    for (int i = 0; i < host_count(); ++i) {
         // By default not all at the same moment: the seed decides which node comes first.
-        const Duration start = i < static_cast<int>(config_.starts.size())
-                                   ? config_.starts[i]
-                                   : random_.span({}, lease(0.1));
+        const int place = i % config_.hosts;
+        const Duration start =
+            (i < config_.hosts ? Duration{} : config_.requeued_at) +
+            (place < static_cast<int>(config_.starts.size()) ? config_.starts[place]
+                                                             : random_.span({}, lease(0.1)));
         in_order(Time{start}, [this, i] {
             if (hosts_[i].up && !hosts_[i].process) start_process(hosts_[i]);
         });
@@ -98,15 +102,18 @@ void World::start_process(Host& host) {
     agent::MachineConfig config;
     config.run_id = "sim";
     config.node = process->id;
-    config.offer.slots =
-        host.index < static_cast<int>(config_.slots.size()) ? config_.slots[host.index] : 1;
-    if (config_.offer_node_ranks) config.offer.node_rank = host.index;
+    const int place = host.index % config_.hosts, restart = restart_count(host.index);
+    config.offer.slots = place < static_cast<int>(config_.slots.size()) ? config_.slots[place] : 1;
+    if (config_.offer_node_ranks) config.offer.node_rank = place;
     config.offer.address = "10.0.0." + std::to_string(host.index + 1);
     config.offer.addresses = {config.offer.address};
     config.offer.service_port = 29400;
     config.offer.store_port = 29500;
     config.version = "0.1.0";
+    config.requeue = restart;
     config.limits = config_.limits;
+    if (restart > 0)
+        for (std::string& name : config.limits.order) name.front() = 'm';
     config.join_timeout = times.join_timeout;
     // Shorter than the product's 30 s and 5 s, which would be many leases of 1 s.
     config.grace.final_stop = lease(1);
@@ -115,7 +122,7 @@ void World::start_process(Host& host) {
     config.stop.requeue = agent::RequeueMode::automatic;
     // SIGUSR1, as with --requeue-signal=USR1.
     config.stop.requeue_signals = {10};
-    config.leads = host.index == 0;  // as with --node-rank: host 0 has the endpoint
+    config.leads = place == 0;  // as with --node-rank: host 0 has the endpoint
     config.may_lead = true;
     process->agent.emplace(config, now);
     process->keeper = std::make_unique<Keeper>(*this, host, *process);
@@ -129,16 +136,22 @@ void World::start_process(Host& host) {
         service.self = here.id;
         service.command_digest = "digest";
         service.version = config.version;
-        service.limits = config_.limits;
+        service.requeue = restart;
+        service.limits = config.limits;
         service.seed = random_.bits();
         service.succession = config_.succession;
-        service.in_slurm = config_.in_slurm;
+        service.in_slurm = config_.in_slurm || config_.requeued_at > Duration{};
         here.service.emplace(service, now);
     }
     // A leader that joins 0.7 of a lease later finds its place taken: it leads as a spare.
-    if (host.index != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
-    post_service(here, rendezvous::Lead{{here.id, config.offer.address, 29400}});
+    if (place != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
+    post_service(here, leads_from({here.id, config.offer.address, 29400}));
     clock_.after(lease(0.7), [this, &here] { post_agent(here, agent::Started{}); });
+}
+
+// All hosts share the one ledger.
+rendezvous::Lead World::leads_from(const rendezvous::Peer& self) const {
+    return {.self = self, .ledger = "ledger", .ledger_mark = config_.succession ? kMark : 0};
 }
 
 // Never from within the caller: like a real loop, an event comes after the current one.
@@ -221,7 +234,7 @@ void World::perform(Process& process, const agent::Effects& effects) {
         if (const auto* asked = std::get_if<agent::Connect>(&effect)) {
             connect(process, *asked);
         } else if (const auto* lead = std::get_if<agent::Lead>(&effect)) {
-            post_service(process, rendezvous::Lead{lead->self});
+            post_service(process, leads_from(lead->self));
         } else if (const auto* heard = std::get_if<agent::LeaderHeard>(&effect)) {
             post_service(process, rendezvous::LeaderHeard{heard->leader});
         } else if (const auto* message = std::get_if<agent::SendMessage>(&effect)) {
@@ -287,6 +300,12 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                     deliver(process, false,
                             [this, &process, said] { step_service(process, said); });
                 });
+        } else if (const auto* look = std::get_if<rendezvous::LookLedger>(&effect)) {
+            if (mutates(Mutation::leaders_never_look)) continue;
+            ledger_.look(process.host, *look, [this, &process](const rendezvous::Event& answer) {
+                deliver(process, false,
+                        [this, &process, answer] { step_service(process, answer); });
+            });
         } else if (std::holds_alternative<rendezvous::Requeue>(effect)) {
             invariants_.requeued(process);
             clock_.after(lease(0.01),

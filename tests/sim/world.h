@@ -41,8 +41,13 @@ enum class Mutation {
     refusal_is_proof,          // a refused connection proves that the node is gone
     joins_forget,              // a Join omits what the node knows of the newest generation
     acks_forget,               // an Ack omits what the leader knows of it
+    requeue_is_proof,          // a new allocation does not wait for the workers of the old one
+    leaders_never_look,        // for a newer allocation
+    looks_are_old,             // a file system's cache answers the looks
 };
 const char* to_string(Mutation mutation);
+
+inline constexpr std::uint64_t kMark = 1;  // of the one ledger
 
 // A job to simulate. The defaults are a job of four nodes; tests change what their story needs
 // (stories.h), and random jobs draw nearly everything from the seed.
@@ -52,6 +57,9 @@ struct WorldConfig {
     std::vector<int> slots;        // of each host; where missing: 1
     rendezvous::Limits limits;     // times included
     std::vector<Duration> starts;  // of each host's ddprun; where missing: within 0.1 lease
+    // At this time Slurm starts the job again, on as many other hosts, while the first allocation
+    // may live. The two share nothing but the ledger. 0: never.
+    Duration requeued_at{};
     Duration work = std::chrono::seconds{3};  // how long a worker works
     bool progress = false;                    // workers report progress, one on each host
     bool only_rank_0_reports = false;         // with `progress`: no other rank reports
@@ -107,6 +115,9 @@ class World {
     Invariants& invariants() { return invariants_; }
     const std::vector<Host>& hosts() const { return hosts_; }
     Time now() const { return clock_.now(); }
+    int host_count() const { return static_cast<int>(hosts_.size()); }
+    // SLURM_RESTART_COUNT of the allocation to which a host belongs.
+    int restart_count(int host) const { return host / config_.hosts; }
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
     bool frozen(const Process& process) const { return process.frozen_until > now(); }
@@ -145,6 +156,7 @@ class World {
     void take_refusal_for_proof(Process& leader, const Process& node);
     // processes
     void start_process(Host& host);
+    rendezvous::Lead leads_from(const rendezvous::Peer& self) const;
     void deliver(Process& process, bool tick, std::function<void()> run);
     void drain(Process& process);
     void step_agent(Process& process, const agent::Event& event);

@@ -216,7 +216,7 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::cut_off:
         case Fault::Kind::cut_from_others:
         case Fault::Kind::cut_to_others:
-            for (int other = 0; other < config_.hosts; ++other) {
+            for (int other = 0; other < host_count(); ++other) {
                 if (other == host.index) continue;
                 if (fault.kind != Fault::Kind::cut_from_others)
                     network_.cut(host.index, other, now(), until);
@@ -227,13 +227,13 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::split:
         case Fault::Kind::split_one_way:
             for (int one = 0; one <= host.index; ++one)
-                for (int other = host.index + 1; other < config_.hosts; ++other) {
+                for (int other = host.index + 1; other < host_count(); ++other) {
                     network_.cut(one, other, now(), until);
                     if (fault.kind == Fault::Kind::split) network_.cut(other, one, now(), until);
                 }
             break;
         case Fault::Kind::host_refuses:
-            network_.refuse(host.index, config_.hosts, now(), until);
+            network_.refuse(host.index, host_count(), now(), until);
             break;
         case Fault::Kind::ledger_stalls:
             ledger_.stall(-1, now(), until);

@@ -82,11 +82,12 @@ void World::try_connect(Process& process, int attempt) {
     }
     // Itself, any host in turn (no address), the named host once, or the named host first and then
     // any host in turn.
+    const int first = restart_count(host.index) * config_.hosts;  // of this allocation
     const int to = process.asked.self              ? host.index
-                   : process.asked.address.empty() ? process.tried % config_.hosts
+                   : process.asked.address.empty() ? first + process.tried % config_.hosts
                    : process.asked.once            ? host_at(process.asked.address)
                    : process.tried == 0            ? host_at(process.asked.address)
-                                                   : (process.tried - 1) % config_.hosts;
+                                                   : first + (process.tried - 1) % config_.hosts;
     switch (reach(host.index, to)) {
         case Reached::service:
             if (to == host.index && !process.asked.self) return try_next(process, attempt);
@@ -125,6 +126,9 @@ void World::call(Process& process, int attempt, Process& leader) {
 }
 
 void World::say(int connection, rendezvous::ToLeader message) {
+    // The link of a real node adds the mark of the ledger that it has found.
+    if (auto* join = std::get_if<rendezvous::Join>(&message); join && config_.succession)
+        join->ledger_mark = kMark;
     mutate(message);
     note_beat(connection, message);
     // For the test that a node sends few messages: Beats come at intervals, and an opening belongs

@@ -50,6 +50,15 @@ TEST(BatchScript, IsNotGuessed) {
               BatchScript::there);
 }
 
+// A ddprun of an earlier allocation must not touch the job, which runs again under the same id.
+TEST(BatchScript, SaysHowOftenTheJobWasRequeued) {
+    EXPECT_EQ(restarts_of(shown("n1")), 0);
+    EXPECT_EQ(restarts_of("JobId=1 JobName=Restarts=9\n   Requeue=1 Restarts=12 BatchFlag=1\n"),
+              12);
+    EXPECT_EQ(restarts_of("slurm_load_jobs error: Invalid job id specified\n"), std::nullopt);
+    EXPECT_EQ(restarts_of("JobId=1\n   Restarts=1x \n"), std::nullopt);
+}
+
 // ddprun ends the whole job only if no other step is in it: another step may be useful work.
 // Slurm's own steps (batch, extern) do not count. 1003.10 must not be taken for 1003.1.
 TEST(OnlyStep, IsAloneButForSlurmsOwn) {

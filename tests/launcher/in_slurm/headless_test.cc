@@ -50,9 +50,10 @@ class Headless : public testing::Test {
 
     // Whether the job was cancelled, exactly once. No connection reaches a broadcast address, so by
     // default srun's host is silent.
-    bool ends(const std::string& srun_address = "255.255.255.255", std::uint16_t port = 29400) {
+    bool ends(const std::string& srun_address = "255.255.255.255", std::uint16_t port = 29400,
+              int restart_count = 0) {
         const SlurmCalls calls(loop_, "8812", {{"PATH", folder_.string() + ":/usr/bin:/bin"}});
-        HeadlessConfig config{"8812", "0", srun_address, port};
+        HeadlessConfig config{"8812", "0", restart_count, srun_address, port};
         // Seconds and minutes in a real job. Here some questions fit into the patience.
         config.between = std::chrono::milliseconds{50};
         config.patience = std::chrono::milliseconds{300};
@@ -82,6 +83,17 @@ TEST_F(Headless, AJobWithoutItsBatchHostIsEnded) {
     EXPECT_TRUE(ends());
     EXPECT_THAT(
         said_, ElementsAre(HasSubstr("job 8812 has lost its batch host; ddprun has cancelled it")));
+}
+
+// Slurm has started the job again, and that allocation has lost its batch host in turn. It is not
+// ours to end.
+TEST_F(Headless, AJobThatRunsAgainElsewhereIsLeftAlone) {
+    command("scontrol",
+            "printf 'JobId=8812\\n JobState=RUNNING\\n Requeue=1 Restarts=1 BatchFlag=1\\n "
+            "NodeList=n[2-3]\\n BatchHost=n1\\n'");
+    command("squeue", "echo 8812.0");
+    EXPECT_FALSE(ends());
+    EXPECT_TRUE(ends("255.255.255.255", 29400, 1));
 }
 
 // Slurm notices a loss only after minutes. The first question gets no answer, the second one still

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/model/durations.h"
+
 namespace ddprun::launcher {
 namespace {
 
@@ -172,6 +174,12 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(defaults->limits.times.lease, milliseconds(10'000));
     EXPECT_EQ(defaults->limits.times.join_timeout, milliseconds(600'000));
     EXPECT_EQ(defaults->limits.times.last_call, milliseconds(30'000));
+    EXPECT_EQ(rendezvous::requeue_wait(defaults->limits.times), milliseconds(30'000))
+        << "three leases";
+    EXPECT_EQ(rendezvous::requeue_wait(plan({"--requeue-wait=5"})->limits.times),
+              milliseconds(30'000));
+    EXPECT_EQ(rendezvous::requeue_wait(plan({"--requeue-wait=90"})->limits.times),
+              milliseconds(90'000));
     EXPECT_EQ(defaults->grace.final_stop, milliseconds(30'000));
     EXPECT_EQ(defaults->grace.restart, milliseconds(5000));
     // In a step Slurm kills 30 s after SIGTERM. The stop must be over before.

@@ -63,6 +63,13 @@ struct LedgerBench {
         EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
         return std::move(*got);
     }
+    Result<int> look(Ledger& ledger, std::int64_t from) {
+        std::optional<Result<int>> got;
+        ledger.look(EntryNumber{from}, [&](Result<int> newest) { got.emplace(std::move(newest)); });
+        EXPECT_FALSE(got) << "never from within the call";
+        EXPECT_TRUE(run_until(loop, [&] { return got.has_value(); }));
+        return std::move(*got);
+    }
     Result<std::vector<LedgerEntry>> read(Ledger& ledger, std::int64_t from) {
         std::optional<Result<std::vector<LedgerEntry>>> got;
         ledger.read(EntryNumber{from}, [&](auto entries) { got.emplace(std::move(entries)); });
@@ -93,9 +100,16 @@ inline void tells_who_comes_late(LedgerBench& bench, const LedgerPlace& place) {
     std::vector<std::string> names{entry.at.node.name};
     for (const Member& member : entry.assignment.members)
         if (member.node != entry.at.node) names.push_back(member.node.name);
-    EXPECT_THAT(bench.members(place), testing::ElementsAreArray(names));
-    bench.create(**ledger, example_end(1));
-    EXPECT_THAT(bench.members(place), testing::IsEmpty()) << "it has ended";
+    const LedgerOwner same = LedgerBench::owner("abc123", 1);  // as example_entry() has it
+    EXPECT_THAT(bench.members(place, same), testing::ElementsAreArray(names));
+    EXPECT_THAT(bench.members(place, LedgerBench::owner("abc123", 2)), testing::IsEmpty())
+        << "they would refuse a node of a newer allocation";
+    bench.create(**ledger, example_allocation(1, 2));
+    EXPECT_THAT(bench.members(place, LedgerBench::owner("abc123", 2)),
+                testing::ElementsAre(entry.at.node.name))
+        << "the leader alone: the members are those of the earlier one";
+    bench.create(**ledger, example_end(2));
+    EXPECT_THAT(bench.members(place, same), testing::IsEmpty()) << "it has ended";
 }
 
 // An entry is created once and never changes. A writer that repeats its own create has won: its
@@ -114,6 +128,21 @@ inline void keeps_the_promises(LedgerBench& bench, Ledger& ledger) {
                 testing::ElementsAre(example_entry(0, 1), example_end(1, 3)));
     EXPECT_THAT(*bench.read(ledger, 1), testing::ElementsAre(example_end(1, 3)));
     EXPECT_TRUE(bench.read(ledger, 2)->empty());
+}
+
+// A leader looks whether a newer allocation has begun, from the entry after its own on.
+inline void shows_newer_allocations(LedgerBench& bench, Ledger& ledger) {
+    EXPECT_EQ(*bench.look(ledger, 0), -1);
+    bench.create(ledger, example_entry(0));
+    EXPECT_EQ(*bench.look(ledger, 1), -1);
+    bench.create(ledger, example_allocation(1, 2));
+    EXPECT_EQ(*bench.look(ledger, 1), 2);
+    // Another one, whose answer was lost: its writer repeats it with another random number.
+    bench.create(ledger, example_allocation(2, 4));
+    LedgerEntry repeated = example_allocation(2, 4);
+    repeated.random += 1;
+    EXPECT_EQ(bench.create(ledger, repeated).entry, example_allocation(2, 4));
+    EXPECT_EQ(*bench.look(ledger, 1), 4);
 }
 
 }  // namespace ddprun::rendezvous

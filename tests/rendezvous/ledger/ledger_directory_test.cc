@@ -4,6 +4,7 @@
 #include "rendezvous/ledger/ledger_directory.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ TEST(LedgerDirectory, WritesOnceAndLeavesNothingElse) {
     ASSERT_TRUE(ledger) << ledger.error();
     keeps_the_promises(bench, **ledger);
     EXPECT_THAT(names(folder / "a/b/8812.0"),
-                ElementsAre("entry-000000.json", "entry-000001.json", "ledger.json"));
+                ElementsAre("allocation", "entry-000000.json", "entry-000001.json", "ledger.json"));
 }
 
 // Eight processes and four threads create entry 0 at the same moment, as when a network splits and
@@ -235,24 +236,71 @@ TEST(LedgerDirectory, ManyBeginAtOnceAfterAFinishedOne) {
 }
 
 // A dead disk has cut an entry. A job that begins refuses such a ledger, since somebody may rely on
-// it. A job that Slurm has requeued may go on: Slurm has ended the old allocation, so nobody does.
-// It begins a new ledger and says where the old one lies.
-TEST(LedgerDirectory, ARequeuedJobPassesACutEntry) {
+// it. So does one that Slurm has requeued: its earlier allocation may still train.
+TEST(LedgerDirectory, ACutEntryIsRefused) {
     Bench bench;
     const Folder folder;
     const auto ledger = bench.open(folder / "job");
-    // Of requeue 1: a restart count of 1 proves nothing about it, one of 2 does.
     bench.create(**ledger, example_entry(0));
     // A file without content, as some file systems leave it after a crash.
     std::ofstream(folder / "job/entry-000001.json") << "";
-    EXPECT_EQ(bench.open(folder / "job", Bench::owner("abc123", 1)).error().code(),
+    for (const int requeue : {0, 1, 2}) {
+        const auto refused = bench.open(folder / "job", Bench::owner("abc123", requeue));
+        EXPECT_EQ(refused.error().code(), ErrorCode::malformed);
+        EXPECT_THAT(refused.error().sentence(), HasSubstr("entry-000001.json is truncated"));
+    }
+    EXPECT_THAT(names(folder / ""), ElementsAre("job"));
+}
+
+// Somebody has removed an entry. A leader must neither take the one before it for the newest, nor
+// write another one in its place: two generations would have the same number.
+TEST(LedgerDirectory, AnEntryThatVanishesIsNoticed) {
+    Bench bench;
+    const Folder folder;
+    const auto ledger = bench.open(folder / "job");
+    for (int number = 0; number < 3; ++number)
+        ASSERT_EQ(bench.create(**ledger, example_entry(number)).outcome, Outcome::won);
+    std::filesystem::rename(folder / "job/entry-000001.json", folder / "moved");
+    const auto read = bench.read(**ledger, 0);
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().sentence(),
+                HasSubstr("job/entry-000001.json has vanished, but entry-000002.json is there"));
+    const auto below = bench.create(**ledger, example_entry(1, 77));
+    EXPECT_EQ(below.outcome, Outcome::failed);
+    EXPECT_THAT(below.sentence, HasSubstr("entry-000001.json has vanished"));
+    EXPECT_EQ(bench.open(folder / "job", Bench::owner("abc123", 2)).error().code(),
               ErrorCode::malformed);
-    const auto next = bench.open(folder / "job", Bench::owner("abc123", 2));
-    ASSERT_TRUE(next) << next.error();
-    EXPECT_TRUE(bench.read(**next, 0)->empty());
-    EXPECT_TRUE(bench.lines.has("entry-000001.json is truncated"));
-    EXPECT_THAT(names(folder / ""),
-                ElementsAre("job", "job-damaged-" + hexadecimal((*ledger)->mark())));
+    // The newest one is missing. A read cannot know that, but who builds on it does.
+    std::filesystem::rename(folder / "moved", folder / "job/entry-000001.json");
+    EXPECT_EQ(bench.read(**ledger, 0)->size(), 3u);
+    std::filesystem::remove(folder / "job/entry-000002.json");
+    const auto next = bench.create(**ledger, example_entry(3));
+    EXPECT_EQ(next.outcome, Outcome::failed);
+    EXPECT_THAT(next.sentence, HasSubstr("entry-000002.json has vanished"));
+}
+
+// The entry of an allocation is found by a look, in every kind of ledger that lasts. In a folder it
+// is found by a file that exists from the beginning and is never replaced: the i-node that the look
+// of an older leader has opened once stays the same, whatever its client remembers of names.
+TEST(LedgerDirectory, ShowsANewerAllocation) {
+    Bench bench;
+    const Folder folder;
+    const auto ledger = bench.open(folder / "job");
+    const std::string file = folder / "job/allocation";
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(::stat(file.c_str(), &before), 0);
+    shows_newer_allocations(bench, **ledger);
+    ASSERT_EQ(::stat(file.c_str(), &after), 0);
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    // A text that a crash has cut is no answer; the next allocation writes it anew.
+    std::ofstream(file) << "00000";
+    EXPECT_EQ(bench.look(**ledger, 2).error().code(), ErrorCode::malformed);
+    bench.create(**ledger, example_allocation(3, 7));
+    EXPECT_EQ(*bench.look(**ledger, 2), 7);
+    // The ledger of an older ddprun has no such file.
+    std::filesystem::remove(file);
+    EXPECT_EQ(*bench.look(**ledger, 2), -1);
 }
 
 // A node that may lead later opens the ledger of the running job, by its mark, or none. Looking
@@ -352,7 +400,8 @@ TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
     swapping.join();
     // At the end either folder may have the name.
     const bool swapped = read_claim(job)->mark == theirs;
-    EXPECT_THAT(names(swapped ? job : other), ElementsAre("entry-000000.json", "ledger.json"));
+    EXPECT_THAT(names(swapped ? job : other),
+                ElementsAre("allocation", "entry-000000.json", "ledger.json"));
 }
 
 // The client of a network file system repeats a request: the first one did the work, the second one
@@ -394,7 +443,7 @@ TEST(LedgerDirectory, RemovesTemporariesOfTheDead) {
         folder / "job/.writing-1-2",
         std::filesystem::file_time_type::clock::now() - std::chrono::minutes{11});
     ASSERT_TRUE(bench.open(folder / "job"));
-    EXPECT_THAT(names(folder / "job"), ElementsAre(".writing-3-4", "ledger.json"));
+    EXPECT_THAT(names(folder / "job"), ElementsAre(".writing-3-4", "allocation", "ledger.json"));
 }
 
 // The ledger goes while the file thread still works for it. Its answer is dropped.

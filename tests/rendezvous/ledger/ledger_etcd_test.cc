@@ -62,6 +62,12 @@ TEST_F(LedgerEtcdTest, WritesOnce) {
     keeps_the_promises(bench, **ledger);
 }
 
+TEST_F(LedgerEtcdTest, ShowsANewerAllocation) {
+    const auto ledger = bench.open(place_at({server->port()}));
+    ASSERT_TRUE(ledger) << ledger.error();
+    shows_newer_allocations(bench, **ledger);
+}
+
 // ddprun looks up a host's name itself: gRPC's own look-up does not work in a static binary. And a
 // job id of any shape becomes a key.
 TEST_F(LedgerEtcdTest, IsReachedByName) {

@@ -22,6 +22,9 @@ class Hanging final : public Ledger {
     void create(LedgerEntry entry, CreateDone done) override {
         ask([this, entry, done = std::move(done)] { memory_.create(entry, done); });
     }
+    void look(EntryNumber from, LookDone done) override {
+        ask([this, from, done = std::move(done)] { memory_.look(from, done); });
+    }
     std::string name() const override { return "directory:/slow"; }
     void hang() { hangs_ = true; }
     // Carries out what was held back, in the order of the calls.

@@ -22,7 +22,11 @@ TEST(LedgerJson, CarriesEntriesUnchanged) {
     plain_end.act = EndsJob{};
     LedgerEntry hang = example_end(8);
     std::get<EndsJob>(hang.act).ending.first_failure = example_hang();
-    for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end, hang}) {
+    LedgerEntry first = example_allocation(0, 0);
+    first.act = BeginsAllocation{false};
+    first.assignment = {};
+    for (const LedgerEntry& entry : {example_entry(), takeover, example_end(7), plain_end, hang,
+                                     example_allocation(9, 2), first}) {
         const auto back = from_json(to_json(entry));
         ASSERT_TRUE(back) << back.error();
         EXPECT_EQ(*back, entry);

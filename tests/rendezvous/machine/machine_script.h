@@ -72,6 +72,8 @@ inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Close>(&effect))
         return std::to_string(e->session.value) + ": closed";
     if (std::get_if<ReadLedger>(&effect)) return "read the ledger";
+    if (const auto* e = std::get_if<LookLedger>(&effect))
+        return "look " + std::to_string(e->number);
     if (const auto* e = std::get_if<Call>(&effect)) return "call " + e->peer.node.name;
     if (const auto* e = std::get_if<Standby>(&effect))
         return "stand by " + (e->peer ? e->peer->node.name : "nobody");
@@ -90,6 +92,9 @@ inline std::string describe(const Effect& effect) {
         if (e->entry.end())
             return what + "end " + std::to_string(e->entry.end()->code) + ", " +
                    e->entry.end()->sentence;
+        if (const auto* begins = e->entry.allocation())
+            return what + "allocation " + std::to_string(e->entry.requeue) +
+                   (begins->awaits ? " after generation " + names(e->entry.assignment) : "");
         return what + "generation " + names(e->entry.assignment) + " after " +
                e->entry.assignment.cause;
     }

@@ -268,6 +268,7 @@ TEST(Service, ReadsTheLedgerAgain) {
             asio::post(loop, [done] { done(Error(ErrorCode::unavailable, "the disk is away")); });
         }
         void create(LedgerEntry entry, CreateDone done) override { good.create(entry, done); }
+        void look(EntryNumber from, LookDone done) override { good.look(from, done); }
         std::string name() const override { return "failing"; }
         asio::io_context& loop;
         LedgerMemory good;
