@@ -137,13 +137,13 @@ class Job {
     // Every node runs the service, since any of them may lead later. The leader opens the ledger
     // first; the other nodes open it when they know the leader.
     Result<> start_service(MeetingPoint& point) {
+        rendezvous::MachineConfig config = machine_config(input_, node_);
         if (point.leads) {
-            if (auto opened = ledger_.open(); !opened) return opened;
+            if (auto begun = ledger_.begin(config); !begun) return begun;
             tell_secrets_the_folder();
         }
         service_.emplace(
-            loop_, std::move(point.listener), machine_config(input_, node_), ledger_.ledger(),
-            voice_.log(),
+            loop_, std::move(point.listener), std::move(config), ledger_.ledger(), voice_.log(),
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();

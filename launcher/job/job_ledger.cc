@@ -7,6 +7,7 @@
 
 #include "base/hexadecimal.h"
 #include "rendezvous/ledger/ledger_members.h"
+#include "rendezvous/ledger/ledger_memory.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -64,10 +65,24 @@ Result<> JobLedger::open() {
     }
     if (!*opened) {
         // A file system that hangs would otherwise keep the loop, and so this process, from ending.
-        files_.abandon();
+        if (opened->error().code() == ErrorCode::timed_out) files_.abandon();
         return opened->error();
     }
     ledger_.adopt(std::move(**opened));
+    return {};
+}
+
+Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
+    const auto opened = open();
+    if (opened || plan_.limits.max_nodes == 1) return opened;
+    const std::string why = opened.error().sentence();
+    ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
+    config.succession = false;
+    if (plan_.ledger.chosen || plan_.slurm_restart_count > 0)
+        config.refusal = "node " + plan_.node_name + " cannot open the ledger: " + why;
+    else
+        log_({Note::Level::warn, why + "; the ledger is in memory instead, so the loss of this "
+                                       "node or a requeue loses the job's history"});
     return {};
 }
 

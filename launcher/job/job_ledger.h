@@ -16,6 +16,7 @@
 #include "launcher/plan/plan.h"
 #include "rendezvous/ledger/ledger_followed.h"
 #include "rendezvous/ledger/ledger_open.h"
+#include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/messages.h"
 
 namespace ddprun::launcher {
@@ -32,9 +33,13 @@ class JobLedger {
   public:
     JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan, Log log);
 
-    // Begins the ledger, or goes on with that of an earlier run of this job. Runs the loop until it
-    // is open, so call it before anything else is on the loop. Errors: those of open_ledger().
-    Result<> open();
+    // Begins the ledger, or goes on with that of an earlier run of this job. Where it cannot be
+    // opened, the other nodes would wait for the join timeout. So this node leads all the same, with
+    // a ledger in memory, and `config` says what for: the whole job, if nobody has asked for the
+    // folder and nothing can be in it, or only to tell the others why there is no job. Runs the loop
+    // until it is open, so call it before anything else is on the loop. Errors, in a job of one
+    // node: those of open_ledger().
+    Result<> begin(rendezvous::MachineConfig& config);
     // Whether this node can read the ledger that its leader has named. Only then it may lead later.
     void find(const rendezvous::Welcome& leader, std::function<void(bool)> done);
     // The members of the running job. Asked for when the endpoint does not answer: the host that
@@ -48,6 +53,7 @@ class JobLedger {
     std::string folder() const { return ledger_.folder(); }  // empty: in none
 
   private:
+    Result<> open();
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened);
 
     boost::asio::io_context& loop_;

@@ -7,20 +7,35 @@
 
 namespace ddprun::rendezvous {
 
-// At the start of a Slurm step no further nodes will come. The end waits one lease for nodes that
-// have not connected yet, so that they learn why there is no job.
+// The job cannot begin. The end waits one lease for nodes that have not connected yet, so that they
+// learn why.
+bool MachineState::waits_to_tell(Time now, Time since) {
+    const auto& limits = config.limits;
+    const auto nodes =
+        limits.order.empty() ? limits.max_nodes : static_cast<int>(limits.order.size());
+    const auto come = std::ranges::count_if(
+        roster.nodes(), [](const auto& each) { return each.second.connected(); });
+    const Time heard_by = since + share(lease(), kHearTheEnd);
+    if (come >= nodes || now >= heard_by) return false;
+    wake_at(heard_by);
+    return true;
+}
+
+bool MachineState::is_refused(Time now) {
+    if (config.refusal.empty()) return false;
+    if (waits_to_tell(now, active.since)) return true;
+    end.decide(unavailable(config.refusal));
+    propose_end(now);
+    return true;
+}
+
+// At the start of a Slurm step no further nodes will come.
 bool MachineState::too_few_are_usable(Time now) {
     const auto nodes = static_cast<int>(config.limits.order.size());
     const int lost = unusable.count();
     if (!begins_allocation() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes)
         return false;
-    const auto come = std::ranges::count_if(
-        roster.nodes(), [](const auto& each) { return each.second.connected(); });
-    const Time heard_by = unusable.since() + share(lease(), kHearTheEnd);
-    if (come < nodes && now < heard_by) {
-        wake_at(heard_by);
-        return true;
-    }
+    if (waits_to_tell(now, unusable.since())) return true;
     Ending ending = unavailable(unusable.sentence());
     ending.code = kUsageCode;
     end.decide(std::move(ending));

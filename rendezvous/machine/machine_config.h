@@ -25,7 +25,10 @@ struct MachineConfig {
     // The ledger is shared: other nodes may lead after this one.
     bool succession = false;
     bool in_slurm = false;  // Slurm may signal workers before ddprun
-    bool outside = false;   // the service runs outside the job: one node has a lease too
+    // Why this node cannot lead a job at all, for example without its ledger. It leads only to tell
+    // the others, so that they do not wait. Empty: it can.
+    std::string refusal = {};
+    bool outside = false;  // the service runs outside the job: one node has a lease too
     // Added to a Time of this node, it gives the time since 1970, for reports.
     Duration to_day{};
 };

@@ -184,7 +184,9 @@ struct MachineState {
     Blame blame() const;
 
     // job_end.cc: the end of the job
+    bool is_refused(Time now);
     bool too_few_are_usable(Time now);
+    bool waits_to_tell(Time now, Time since);
     void propose_end(Time now);
     void on_requeued(Time now);
     void close(Time now);

@@ -66,7 +66,7 @@ void MachineState::decide_failure() {
 }
 
 void MachineState::gather(Time now, bool by_lease) {
-    if (too_few_are_usable(now)) return;
+    if (is_refused(now) || too_few_are_usable(now)) return;
     const Time again = std::min({gathering.speaks_at(), out_of_service.asks_at(),
                                  gathering.since() + config.limits.times.join_timeout});
     if (!gathering.may_be_enough() && now < again) return wake_at(again);

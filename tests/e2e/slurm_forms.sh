@@ -140,6 +140,19 @@ FORM_SEEN=$work/trap lab 60 srun "${three[@]}" \
 expect_code 0
 (($(find "$work" -maxdepth 1 -name 'trap.*' | wc -l) == 2)) || fail "not 2 workers"
 
+say "a leader that cannot open its ledger: with the default folder the job runs all the same, and a line says what is lost"
+lab 30 srun "${two[@]}" --chdir=/sys ddprun true
+expect_code 0
+expect_in "$work/run.err" '/sys/.ddprun.*the ledger is in memory instead, so the loss of this node or a requeue loses'
+say "with a folder that was asked for, or after a requeue, all nodes end at once with the reason"
+for form in "ddprun --ledger=directory:/sys/mine" "env SLURM_RESTART_COUNT=1 ddprun"; do
+    # shellcheck disable=SC2086
+    lab 30 srun "${two[@]}" --chdir=/sys $form true
+    expect_code 69
+    (($(grep -c 'cannot open the ledger: ' "$work/run.err") >= 1)) || fail "the reason is not given: $form"
+    expect_nothing_left 5
+done
+
 say "several nodes without any secret: no munge, and a ledger in memory; --identity=none starts all the same"
 mkdir "$work/no_munge"
 for name in munge unmunge; do printf '#!/bin/sh\nexit 6\n' >"$work/no_munge/$name"; chmod +x "$work/no_munge/$name"; done

@@ -68,6 +68,24 @@ TEST(Machine, UsedUpBudgetEndsTheJobForAll) {
     EXPECT_THAT(s.tick(2.5), IsEmpty());
 }
 
+// The leader's node cannot open the ledger. It tells the nodes that are there, and waits one lease
+// (10 s) for the others: without it each would wait for the join timeout.
+TEST(Machine, ANodeThatCannotLeadTellsTheOthersWhy) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.refusal = "node n1 cannot open the ledger: /sys is read-only";
+    Script all(config);
+    all.join(0.1, 1, node("a"));
+    EXPECT_THAT(all.join(0.2, 2, node("b")),
+                Contains("create 0: end 69, node n1 cannot open the ledger: /sys is read-only"));
+    EXPECT_THAT(all.created(0.3), AllOf(Contains("1: Finished 69"), Contains("2: Finished 69")));
+
+    Script one(config);
+    one.join(0.1, 1, node("a"));
+    for (double now = 0.5; now < 10; now += 0.5)
+        EXPECT_THAT(one.beat(now, 1), Not(Contains("create"))) << now;
+    EXPECT_THAT(one.beat(10, 1), Contains(HasSubstr("create 0: end 69")));
+}
+
 // b's report comes first, but a's worker died half a second earlier: 2.1 − 0.5. The job ends with
 // the code of that one.
 TEST(Machine, FirstFailureIsTheEarliestInTime) {
