@@ -1,10 +1,10 @@
 // Makes a locked temporary folder, and removes folders whose owner is dead.
 #include "agent/output/temporary_folder.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -12,8 +12,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <functional>
+#include <utility>
 
 #include "agent/output/attempt_names.h"
+#include "base/system/careful_open.h"
 
 namespace ddprun::agent {
 namespace {
@@ -23,12 +26,11 @@ namespace fs = std::filesystem;
 // Seconds. Between mkdtemp() and flock() a new folder has no lock yet, so young folders are left
 // alone.
 constexpr std::time_t kUntouched = 60;
+constexpr std::uint64_t kPlenty = std::uint64_t{256} << 20;
+// A generation of 1000 workers needs about twice as many.
+constexpr std::uint64_t kFewInodes = 2500;
 // linux/magic.h does not have this one.
 constexpr long kXfs = 0x58465342;
-
-UniqueFd open_folder(const std::string& path) {
-    return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
 
 // Local file systems only. A network file system may not show locks of other hosts, so an unlocked
 // folder there proves nothing.
@@ -40,27 +42,52 @@ bool is_of_this_host(const std::string& folder) {
     return std::ranges::find(local, static_cast<long>(status.f_type)) != std::end(local);
 }
 
+// Bytes that the file system has left for us, and 0 if it is read-only or has few inodes left. Some
+// file systems do not count inodes (f_files is 0 then).
+std::uint64_t room_in(const std::string& folder) {
+    struct statvfs status {};
+    if (::statvfs(folder.c_str(), &status) != 0 || (status.f_flag & ST_RDONLY) != 0) return 0;
+    if (status.f_files != 0 && status.f_favail < kFewInodes) return 0;
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
 // An exclusive lock can be taken only if no ddprun holds its shared lock. The kernel releases locks
 // when a process dies, however it dies.
 bool is_abandoned(const std::string& path) {
-    const UniqueFd folder = open_folder(path);
+    const auto folder = open_folder(path);
     struct stat status {};
-    return folder && ::fstat(folder.get(), &status) == 0 && status.st_uid == ::geteuid() &&
+    return folder && ::fstat(folder->get(), &status) == 0 && status.st_uid == ::geteuid() &&
            status.st_mtime < std::time(nullptr) - kUntouched &&
-           ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+           ::flock(folder->get(), LOCK_EX | LOCK_NB) == 0;
 }
 
 }  // namespace
 
+// Only as many are looked at as are needed: a file system may hang.
+std::vector<std::string> by_room(std::vector<std::string> parents) {
+    std::vector<std::pair<std::uint64_t, std::string>> known;
+    for (auto parent = parents.begin(); parent != parents.end(); ++parent) {
+        const std::uint64_t room = room_in(*parent);
+        if (room >= kPlenty) {
+            std::rotate(parents.begin(), parent, parent + 1);
+            return parents;
+        }
+        known.emplace_back(room, *parent);
+    }
+    std::ranges::stable_sort(known, std::greater{}, &std::pair<std::uint64_t, std::string>::first);
+    for (std::size_t i = 0; i < known.size(); ++i) parents[i] = std::move(known[i].second);
+    return parents;
+}
+
 TemporaryFolder make_temporary_folder(const std::string& parent) {
     std::string name = parent + "/" + kTemporaryFolder;
     if (!::mkdtemp(name.data())) return {};
-    UniqueFd lock = open_folder(name);
+    auto lock = open_folder(name);
     // The result is ignored: if the file system has no locks, ddprun works without. Then nobody
     // removes the folder after a crash.
-    if (lock) ::flock(lock.get(), LOCK_SH | LOCK_NB);
+    if (lock) ::flock(lock->get(), LOCK_SH | LOCK_NB);
     std::error_code ignored;
-    return {fs::absolute(name, ignored).string(), std::move(lock)};
+    return {fs::absolute(name, ignored).string(), lock ? std::move(*lock) : UniqueFd()};
 }
 
 void remove_abandoned_folders(const std::string& parent) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/system/unique_fd.h"
 
@@ -19,6 +20,11 @@ struct TemporaryFolder {
     std::string path;  // absolute; empty on failure, and errno says why
     UniqueFd lock;
 };
+
+// Parents in the order to be tried: the first that has plenty of room, then the others, and last
+// those that can take nothing. Less than 256 MiB is not plenty: a loader of PyTorch soon fills the
+// 64 MiB that containers usually have in /dev/shm, and then no worker can write why it fails.
+std::vector<std::string> by_room(std::vector<std::string> parents);
 
 // Makes a folder with a random name in `parent` and locks it.
 TemporaryFolder make_temporary_folder(const std::string& parent);

@@ -1,14 +1,13 @@
 // Reads timer requests from the FIFO and waits for the next timer.
 #include "agent/workers/timer_fifo.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
+
+#include "base/system/careful_open.h"
 
 namespace ddprun::agent {
 namespace {
@@ -27,20 +26,12 @@ double wall_now() {
 Result<std::unique_ptr<TimerFifo>> TimerFifo::open(boost::asio::io_context& loop, FileThread& files,
                                                    std::string path, OnExpired on_expired,
                                                    Warn warn) {
-    struct stat status {};
-    // Only an old FIFO is replaced. Any other file under this name belongs to the user, and
-    // mkfifo() then fails.
-    if (::lstat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) ::unlink(path.c_str());
-    // O_RDWR: with our own write end open, the FIFO does not report its end when no worker has it
-    // open.
-    int fd = -1;
-    if (::mkfifo(path.c_str(), 0600) == 0)
-        fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return Error(ErrorCode::unavailable, "timer file " + path + ": " + std::strerror(errno));
+    auto made = make_fifo(path);
+    if (!made)
+        return Error(ErrorCode::unavailable, "timer file " + path + ": " + made.error().sentence());
     std::unique_ptr<TimerFifo> fifo(
         new TimerFifo(loop, files, std::move(path), std::move(on_expired), std::move(warn)));
-    fifo->fifo_.assign(fd);
+    fifo->fifo_.assign(made->release());
     fifo->await_lines();
     return fifo;
 }

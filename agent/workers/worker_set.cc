@@ -11,9 +11,9 @@
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
 #include "agent/workers/progress_pipe.h"
-#include "agent/workers/stop_file.h"
 #include "agent/workers/worker_arguments.h"
 #include "base/system/boot_clock.h"
+#include "base/system/careful_open.h"
 #include "rendezvous/model/node_name.h"
 
 namespace ddprun::agent {
@@ -172,7 +172,7 @@ void WorkerSet::stop(const StopHint& hint) {
     const std::string path = stop_file();
     if (path.empty()) return signal(hint.signal);
     consoles_.files.post_within(
-        kStopFileLimit, [path, text = to_json(hint, day_now())] { write_stop_file(path, text); },
+        kStopFileLimit, [path, text = to_json(hint, day_now())] { replace_file(path, text); },
         [this, number = hint.signal, alive = std::weak_ptr(alive_)](bool) {
             if (alive.lock()) signal(number);
         });

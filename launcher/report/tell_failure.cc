@@ -3,14 +3,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <optional>
 
 #include "base/loop/child_program.h"
-#include "base/system/random_bytes.h"
+#include "base/system/careful_open.h"
 #include "launcher/report/failure_json.h"
 
 namespace ddprun::launcher {
@@ -19,20 +15,6 @@ namespace {
 // For one file, and for the user's program. launcher/README.md promises the second.
 constexpr auto kWriteLimit = std::chrono::seconds{5};
 constexpr auto kProgramLimit = std::chrono::seconds{30};
-
-// Writes the file under another name, then renames it, so that no reader sees half a report. The
-// other name is random, because several nodes may write the same file. Returns the reason of a
-// failure, else nothing.
-std::optional<std::string> write_file(const std::string& path, const std::string& text) {
-    const std::string unfinished = path + ".part-" + std::to_string(random_number());
-    std::ofstream file(unfinished, std::ios::trunc);
-    file << text << std::flush;
-    file.close();
-    if (file && std::rename(unfinished.c_str(), path.c_str()) == 0) return std::nullopt;
-    const std::string why = std::strerror(errno);
-    std::remove(unfinished.c_str());
-    return why;
-}
 
 }  // namespace
 
@@ -58,18 +40,18 @@ void TellFailure::tell(const FailureReport& report, const FailureOutlets& outlet
 bool TellFailure::keep(const std::string& path, const std::string& text) {
     struct Writing {
         bool done = false;
-        std::optional<std::string> failure;
+        Result<> written;
     };
     // Shared, because a write that hangs may outlive this call.
     const auto writing = std::make_shared<Writing>();
     // By the file thread: the log folder may lie on a file system that hangs.
-    files_.post([writing, path, text] { writing->failure = write_file(path, text); },
+    files_.post([writing, path, text] { writing->written = replace_file(path, text); },
                 [writing] { writing->done = true; });
     run_until(writing->done, kWriteLimit);
-    if (writing->done && !writing->failure) return true;
-    warn_(
-        "cannot write the failure report to " + path + ": " +
-        (writing->done ? *writing->failure : "no answer within " + to_text(Duration(kWriteLimit))));
+    if (writing->done && writing->written) return true;
+    warn_("cannot write the failure report to " + path + ": " +
+          (writing->done ? writing->written.error().sentence()
+                         : "no answer within " + to_text(Duration(kWriteLimit))));
     return false;
 }
 
