@@ -29,6 +29,7 @@ const nlohmann::json* message_of(const nlohmann::json& account) {
 
 Result<std::string> read_error_account(std::string_view text) {
     const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
+    if (text.empty()) return malformed("is empty");
     // The third argument switches exceptions off: the file's content is the worker's and may be
     // anything.
     const auto account = nlohmann::json::parse(text, nullptr, false);

@@ -1,7 +1,6 @@
 // Makes the folders and files of a generation, on the file thread.
 #include "agent/output/attempt_folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "agent/output/attempt_names.h"
 #include "agent/output/temporary_folder.h"
+#include "base/system/careful_open.h"
 #include "base/system/random_bytes.h"
 
 namespace ddprun::agent {
@@ -28,13 +28,51 @@ std::string random_name() {
     return name;
 }
 
+// Makes the folders of the workers in `in`, and opens the files that are wanted. Returns why a
+// folder cannot be made; then none is used. A file that cannot be opened is a problem of its own,
+// and only the first one is kept: usually all fail for one reason, and one line is enough.
+Result<> fill(AttemptFiles& made, const std::string& in, Generation generation,
+              const WantedFiles& wanted) {
+    AttemptFiles filled;
+    filled.folder = attempt_folder(in, generation);
+    std::error_code error;
+    const auto failed = [&error](const std::string& folder) {
+        return Error(ErrorCode::unavailable, "folder " + folder + ": " + error.message());
+    };
+    const auto open = [&filled](const std::string& path) {
+        auto file = open_to_append(path);
+        if (!file && !filled.problem)
+            filled.problem =
+                Error(ErrorCode::unavailable, "file " + path + " " + file.error().sentence());
+        return file ? std::move(*file) : UniqueFd();
+    };
+    fs::create_directories(filled.folder, error);
+    if (error) return failed(filled.folder);
+    for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
+        AttemptFiles::Worker& worker = filled.workers.emplace_back();
+        worker.folder = worker_folder(filled.folder, wanted.first_local_rank + static_cast<int>(i));
+        fs::create_directory(worker.folder, error);
+        if (error) return failed(worker.folder);
+        for (int stream : {0, 1})
+            if (wanted.streams[i] & (1 << stream))
+                worker.streams[stream] = open(worker.folder + "/" + kStreamFiles[stream]);
+    }
+    for (int stream : {0, 1})
+        if (wanted.filtered & (1 << stream))
+            filled.filtered[stream] = open(filtered_file(filled.folder, stream));
+    made = std::move(filled);
+    return {};
+}
+
 }  // namespace
 
-// /dev/shm first: it is in memory, and making folders there is much faster than on a disk.
+// TMPDIR is what the user wants. /dev/shm is in memory, and making folders there is much faster than
+// on a disk.
 std::vector<std::string> temporary_parents() {
+    std::vector<std::string> parents{"/dev/shm", "/tmp"};
     const char* named = std::getenv("TMPDIR");
-    if (named && *named) return {named};
-    return {"/dev/shm", "/tmp"};
+    if (named && *named) parents.insert(parents.begin(), named);
+    return parents;
 }
 
 bool WantedFiles::any() const {
@@ -44,14 +82,15 @@ bool WantedFiles::any() const {
 // The part that runs on the file thread. It keeps the folders that exist already.
 struct AttemptFolder::Maker {
     std::string log_dir, run_id;
-    std::string base, temporary;  // empty until they are made
-    UniqueFd lock;                // shows others that `temporary` is in use
+    std::string base;           // empty until it is made
+    TemporaryFolder temporary;  // the same
+    std::string last;           // of the last generation, in `temporary`
 
     AttemptFiles make(Generation generation, const WantedFiles& wanted);
     Result<> make_base();
-    Result<> make_temporary();
-    void fill(AttemptFiles& made, const std::string& base, Generation generation,
-              const WantedFiles& wanted);
+    Result<> use_temporary(AttemptFiles& made, Generation generation, const WantedFiles& wanted);
+    void remove_past(const std::string& now);
+    void remove();
 };
 
 // Makes the folder of this ddprun inside the log folder, once.
@@ -73,74 +112,61 @@ Result<> AttemptFolder::Maker::make_base() {
     return Error(ErrorCode::unavailable, "folder " + log_dir + " (--log-dir): " + error.message());
 }
 
-// Takes the first parent folder in which a temporary folder can be made.
-Result<> AttemptFolder::Maker::make_temporary() {
-    if (!temporary.empty()) return {};
-    int error = 0;
-    for (const std::string& parent : temporary_parents()) {
-        if (TemporaryFolder made = make_temporary_folder(parent); !made.path.empty()) {
-            temporary = std::move(made.path);
-            lock = std::move(made.lock);
-            return {};
+// Only error files lie in a temporary folder, no output. If its file system has become full, or has
+// no inodes left, another one is taken.
+Result<> AttemptFolder::Maker::use_temporary(AttemptFiles& made, Generation generation,
+                                             const WantedFiles& wanted) {
+    const WantedFiles none{std::vector<int>(wanted.streams.size()), 0, wanted.first_local_rank};
+    if (!temporary.path.empty() && fill(made, temporary.path, generation, none)) return {};
+    Result<> result;
+    for (const std::string& parent : by_room(temporary_parents())) {
+        TemporaryFolder folder = make_temporary_folder(parent);
+        const int code = errno;
+        if (folder.path.empty()) {
+            result = Error(ErrorCode::unavailable,
+                           "folder " + parent + " (TMPDIR): " + std::strerror(code));
+            continue;
         }
-        error = errno;
+        remove();
+        temporary = std::move(folder);
+        result = fill(made, temporary.path, generation, none);
+        if (result) break;
     }
-    return Error(ErrorCode::unavailable,
-                 "folder " + temporary_parents().back() + " (TMPDIR): " + std::strerror(error));
+    return result;
 }
 
 AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted) {
     AttemptFiles made;
-    made.workers.resize(wanted.streams.size());
+    Result<> done;
     if (!log_dir.empty()) {
-        if (const auto done = make_base(); !done)
-            made.problem = done.error();
-        else
-            fill(made, base, generation, wanted);
+        done = make_base();
+        if (done) done = fill(made, base, generation, wanted);
     }
     // Without a usable log folder the workers still need error files, so these go into a temporary
     // folder. The output then goes to the console.
-    if (log_dir.empty() || made.folder.empty()) {
-        const WantedFiles none{std::vector<int>(wanted.streams.size()), 0, wanted.first_local_rank};
-        if (const auto done = make_temporary(); done)
-            fill(made, temporary, generation, none);
-        else if (!made.problem)
-            made.problem = done.error();
+    if (log_dir.empty() || !done) {
+        const Result<> temporary = use_temporary(made, generation, wanted);
+        if (done) done = temporary;
     }
+    made.workers.resize(wanted.streams.size());
+    if (!done) made.problem = done.error();
     made.base = base;
-    made.temporary = temporary;
+    made.temporary = this->temporary.path;
     return made;
 }
 
-// Only the first problem is kept: usually all files fail for one reason, and one line is enough.
-void AttemptFolder::Maker::fill(AttemptFiles& made, const std::string& in, Generation generation,
-                                const WantedFiles& wanted) {
-    const auto note = [&made](const std::string& path, const std::string& why) {
-        if (!made.problem) made.problem = Error(ErrorCode::unavailable, path + ": " + why);
-    };
-    const auto open = [&note](const std::string& path) {
-        UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-        if (!file) note("file " + path, std::strerror(errno));
-        return file;
-    };
-    const std::string attempt = attempt_folder(in, generation);
-    std::error_code error;
-    fs::create_directories(attempt, error);
-    if (error) return note("folder " + attempt, error.message());
-    for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
-        const std::string folder =
-            worker_folder(attempt, wanted.first_local_rank + static_cast<int>(i));
-        fs::create_directory(folder, error);
-        if (error) return note("folder " + folder, error.message());
-        made.workers[i].folder = folder;
-        made.folder = attempt;
-        for (int stream : {0, 1})
-            if (wanted.streams[i] & (1 << stream))
-                made.workers[i].streams[stream] = open(folder + "/" + kStreamFiles[stream]);
-    }
-    for (int stream : {0, 1})
-        if (wanted.filtered & (1 << stream))
-            made.filtered[stream] = open(filtered_file(attempt, stream));
+// Everything that the report of the last generation needed has been read before this generation
+// began, on this thread.
+void AttemptFolder::Maker::remove_past(const std::string& now) {
+    const std::string past = std::exchange(last, now);
+    std::error_code ignored;
+    if (!past.empty() && past != now) fs::remove_all(past, ignored);
+}
+
+void AttemptFolder::Maker::remove() {
+    std::error_code ignored;
+    if (!temporary.path.empty()) fs::remove_all(temporary.path, ignored);
+    temporary = {};
 }
 
 AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string run_id)
@@ -151,10 +177,7 @@ AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string
 // The last job on the file thread removes the temporary folder, after everything that was posted
 // before.
 AttemptFolder::~AttemptFolder() {
-    files_.post([maker = std::move(maker_)] {
-        std::error_code ignored;
-        if (!maker->temporary.empty()) fs::remove_all(maker->temporary, ignored);
-    });
+    files_.post([maker = std::move(maker_)] { maker->remove(); });
 }
 
 void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
@@ -168,12 +191,13 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
-    // The first time, folders of dead ddpruns are removed as well. This comes after the folders for
-    // our workers, so no worker waits for it.
-    if (!std::exchange(first_, false)) return;
-    files_.post([maker = maker_] {
-        const std::string parent = fs::path(maker->temporary).parent_path();
-        if (!parent.empty()) remove_abandoned_folders(parent);
+    // What is removed comes after the folders for our workers, so no worker waits for it: the
+    // folder of the last generation, and the first time the folders of dead ddpruns, too.
+    files_.post([maker = maker_, generation, first = std::exchange(first_, false)] {
+        const std::string& own = maker->temporary.path;
+        if (own.empty()) return;
+        maker->remove_past(attempt_folder(own, generation));
+        if (first) remove_abandoned_folders(fs::path(own).parent_path());
     });
 }
 

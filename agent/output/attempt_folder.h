@@ -2,9 +2,10 @@
 //
 // Each ddprun has its own folder inside the log folder, and each generation has its own inside this
 // one, so nothing is ever overwritten. Without a log folder, or if it cannot be used, a temporary
-// folder holds the error files (temporary_folder.h). It is removed together with this object. If
-// TMPDIR is not set, the temporary folder is in memory: on a disk, making the folders of 64 workers
-// takes longer than starting the workers.
+// folder holds the error files (temporary_folder.h). It is removed together with this object, and
+// what a generation has there when the next one has its own: its report has been told by then. If
+// TMPDIR is not set and there is room, the temporary folder is in memory: on a disk, making the
+// folders of 64 workers takes longer than starting the workers.
 //
 // Thread: the loop's. The work itself runs on the file thread, because a log folder may be on a
 // file system that hangs.
@@ -32,7 +33,7 @@ struct WantedFiles {
     bool any() const;
 };
 
-// Folders in which the temporary folder may be made, in the order to be tried.
+// Folders in which the temporary folder may be made, the best first if all have room.
 std::vector<std::string> temporary_parents();
 
 // What was made for one generation.

@@ -32,7 +32,8 @@ TEST(ErrorAccount, IsBoundedHoweverLongTheLine) {
 
 // The worker may have died in the middle of writing, or another program may write the file.
 TEST(ErrorAccount, SaysWhatIsWrongWithAnotherForm) {
-    for (const char* text : {"", "{", "not", "{\"message\": \"cut"})
+    EXPECT_EQ(read_error_account("").error().sentence(), "is empty");
+    for (const char* text : {"{", "not", "{\"message\": \"cut"})
         EXPECT_EQ(read_error_account(text).error().sentence(), "is not JSON") << text;
     for (const char* text : {"[]", "3", "{}", R"({"message": 3})", R"({"message": {"x": 1}})",
                              R"({"message": {"message": {"message": "too deep"}}})"})

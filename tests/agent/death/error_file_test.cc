@@ -64,3 +64,23 @@ TEST(ErrorFile, OfAFileSystemThatHangsIsNotWaitedFor) {
     answers.set_value();
     EXPECT_TRUE(rig.files.drain(Rig::kPatience));
 }
+
+// The file system was full when the worker wrote it: what is there has no content.
+TEST(ErrorFile, MayBeEmpty) {
+    ErrorFiles rig;
+    std::ofstream(rig.path("error.json")) << "";
+    const ErrorFile found = rig.read(rig.path("error.json"));
+    EXPECT_TRUE(found.there);
+    EXPECT_TRUE(found.problem.starts_with("error file " + rig.path("error.json") + " is empty"))
+        << found.problem;
+}
+
+// A worker may have made a link to any file of ours.
+TEST(ErrorFile, IsNoLink) {
+    ErrorFiles rig;
+    std::ofstream(rig.path("target")) << R"({"message": "secret"})";
+    std::filesystem::create_symlink(rig.path("target"), rig.path("error.json"));
+    EXPECT_EQ(
+        rig.read(rig.path("error.json")).problem,
+        "error file " + rig.path("error.json") + " is a link, and links are not followed there");
+}

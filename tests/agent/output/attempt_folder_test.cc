@@ -12,6 +12,8 @@ using namespace ddprun::agent;
 namespace {
 
 struct Folders : Rig {
+    // What an AttemptFolder removes at its end is removed before the test's folder is.
+    ~Folders() { EXPECT_TRUE(files.drain(kPatience)); }
     // Makes the folders of one generation and runs the loop until the file thread has done it.
     AttemptFiles make(AttemptFolder& folder, std::int64_t generation, WantedFiles wanted) {
         std::optional<AttemptFiles> made;
@@ -97,6 +99,70 @@ TEST(AttemptFolder, AFolderThatCannotBeMadeIsNamed) {
         EXPECT_TRUE(std::filesystem::exists(made.workers[1].folder));
     }
     EXPECT_TRUE(rig.run_until([&] { return !std::filesystem::exists(temporary); }));
+}
+
+// A job that restarts for weeks would fill the memory with the folders of its generations. Those of
+// a log folder stay.
+TEST(AttemptFolder, KeepsOnlyTheNewestGenerationInATemporaryFolder) {
+    Folders rig;
+    ::setenv("TMPDIR", rig.folder.c_str(), 1);
+    AttemptFolder temporary(rig.files, "", "job"), logs(rig.files, rig.path("logs"), "job");
+    for (int generation = 0; generation < 3; ++generation) {
+        EXPECT_FALSE(rig.make(temporary, generation, {{0, 0}, 0}).problem);
+        EXPECT_FALSE(rig.make(logs, generation, {{0, 0}, 0}).problem);
+    }
+    ::unsetenv("TMPDIR");
+    EXPECT_TRUE(rig.files.drain(Rig::kPatience));
+    const auto in = [](const std::string& folder) {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder))
+            names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        return names;
+    };
+    EXPECT_EQ(in(temporary.temporary()), (std::vector<std::string>{"attempt_2"}));
+    EXPECT_EQ(in(logs.base()), (std::vector<std::string>{"attempt_0", "attempt_1", "attempt_2"}));
+}
+
+// The file system of the temporary folder has no inodes left in the middle of a job; here a file
+// has taken the folder's place. Another temporary folder is made, and no worker is without one.
+TEST(AttemptFolder, ATemporaryFolderThatTakesNothingIsReplaced) {
+    Folders rig;
+    ::setenv("TMPDIR", rig.folder.c_str(), 1);
+    AttemptFolder folder(rig.files, "", "job");
+    const std::string first = rig.make(folder, 0, {{0, 0}, 0}).temporary;
+    EXPECT_TRUE(rig.files.drain(Rig::kPatience));
+    std::filesystem::remove_all(first);
+    std::ofstream(first) << "full";
+    const AttemptFiles made = rig.make(folder, 1, {{0, 0}, 0});
+    ::unsetenv("TMPDIR");
+    EXPECT_FALSE(made.problem);
+    EXPECT_NE(folder.temporary(), first);
+    ASSERT_EQ(made.workers.size(), 2u);
+    for (const AttemptFiles::Worker& worker : made.workers) {
+        EXPECT_TRUE(worker.folder.starts_with(folder.temporary() + "/")) << worker.folder;
+        EXPECT_TRUE(std::filesystem::is_directory(worker.folder));
+    }
+    EXPECT_TRUE(rig.files.drain(Rig::kPatience));
+    EXPECT_FALSE(std::filesystem::exists(first)) << "the old one is removed";
+}
+
+// A log folder that takes one worker's files and not the next one's: all error files are in the
+// temporary folder then, and the user reads why.
+TEST(AttemptFolder, ALogFolderThatIsFullHalfWayIsNotUsed) {
+    Folders rig;
+    ::setenv("TMPDIR", rig.folder.c_str(), 1);
+    AttemptFolder folder(rig.files, rig.path("logs"), "job");
+    EXPECT_FALSE(rig.make(folder, 0, {{3, 3}, 0}).problem);
+    std::filesystem::create_directories(folder.base() + "/attempt_1");
+    std::ofstream(folder.base() + "/attempt_1/1") << "in the way";
+    const AttemptFiles made = rig.make(folder, 1, {{3, 3}, 0});
+    ::unsetenv("TMPDIR");
+    ASSERT_TRUE(made.problem);
+    EXPECT_TRUE(made.problem->sentence().ends_with("/attempt_1/1: File exists"))
+        << made.problem->sentence();
+    for (const AttemptFiles::Worker& worker : made.workers)
+        EXPECT_TRUE(worker.folder.starts_with(folder.temporary() + "/")) << worker.folder;
 }
 
 // The file system of the logs hangs. Here an earlier job on the file thread does, until the test

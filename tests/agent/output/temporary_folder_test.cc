@@ -68,3 +68,12 @@ TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 7);
     EXPECT_TRUE(there(rig.path("mine") + "/file"));
 }
+
+// /proc has no room at all, and a folder that does not exist neither. They come last, in the order
+// in which they were given.
+TEST_F(TemporaryFolderTest, TheFileSystemWithRoomWins) {
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(by_room({"/proc", "/no/such", rig.folder}), (Names{rig.folder, "/proc", "/no/such"}));
+    EXPECT_EQ(by_room({rig.folder, "/proc"}), (Names{rig.folder, "/proc"}));
+    EXPECT_EQ(by_room({"/no/such", "/proc"}), (Names{"/no/such", "/proc"}));
+}
