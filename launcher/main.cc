@@ -3,7 +3,6 @@
 // The file reads in the order in which things happen. Options and Slurm's variables become one
 // plan. The user's program is checked. Then the keeper is forked, before any thread exists, and the
 // job runs.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +19,7 @@
 #include "base/exit_code.h"
 #include "base/printable.h"
 #include "base/system/descriptor_room.h"
+#include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
 #include "launcher/dry_run/dry_run_text.h"
@@ -150,16 +150,6 @@ int fail_on_host(const Error& error, const std::string& local_id) {
     return local_id.empty() || local_id == "0" || error.code() != ErrorCode::usage
                ? fail(error)
                : exit_code(error);
-}
-
-// If a standard stream is closed, the next descriptor that is opened takes its number (0, 1 or 2).
-// Text for the stream would then go into that socket or file. So closed streams are opened on
-// /dev/null first.
-void fill_standard_streams() {
-    int fd;
-    while ((fd = ::open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) {
-    }
-    if (fd >= 0) ::close(fd);
 }
 
 // EPIPE is no error: in `ddprun --help | head` the reader has seen what it wanted.
@@ -296,7 +286,7 @@ int main(int argc, char** argv) {
     // A keeper that died is replaced by running this binary again with this argument.
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
-    fill_standard_streams();
+    have_standard_streams();
     // A reader that has gone must not kill the launcher. Writes report EPIPE instead.
     std::signal(SIGPIPE, SIG_IGN);
     Environment environment = read_environment();

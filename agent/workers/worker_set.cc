@@ -1,7 +1,6 @@
 // Starts, signals and observes the workers of one generation.
 #include "agent/workers/worker_set.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -121,8 +120,9 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
                                   plan_.collapse_dollars);
     if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.index)];
     start.environment = environment;
-    // If ddprun was started with a closed stdin, the workers get /dev/null.
-    start.stdin_fd = ::fcntl(STDIN_FILENO, F_GETFD) < 0 ? -1 : STDIN_FILENO;
+    // Only a lone worker may read the terminal. Several would take turns at the keystrokes, which
+    // may be meant for the shell: they get /dev/null.
+    start.stdin_fd = !plan_.foreground && ::isatty(STDIN_FILENO) ? -1 : STDIN_FILENO;
     start.stdout_fd = ends->out.get();
     start.stderr_fd = ends->err.get();
     start.extra = {{kProgressFd, progress_end.get()}};

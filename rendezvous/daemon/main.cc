@@ -18,6 +18,7 @@
 #include "base/exit_code.h"
 #include "base/printable.h"
 #include "base/system/descriptor_room.h"
+#include "base/system/standard_streams.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
 #include "rendezvous/daemon/jobs.h"
@@ -170,6 +171,7 @@ int run(const DaemonOptions& options, IdentityConfig identity) {
 
 int main(int count, char** words) {
     using namespace ddprun::rendezvous;
+    ddprun::have_standard_streams();
     const auto options = read_daemon_options({words + 1, words + count});
     if (!options) {
         std::fprintf(stderr, "ddprun-rendezvous: %s\n",

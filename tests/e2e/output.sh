@@ -206,7 +206,7 @@ say "a console that closes does not end the job"
 
 say "standard streams that are closed from the start do not end it, either"
 # Runs ddprun with the redirections of the call, in which one stream is closed. The worker reads its stdin to the end.
-run_closed() { code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone -q bash -c "cat; $worker; exit 6" || code=$?; }
+run_closed() { code=0; DDPRUN_TEST_MARK=$mark timeout 30 "$ddprun" --standalone -q bash -c "cat || exit 7; [[ -c /dev/stdin ]] || exit 8; $worker; exit 6" || code=$?; }
 run_closed <&- >"$work/run.out" 2>"$work/run.err"
 expect_code 6
 is "$work/run.out" 'out of 0'

@@ -81,5 +81,12 @@ expect_of("Ctrl-Z stops the job, the shell is there, fg lets it go on at the key
 expect_of("one that is started in the background leaves the terminal to the shell, until fg",
           SHELL, [("shell>", b"$JOB \"$READS\" &\n"), ("worker ready", b"until jobs | grep Stopp[e]d; do sleep 0.1; done\n"), ("Stopped", b"echo $((6 * 7))\n"), ("42", b"fg\n"),
                   ("worker goes on", b"hi\n"), ("worker got hi", b""), ("shell>", b"exit $?\n")], 0, ["worker got hi"])
+# With several workers none reads the keyboard, in front or in the background: what is typed is for the shell.
+os.environ["READ"] = "import sys; print(f'read {sys.stdin.read()!r}', flush=True)"
+expect_of("two workers in the background take no keystroke of the shell's",
+          SHELL, [("shell>", b"${JOB/=1/=2} \"$READ\" & wait\n"), ("read ''", b""), ("read ''", b"echo $((6 * 7))\n"),
+                  ("42", b"exit 0\n")], 0, ["read ''"], absent=["read 'e"])
+expect("two workers in front read an end of input at once", "python3 -c \"$READ\"", [("read ''", b"")], 0, ["read ''"],
+       "--nproc-per-node=2")
 expect("without a shell Ctrl-Z changes nothing", "exec python3 -c \"$READS\"",
        [("worker ready", b"\x1a"), ("worker goes on", b"hi\n")], 0, ["worker got hi"])
