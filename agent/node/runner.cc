@@ -29,6 +29,9 @@ std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::stri
     return allowed;
 }
 
+// Expired timers of processes that are no workers, told in each generation.
+constexpr int kStrangeTimers = 10;
+
 }  // namespace
 
 Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
@@ -219,6 +222,7 @@ void Runner::serve_timers(const std::string& folder) {
         return warn("no folder for the workers' timers; name a file in " +
                     std::string(kTimerVariable));
     }
+    strange_timers_ = 0;
     const std::string path =
         config_.timer_file.empty() ? folder + "/" + kTimerFile : config_.timer_file;
     auto opened = TimerFifo::open(
@@ -238,9 +242,13 @@ void Runner::serve_timers(const std::string& folder) {
 void Runner::timer_expired(const TimerRequest& request) {
     if (request.signal <= 0) return;
     if (!workers_ || !workers_->signal_one(request.pid, request.signal,
-                                           "its timer " + request.scope + " has run out"))
+                                           "its timer " + request.scope + " has run out")) {
+        // Any worker can write timers of any process, without end.
+        if (++strange_timers_ > kStrangeTimers) return;
         return warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
-                    " has expired, but this is no worker of ours");
+                    " has expired, but this is no worker of ours" +
+                    (strange_timers_ == kStrangeTimers ? "; further ones are not told" : ""));
+    }
     warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
          " has expired; it is sent signal " + std::to_string(request.signal));
 }

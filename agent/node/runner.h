@@ -100,7 +100,8 @@ class Runner {
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     bool draining_ = false, finished_ = false;
-    bool told_end_ = false;  // the leader has told the end
+    int strange_timers_ = 0;  // expired timers of no worker, in this generation
+    bool told_end_ = false;   // the leader has told the end
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/output/attempt_names.h"
+#include "agent/output/flood_watch.h"
 #include "agent/output/prefixed_lines.h"
 
 namespace ddprun::agent {
@@ -19,11 +20,17 @@ int index_of(int stream) { return stream == kStdout ? 0 : 1; }
 }  // namespace
 
 GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
-                                   const Consoles& consoles, AttemptFiles files, Console::Tell tell)
-    : loop_(loop), plan_(plan), consoles_(consoles), files_(std::move(files)) {
+                                   const Consoles& consoles, AttemptFiles files,
+                                   std::shared_ptr<TurnBudget> turns, Console::Tell tell)
+    : loop_(loop),
+      plan_(plan),
+      consoles_(consoles),
+      files_(std::move(files)),
+      turns_(std::move(turns)),
+      tell_each_(std::move(tell)) {
     // Reports each kind of error once for all files of the generation: if the disk is full, every
     // file fails.
-    tell_ = [tell = std::move(tell),
+    tell_ = [tell = tell_each_,
              told = std::make_shared<std::set<ErrorCode>>()](const Error& error) {
         if (told->insert(error.code()).second) tell(error);
     };
@@ -43,6 +50,19 @@ std::string GenerationOutput::folder(int index) const {
     return i < files_.workers.size() ? files_.workers[i].folder : std::string();
 }
 
+// Why it is cut: nobody can wait for a very long line, or many long lines fill the memory together.
+void GenerationOutput::tell_cut(int rank, std::size_t bytes) const {
+    const bool long_alone = bytes >= PrefixedLines::kLongest;
+    const std::string size = bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MiB"
+                                              : std::to_string(bytes >> 10) + " KiB";
+    tell_(Error(ErrorCode::malformed,
+                "rank " + std::to_string(rank) + " has printed a line longer than " + size +
+                    (long_alone ? ", and others could not wait for its end"
+                                : ", and the unfinished lines of this node fill their " +
+                                      std::to_string(lines_->limit >> 20) + " MiB") +
+                    ": it is cut to pieces (files have it whole)"));
+}
+
 // Combines the plan (what the user wants) with the files that could be opened.
 StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int stream) {
     const int i = index_of(stream);
@@ -59,13 +79,16 @@ StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int str
         route.needles = plan_.filters[static_cast<std::size_t>(i)];
         route.filtered_prefix = plan_.prefix(local_rank, rank);
     }
-    route.cut = [tell = tell_, rank] {
-        tell(Error(ErrorCode::malformed, "rank " + std::to_string(rank) +
-                                             " has printed a line longer than " +
-                                             std::to_string(PrefixedLines::kLongest >> 20) +
-                                             " MiB, and others could not wait for its end: it is "
-                                             "cut to pieces (files have it whole)"));
+    route.cut = [this, rank](std::size_t bytes) { tell_cut(rank, bytes); };
+    route.flood = [this, rank, stream](std::size_t bytes) {
+        tell_each_(Error(ErrorCode::malformed,
+                         "rank " + std::to_string(rank) + " floods its " +
+                             (stream == kStdout ? "stdout" : "stderr") + ": " +
+                             std::to_string(bytes >> 20) + " MiB in " + to_text(FloodWatch::kLong) +
+                             " without a pause; what the others print comes later for it"));
     };
+    route.lines = lines_;
+    route.turns = turns_;
     return route;
 }
 

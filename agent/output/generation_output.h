@@ -25,8 +25,10 @@ struct Consoles {
 
 class GenerationOutput {
   public:
+    // `turns` is the workers' share of the loop.
     GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
-                     const Consoles& consoles, AttemptFiles files, Console::Tell tell);
+                     const Consoles& consoles, AttemptFiles files,
+                     std::shared_ptr<TurnBudget> turns, Console::Tell tell);
 
     // Call once for each stream of a worker: the stream's file moves into the route. `index` counts
     // the workers of this ddprun.
@@ -35,13 +37,17 @@ class GenerationOutput {
     std::string folder(int index) const;
 
   private:
+    void tell_cut(int rank, std::size_t bytes) const;
     std::unique_ptr<Console> file(UniqueFd fd, const std::string& name);
 
     boost::asio::io_context& loop_;
     const OutputPlan& plan_;
     const Consoles& consoles_;
     AttemptFiles files_;
-    Console::Tell tell_;
+    std::shared_ptr<TurnBudget> turns_;
+    std::shared_ptr<LineBudget> lines_ = std::make_shared<LineBudget>();
+    Console::Tell tell_each_;  // reports everything
+    Console::Tell tell_;       // reports each kind of error once
     std::unique_ptr<Console> filtered_[2];
 };
 

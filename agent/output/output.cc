@@ -7,14 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "agent/output/flood_watch.h"
 #include "agent/output/last_lines.h"
 #include "agent/output/prefixed_lines.h"
+#include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
 
@@ -25,9 +26,8 @@ namespace {
 
 // Bytes in one read.
 constexpr std::size_t kRead = std::size_t{64} << 10;
-// After so many reads from one pipe the loop looks at its other work. Otherwise one worker that
-// prints all the time would block everything else.
-constexpr int kReadsInARow = 8;
+// After so many reads from one pipe the others have their turn.
+constexpr int kReadsInARow = 2;
 // How long bytes may wait in the pipe when a worker prints all the time.
 constexpr auto kPause = std::chrono::microseconds{500};
 
@@ -49,9 +49,11 @@ struct Pump : std::enable_shared_from_this<Pump> {
           readable(io),
           pause(io),
           route(std::move(to)),
-          splitter(route.prefix),
-          filter(route.filtered_prefix, route.needles),
-          tail(&tail) {}
+          splitter(route.prefix, {}, route.lines),
+          filter(route.filtered_prefix, route.needles, route.lines),
+          tail(&tail) {
+        if (!route.turns) route.turns = std::make_shared<TurnBudget>(io);
+    }
 
     asio::io_context& io;
     // Empty after the end of the stream, and when the output is not ours any more.
@@ -65,6 +67,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
     PrefixedLines splitter, filter;
     LastLines* tail;
     LastLines::Stream line;
+    FloodWatch watch;
+    std::size_t opened = 0;  // bytes that the open line had when it was opened
 
     // Every destination gets the same bytes.
     void pass(std::string_view bytes) {
@@ -79,8 +83,9 @@ struct Pump : std::enable_shared_from_this<Pump> {
     void to_filtered(std::string_view bytes) {
         std::string lines = filter.take(bytes);
         if (filter.too_long()) {
-            lines += filter.cut();
-            tell_cut();
+            const std::string cut = filter.cut();
+            tell_cut(cut.size());
+            lines += cut;
         }
         route.filtered->write(std::move(lines));
     }
@@ -93,10 +98,13 @@ struct Pump : std::enable_shared_from_this<Pump> {
         std::string lines = splitter.take(bytes);
         const bool too_long = splitter.too_long();
         if (too_long && route.console->hold(this)) {
-            lines += splitter.open();
+            const std::string begun = splitter.open();
+            opened = begun.size();
+            lines += begun;
         } else if (too_long) {
-            lines += splitter.cut();
-            tell_cut();
+            const std::string cut = splitter.cut();
+            tell_cut(cut.size());
+            lines += cut;
         }
         route.console->write(std::move(lines), this);
         if (was_open && !splitter.is_open()) route.console->release(this);
@@ -107,12 +115,12 @@ struct Pump : std::enable_shared_from_this<Pump> {
     void heed_cut() {
         if (!splitter.is_open() || route.console->holds(this)) return;
         splitter.begin_anew();
-        tell_cut();
+        tell_cut(opened);
     }
 
     // std::exchange: reported only once for each stream.
-    void tell_cut() {
-        if (route.cut) std::exchange(route.cut, nullptr)();
+    void tell_cut(std::size_t bytes) {
+        if (route.cut) std::exchange(route.cut, nullptr)(bytes);
     }
 
     enum class Left { nothing, maybe_more, ended };
@@ -140,16 +148,32 @@ struct Pump : std::enable_shared_from_this<Pump> {
     // its write(), as with any slow reader.
     void read_some() {
         if (!pipe) return;
-        if (Console* full = full_one())
+        if (Console* full = full_one()) {
+            // Its reader is slow. That is no flood.
+            watch.pause();
             return full->when_room([self = shared_from_this()] { self->read_some(); });
-        std::size_t total = 0;
-        for (int i = 0; i < kReadsInARow && full_one() == nullptr; ++i) {
-            const Left left = read_once(total);
-            if (left == Left::ended) return end();
-            if (left == Left::nothing) return total == 0 ? wait_for_bytes() : wait_a_moment(total);
         }
-        // There is more to read, but other work on the loop comes first.
-        asio::post(io, [self = shared_from_this()] { self->read_some(); });
+        route.turns->spend([self = shared_from_this()] { return self->read_in_turn(); });
+    }
+
+    // Returns the number of bytes that it has read.
+    std::size_t read_in_turn() {
+        std::size_t total = 0;
+        if (!pipe) return total;
+        Left left = Left::maybe_more;
+        for (int i = 0; i < kReadsInARow && left == Left::maybe_more && full_one() == nullptr; ++i)
+            left = read_once(total);
+        if (left == Left::ended) {
+            end();
+        } else if (left == Left::nothing) {
+            watch.pause();
+            total == 0 ? wait_for_bytes() : wait_a_moment(total);
+        } else {
+            if (const auto bytes = watch.more(total, boot_now()); bytes && route.flood)
+                route.flood(*bytes);
+            read_some();
+        }
+        return total;
     }
 
     void wait_for_bytes() {

@@ -10,7 +10,8 @@
 // worker waits in its write().
 //
 // A pipe is read as soon as bytes arrive, and then not for half a millisecond. So a worker that
-// prints all the time does not wake ddprun with each line.
+// prints all the time does not wake ddprun with each line. All pipes share each turn of the loop
+// (turn_budget.h), and the memory for unfinished lines.
 //
 // Thread: the loop's. Owner: the worker set, one object for each worker and generation. The
 // consoles must outlive it.
@@ -23,7 +24,9 @@
 #include <vector>
 
 #include "agent/output/console.h"
+#include "agent/output/prefixed_lines.h"
 #include "base/error.h"
+#include "base/loop/turn_budget.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
@@ -36,8 +39,13 @@ struct StreamRoute {
     Console* filtered = nullptr;    // receives lines that contain one of `needles`
     std::vector<std::string> needles;
     std::string filtered_prefix;
-    // Called once, when a line had to be cut. May be empty.
-    std::function<void()> cut;
+    // Called once, when a line had to be cut at so many bytes. May be empty.
+    std::function<void(std::size_t bytes)> cut;
+    // Called once, when so many bytes have come without a pause (flood_watch.h). May be empty.
+    std::function<void(std::size_t bytes)> flood;
+    // Shared with the other streams; if empty, this stream has its own.
+    std::shared_ptr<LineBudget> lines;
+    std::shared_ptr<TurnBudget> turns;
 };
 
 class WorkerOutput {

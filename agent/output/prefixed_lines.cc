@@ -49,9 +49,9 @@ std::string PrefixedLines::take(std::string_view bytes) {
     while (const char* next = line_end(at, end, returns)) {
         end_line(out, {at, static_cast<std::size_t>(next - at)});
         at = next;
-        if (at == end) return out;
     }
     held_.append(at, end);
+    count();
     return out;
 }
 
@@ -60,13 +60,21 @@ std::string PrefixedLines::open() {
     std::string out = prefix_ + held_;
     // Releases the memory of a very long line; clear() would keep it.
     held_ = std::string();
+    count();
     return out;
 }
 
 std::string PrefixedLines::cut() {
     std::string out;
     end_line(out, "\n");
+    count();
     return out;
+}
+
+// Call after each change of the unfinished line.
+void PrefixedLines::count() {
+    budget_->used += held_.size() - counted_;
+    counted_ = held_.size();
 }
 
 std::string PrefixedLines::finish() {

@@ -34,13 +34,14 @@ ProgressReport report_of(const std::string& line) {
 std::vector<ProgressReport> ProgressLines::take(std::string_view bytes) {
     std::vector<ProgressReport> reports;
     held_.append(bytes);
-    for (std::size_t end; (end = held_.find('\n')) != std::string::npos;) {
-        const std::string line = held_.substr(0, end);
-        held_.erase(0, end + 1);
+    std::size_t begin = 0;
+    for (std::size_t end; (end = held_.find('\n', begin)) != std::string::npos; begin = end + 1) {
         // This is the end of a line whose beginning was thrown away.
         if (std::exchange(skipping_, false)) continue;
-        reports.push_back(report_of(line));
+        reports.push_back(report_of(held_.substr(begin, end - begin)));
     }
+    // Once for all lines: a worker may write thousands of empty ones at once.
+    held_.erase(0, begin);
     if (held_.size() >= kLongest) {
         held_.clear();
         skipping_ = true;

@@ -4,18 +4,30 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <vector>
+
+#include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
 namespace {
 
-// Reads in one turn of the loop. A worker that writes without a pause always has more in the pipe,
-// and signals, Beats and output of the others must have their turn.
-constexpr int kReadsATurn = 1;
 // Reads at the end of a worker: the largest pipe that an ordinary user can make, 1 MiB. A process
 // that it left behind may still write.
 constexpr int kReadsAtTheEnd = (1 << 20) / static_cast<int>(ProgressLines::kLongest);
+
+// A number that a line does not tell stays as an earlier line told it.
+ProgressReport newest_of(const std::vector<ProgressReport>& reports) {
+    ProgressReport newest;
+    for (const ProgressReport& report : reports) {
+        if (report.step >= 0) newest.step = report.step;
+        if (report.snapshot >= 0) newest.snapshot = report.snapshot;
+        if (report.snapshot_took > Duration{}) newest.snapshot_took = report.snapshot_took;
+    }
+    return newest;
+}
 
 }  // namespace
 
@@ -32,29 +44,43 @@ UniqueFd ProgressPipe::open() {
 
 void ProgressPipe::finish() {
     finished_ = true;
-    take(kReadsAtTheEnd);
+    for (int reads = kReadsAtTheEnd; reads > 0 && read_once() > 0; --reads) {
+    }
 }
 
 void ProgressPipe::await() {
     pipe_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
                          if (error || !alive.lock() || finished_) return;
-                         if (take(kReadsATurn)) await();
+                         turns_->spend([this, alive]() -> std::size_t {
+                             return alive.lock() && !finished_ ? take_some() : 0;
+                         });
                      });
 }
 
-// Reads so many times, or until the pipe is empty. Returns false at its end. The pipe must be read
-// on: if it filled up, the worker would stop in its write().
-bool ProgressPipe::take(int reads) {
+// One read, and then waits for more. The pipe must be read on: if it filled up, the worker would
+// stop in its write().
+std::size_t ProgressPipe::take_some() {
+    const std::ptrdiff_t got = read_once();
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return 0;
+    const auto bytes = static_cast<std::size_t>(std::max<std::ptrdiff_t>(got, 0));
+    // A read that does not fill the buffer has emptied the pipe.
+    if (bytes < ProgressLines::kLongest)
+        watch_.pause();
+    else if (const auto flood = watch_.more(bytes, boot_now()); flood && on_flood_)
+        on_flood_(*flood);
+    await();
+    return bytes;
+}
+
+// As read(2). Only the newest numbers count, and each report costs a step of the state machine.
+std::ptrdiff_t ProgressPipe::read_once() {
     char bytes[ProgressLines::kLongest];
-    for (; reads > 0; --reads) {
-        const ssize_t got = ::read(pipe_.native_handle(), bytes, sizeof bytes);
-        if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
-        for (const ProgressReport& report :
-             lines_.take(std::string_view(bytes, static_cast<std::size_t>(got))))
-            on_report_(report);
-    }
-    return true;
+    const ssize_t got = ::read(pipe_.native_handle(), bytes, sizeof bytes);
+    if (got <= 0) return got;
+    const auto reports = lines_.take(std::string_view(bytes, static_cast<std::size_t>(got)));
+    if (!reports.empty()) on_report_(newest_of(reports));
+    return got;
 }
 
 }  // namespace ddprun::agent

@@ -1,5 +1,5 @@
-// The pipe on which one worker reports its progress. However much a worker writes, it takes one
-// read of each turn of the loop.
+// The pipe on which one worker reports its progress. However much a worker writes, it takes no more
+// than its share of each turn of the loop (turn_budget.h).
 //
 // Thread: the loop's. Owner: the worker set, one object for each worker and generation.
 #pragma once
@@ -10,18 +10,27 @@
 #include <memory>
 #include <utility>
 
+#include "agent/output/flood_watch.h"
 #include "agent/workers/progress_lines.h"
+#include "base/loop/turn_budget.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
 
 class ProgressPipe {
   public:
-    // Called from the loop, and within finish().
+    // Called from the loop, and within finish(): once for all lines of a read, with the newest of
+    // their numbers.
     using OnReport = std::function<void(const ProgressReport&)>;
+    // Called once, when so many bytes have come without a pause (flood_watch.h). May be empty.
+    using OnFlood = std::function<void(std::size_t bytes)>;
 
-    ProgressPipe(boost::asio::io_context& loop, OnReport on_report)
-        : pipe_(loop), on_report_(std::move(on_report)) {}
+    ProgressPipe(boost::asio::io_context& loop, std::shared_ptr<TurnBudget> turns,
+                 OnReport on_report, OnFlood on_flood = {})
+        : pipe_(loop),
+          turns_(std::move(turns)),
+          on_report_(std::move(on_report)),
+          on_flood_(std::move(on_flood)) {}
     ProgressPipe(const ProgressPipe&) = delete;
     ProgressPipe& operator=(const ProgressPipe&) = delete;
 
@@ -37,10 +46,14 @@ class ProgressPipe {
 
   private:
     void await();
-    bool take(int reads);
+    std::size_t take_some();
+    std::ptrdiff_t read_once();
 
     boost::asio::posix::stream_descriptor pipe_;
+    std::shared_ptr<TurnBudget> turns_;
     OnReport on_report_;
+    OnFlood on_flood_;
+    FloodWatch watch_;
     ProgressLines lines_;
     bool finished_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,11 @@ class TimerTable {
     std::optional<double> next() const;
 
   private:
-    std::map<std::pair<std::int64_t, std::string>, TimerRequest> timers_;
+    using Key = std::pair<std::int64_t, std::string>;  // process and scope
+    void forget(std::int64_t pid);
+
+    std::map<Key, TimerRequest> timers_;
+    std::set<std::pair<double, Key>> by_time_;  // the same timers: a worker may make many
 };
 
 }  // namespace ddprun::agent

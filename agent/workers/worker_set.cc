@@ -32,8 +32,9 @@ int shell_code(const Error& error) { return error.code() == ErrorCode::not_found
 
 // One worker, from its request to its reported end.
 struct WorkerSet::Worker {
-    Worker(boost::asio::io_context& loop, ProgressPipe::OnReport on_progress)
-        : progress(loop, std::move(on_progress)) {}
+    Worker(boost::asio::io_context& loop, std::shared_ptr<TurnBudget> turns,
+           ProgressPipe::OnReport on_progress, ProgressPipe::OnFlood on_flood)
+        : progress(loop, std::move(turns), std::move(on_progress), std::move(on_flood)) {}
 
     int index = 0, local_rank = 0, rank = 0;
     std::int64_t pid = 0;  // 0 until the keeper has started it
@@ -64,10 +65,17 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     node_place_ = place;
     WantedFiles wanted;
     for (int i = 0; i < node_place_.slots; ++i) {
-        auto worker = std::make_unique<Worker>(loop_, [this, i](const ProgressReport& report) {
+        const auto on_progress = [this, i](const ProgressReport& report) {
             on_event_(WorkerProgress{node_place_.generation, report.step, report.snapshot, i,
                                      report.snapshot_took});
-        });
+        };
+        const auto on_flood = [this, rank = node_place_.rank_offset + i](std::size_t bytes) {
+            warn_(Error(ErrorCode::malformed,
+                        "rank " + std::to_string(rank) + " floods its progress descriptor: " +
+                            std::to_string(bytes >> 10) + " KiB in " + to_text(FloodWatch::kLong) +
+                            " without a pause; one line a step is enough"));
+        };
+        auto worker = std::make_unique<Worker>(loop_, turns_, on_progress, on_flood);
         worker->index = i;
         worker->local_rank = node_place_.host().first_local_rank + i;
         worker->rank = node_place_.rank_offset + i;
@@ -91,7 +99,7 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     if (files.problem)
         warn_(Error(files.problem->code(),
                     files.problem->sentence() + "; output without a file goes to the console"));
-    output_.emplace(loop_, plan_.output, consoles_, std::move(files), warn_);
+    output_.emplace(loop_, plan_.output, consoles_, std::move(files), turns_, warn_);
     for (auto& worker : workers_)
         if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;

@@ -21,6 +21,7 @@
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
 #include "agent/workers/worker_plan.h"
+#include "base/loop/turn_budget.h"
 
 namespace ddprun::agent {
 
@@ -84,6 +85,8 @@ class WorkerSet {
     int untold_ = 0;  // workers that have exited and whose error file is being read
     std::vector<std::function<void()>> when_told_;
     rendezvous::NodePlace node_place_;
+    // The share of each turn of the loop that these workers' pipes get together.
+    std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
     bool forgone_ = false;                    // forgo() was called

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/system/boot_clock.h"
+
 namespace ddprun::store {
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -16,6 +18,8 @@ constexpr std::size_t kReadBuffer = 64 << 10;  // small enough to stay in the pr
 // How many refused addresses are remembered and reported. A port scan from more addresses is not
 // worth more lines.
 constexpr std::size_t kRefusedToName = 256;
+// How many sessions that broke a rule are reported in a minute.
+constexpr int kEndsToName = 20;
 // When the store is full, a connection that has left more than this unread and sends a further
 // request is closed, to free memory.
 constexpr std::uint64_t kQueuedWhenFull = 64 << 10;
@@ -188,10 +192,20 @@ void Server::after_requests() {
 
 // An empty reason means that the peer has left in good order.
 void Server::on_end(Session& session, const std::string& why) {
-    if (!why.empty())
-        log("the store closed the connection of " + name_of(session.peer()) + ": " + why);
+    if (!why.empty()) log_end(name_of(session.peer()), why);
     key_values_.closed(session.id());
     sessions_.erase(session.id());
+}
+
+// A worker may connect and send nonsense without end.
+void Server::log_end(const std::string& peer, const std::string& why) {
+    if (boot_now() >= minute_ends_) {
+        minute_ends_ = boot_now() + std::chrono::minutes{1};
+        ends_in_minute_ = 0;
+    }
+    if (++ends_in_minute_ > kEndsToName) return;
+    log("the store closed the connection of " + peer + ": " + why +
+        (ends_in_minute_ == kEndsToName ? "; further ones in this minute are not logged" : ""));
 }
 
 bool Server::has_connection_from(const asio::ip::address& address) const {

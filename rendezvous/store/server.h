@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/loop/accept_loop.h"
+#include "base/time.h"
 #include "rendezvous/store/key_values.h"
 #include "rendezvous/store/network.h"
 #include "rendezvous/store/session.h"
@@ -82,6 +83,7 @@ class Server : private SessionOwner {
     void queue_replies(Session& asker);
     void queue_reply(Session& session, Reply& reply);
     bool takes_replies(Session& session);  // false: it has been closed
+    void log_end(const std::string& peer, const std::string& why);
     void log(const std::string& sentence) const;
 
     ServerOptions options_;
@@ -90,7 +92,9 @@ class Server : private SessionOwner {
     ConnectionId last_id_{0};
     std::set<boost::asio::ip::address> refused_;  // already reported
     std::atomic<std::uint64_t> contacts_{0};
-    bool full_ = false;  // already reported
+    bool full_ = false;       // already reported
+    Time minute_ends_{};      // the minute whose ended sessions are counted
+    int ends_in_minute_ = 0;  // sessions that did not end in good order
     // Shared by all sessions, since they read one after the other.
     std::vector<char> read_buffer_;
     std::vector<Reply> replies_;

@@ -2,6 +2,8 @@
 // writes to the worker's ends of the pipes.
 #include "agent/output/output.h"
 
+#include <boost/asio/post.hpp>
+
 #include "tests/agent/output/output_rig.h"
 
 using namespace ddprun;
@@ -188,4 +190,49 @@ TEST(Output, AFileThatHangsHoldsUpItsWorkerAlone) {
     std::size_t got = 0;
     EXPECT_TRUE(rig.run_until([&] { return (got += hung.read_now().size()) == total; }));
     EXPECT_EQ(rig.errors.size(), 1U);
+}
+
+// Eight workers fill their pipes with empty lines, the costliest ones. Together they get no more of
+// each turn of the loop than one worker would, so that Beats and signals have their turn.
+TEST(Output, WorkersThatFloodShareEachTurnOfTheLoop) {
+    Rig rig;
+    const UniqueFd file = rig.file("console");
+    const auto console = rig.console(file.get());
+    const auto turns = std::make_shared<TurnBudget>(rig.io);
+    std::vector<WorkerOutput> workers;
+    std::vector<UniqueFd> pipes;
+    for (int i = 0; i < 8; ++i) {
+        StreamRoute route = to(console.get(), "p:");
+        route.turns = turns;
+        workers.emplace_back(rig.io, std::move(route), StreamRoute());
+        auto ends = workers.back().open();
+        ASSERT_TRUE(ends);
+        ::fcntl(ends->out.get(), F_SETFL, O_NONBLOCK);
+        const std::string lines(1 << 16, '\n');
+        while (::write(ends->out.get(), lines.data(), lines.size()) > 0) {
+        }
+        const std::string name = "/proc/self/fd/" + std::to_string(ends->out.get());
+        pipes.emplace_back(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    }
+    const auto left_in_pipes = [&] {
+        std::size_t sum = 0;
+        for (const UniqueFd& pipe : pipes) {
+            int bytes = 0;
+            EXPECT_EQ(::ioctl(pipe.get(), FIONREAD, &bytes), 0);
+            sum += static_cast<std::size_t>(bytes);
+        }
+        return sum;
+    };
+    // Looks once in each turn how much has been read since the last one.
+    std::size_t left = left_in_pipes(), most = 0;
+    EXPECT_GT(left, 2 * TurnBudget::kBytes);
+    std::function<void()> look = [&] {
+        const std::size_t now = left_in_pipes();
+        most = std::max(most, left - now);
+        left = now;
+        if (left > 0) boost::asio::post(rig.io, look);
+    };
+    boost::asio::post(rig.io, look);
+    ASSERT_TRUE(rig.run_until([&] { return left == 0; }));
+    EXPECT_LE(most, TurnBudget::kBytes + (std::size_t{128} << 10));
 }

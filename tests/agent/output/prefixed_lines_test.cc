@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <random>
 
 #include "agent/output/last_lines.h"
@@ -54,9 +55,29 @@ TEST(PrefixedLines, AnyBytesAndAnyLengthPass) {
     EXPECT_EQ(splitter.take("\n").size(), 2 + 160 * piece.size() + 1);
 }
 
+// 64 workers that each print half a line would fill 4 GiB together. Here 10 streams share 100 bytes;
+// each may keep 8 in any case, and the longest line alone is 50.
+TEST(PrefixedLines, UnfinishedLinesShareOneBudget) {
+    const auto budget = std::make_shared<LineBudget>(LineBudget{.limit = 100, .sure = 8});
+    std::deque<PrefixedLines> streams;
+    for (int i = 0; i < 10; ++i) streams.emplace_back("p:", std::vector<std::string>(), budget, 50);
+    std::size_t cut = 0;
+    for (int i = 0; i < 40; ++i)
+        for (PrefixedLines& stream : streams) {
+            stream.take("x");
+            if (stream.too_long()) cut += stream.cut().size() - 3;  // prefix and line end
+            EXPECT_LE(budget->used, 100 + 10 * 8u);
+        }
+    EXPECT_EQ(budget->used + cut, 400u) << "nothing is lost";
+    EXPECT_GT(cut, 0u);
+    streams.pop_back();
+    for (PrefixedLines& stream : streams) stream.finish();
+    EXPECT_EQ(budget->used, 0u) << "what ends gives back what it had";
+}
+
 // A worker that never writes a line end must not fill ddprun's memory. The limit is 8 bytes here.
 TEST(PrefixedLines, ALineTooLongToBeKeptIsCut) {
-    PrefixedLines splitter("p:", {}, 8);
+    PrefixedLines splitter("p:", {}, nullptr, 8);
     EXPECT_EQ(splitter.take("12345"), "");
     EXPECT_FALSE(splitter.too_long());
     EXPECT_EQ(splitter.take("67890"), "");
@@ -68,7 +89,7 @@ TEST(PrefixedLines, ALineTooLongToBeKeptIsCut) {
 // The other way, for a console that can be held: what is kept goes out, and the rest of the line
 // passes without being kept. Only \n ends such a line; a \r in it does not.
 TEST(PrefixedLines, ALineTooLongToBeKeptIsOpened) {
-    PrefixedLines splitter("p:", {}, 8);
+    PrefixedLines splitter("p:", {}, nullptr, 8);
     EXPECT_EQ(splitter.take("1\n23456789"), "p:1\n");
     EXPECT_EQ(splitter.open(), "p:23456789");
     EXPECT_EQ(splitter.take("abcdefghijkl\rm"), "abcdefghijkl\rm");

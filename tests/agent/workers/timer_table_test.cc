@@ -25,6 +25,11 @@ TEST(TimerTable, ReadsTorchsLines) {
     for (const char* bad : {"", "x", "[]", "{}", R"({"pid": "7"})",
                             R"({"pid": 7, "scope_id": 1, "expiration_time": 1, "signal": 9})"})
         EXPECT_FALSE(read_timer_request(bad)) << bad;
+    // A process number that becomes another one where it is cut: 0 is our own group, 1 is init.
+    for (const char* pid : {"0", "-1", "4294967297", "1e300", "7.5", "18446744073709551615"})
+        EXPECT_FALSE(read_timer_request(std::string(R"({"pid": )") + pid +
+                                        R"(, "scope_id": "", "expiration_time": 1, "signal": 9})"))
+            << pid;
 }
 
 // A released timer never fires, or it would kill a worker whose work is done. One that is set again
@@ -41,6 +46,19 @@ TEST(TimerTable, FiresWhatIsNotReleased) {
     EXPECT_TRUE(table.due(24).empty());
     ASSERT_EQ(table.due(26).size(), 1u);
     EXPECT_EQ(table.next(), std::nullopt) << "the process is killed: its other timers are void";
+}
+
+// As many timers as are kept, all of them expired: a walk over all for each would take minutes.
+TEST(TimerTable, ManyThatExpireTogetherTakeNoLongerThanTheyMust) {
+    TimerTable table;
+    for (int pid = 1; pid <= 1000; ++pid)
+        for (int scope = 0; scope < 100; ++scope)
+            table.take(request(pid, std::to_string(scope).c_str(), pid));
+    table.take(request(2000, "one too many", 1));
+    EXPECT_EQ(table.due(500).size(), 50'000u);
+    EXPECT_EQ(table.next(), 501);
+    EXPECT_EQ(table.due(2000).size(), 50'000u);
+    EXPECT_EQ(table.next(), std::nullopt);
 }
 
 }  // namespace

@@ -77,6 +77,20 @@ void expect_closed(ServerOptions options, const std::string& bytes, const std::s
     EXPECT_THAT(loopback.lines(), SizeIs(1));
 }
 
+// A worker that connects and sends nonsense without end does not fill the log.
+TEST(StoreAbuse, AFloodOfBadConnectionsIsSaidInAFewLines) {
+    Loopback loopback;
+    Bystander bystander(loopback);
+    for (int i = 0; i < 60; ++i) {
+        Raw bad(loopback.port);
+        bad.send("nonsense");
+        EXPECT_TRUE(bad.ends());
+    }
+    EXPECT_EQ(bystander.notices(), "");
+    ASSERT_THAT(loopback.lines(), SizeIs(20));
+    EXPECT_THAT(loopback.lines().back(), HasSubstr("further ones in this minute are not logged"));
+}
+
 // The limits of a test are tiny, so that a few bytes pass them.
 ServerOptions with(Limits limits) {
     ServerOptions options;
