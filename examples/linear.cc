@@ -221,6 +221,7 @@ Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Sched
     EpochFigures figures;
     figures.epoch = run.sampler.position().epoch;
     figures.world = run.context.world_size;
+    if (run.sampler.position().consumed > 0) figures.since = run.step;
     WeightedMean loss;
     const auto begun = std::chrono::steady_clock::now();
     auto done = take_steps(run, reducer, schedule, progress, loss, figures);
@@ -296,7 +297,15 @@ Result<int> start(std::int64_t epochs, const std::string& folder, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto epochs = argc > 1 ? std::atoll(argv[1]) : 5;
+    char* end = nullptr;
+    const long long epochs = argc > 1 ? std::strtoll(argv[1], &end, 10) : 5;
+    // There are no options: a word that looks like one is a mistake.
+    bool good = argc <= 4 && epochs >= 0 && (!end || (end != argv[1] && *end == '\0'));
+    for (int i = 1; i < argc; ++i) good = good && argv[i][0] != '-';
+    if (!good) {
+        std::fprintf(stderr, "usage: linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]\n");
+        return 2;
+    }
     auto code = start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
     if (code) return *code;
     std::fprintf(stderr, "linear: %s\n", code.error().sentence().c_str());

@@ -21,7 +21,11 @@ static ddprun::Result<float> sum_of_ranks(const Context& context) {
     return value[0];
 }
 
-int main() {
+int main(int argc, char**) {
+    if (argc > 1) {
+        std::fprintf(stderr, "smallest: takes no arguments\n");
+        return 2;
+    }
     // From the variables that ddprun or torchrun sets. Without them it is a world of one.
     auto context = Context::from_environment();
     auto sum = context ? sum_of_ranks(*context) : ddprun::Result<float>(context.error());

@@ -76,6 +76,10 @@ Result<void> Training::resume() {
     auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
     if (!done) return done;
     step_ = saved_ = (*snapshot)->manifest.name.step;
+    // The figures of the steps before are lost, so a mean that begins here says so.
+    const auto every = p_.options.validate_every;
+    if (every ? step_ % every != 0 : p_.sampler.position().consumed > 0 && p_.sampler.left() > 0)
+        figures_.since = step_;
     if (p_.context.is_first()) {
         std::printf("resumed from %s at step %lld\n", (*snapshot)->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));

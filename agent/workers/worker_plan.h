@@ -17,7 +17,7 @@ namespace ddprun::agent {
 // ddprun.
 struct WorkerPlan {
     rendezvous::NodeId node;
-    std::string run_id;
+    std::string run_id;  // TORCHELASTIC_RUN_ID; in a plan empty unless it is not the job's
     std::string role = "default";
     std::vector<std::string> argv;
     // Index in argv of the program's first argument; ${local_rank} is replaced from here on.

@@ -119,7 +119,8 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
     // These lie in the folder of the attempt, whose name has random characters: the text shows the
     // form only.
     if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE") return with(value, "");
-    if (name == "TORCHELASTIC_RUN_ID") return dry.run_id;
+    if (name == "TORCHELASTIC_RUN_ID")
+        return plan.workers.run_id.empty() ? dry.run_id : Known<std::string>{value, ""};
     if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
         return with(places.doubts.workers, places.of_world());
     if (name == "LOCAL_WORLD_SIZE") return with(places.doubts.workers, "");

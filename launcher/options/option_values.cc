@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 namespace ddprun::launcher {
@@ -12,10 +13,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4.
+// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4. One that does not
+// fit is the greatest or least that does, so that the caller names its range.
 std::optional<int> whole(std::string_view text) {
     int value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure == std::errc::result_out_of_range) {
+        using Limits = std::numeric_limits<int>;
+        value = text.starts_with('-') ? Limits::min() : Limits::max();
+        failure = std::errc();
+    }
     if (text.empty() || failure != std::errc() || end != text.data() + text.size())
         return std::nullopt;
     return value;

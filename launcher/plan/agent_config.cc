@@ -39,7 +39,7 @@ std::string timer_file(const JobInput& input) {
 agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& node) {
     agent::WorkerPlan workers = input.plan.workers;
     workers.node = node;
-    workers.run_id = input.plan.run_id;
+    if (workers.run_id.empty()) workers.run_id = input.plan.run_id;
     workers.environment = input.environment;
     // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;

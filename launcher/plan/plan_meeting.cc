@@ -174,6 +174,9 @@ MaybeError meet_in_step(Plan& plan, const Options& options, const Allocation& al
                                 count + " nodes; the others wait as spares");
     plan.limits.min_nodes = range.min, plan.limits.max_nodes = range.max;
     plan.run_id = name_of(allocation);
+    // Cluster, job and step tell this run from all others; the user's id may stand in many scripts.
+    // The workers see the one that the user has given.
+    plan.workers.run_id = options.rdzv_id.value_or("");
     plan.node_name = allocation.node_name;
     plan.limits.order = allocation.nodes;
     plan.node_rank = allocation.node_id;

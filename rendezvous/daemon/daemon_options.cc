@@ -43,7 +43,7 @@ On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnod
   -h, --help
         Print this and leave
 
-It logs to standard error. SIGTERM or SIGINT end it: with code 0 when nobody was served, else with
+It logs to standard error. SIGTERM or SIGINT end it: with code 0 when nobody is served, else with
 128 + signal. Started again within half a lease, with a ledger in a folder or in etcd, it stops no
 worker: the jobs go on. Later, their workers have been stopped when the lease was over, and start
 again. Jobs whose ledger lay in memory, and those that hear of none again within their join

@@ -90,7 +90,7 @@ int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
     const std::vector<std::string> runs = jobs.run_ids();
     const std::string stopped = "stopped by signal " + std::to_string(signal);
     if (runs.empty() && c10d == 0) {
-        info(stopped + ", nobody was served");
+        info(stopped + "; nobody is served now");
         return 0;
     }
     std::string served;

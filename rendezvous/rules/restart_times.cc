@@ -111,12 +111,15 @@ std::vector<std::string> summary_of(const RestartTotals& totals) {
         parts += (i == 0 ? "" : ", ") + to_text(totals.took[i]) + " " +
                  to_string(static_cast<RestartPhase>(i));
     }
-    return {std::to_string(totals.restarts) +
-                (totals.restarts == 1 ? " restart, " : " restarts, ") + to_text(lost) +
-                " lost: " + parts,
-            "longest: generation " + std::to_string(totals.longest_of.value) + ", " +
-                to_text(totals.longest.took) + " in " + to_string(totals.longest_phase) +
-                (totals.longest.node.empty() ? "" : " (" + totals.longest.node + ")")};
+    std::vector<std::string> lines{std::to_string(totals.restarts) +
+                                   (totals.restarts == 1 ? " restart, " : " restarts, ") +
+                                   to_text(lost) + " lost: " + parts};
+    // No phase took any time that could be measured.
+    if (totals.longest_of == kNoGeneration) return lines;
+    lines.push_back("longest: generation " + std::to_string(totals.longest_of.value) + ", " +
+                    to_text(totals.longest.took) + " in " + to_string(totals.longest_phase) +
+                    (totals.longest.node.empty() ? "" : " (" + totals.longest.node + ")"));
+    return lines;
 }
 
 }  // namespace ddprun::rendezvous

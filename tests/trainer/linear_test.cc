@@ -33,10 +33,26 @@ TEST(Linear, StopsOnAllRanksWhenOneIsTold) {
               Ends({0, 0, 0}));
     const std::string output = test::read_all(folder.path() / "g1" / "0");
     EXPECT_THAT(output, HasSubstr("resumed from snapshot-000000000001-g0 at step 1\n"));
+    EXPECT_THAT(output, HasSubstr(" (since step 1) "));
     const std::string plain = test::read_all(folder.path() / "plain" / "0");
     const auto result = plain.find("w[10]=");
     ASSERT_NE(result, std::string::npos) << plain;
     EXPECT_THAT(output, testing::EndsWith(plain.substr(result)));
+}
+
+// A word that looks like an option was once taken for 0 epochs: the job "succeeded" at once.
+TEST(Linear, RefusesWhatItDoesNotKnow) {
+    test::TemporaryFolder folder;
+    using Words = std::vector<std::string>;
+    for (const Words& words :
+         {Words{"--snapshot-dir", "s"}, Words{"five"}, Words{"5x"}, Words{"-1"}, Words{""},
+          Words{"1", "--resume"}, Words{"1", "s", "m", "more"}}) {
+        Words command{DDPRUN_LINEAR};
+        command.insert(command.end(), words.begin(), words.end());
+        EXPECT_EQ(run_program(1, 0, command, folder.path() / "g0"), Ends({2})) << words.front();
+        EXPECT_THAT(test::read_all(folder.path() / "g0" / "0"),
+                    testing::StartsWith("usage: linear"));
+    }
 }
 
 }  // namespace

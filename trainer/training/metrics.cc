@@ -49,6 +49,7 @@ std::string line_of(const EpochFigures& f) {
     const double rate = share(f.samples, f.seconds);
     std::string line = "epoch=" + std::to_string(f.epoch) + " step=" + std::to_string(f.step) +
                        " loss=" + text("%.6f", f.loss);
+    if (f.since) line += " (since step " + std::to_string(*f.since) + ")";
     if (f.validation) line += " validation=" + text("%.6f", *f.validation);
     line += " samples/s=" + text("%.0f", rate) + " (" + text("%.0f", rate / f.world) +
             " per worker) communication=" + text("%.0f", 100 * share(f.communication, f.seconds)) +
@@ -71,6 +72,7 @@ std::string json_of(const EpochFigures& f) {
                                 {"communication_share", share(f.communication, f.seconds)},
                                 {"hidden_share", hidden(f)}};
     if (f.validation) json["validation"] = *f.validation;
+    if (f.since) json["since_step"] = *f.since;
     return json.dump();
 }
 

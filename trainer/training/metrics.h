@@ -79,10 +79,12 @@ struct EpochFigures {
     double seconds = 0;        // duration of the epoch
     double communication = 0;  // seconds in which gradients were on their way; slowest rank
     double waited = 0;         // the part of it after backward (see reduce_times.h)
+    // After a resume in the middle of the epoch: the figures count from this step on.
+    std::optional<std::int64_t> since;
 };
 
 // One line for people: "epoch=3 step=192 loss=0.123 validation=0.2 samples/s=5000 (1250 per worker)
-// communication=12 % of the time, 80 % of it hidden".
+// communication=12 % of the time, 80 % of it hidden". With `since`: "loss=0.123 (since step 170)".
 std::string line_of(const EpochFigures& figures);
 
 // One line of JSON, without a line end. trainer/training/plot.py reads it.

@@ -165,6 +165,15 @@ TEST(DryRun, OneNodeIsKnown) {
     EXPECT_THAT(variable(dry({"--standalone"}), "TORCHELASTIC_RUN_ID"), unknown());
 }
 
+// Under Slurm the run is told from others by job and step, and the workers see the name that the
+// user has given.
+TEST(DryRun, WorkersOfAStepSeeTheUsersRunId) {
+    const DryRun step = dry({"--rdzv-id=mine"}, kStep);
+    EXPECT_EQ(variable(step, "TORCHELASTIC_RUN_ID"), is("mine"));
+    EXPECT_EQ(step.run_id, (Known<std::string>{"lab.8812.0", ""}));
+    EXPECT_EQ(variable(dry({}, kStep), "TORCHELASTIC_RUN_ID"), is("lab.8812.0"));
+}
+
 // What the user has set stays, and is not listed as ddprun's. RANK is ddprun's, whatever it was
 // before.
 TEST(DryRun, LeavesTheUsersOwn) {

@@ -31,6 +31,11 @@ TEST(OptionValues, WorkersPerNode) {
     EXPECT_EQ(read_workers_per_node("gpu")->kind, Worker::Kind::gpu);
     EXPECT_EQ(read_workers_per_node("cpu")->kind, Worker::Kind::cpu);
     EXPECT_EQ(read_workers_per_node("auto")->kind, Worker::Kind::automatic);
+    for (const char* many : {"4097", "2147483648", "99999999999999999999"})
+        EXPECT_EQ(sentence(read_workers_per_node(many)),
+                  "not within 1 to 4096; give a count, auto, gpu or cpu");
+    EXPECT_EQ(sentence(read_node_range("9999999999")),
+              "not within 1 to 1000000; give N or MIN:MAX");
     EXPECT_EQ(sentence(read_workers_per_node("four")),
               "not a number; give a count, auto, gpu or cpu");
     EXPECT_FALSE(read_workers_per_node("0"));

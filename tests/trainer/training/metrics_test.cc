@@ -53,7 +53,7 @@ TEST(Metrics, FindsWhatIsNotFinite) {
 // A line for people and JSON for plot.py, from one set of figures. In the JSON, an epoch without
 // validation has no such member, since 0 would be a wrong figure.
 TEST(Metrics, WritesFiguresAsLineAndJson) {
-    const EpochFigures figures{3, 192, 4, 0.5, 0.25, 20000, 4.0, 1.0, 0.25};
+    EpochFigures figures{3, 192, 4, 0.5, 0.25, 20000, 4.0, 1.0, 0.25, {}};
     EXPECT_EQ(line_of(figures),
               "epoch=3 step=192 loss=0.500000 validation=0.250000 samples/s=5000 (1250 per worker) "
               "communication=25 % of the time, 75 % of it hidden");
@@ -63,6 +63,12 @@ TEST(Metrics, WritesFiguresAsLineAndJson) {
     EXPECT_EQ(json.at("communication_share"), 0.25);
     EXPECT_EQ(json.at("validation"), 0.25);
     EXPECT_FALSE(nlohmann::json::parse(json_of({})).contains("validation"));
+    EXPECT_FALSE(json.contains("since_step"));
+    // A mean of the last steps only must not be taken for the epoch's.
+    figures.since = 170;
+    EXPECT_THAT(line_of(figures),
+                testing::HasSubstr(" loss=0.500000 (since step 170) validation="));
+    EXPECT_EQ(nlohmann::json::parse(json_of(figures)).at("since_step"), 170);
 }
 
 }  // namespace
