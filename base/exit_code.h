@@ -8,6 +8,7 @@
 //     70  a fault of ddprun itself
 //     75  stopped by time limit, preemption or drain, with work left: start the job again
 //    124  the job hung, as timeout(1) says it
+//    126  the program, or ddprun itself, cannot be run here: limits, permissions (as in a shell)
 // 128+n  stopped by a user's signal n
 //
 // A worker may exit with the same numbers, so the JSON report also names the verdict. 69, 70 and 75
@@ -23,6 +24,7 @@ inline constexpr int kUnavailableCode = 69;
 inline constexpr int kInternalCode = 70;
 inline constexpr int kWorkLeftCode = 75;
 inline constexpr int kHungCode = 124;
+inline constexpr int kCannotRunCode = 126;
 
 inline constexpr int code_of_signal(int signal) { return 128 + signal; }
 

@@ -19,6 +19,7 @@
 #include "base/exit_code.h"
 #include "base/printable.h"
 #include "base/system/descriptor_room.h"
+#include "base/system/own_limits.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -287,8 +288,14 @@ int main(int argc, char** argv) {
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
     have_standard_streams();
-    // A reader that has gone must not kill the launcher. Writes report EPIPE instead.
+    if (const auto good = check_own_limits(); !good) {
+        fail(good.error());
+        return kCannotRunCode;
+    }
+    // A reader that has gone must not kill the launcher, nor a file that has reached its limit
+    // (ulimit -f). Writes report EPIPE and EFBIG instead.
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
     Environment environment = read_environment();
     // The worker of `ddprun --check` is ddprun itself, started with this argument before the user's
     // own words.

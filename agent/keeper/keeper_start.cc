@@ -5,7 +5,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,9 +35,24 @@ Result<SocketPair> make_pair() {
     return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+// What the keeper cannot do without. It could only leave, and another one after it.
+Result<> check_kernel() {
+    const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
+    if (!timer) return errno_error("this kernel gives no timerfd", errno);
+    sigset_t none;
+    ::sigemptyset(&none);
+    const UniqueFd signals(::signalfd(-1, &none, SFD_CLOEXEC));
+    if (!signals) return errno_error("this kernel gives no signalfd", errno);
+    // An empty range closes nothing.
+    if (::syscall(SYS_close_range, ~0U, ~0U, 0U) != 0 && ::access("/proc/self/fd", R_OK) != 0)
+        return errno_error("without close_range() the keeper needs /proc", errno);
+    return {};
+}
+
 }  // namespace
 
 Result<Started> start_by_fork(const KeeperOptions& options) {
+    if (const auto good = check_kernel(); !good) return good.error();
     // As a subreaper, ddprun inherits what a dead keeper leaves behind.
     if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return errno_error("this kernel does not support PR_SET_CHILD_SUBREAPER", errno);

@@ -71,12 +71,13 @@ Error start_error(Stage stage, int error, const std::string& program) {
         case Stage::request:
             break;
     }
-    // Stage::request: EBUSY comes from a keeper that is killing. Everything else is a bug on our
-    // side.
+    // Stage::request: EBUSY comes from a keeper that is killing. Otherwise the request came without
+    // its payload, because there was no memory file for it.
     if (error == EBUSY)
         return {ErrorCode::unavailable,
                 "cannot start " + program + ": the keeper is still killing the previous workers"};
-    return {ErrorCode::internal, "the keeper does not understand the request to start " + program};
+    return {ErrorCode::internal, "no memory file for the request to start " + program +
+                                     " (see ulimit -f and the free memory)"};
 }
 
 Error errno_error(const char* what, int error) {

@@ -2,6 +2,7 @@
 #include "agent/output/attempt_folder.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,6 +29,15 @@ std::string random_name() {
     return name;
 }
 
+// Makes a folder, with its parents. The caller's umask may take even the owner's rights.
+std::error_code make_usable(const std::string& folder) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!error && ::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
+        fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, error);
+    return error;
+}
+
 // Makes the folders of the workers in `in`, and opens the files that are wanted. Returns why a
 // folder cannot be made; then none is used. A file that cannot be opened is a problem of its own,
 // and only the first one is kept: usually all fail for one reason, and one line is enough.
@@ -46,13 +56,11 @@ Result<> fill(AttemptFiles& made, const std::string& in, Generation generation,
                 Error(ErrorCode::unavailable, "file " + path + " " + file.error().sentence());
         return file ? std::move(*file) : UniqueFd();
     };
-    fs::create_directories(filled.folder, error);
-    if (error) return failed(filled.folder);
+    if ((error = make_usable(filled.folder))) return failed(filled.folder);
     for (std::size_t i = 0; i < wanted.streams.size(); ++i) {
         AttemptFiles::Worker& worker = filled.workers.emplace_back();
         worker.folder = worker_folder(filled.folder, wanted.first_local_rank + static_cast<int>(i));
-        fs::create_directory(worker.folder, error);
-        if (error) return failed(worker.folder);
+        if ((error = make_usable(worker.folder))) return failed(worker.folder);
         for (int stream : {0, 1})
             if (wanted.streams[i] & (1 << stream))
                 worker.streams[stream] = open(worker.folder + "/" + kStreamFiles[stream]);

@@ -81,7 +81,8 @@ std::vector<std::string> by_room(std::vector<std::string> parents) {
 
 TemporaryFolder make_temporary_folder(const std::string& parent) {
     std::string name = parent + "/" + kTemporaryFolder;
-    if (!::mkdtemp(name.data())) return {};
+    // The caller's umask may take even the owner's rights.
+    if (!::mkdtemp(name.data()) || ::chmod(name.c_str(), 0700) != 0) return {};
     auto lock = open_folder(name);
     // The result is ignored: if the file system has no locks, ddprun works without. Then nobody
     // removes the folder after a crash.

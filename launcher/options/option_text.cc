@@ -262,6 +262,7 @@ std::string man_page(std::string_view version) {
         {"70", "a fault of ddprun itself"},
         {"75", "stopped by a time limit, preemption or drain, with work left; start the job again"},
         {"124", "the job hung (--hang-timeout)"},
+        {"126", "the program, or ddprun itself, cannot run here: limits, permissions"},
         {"128+N", "stopped by signal N"},
     };
     for (const auto& [code, what] : kCodes)

@@ -159,7 +159,7 @@ TEST(AttemptFolder, ALogFolderThatIsFullHalfWayIsNotUsed) {
     const AttemptFiles made = rig.make(folder, 1, {{3, 3}, 0});
     ::unsetenv("TMPDIR");
     ASSERT_TRUE(made.problem);
-    EXPECT_TRUE(made.problem->sentence().ends_with("/attempt_1/1: File exists"))
+    EXPECT_TRUE(made.problem->sentence().ends_with("/attempt_1/1: Not a directory"))
         << made.problem->sentence();
     for (const AttemptFiles::Worker& worker : made.workers)
         EXPECT_TRUE(worker.folder.starts_with(folder.temporary() + "/")) << worker.folder;

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Hostile surroundings: sandboxes, containers, limits, missing and full file systems. In each of them a job of two workers
+# either runs, or ddprun says why not in a line and ends with the right code. It never hangs or crashes, and nothing is
+# left. Most rows need root, to make the surroundings.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+deny=$bin/../tests/deny_calls
+[[ -x $deny ]] || fail "$deny is not built"
+
+# What ddprun may say when a job runs.
+usual='^ddprun: (OMP_NUM_THREADS=|generation 0: )'
+
+# Runs the job within some surroundings and looks at the end: its code, a pattern of the one line that says why (empty
+# for a job that runs), then the words that make the surroundings, with JOB in the place of ddprun and its arguments.
+job=(--standalone --nproc-per-node=2 bash -c 'echo "worker $RANK"')
+row() {
+    local expected=$1 pattern=$2 word words=() begin=$SECONDS; shift 2
+    for word in "$@"; do [[ $word == JOB ]] && words+=("$ddprun" "${job[@]}") || words+=("$word"); done
+    code=0
+    DDPRUN_TEST_MARK=$mark timeout --kill-after=5 20 "${words[@]}" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    in_time 20 "$begin" || fail "no end"
+    expect_code "$expected"
+    expect_not_in "$work/run.err" 'terminate called|internal error at|core dumped|Segmentation'
+    if [[ -n $pattern ]]; then
+        (($(grep -cE "^ddprun: .*($pattern)" "$work/run.err") == 1)) || fail "not one line with \"$pattern\""
+    fi
+    if ((expected == 0)); then
+        (($(grep -c 'worker [01]$' "$work/run.out") == 2)) || fail "not both workers have run"
+    fi
+    if ((expected == 0)) && [[ -z $pattern ]]; then
+        ! grep '^ddprun' "$work/run.err" | grep -vE "$usual" >"$work/complaints" || fail "ddprun complains: $(<"$work/complaints")"
+    fi
+    expect_nothing_left
+}
+# A shell script before the job, for example one that mounts something: code, pattern, script, words…
+row_after() { local expected=$1 pattern=$2 script=$3; shift 3; row "$expected" "$pattern" "$@" bash -c "$script"$'\nexec "$@"' surroundings JOB; }
+
+say "a sandbox or an old kernel that lacks system calls"
+for call in close_range eventfd2 flock getrandom memfd_create mkfifo pidfd_open pidfd_send_signal prlimit64 sched_setaffinity \
+    setsid statx close_range,pidfd_open,pidfd_send_signal,statx,getrandom,memfd_create; do
+    for error in ENOSYS EPERM; do row 0 "" "$deny" $error $call JOB; done
+done
+row 0 "" "$deny" ENOSYS clone3 JOB # the C library takes clone() then
+for call in socketpair timerfd_create signalfd4 prctl; do row 70 "socketpair|timerfd|signalfd|SUBREAPER" "$deny" ENOSYS $call JOB; done
+
+say "signals that the caller has blocked or ignored"
+row 0 "" "$deny" none - block JOB
+row_after 0 "" 'trap "" TERM INT HUP QUIT CHLD PIPE USR1 USR2 TTOU TTIN TSTP ALRM URG IO XFSZ XCPU'
+job=(--standalone --nproc-per-node=2 bash -c 'exit 7')
+row_after 7 "rank [01] .* exited with 7" 'trap "" CHLD'
+job=(--standalone --nproc-per-node=2 bash -c 'echo "worker $RANK"')
+
+say "limits"
+for limit in core=0 memlock=0 sigpending=0 msgqueue=0 nice=0 rtprio=0 locks=0 rss=0 rttime=0 nofile=64 stack=1000000; do
+    row 0 "" prlimit --$limit JOB
+done
+for files in 0 3 8 15; do row 126 "the limit of open files is $files .*needed" prlimit --nofile=$files JOB; done
+for files in 16 20; do row 126 "no descriptors left for its pipes" prlimit --nofile=$files JOB; done
+row 126 "the limit of the stack is 64 KiB" prlimit --stack=65536 JOB
+# The limit counts for files only, so a pipe can take what ddprun says.
+row 126 "no memory file .*ulimit -f" bash -c 'prlimit --fsize=0 "$@" 2>&1 | cat >&2; exit ${PIPESTATUS[0]}' surroundings JOB
+
+say "words and variables"
+row 0 "" env LD_PRELOAD=/no/such.so LD_LIBRARY_PATH=/no JOB
+row 0 "" env -i DDPRUN_TEST_MARK="$mark" PATH=/usr/bin:/bin OMP_NUM_THREADS=1 JOB
+row 0 "" env LC_ALL=xx_YY LANG= TZ=:/no/such HOME= JOB
+row 0 "" bash -c 'exec -a "" "$@"' surroundings JOB
+# The longest argument that the kernel takes, and an environment that leaves no room for more variables.
+row 0 "" bash -c 'exec "$@" "$(head -c 131071 /dev/zero | tr "\0" a)"' surroundings JOB
+row 0 "" bash -c 'for i in {1..15}; do export V$i="$(head -c 100000 /dev/zero | tr "\0" a)"; done; exec "$@"' surroundings JOB
+row_after 0 "" 'umask 0777'
+row_after 0 "" 'mkdir "$TMPDIR/gone"; cd "$TMPDIR/gone"; rmdir "$TMPDIR/gone"'
+
+say "closed descriptors"
+row_after 0 "" 'exec <&-'
+row_after 0 "" 'exec 2>&-'
+row_after 0 "" 'exec <&- 2>&-; exec 3>/dev/null 5>/dev/null'
+row_after 126 "" 'exec 2>&- <&-; ulimit -n 8'
+
+if ((EUID != 0)); then
+    echo "- the other surroundings can be made by root only"
+    exit 0
+fi
+unshare -m true 2>/dev/null || skip "no mount namespace"
+mounts() { row_after "$1" "$2" "$3" unshare -m "${@:4}"; }
+
+say "file systems that are missing, read-only or full"
+mounts 0 "" 'mount -t tmpfs -o ro none /dev/shm' env -u TMPDIR
+mounts 0 "" 'mount -t tmpfs -o ro none /tmp' env -u TMPDIR
+mounts 0 "" 'mount -t tmpfs -o size=64k none /dev/shm' env -u TMPDIR
+mounts 0 "" 'mount -t tmpfs -o nr_inodes=5 none /dev/shm' env -u TMPDIR
+mounts 0 "" 'mount -t tmpfs -o size=4k none /mnt' env TMPDIR=/mnt
+mounts 0 "" true env TMPDIR=/no/such
+mounts 0 "output without a file goes to the console" 'mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp' env -u TMPDIR
+mounts 0 "output without a file goes to the console" 'mount -o bind / /; mount -o remount,ro,bind /; mount -t tmpfs -o ro none /dev/shm
+    mount -t tmpfs -o ro none /tmp' env -u TMPDIR
+for folder in /sys /etc; do mounts 0 "" "mount -t tmpfs none $folder"; done
+mounts 0 "" 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3' env -u TMPDIR
+
+say "namespaces"
+row 0 "" unshare --pid --fork --mount-proc JOB
+row 0 "" unshare --user JOB
+row 0 "" unshare --user --map-root-user --pid --fork --mount-proc JOB
+row 0 "" unshare --net JOB
+row_after 0 "" 'hostname ""' unshare --uts
+! unshare --time true 2>/dev/null || row 0 "" unshare --time --boottime 1000000 --monotonic 1000000 --fork JOB
+
+say "an ordinary user without any privilege"
+# The folder of the test is closed to others; the program must be reachable.
+cp "$ddprun" "$deny" "$work/"
+chmod 711 "$work"
+chmod 1777 "$TMPDIR"
+own=$ddprun ddprun=$work/ddprun
+user=(setpriv --reuid=54321 --regid=54321 --clear-groups)
+row 0 "" "${user[@]}" JOB
+row 0 "" "${user[@]}" --no-new-privs --bounding-set=-all JOB
+row_after 0 "" 'umask 0777' "${user[@]}"
+mounts 0 "" 'mount -t proc -o hidepid=2 proc /proc; set -- setpriv --reuid=54321 --regid=54321 --clear-groups "$@"'
+ddprun=$own
+
+say "a full /dev/shm does not lose the exception: the report names the file system"
+# Two workers of a job of one node; 300 MiB are room enough to begin with. The second one fills it before it fails.
+job=(--standalone --nproc-per-node=2 --max-restarts=0 bash -c '((RANK == 0)) && exec sleep 300
+    head -c 400M /dev/zero >/dev/shm/filler 2>/dev/null; echo "{\"message\": \"lost\"}" >"$TORCHELASTIC_ERROR_FILE"; exit 9')
+mounts 9 "" 'mount -t tmpfs -o size=300m none /dev/shm' env -u TMPDIR
+expect_in "$work/run.err" 'error file /dev/shm/.* is empty; the file system /dev/shm \(300 MiB\) is full'
+
+say "a FIFO where ddprun writes stops nothing: the workers read why they are stopped"
+start job --standalone --nproc-per-node=2 bash -c '
+    trap "[[ -f \$DDPRUN_STOP_FILE && -s \$DDPRUN_STOP_FILE ]] && touch $0/read.$RANK; exit 0" TERM
+    ((RANK == 1)) || mkfifo "$DDPRUN_STOP_FILE" "$DDPRUN_STOP_FILE.part"
+    touch "$0/up.$RANK"; while :; do sleep 0.05; done' "$work"
+both_up() { [[ -e $work/up.0 && -e $work/up.1 ]]; }
+wait_until 10 both_up || fail "the workers do not run"
+kill -TERM "${pid[job]}"
+join job 20
+expect_code 143
+[[ -e $work/read.0 && -e $work/read.1 ]] || fail "no stop file was written"
+expect_nothing_left
+
+say "folders of past generations are removed"
+job=(--standalone --nproc-per-node=2 --max-restarts=30 --crash-loop=0 bash -c '((TORCHELASTIC_RESTART_COUNT == 30)) || exit 3
+    folder=${TORCHELASTIC_ERROR_FILE%/*/*/*}; echo "worker $RANK"; ((RANK == 1)) || ls "$folder" >"$0/attempts"' "$work")
+row 0 "all 2 workers of generation 30 succeeded" JOB
+(($(wc -l <"$work/attempts") <= 2)) || fail "left: $(<"$work/attempts")"
