@@ -65,10 +65,9 @@ std::size_t ProgressPipe::take_some() {
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return 0;
     const auto bytes = static_cast<std::size_t>(std::max<std::ptrdiff_t>(got, 0));
     // A read that does not fill the buffer has emptied the pipe.
-    if (bytes < ProgressLines::kLongest)
-        watch_.pause();
-    else if (const auto flood = watch_.more(bytes, boot_now()); flood && on_flood_)
-        on_flood_(*flood);
+    if (bytes == ProgressLines::kLongest)
+        if (const auto flood = watch_.more(bytes, boot_now()); flood && on_flood_)
+            on_flood_(*flood);
     await();
     return bytes;
 }

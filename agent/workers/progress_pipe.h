@@ -53,7 +53,7 @@ class ProgressPipe {
     std::shared_ptr<TurnBudget> turns_;
     OnReport on_report_;
     OnFlood on_flood_;
-    FloodWatch watch_;
+    FloodWatch watch_{std::chrono::milliseconds{250}};
     ProgressLines lines_;
     bool finished_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Hostile surroundings: sandboxes, containers, limits, missing and full file systems. In each of them a job of two workers
-# either runs, or ddprun says why not in a line and ends with the right code. It never hangs or crashes, and nothing is
-# left. Most rows need root, to make the surroundings.
+# Hostile surroundings: sandboxes, containers, limits, missing and full file systems. In each of them a job of two
+# workers either runs, or ddprun says why not in a line and ends with the right code. It never hangs or crashes, and
+# nothing is left. Half of the rows need root, to make the surroundings.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
+need_program python3
 deny=$bin/../tests/deny_calls
 [[ -x $deny ]] || fail "$deny is not built"
 
@@ -17,7 +18,8 @@ row() {
     local expected=$1 pattern=$2 word words=() begin=$SECONDS; shift 2
     for word in "$@"; do [[ $word == JOB ]] && words+=("$ddprun" "${job[@]}") || words+=("$word"); done
     code=0
-    DDPRUN_TEST_MARK=$mark timeout --kill-after=5 20 "${words[@]}" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    DDPRUN_TEST_MARK=$mark timeout --kill-after=5 20 "${words[@]}" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time 20 "$begin" || fail "no end"
     expect_code "$expected"
     expect_not_in "$work/run.err" 'terminate called|internal error at|core dumped|Segmentation'
@@ -28,20 +30,26 @@ row() {
         (($(grep -c 'worker [01]$' "$work/run.out") == 2)) || fail "not both workers have run"
     fi
     if ((expected == 0)) && [[ -z $pattern ]]; then
-        ! grep '^ddprun' "$work/run.err" | grep -vE "$usual" >"$work/complaints" || fail "ddprun complains: $(<"$work/complaints")"
+        ! grep '^ddprun' "$work/run.err" | grep -vE "$usual" >"$work/complaints" ||
+            fail "ddprun complains: $(<"$work/complaints")"
     fi
     expect_nothing_left
 }
 # A shell script before the job, for example one that mounts something: code, pattern, script, words…
-row_after() { local expected=$1 pattern=$2 script=$3; shift 3; row "$expected" "$pattern" "$@" bash -c "$script"$'\nexec "$@"' surroundings JOB; }
+row_after() {
+    local expected=$1 pattern=$2 script=$3; shift 3
+    row "$expected" "$pattern" "$@" bash -c "$script"$'\nexec "$@"' surroundings JOB
+}
 
 say "a sandbox or an old kernel that lacks system calls"
-for call in close_range eventfd2 flock getrandom memfd_create mkfifo pidfd_open pidfd_send_signal prlimit64 sched_setaffinity \
-    setsid statx close_range,pidfd_open,pidfd_send_signal,statx,getrandom,memfd_create; do
+for call in close_range eventfd2 flock getrandom memfd_create mkfifo pidfd_open pidfd_send_signal prlimit64 \
+    sched_setaffinity setsid statx close_range,pidfd_open,pidfd_send_signal,statx,getrandom,memfd_create; do
     for error in ENOSYS EPERM; do row 0 "" "$deny" $error $call JOB; done
 done
 row 0 "" "$deny" ENOSYS clone3 JOB # the C library takes clone() then
-for call in socketpair timerfd_create signalfd4 prctl; do row 70 "socketpair|timerfd|signalfd|SUBREAPER" "$deny" ENOSYS $call JOB; done
+for call in socketpair timerfd_create signalfd4 prctl; do
+    row 70 "socketpair|timerfd|signalfd|SUBREAPER" "$deny" ENOSYS $call JOB
+done
 
 say "signals that the caller has blocked or ignored"
 row 0 "" "$deny" none - block JOB
@@ -58,7 +66,7 @@ for files in 0 3 8 15; do row 126 "the limit of open files is $files .*needed" p
 for files in 16 20; do row 126 "no descriptors left for its pipes" prlimit --nofile=$files JOB; done
 row 126 "the limit of the stack is 64 KiB" prlimit --stack=65536 JOB
 # The limit counts for files only, so a pipe can take what ddprun says.
-row 126 "no memory file .*ulimit -f" bash -c 'prlimit --fsize=0 "$@" 2>&1 | cat >&2; exit ${PIPESTATUS[0]}' surroundings JOB
+row 126 "no memory file .*ulimit -f" bash -c 'prlimit --fsize=0 "$@" 2>&1 | cat >&2; exit ${PIPESTATUS[0]}' limited JOB
 
 say "words and variables"
 row 0 "" env LD_PRELOAD=/no/such.so LD_LIBRARY_PATH=/no JOB
@@ -67,7 +75,7 @@ row 0 "" env LC_ALL=xx_YY LANG= TZ=:/no/such HOME= JOB
 row 0 "" bash -c 'exec -a "" "$@"' surroundings JOB
 # The longest argument that the kernel takes, and an environment that leaves no room for more variables.
 row 0 "" bash -c 'exec "$@" "$(head -c 131071 /dev/zero | tr "\0" a)"' surroundings JOB
-row 0 "" bash -c 'for i in {1..15}; do export V$i="$(head -c 100000 /dev/zero | tr "\0" a)"; done; exec "$@"' surroundings JOB
+row_after 0 "" 'for i in {1..15}; do export V$i="$(head -c 100000 /dev/zero | tr "\0" a)"; done'
 row_after 0 "" 'umask 0777'
 row_after 0 "" 'mkdir "$TMPDIR/gone"; cd "$TMPDIR/gone"; rmdir "$TMPDIR/gone"'
 
@@ -91,9 +99,10 @@ mounts 0 "" 'mount -t tmpfs -o size=64k none /dev/shm' env -u TMPDIR
 mounts 0 "" 'mount -t tmpfs -o nr_inodes=5 none /dev/shm' env -u TMPDIR
 mounts 0 "" 'mount -t tmpfs -o size=4k none /mnt' env TMPDIR=/mnt
 mounts 0 "" true env TMPDIR=/no/such
-mounts 0 "output without a file goes to the console" 'mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp' env -u TMPDIR
-mounts 0 "output without a file goes to the console" 'mount -o bind / /; mount -o remount,ro,bind /; mount -t tmpfs -o ro none /dev/shm
-    mount -t tmpfs -o ro none /tmp' env -u TMPDIR
+nowhere='mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp'
+mounts 0 "output without a file goes to the console" "$nowhere" env -u TMPDIR
+mounts 0 "output without a file goes to the console" "mount -o bind / /; mount -o remount,bind,ro /; $nowhere" \
+    env -u TMPDIR
 for folder in /sys /etc; do mounts 0 "" "mount -t tmpfs none $folder"; done
 mounts 0 "" 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3' env -u TMPDIR
 
@@ -121,7 +130,8 @@ ddprun=$own
 say "a full /dev/shm does not lose the exception: the report names the file system"
 # Two workers of a job of one node; 300 MiB are room enough to begin with. The second one fills it before it fails.
 job=(--standalone --nproc-per-node=2 --max-restarts=0 bash -c '((RANK == 0)) && exec sleep 300
-    head -c 400M /dev/zero >/dev/shm/filler 2>/dev/null; echo "{\"message\": \"lost\"}" >"$TORCHELASTIC_ERROR_FILE"; exit 9')
+    head -c 400M /dev/zero >/dev/shm/filler 2>/dev/null
+    echo "{\"message\": \"lost\"}" >"$TORCHELASTIC_ERROR_FILE"; exit 9')
 mounts 9 "" 'mount -t tmpfs -o size=300m none /dev/shm' env -u TMPDIR
 expect_in "$work/run.err" 'error file /dev/shm/.* is empty; the file system /dev/shm \(300 MiB\) is full'
 
@@ -138,8 +148,22 @@ expect_code 143
 [[ -e $work/read.0 && -e $work/read.1 ]] || fail "no stop file was written"
 expect_nothing_left
 
+say "a worker that floods its progress descriptor is named once; with another that floods its output no signal is late"
+forget job
+DDPRUN_TEST_MARK=$mark "$ddprun" --standalone --nproc-per-node=2 python3 -c '
+import os
+while True: os.write(3 if os.environ["RANK"] == "0" else 1, b"\n" * 65536)' >/dev/null 2>"$work/job.err" </dev/null &
+pid[job]=$!
+wait_until 60 has "$work/job.err" 'rank 0 floods its progress descriptor' || fail "it is not named"
+kill -TERM "${pid[job]}"
+join job 20
+expect_code 143
+(($(grep -c "rank 0 floods" "$work/job.err") == 1)) || fail "it is not named once"
+expect_nothing_left
+
 say "folders of past generations are removed"
-job=(--standalone --nproc-per-node=2 --max-restarts=30 --crash-loop=0 bash -c '((TORCHELASTIC_RESTART_COUNT == 30)) || exit 3
-    folder=${TORCHELASTIC_ERROR_FILE%/*/*/*}; echo "worker $RANK"; ((RANK == 1)) || ls "$folder" >"$0/attempts"' "$work")
+job=(--standalone --nproc-per-node=2 --max-restarts=30 --crash-loop=0 bash -c '
+    ((TORCHELASTIC_RESTART_COUNT == 30)) || exit 3
+    echo "worker $RANK"; ((RANK == 1)) || ls "${TORCHELASTIC_ERROR_FILE%/*/*/*}" >"$0/attempts"' "$work")
 row 0 "all 2 workers of generation 30 succeeded" JOB
 (($(wc -l <"$work/attempts") <= 2)) || fail "left: $(<"$work/attempts")"

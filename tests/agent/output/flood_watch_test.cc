@@ -37,5 +37,17 @@ TEST(FloodWatch, APauseEndsIt) {
     EXPECT_EQ(flood(watch, now, milliseconds{5'100}), std::vector<std::size_t>{510});
 }
 
+// 250 ms without more do not end it, 350 ms do.
+TEST(FloodWatch, AShortGapDoesNotEndIt) {
+    FloodWatch watch(milliseconds{300});
+    Time now{milliseconds{7'000'000}};
+    EXPECT_EQ(flood(watch, now, milliseconds{3'000}).size(), 0u);
+    now += milliseconds{150};
+    EXPECT_EQ(flood(watch, now, milliseconds{1'700}).size(), 0u);
+    now += milliseconds{250};  // and 100 ms before it
+    EXPECT_EQ(flood(watch, now, milliseconds{5'000}).size(), 0u);
+    EXPECT_EQ(flood(watch, now, milliseconds{100}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace ddprun::agent
