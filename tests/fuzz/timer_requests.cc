@@ -32,8 +32,7 @@ struct NaiveTable {
         for (const TimerRequest& timer : timers)
             if (timer.expires <= now) over.push_back(timer);
         for (const TimerRequest& gone : over)
-            std::erase_if(timers,
-                          [&](const TimerRequest& timer) { return timer.pid == gone.pid; });
+            std::erase_if(timers, [&](const TimerRequest& timer) { return timer.pid == gone.pid; });
         return over;
     }
 };
