@@ -1,6 +1,7 @@
 // Opens files without following links and without waiting for what is no file.
 #include "base/system/careful_open.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -46,8 +47,8 @@ int write_all(int file, const std::string& text) {
 
 }  // namespace
 
-Result<UniqueFd> open_to_read(const std::string& path, int folder) {
-    return regular(UniqueFd(::openat(folder, path.c_str(), O_RDONLY | kCareful)), "cannot be read");
+Result<UniqueFd> open_to_read(const std::string& path) {
+    return regular(UniqueFd(::open(path.c_str(), O_RDONLY | kCareful)), "cannot be read");
 }
 
 Result<UniqueFd> open_to_append(const std::string& path) {

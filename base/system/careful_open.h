@@ -1,13 +1,11 @@
-// The one place where files are opened in folders into which a worker may write: its error file,
-// the stop file, its log files, the entries of a ledger. Whatever lies under the name (a FIFO, a
-// link, a device, a folder), nothing here waits for it, follows it or writes into it.
+// The one place where files are opened in the folders of the workers: their error files, the stop
+// file, the FIFO of timers, their log files. Whatever lies under the name (a FIFO, a link, a
+// device, a folder), nothing here waits for it, follows it or writes into it.
 //
 // Sentences of open_…() continue one that starts with the file's name: "is not a regular file". The
 // others say only why: "No space left on device". All calls may hang with their file system: use
 // the file thread.
 #pragma once
-
-#include <fcntl.h>
 
 #include <string>
 
@@ -16,9 +14,9 @@
 
 namespace ddprun {
 
-// Opens a regular file for reading. A relative path is looked up in `folder`, if that is given.
-// Possible errors: not_found; refused (a link, or no regular file); unavailable.
-Result<UniqueFd> open_to_read(const std::string& path, int folder = AT_FDCWD);
+// Opens a regular file for reading. Possible errors: not_found; refused (a link, or no regular
+// file); unavailable.
+Result<UniqueFd> open_to_read(const std::string& path);
 
 // Opens a regular file for appending, and makes it if there is none. Possible errors: refused,
 // unavailable.

@@ -2,6 +2,7 @@
 // once stopped the file thread for ten seconds: open() waited for a reader.
 #include "base/system/careful_open.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
