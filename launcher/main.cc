@@ -42,8 +42,7 @@ namespace {
 using namespace ddprun;
 using launcher::Environment;
 
-// A map, because everything below looks variables up by name and passes the whole set on to
-// workers.
+// A map, because everything below looks variables up by name.
 Environment read_environment() {
     Environment environment;
     for (char** entry = environ; *entry; ++entry) {
@@ -55,8 +54,7 @@ Environment read_environment() {
     return environment;
 }
 
-// A node that cannot run workers still joins, to tell the others why. It waits for them at most
-// this long.
+// A node that cannot run workers joins to tell the others why. It waits for them so long.
 constexpr ddprun::Duration kUnusableComes = std::chrono::seconds{60};
 
 std::string value_of(const Environment& environment, const std::string& name) {
@@ -159,6 +157,26 @@ int print(const std::string& text) {
         return 0;
     return fail(
         Error(ErrorCode::unavailable, std::string("standard output: ") + std::strerror(errno)));
+}
+
+// What the process needs before anything else.
+Result<> prepare_process() {
+    have_standard_streams();
+    // Writes report EPIPE (the reader has gone) and EFBIG (ulimit -f), and do not kill the process.
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
+    return check_own_limits();
+}
+
+// The text that the options ask for in place of a job.
+std::optional<std::string> asked_text(const launcher::Options& options, const char* called_as) {
+    if (options.help) return launcher::help_text();
+    if (options.version) return "ddprun " DDPRUN_VERSION "\n";
+    if (options.print_man) return launcher::man_page(DDPRUN_VERSION);
+    if (options.print_completion)
+        return launcher::completion(*options.print_completion,
+                                    is_torchrun(called_as) ? "torchrun" : "ddprun");
+    return std::nullopt;
 }
 
 // Both programs are checked before the nodes meet: a typing error must not cost a wait at the
@@ -287,15 +305,10 @@ int main(int argc, char** argv) {
     // A keeper that died is replaced by running this binary again with this argument.
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
-    have_standard_streams();
-    if (const auto good = check_own_limits(); !good) {
+    if (const auto good = prepare_process(); !good) {
         fail(good.error());
         return kCannotRunCode;
     }
-    // A reader that has gone must not kill the launcher, nor a file that has reached its limit
-    // (ulimit -f). Writes report EPIPE and EFBIG instead.
-    std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ, SIG_IGN);
     Environment environment = read_environment();
     // The worker of `ddprun --check` is ddprun itself, started with this argument before the user's
     // own words.
@@ -303,12 +316,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + (checks ? 2 : 1), argv + argc);
     const auto options = launcher::parse_options(words, environment);
     if (!options) return fail_once(options.error(), environment);
-    if (options->help) return print(launcher::help_text());
-    if (options->version) return print("ddprun " DDPRUN_VERSION "\n");
-    if (options->print_man) return print(launcher::man_page(DDPRUN_VERSION));
-    if (options->print_completion)
-        return print(launcher::completion(*options->print_completion,
-                                          is_torchrun(argv[0]) ? "torchrun" : "ddprun"));
+    if (const auto text = asked_text(*options, argv[0])) return print(*text);
 
     const auto allocation = slurm::read_allocation(environment);
     if (const auto good = check_layout(*options, allocation, environment); !good)
