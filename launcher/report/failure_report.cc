@@ -2,8 +2,10 @@
 #include "launcher/report/failure_report.h"
 
 #include <chrono>
+#include <utility>
 
 #include "agent/death/exit_report.h"
+#include "launcher/report/python_exception.h"
 #include "rendezvous/model/node_name.h"
 
 namespace ddprun::launcher {
@@ -18,9 +20,11 @@ std::string padded(long number, std::size_t width) {
 }
 
 // `at` is the time of the first failure, `after` how much later this worker failed.
-FailureReport::Worker worker_of(const std::string& node, const rendezvous::WorkerOutcome& outcome,
+// Where there is no error file, the exception is looked for in the last lines.
+FailureReport::Worker worker_of(const std::string& node, rendezvous::WorkerOutcome outcome,
                                 Duration at, Duration after) {
-    return {outcome, rendezvous::host_of(node), utc_text(at + after),
+    if (outcome.error.empty()) outcome.error = python_exception(outcome.tail);
+    return {std::move(outcome), rendezvous::host_of(node), utc_text(at + after),
             std::chrono::duration<double>(after).count()};
 }
 
@@ -35,13 +39,14 @@ class Text {
         label.resize(std::max<std::size_t>(label.size(), 10), ' ');
         line("  " + label + ": " + text);
     }
+    // torchrun prints "<N/A>" for what it does not know. A row without content is left out here.
+    void known(const char* label, const std::string& text) {
+        if (!text.empty()) field(label, text);
+    }
 
   private:
     std::vector<std::string>& lines_;
 };
-
-// torchrun prints "<N/A>" for what it does not know.
-std::string or_none(const std::string& text) { return text.empty() ? "<N/A>" : text; }
 
 std::string exit_text(const FailureReport::Worker& worker) {
     const std::string code = worker.outcome.hung ? "<N/A>" : std::to_string(worker.exit_code());
@@ -60,13 +65,13 @@ void say_worker(Text& text, const FailureReport::Worker& worker) {
     text.field("rank", std::to_string(worker.outcome.rank) +
                            " (local_rank: " + std::to_string(worker.outcome.local_rank) + ")");
     text.field("exitcode", exit_text(worker));
-    text.field("error_file", or_none(worker.outcome.error_file));
-    text.field("traceback", or_none(worker.outcome.error));
+    text.known("error_file", worker.outcome.error_file);
+    text.known("traceback", worker.outcome.error);
     text.field("meaning", worker.outcome.sentence);
     for (const std::string& note : worker.outcome.remarks) text.field("note", note);
     if (!worker.outcome.stack.empty()) text.field("stacks", "where the slowest ranks are");
     for (const std::string& line : worker.outcome.stack) text.line("    " + line);
-    if (worker.outcome.tail.empty()) return text.field("output", "<N/A>");
+    if (worker.outcome.tail.empty()) return;
     text.field("output", worker.outcome.tail.size() == 1 ? "its last line" : "its last lines");
     for (const std::string& line : worker.outcome.tail) text.line("    " + line);
 }

@@ -4,8 +4,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
+#include <sstream>
+#include <string_view>
 
 #include "base/loop/child_program.h"
+#include "base/printable.h"
 #include "base/system/careful_open.h"
 #include "launcher/report/failure_json.h"
 
@@ -15,6 +19,8 @@ namespace {
 // For one file, and for the user's program. launcher/README.md promises the second.
 constexpr auto kWriteLimit = std::chrono::seconds{5};
 constexpr auto kProgramLimit = std::chrono::seconds{30};
+// Of what the user's program prints: lines, and bytes of a line. launcher/README.md promises both.
+constexpr std::size_t kShownLines = 20, kShownLength = 500;
 
 }  // namespace
 
@@ -55,10 +61,24 @@ bool TellFailure::keep(const std::string& path, const std::string& text) {
     return false;
 }
 
+// What the user's program prints, in lines of their own.
+void TellFailure::show(const std::string& output) {
+    std::istringstream text(output);
+    std::size_t lines = 0;
+    for (std::string line; std::getline(text, line); ++lines)
+        if (lines < kShownLines)
+            print_("--on-failure: " + printable(std::string_view(line).substr(0, kShownLength)) +
+                   (line.size() > kShownLength ? " ..." : ""));
+    if (lines > kShownLines)
+        print_("--on-failure: " + std::to_string(lines - kShownLines) +
+               " more lines are not shown (at most " + std::to_string(kShownLines) + ")");
+}
+
 void TellFailure::call(const std::string& program, const std::string& json) {
     bool done = false;
     const auto called = [&](std::exception_ptr, Result<ProgramResult> result) {
         done = true;
+        if (result) show(result->output);
         if (!result)
             warn_("--on-failure: " + result.error().sentence());
         else if (result->code != 0)

@@ -35,6 +35,7 @@ class TellFailure {
 
   private:
     bool keep(const std::string& path, const std::string& text);
+    void show(const std::string& output);
     void call(const std::string& program, const std::string& json);
     void run_until(const bool& done, Duration limit);
 

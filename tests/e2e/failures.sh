@@ -240,9 +240,9 @@ broken 'mkdir "$file"' 'is not a regular file'
 # root may read every file.
 ((EUID == 0)) || broken 'echo "{}" >"$file"; chmod 0 "$file"' 'cannot be read'
 
-say "--on-failure gets the JSON once; its own failure is one line"
+say "--on-failure gets the JSON once; what it prints is shown; its own failure is one line"
 printf '#!/bin/sh\ncat >>"%s/told"\n' "$work" >"$work/tell"
-printf '#!/bin/sh\nexit 3\n' >"$work/careless"
+printf '#!/bin/sh\necho page sent\nexit 3\n' >"$work/careless"
 chmod +x "$work/tell" "$work/careless"
 run 30 --standalone --nproc-per-node=2 --max-restarts=0 --on-failure="$work/tell" bash -c '((RANK == 0)) && exec sleep 300; exit 4'
 expect_code 4
@@ -250,7 +250,8 @@ python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["verdict"] == 
     fail "the program was not given the report"
 run 30 --standalone --max-restarts=0 --on-failure="$work/careless" bash -c 'exit 4'
 expect_code 4
-(($(grep -c 'on-failure' "$work/run.err") == 1)) || fail "not one line of warning"
+(($(grep -c 'on-failure' "$work/run.err") == 2)) || fail "not what it prints and one line of warning"
+expect_in "$work/run.err" '[-]-on-failure: page sent$'
 expect_in "$work/run.err" 'on-failure: .*careless exited with 3'
 run 30 --standalone --on-failure="$work/nowhere" true
 expect_code 2

@@ -105,6 +105,24 @@ TEST(FailureReport, NamesALostNodeAsTheCause) {
     EXPECT_EQ(nlohmann::json::parse(failure_json(*report))["lost_node"]["node"], "gpu02");
 }
 
+// Most scripts write no error file, but Python prints the exception last. What is not known has no
+// row.
+TEST(FailureReport, TakesTheExceptionFromTheLastLines) {
+    Ending end = failed();
+    end.first_failure->error = end.first_failure->error_file = "";
+    end.first_failure->tail = {"  File \"train.py\", line 7, in <module>", "KeyError: 'x'"};
+    const auto report = make_failure_report(end, kContext);
+    EXPECT_THAT(text_of(*report), HasSubstr("  traceback : KeyError: 'x'\n  meaning "));
+    EXPECT_THAT(text_of(*report), testing::Not(HasSubstr("error_file")));
+    EXPECT_EQ(nlohmann::json::parse(failure_json(*report))["first_failure"]["error"],
+              "KeyError: 'x'");
+    end.first_failure->tail.clear();
+    const auto bare = text_of(*make_failure_report(end, kContext));
+    EXPECT_THAT(bare, testing::Not(HasSubstr("<N/A>")));
+    EXPECT_THAT(bare, testing::Not(HasSubstr("traceback ")));
+    EXPECT_THAT(bare, testing::Not(HasSubstr("output ")));
+}
+
 // A worker prints any bytes. JSON is UTF-8 all the same, or no program could read the report.
 TEST(FailureReport, IsJsonWhateverAWorkerPrints) {
     Ending end = failed();

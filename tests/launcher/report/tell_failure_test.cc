@@ -77,5 +77,29 @@ TEST(TellFailure, SaysWhatCannotBeWritten) {
                                                  ": No such file or directory"));
 }
 
+// What the user's program prints is shown in lines of its own. It is text from outside, so it is
+// bounded, and no terminal obeys it. The program's failure comes after it, as a warning.
+TEST(TellFailure, ShowsWhatTheUsersProgramPrints) {
+    const Folder folder;
+    const std::string program = folder / "tell";
+    std::ofstream(program) << "#!/bin/sh\nprintf 'told \\033]0;x\\n'; printf '%0600d\\n' 7\n"
+                              "seq 3 25; printf end; exit 3\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    FailureOutlets outlets;
+    outlets.in_full = outlets.in_a_line = false;
+    outlets.program = program;
+    boost::asio::io_context loop;
+    FileThread files(loop);
+    std::vector<std::string> lines;
+    const auto say = [&](const std::string& line) { lines.push_back(line); };
+    TellFailure(loop, files, say, say).tell(FailureReport(), outlets);
+    ASSERT_EQ(lines.size(), 22U);
+    EXPECT_EQ(lines[0], "--on-failure: told \\x1b]0;x");
+    EXPECT_EQ(lines[1], "--on-failure: " + std::string(500, '0') + " ...");
+    EXPECT_EQ(lines[19], "--on-failure: 20");
+    EXPECT_EQ(lines[20], "--on-failure: 6 more lines are not shown (at most 20)");
+    EXPECT_EQ(lines[21], "--on-failure: " + program + " exited with 3");
+}
+
 }  // namespace
 }  // namespace ddprun::launcher

@@ -1,0 +1,14 @@
+// Finds the exception of a Python program in the last lines of its output. A program without
+// torch.distributed.elastic's @record writes no error file, but Python prints the traceback. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ddprun::launcher {
+
+// The line that names the newest exception, such as "ValueError: no data", or nothing. The beginning
+// of the traceback may be cut off.
+std::string python_exception(const std::vector<std::string>& lines);
+
+}  // namespace ddprun::launcher
