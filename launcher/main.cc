@@ -27,8 +27,9 @@
 #include "launcher/job/job.h"
 #include "launcher/job/meeting_point.h"
 #include "launcher/job/program_check.h"
-#include "launcher/options/option_text.h"
+#include "launcher/options/config_files.h"
 #include "launcher/options/options.h"
+#include "launcher/options/printed_text.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/plan/make_plan.h"
 #include "rendezvous/secret/secret.h"
@@ -168,17 +169,6 @@ Result<> prepare_process() {
     return check_own_limits();
 }
 
-// The text that the options ask for in place of a job.
-std::optional<std::string> asked_text(const launcher::Options& options, const char* called_as) {
-    if (options.help) return launcher::help_text();
-    if (options.version) return "ddprun " DDPRUN_VERSION "\n";
-    if (options.print_man) return launcher::man_page(DDPRUN_VERSION);
-    if (options.print_completion)
-        return launcher::completion(*options.print_completion,
-                                    is_torchrun(called_as) ? "torchrun" : "ddprun");
-    return std::nullopt;
-}
-
 // Both programs are checked before the nodes meet: a typing error must not cost a wait at the
 // rendezvous.
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
@@ -296,7 +286,8 @@ int dry_run(const launcher::Options& options, const Allocation& allocation,
     const auto input = *step ? plan_step(options, **step, environment, called_as)
                              : plan_job(options, allocation, environment, called_as);
     if (!input) return fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));
-    return show(launcher::make_dry_run(*input, *step ? &**step : nullptr), *options.dry_run);
+    return show(launcher::make_dry_run(*input, *step ? &**step : nullptr, options.origins),
+                *options.dry_run);
 }
 
 }  // namespace
@@ -314,9 +305,13 @@ int main(int argc, char** argv) {
     // own words.
     const bool checks = argc > 1 && std::string(argv[1]) == launcher::kCheckArgument;
     const std::vector<std::string> words(argv + (checks ? 2 : 1), argv + argc);
-    const auto options = launcher::parse_options(words, environment);
+    const auto files = launcher::read_config_files(words, environment, !is_torchrun(argv[0]));
+    if (!files) return fail_once(files.error(), environment);
+    const auto options = launcher::parse_options(words, environment, *files);
     if (!options) return fail_once(options.error(), environment);
-    if (const auto text = asked_text(*options, argv[0])) return print(*text);
+    if (const auto text = launcher::printed_text(*options, DDPRUN_VERSION,
+                                                 is_torchrun(argv[0]) ? "torchrun" : "ddprun"))
+        return print(*text);
 
     const auto allocation = slurm::read_allocation(environment);
     if (const auto good = check_layout(*options, allocation, environment); !good)

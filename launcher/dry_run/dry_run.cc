@@ -206,8 +206,12 @@ void tell_sentences(DryRun& dry, const StepToCome* step) {
 
 }  // namespace
 
-DryRun make_dry_run(const JobInput& input, const StepToCome* step) {
+DryRun make_dry_run(const JobInput& input, const StepToCome* step,
+                    const std::vector<OptionOrigin>& options) {
     DryRun dry;
+    // The option that asked for the dry run is none of the start.
+    for (const OptionOrigin& one : options)
+        if (one.row->name != "dry-run") dry.options.push_back(one);
     const Plan& plan = dry.plan = input.plan;
     // An incarnation belongs to a process that joins. A dry run has none, and the name identifies
     // this node.

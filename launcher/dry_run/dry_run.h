@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launcher/dry_run/known.h"
+#include "launcher/options/options.h"
 #include "launcher/plan/job_input.h"
 #include "launcher/plan/step_to_come.h"
 
@@ -58,16 +59,18 @@ struct DryRun {
     Known<std::string> leader;  // the node that leads at first
     Known<std::vector<int>>
         ports;  // tried for the rendezvous in this order; empty list: none is opened
-    Known<std::string> ledger;        // in the form that --ledger takes
-    int restarts = 0;                 // the restart budget as a number
-    std::vector<Worker> workers;      // of this node; empty for a step to come
-    std::vector<Variable> variables;  // set for the first worker of this node
-    std::vector<std::string> files;   // of the generation, besides those of the workers
+    Known<std::string> ledger;          // in the form that --ledger takes
+    int restarts = 0;                   // the restart budget as a number
+    std::vector<Worker> workers;        // of this node; empty for a step to come
+    std::vector<Variable> variables;    // set for the first worker of this node
+    std::vector<std::string> files;     // of the generation, besides those of the workers
+    std::vector<OptionOrigin> options;  // that were given, and where
     std::vector<std::string> warnings, notes;
 };
 
 // `step` is null unless the plan is that of a step to come.
-DryRun make_dry_run(const JobInput& input, const StepToCome* step);
+DryRun make_dry_run(const JobInput& input, const StepToCome* step,
+                    const std::vector<OptionOrigin>& options);
 
 const char* to_string(DryRun::Start start);
 

@@ -131,6 +131,15 @@ Json output_of(const DryRun& dry) {
             {"files", dry.files}};
 }
 
+Json options_of(const DryRun& dry) {
+    Json options = Json::object();
+    for (const OptionOrigin& one : dry.options)
+        options[std::string(one.row->name)] = {{"value", text_or_null(one.value)},
+                                               {"from", to_string(one.source)},
+                                               {"where", one.where}};
+    return options;
+}
+
 }  // namespace
 
 std::string dry_run_json(const DryRun& dry) {
@@ -150,6 +159,7 @@ std::string dry_run_json(const DryRun& dry) {
         {"stop", stop_of(dry.plan)},
         {"failure", failure_of(dry)},
         {"output", output_of(dry)},
+        {"options", options_of(dry)},
         {"warnings", dry.warnings},
         {"notes", dry.notes}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

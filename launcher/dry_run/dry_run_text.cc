@@ -88,6 +88,7 @@ class Writer {
         output();
         worker();
         variables();
+        options();
         sentences("Warnings", dry_.warnings);
         sentences("Notes", dry_.notes);
         return std::move(text_);
@@ -305,6 +306,16 @@ class Writer {
         for (const DryRun::Variable& variable : dry_.variables)
             text_ += "  " + variable.name + (variable.value.value ? "=" : " is ") +
                      text_of(variable.value) + "\n";
+    }
+
+    // Which options were given, and where: "--lease             20  (site.toml:3)".
+    void options() {
+        if (dry_.options.empty()) return;
+        title("Options, and where they come from");
+        for (const OptionOrigin& one : dry_.options)
+            row("--" + std::string(one.row->name),
+                (one.value.empty() ? "" : command_line({one.value}) + "  ") + "(" +
+                    (one.source == OptionSource::command_line ? "command line" : one.where) + ")");
     }
 
     void sentences(const char* name, const std::vector<std::string>& some) {

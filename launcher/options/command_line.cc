@@ -178,8 +178,8 @@ class Splitter {
 }  // namespace
 
 bool only_prints(const OptionRow& row) {
-    return row.name == "help" || row.name == "version" || row.name == "print-man" ||
-           row.name == "print-completion";
+    return row.name == "help" || row.name == "help-all" || row.name == "version" ||
+           row.name == "print-man" || row.name == "print-completion";
 }
 
 Result<SplitWords> split_words(const std::vector<std::string>& words) {

@@ -24,8 +24,8 @@ struct SplitWords {
     std::vector<std::string> warnings;  // one for each old name that was accepted
 };
 
-// Whether the option only prints something and exits: --help, --version, --print-man,
-// --print-completion.
+// Whether the option only prints something and exits: --help, --help-all, --version,
+// --print-man, --print-completion.
 bool only_prints(const OptionRow& row);
 
 // Splits the words behind ddprun's own name. As in argparse, reading stops after an option that

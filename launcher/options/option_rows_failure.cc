@@ -35,6 +35,7 @@ constexpr OptionRow kFailure[] = {
     {.name = "max-restarts",
      .placeholder = "N|auto",
      .torchrun = true,
+     .frequent = true,
      .choices = "auto",
      .default_text = "auto",
      .help =
@@ -49,6 +50,7 @@ constexpr OptionRow kFailure[] = {
      .set = number<&Options::crash_loop, 0, 1'000'000>},
     {.name = "hang-timeout",
      .placeholder = "SECONDS",
+     .frequent = true,
      .default_text = "0 (off)",
      .help = "A generation counts as hung if no rank reports progress (a line on "
              "DDPRUN_PROGRESS_FD) for this time plus half a lease, counted from the generation's "
@@ -134,6 +136,7 @@ constexpr OptionRow kSlurm[] = {
      .set = into<&Options::requeue, read_requeue>},
     {.name = "requeue-signal",
      .placeholder = "NAME,...",
+     .frequent = true,
      .help =
          "Signals from sbatch --signal that stop the job and put it back into the queue, e.g. USR1",
      .set = into<&Options::requeue_signals, read_signals_freely>},

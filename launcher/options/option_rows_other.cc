@@ -77,8 +77,18 @@ constexpr OptionRow kOther[] = {
      .kind = OptionKind::ignored,
      .pet = false,
      .help = "LOCAL_RANK is always in the environment, and never an argument"},
+    {.name = "config",
+     .placeholder = "PATH",
+     .frequent = true,
+     .pet = false,
+     .default_text = "DDPRUN_CONFIG",
+     .help =
+         "A TOML file with options: nproc-per-node = 4. The command line and PET_ variables win "
+         "over it, and it wins over the site's /etc/ddprun/ddprun.toml",
+     .set = text<&Options::config>},
     {.name = "dry-run",
      .placeholder = "text|json",
+     .frequent = true,
      .choices = "text json",
      .closed = true,
      .implied = "text",
@@ -90,6 +100,7 @@ constexpr OptionRow kOther[] = {
      .set = set_dry_run},
     {.name = "check",
      .placeholder = "text|json",
+     .frequent = true,
      .choices = "text json",
      .closed = true,
      .implied = "text",
@@ -121,8 +132,13 @@ constexpr OptionRow kOther[] = {
      .kind = OptionKind::flag,
      .torchrun = true,
      .pet = false,
-     .help = "Print this help and exit",
+     .help = "Print the options that are used most, and exit",
      .set = on<&Options::help>},
+    {.name = "help-all",
+     .kind = OptionKind::flag,
+     .pet = false,
+     .help = "Print this help, with all options, and exit",
+     .set = on<&Options::help_all>},
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ constexpr OptionRow kOutput[] = {
     {.name = "log-dir",
      .placeholder = "PATH",
      .torchrun = true,
+     .frequent = true,
      .may_be_empty = true,
      .default_text = "a new folder in TMPDIR, if files are needed",
      .help = "Folder for the files of --redirects and --tee: stdout.log and stderr.log in "

@@ -1,12 +1,15 @@
-// Writes --help, the manual page and the completion scripts from the option table.
+// Writes --help and the manual page from the option table and the manual's sections.
 #include "launcher/options/option_text.h"
 
 #include <algorithm>
 
+#include "launcher/options/manual_sections.h"
 #include "launcher/options/option_table.h"
 
 namespace ddprun::launcher {
 namespace {
+
+constexpr std::size_t kColumns = 100, kIndent = 8;
 
 // The two paragraphs at the top of --help and of the manual page.
 constexpr const char* kWhat =
@@ -59,13 +62,20 @@ std::string description(const OptionRow& row) {
     return text;
 }
 
-// Calls write_title(text) at the start of each group, and write_row(row) for each option.
-template <class Title, class Row>
-void for_each_option(const Title& write_title, const Row& write_row) {
-    for (const OptionGroup& group : option_groups()) {
-        write_title(group.title);
-        for (const OptionRow& row : group.rows) write_row(row);
+// A term in a column of its own if it is short, else on a line of its own.
+void append_manual_row(std::string& text, const ManualRow& row) {
+    constexpr std::size_t kTerm = 24;
+    std::string line = "  " + std::string(row.term);
+    if (line.size() + 2 > kTerm) {
+        text += line;
+        append_wrapped(text, row.what, kIndent, kColumns);
+    } else {
+        line.resize(kTerm, ' ');
+        std::string what;
+        append_wrapped(what, row.what, kTerm, kColumns);
+        text += line + what.substr(1 + kTerm);  // without the first line's break and indent
     }
+    text += '\n';
 }
 
 // Escapes text for roff: "\-" prints a minus sign that can be copied (a plain "-" is a hyphen), and
@@ -76,145 +86,31 @@ std::string roff(std::string_view text) {
     return (result.starts_with('.') || result.starts_with('\'') ? "\\&" : "") + result;
 }
 
-// Escapes text for a string in single quotes: a quote itself is replaced by `quote`, since shells
-// differ in how they write it, and each character of `escaped` gets a backslash.
-std::string quoted(std::string_view text, std::string_view escaped, std::string_view quote) {
-    std::string result;
-    for (char c : text) {
-        if (c == '\'')
-            result += quote;
-        else
-            result += (escaped.find(c) != std::string_view::npos ? "\\" : "") + std::string(1, c);
-    }
-    return result;
-}
-
-bool is_path(const OptionRow& row) { return row.placeholder == "PATH"; }
-
-// The names of some options as a pattern of bash's `case`: "--tee|-t|--redirects|-r".
-std::string options_with(bool (*belongs)(const OptionRow&)) {
-    std::string names;
-    for (const OptionRow& row : option_table()) {
-        if (!belongs(row)) continue;
-        names += (names.empty() ? "--" : "|--") + std::string(row.name);
-        if (row.letter != 0) names += std::string("|-") + row.letter;
-    }
-    return names;
-}
-
-// Options with an implied value take a value only behind "=". The word after them may be the
-// program.
-std::string bash_implied() {
-    std::string text;
-    for (const OptionRow& row : option_table())
-        if (!row.implied.empty()) text += " && $before != --" + std::string(row.name);
-    return text;
-}
-
-// A bash function. bash splits `--opt=va` into three words: "--opt", "=" and "va". So the script
-// looks back one or two words to find the option whose value is being typed. Parts in this order:
-// choices of an option, paths, other values (nothing to offer), then option names or files.
-std::string bash_completion(const std::string& name) {
-    std::string text = "_" + name + R"(() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option=
-    if [[ $word == = ]]; then option=$before word=
-    elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}
-    elif [[ $before == -*)" +
-                       bash_implied() + R"( ]]; then option=$before
-    fi
-    case ${option//_/-} in
-)";
-    for (const OptionRow& row : option_table()) {
-        // Options with a fixed set of values get one `case` branch each.
-        if (row.choices.empty()) continue;
-        text += "        --" + std::string(row.name);
-        if (row.letter != 0) text += std::string("|-") + row.letter;
-        text += ") COMPREPLY=($(compgen -W '" + std::string(row.choices) +
-                "' -- \"$word\")); return ;;\n";
-    }
-    text += "        " + options_with([](const OptionRow& row) { return is_path(row); }) +
-            ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n        " +
-            options_with([](const OptionRow& row) {
-                return row.choices.empty() && !row.placeholder.empty() && !is_path(row);
-            }) +
-            ") COMPREPLY=(); return ;;\n    esac\n    if [[ $word == -* ]]; then "
-            "COMPREPLY=($(compgen -W '";
-    for (const OptionRow& row : option_table()) text += "--" + std::string(row.name) + " ";
-    text.back() = '\'';
-    return text + " -- \"$word\"))\n    else COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\n" +
-           "complete -o filenames -F _" + name + " " + name + "\n";
-}
-
-// Arguments of zsh's _arguments: '--name=[help]:placeholder:(choices)'. "=-" means that the value
-// must follow the "=", and "::" that it may be missing. -S ends options at "--".
-std::string zsh_completion(const std::string& name) {
-    std::string text = "#compdef " + name + "\n_arguments -S";
-    for (const OptionRow& row : option_table()) {
-        // Brackets, colons and backslashes have a meaning in the argument of _arguments.
-        const std::string help = "[" + quoted(row.help, "[]:\\", "'\\''") + "]";
-        const std::string value = quoted(row.placeholder, ":\\", "'\\''");
-        const bool implied = !row.implied.empty();
-        std::string action = (implied ? "::" : ":") + value + ":";
-        if (!row.choices.empty()) action += "(" + std::string(row.choices) + ")";
-        if (is_path(row)) action += "_files";
-        const bool none = row.placeholder.empty();
-        if (none) action.clear();
-        text += " \\\n    '--" + std::string(row.name) +
-                (none      ? ""
-                 : implied ? "=-"
-                           : "=") +
-                help + action + "'";
-        if (row.letter != 0)
-            text +=
-                std::string(" \\\n    '-") + row.letter + (none ? "" : "+") + help + action + "'";
-    }
-    return text + " \\\n    '(-)1:program:_files' '*::arguments:_files'\n";
-}
-
-// One `complete` command for each option: -x needs a value that is no file, -r -F needs a file.
-std::string fish_completion(const std::string& name) {
-    std::string text = "complete -c " + name + " -e\n";
-    for (const OptionRow& row : option_table()) {
-        text += "complete -c " + name + " -l " + std::string(row.name);
-        if (row.letter != 0) text += std::string(" -s ") + row.letter;
-        if (!row.placeholder.empty() && row.implied.empty())
-            text += is_path(row) ? " -r -F" : " -x";
-        if (!row.choices.empty()) text += " -a '" + std::string(row.choices) + "'";
-        text += " -d '" + quoted(row.help, "\\", "\\'") + "'\n";
-    }
-    return text;
-}
-
-// tcsh patterns: 'n/--opt/(list)/' is for the next word, 'c/--/(list)/' completes an option's name.
-std::string tcsh_completion(const std::string& name) {
-    std::string text = "complete " + name;
-    std::string names;
-    for (const OptionRow& row : option_table()) {
-        names += std::string(names.empty() ? "" : " ") + std::string(row.name);
-        if (!row.choices.empty() && row.implied.empty())
-            text += " 'n/--" + std::string(row.name) + "/(" + std::string(row.choices) + ")/'";
-        else if (is_path(row))
-            text += " 'n/--" + std::string(row.name) + "/f/'";
-    }
-    return text + " 'c/--/(" + names + ")/' 'p/*/f/'\n";
-}
-
 }  // namespace
 
-std::string help_text() {
-    constexpr std::size_t kColumns = 100, kIndent = 8;
+std::string help_text(HelpLength length) {
     std::string text =
         "Usage: srun ddprun [OPTIONS] PROGRAM [ARGUMENTS]\n"
         "       ddprun --standalone [OPTIONS] PROGRAM [ARGUMENTS]\n";
+    const bool all = length == HelpLength::all;
     append_wrapped(text, kWhat, 0, kColumns);
-    append_wrapped(text, kSpelling, 0, kColumns);
+    if (all) append_wrapped(text, kSpelling, 0, kColumns);
     text += '\n';
-    for_each_option([&](std::string_view group) { text += "\n" + std::string(group) + ":\n"; },
-                    [&](const OptionRow& row) {
-                        text += "  " + spelling(row);
-                        append_wrapped(text, description(row), kIndent, kColumns);
-                        text += '\n';
-                    });
+    if (!all) text += "\nThe options that are used most (--help-all has all of them):\n";
+    for (const OptionGroup& group : option_groups()) {
+        if (all) text += "\n" + std::string(group.title) + ":\n";
+        for (const OptionRow& row : group.rows) {
+            if (!all && !row.frequent) continue;
+            text += "  " + spelling(row);
+            append_wrapped(text, description(row), kIndent, kColumns);
+            text += '\n';
+        }
+    }
+    for (const ManualSection& section : manual_sections()) {
+        if (!all && !section.in_short_help) continue;
+        text += "\n" + std::string(section.title) + ":\n";
+        for (const ManualRow& row : section.rows) append_manual_row(text, row);
+    }
     return text;
 }
 
@@ -227,55 +123,17 @@ std::string man_page(std::string_view version) {
         ".B ddprun \\-\\-standalone\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n.SH "
         "DESCRIPTION\n" +
         roff(kWhat) + "\n.PP\n" + roff(kSpelling) + "\n.SH OPTIONS\n";
-    for_each_option([&](std::string_view group) { text += ".SS " + std::string(group) + "\n"; },
-                    [&](const OptionRow& row) {
-                        text +=
-                            ".TP\n.B " + roff(spelling(row)) + "\n" + roff(description(row)) + "\n";
-                    });
-    text += ".SH ENVIRONMENT\n";
-    // Variables that are not made from the option table.
-    const char* const kVariables[][2] = {
-        {"PET_NAME",
-         "means the option --name; the command line wins; 0 or 1 for an option without a value; an "
-         "empty variable counts as not set"},
-        {"PYTHON_EXEC, VIRTUAL_ENV",
-         "the interpreter for Python programs, if --python is not given"},
-        {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
-        {"OMP_NUM_THREADS", "kept if set; else each worker's share of the node's CPUs"},
-        {"LOGLEVEL",
-         "DEBUG means --verbose, WARNING means --quiet, ERROR logs errors only; the options win"},
-        {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "means --shutdown-timeout, which wins"},
-        {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "means --log-line-prefix-template, which wins"},
-        {"TORCHELASTIC_ENABLE_FILE_TIMER",
-         "with 1 ddprun serves the workers' file timers, as torchrun does"},
-    };
-    for (const auto& [name, what] : kVariables)
-        text += ".TP\n.B " + roff(name) + "\n" + roff(what) + "\n";
-    text += ".SH EXIT STATUS\n";
-    const char* const kCodes[][2] = {
-        {"0", "all workers have exited with 0"},
-        {"N",
-         "the exit code of the first worker that failed, on every node; 128+N if signal N ended "
-         "it"},
-        {"2", "a wrong command line"},
-        {"69", "the nodes could not meet or could not continue"},
-        {"70", "a fault of ddprun itself"},
-        {"75", "stopped by a time limit, preemption or drain, with work left; start the job again"},
-        {"124", "the job hung (--hang-timeout)"},
-        {"126", "the program, or ddprun itself, cannot run here: limits, permissions"},
-        {"128+N", "stopped by signal N"},
-    };
-    for (const auto& [code, what] : kCodes)
-        text += ".TP\n.B " + roff(code) + "\n" + roff(what) + "\n";
+    for (const OptionGroup& group : option_groups()) {
+        text += ".SS " + std::string(group.title) + "\n";
+        for (const OptionRow& row : group.rows)
+            text += ".TP\n.B " + roff(spelling(row)) + "\n" + roff(description(row)) + "\n";
+    }
+    for (const ManualSection& section : manual_sections()) {
+        text += ".SH " + std::string(section.heading) + "\n";
+        for (const ManualRow& row : section.rows)
+            text += ".TP\n.B " + roff(row.term) + "\n" + roff(row.what) + "\n";
+    }
     return text;
-}
-
-std::string completion(std::string_view shell, std::string_view name) {
-    const std::string command(name);
-    if (shell == "bash") return bash_completion(command);
-    if (shell == "zsh") return zsh_completion(command);
-    if (shell == "fish") return fish_completion(command);
-    return tcsh_completion(command);
 }
 
 }  // namespace ddprun::launcher

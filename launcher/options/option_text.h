@@ -1,4 +1,5 @@
-// The texts made from the option table: --help, the manual page, shell completion. Pure.
+// The texts made from the option table and from the manual's sections: --help and the manual page.
+// Pure.
 #pragma once
 
 #include <string>
@@ -6,15 +7,13 @@
 
 namespace ddprun::launcher {
 
-// The text of --help, in groups. It names each default, torchrun's different default, and why they
-// differ.
-std::string help_text();
+enum class HelpLength { frequent, all };  // --help: the options that people use; --help-all
 
-// The same as a manual page in roff's man macros, with environment variables and exit codes added.
+// It names each default, torchrun's different default, and why they differ. Behind the options
+// come exit codes, files, the workers' variables, signals and examples.
+std::string help_text(HelpLength length);
+
+// All of it as a manual page in roff's man macros.
 std::string man_page(std::string_view version);
-
-// A completion script for bash, zsh, fish or tcsh. `name` is the command to complete: ddprun, or
-// torchrun if it is called so. The caller has checked `shell`.
-std::string completion(std::string_view shell, std::string_view name);
 
 }  // namespace ddprun::launcher

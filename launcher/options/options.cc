@@ -47,6 +47,31 @@ MaybeError apply(Options& options, const OptionRow& row, const std::string& give
     return std::nullopt;
 }
 
+bool on_command_line(const SplitWords& words, const OptionRow& row) {
+    return std::ranges::find(words.options, &row, &GivenOption::row) != words.options.end();
+}
+
+// The value of the option's PET_ variable; empty: none is set.
+std::string variable_of(const Environment& environment, const OptionRow& row) {
+    const auto variable = row.pet ? environment.find(pet_variable(row)) : environment.end();
+    return variable == environment.end() ? "" : variable->second;
+}
+
+// Keeps where the option came from. Stronger sources come later and replace weaker ones.
+void note_origin(Options& options, const OptionRow& row, const std::string& value,
+                 OptionSource source, const std::string& where) {
+    std::erase_if(options.origins, [&](const OptionOrigin& one) { return one.row == &row; });
+    options.origins.push_back({&row, value, source, where});
+}
+
+void sort_origins(Options& options) {
+    std::vector<OptionOrigin> sorted;
+    for (const OptionRow& row : option_table())
+        for (const OptionOrigin& one : options.origins)
+            if (one.row == &row) sorted.push_back(one);
+    options.origins = std::move(sorted);
+}
+
 // Variables of torchrun that have no effect here. As with options without effect, the user is
 // always told.
 struct IdleVariable {
@@ -86,37 +111,94 @@ void apply_log_level(Options& options, const Environment& environment) {
             " has no effect: not a level; set it to DEBUG, INFO, WARNING, ERROR or CRITICAL");
 }
 
+// Applies the values of one file, except those that `hidden` says a stronger source has.
+template <class Hidden>
+MaybeError apply_file(Options& options, const std::vector<ConfigValue>& values, OptionSource source,
+                      const Hidden& hidden) {
+    for (const ConfigValue& given : values) {
+        if (hidden(*given.row)) continue;
+        const bool flag = given.row->placeholder.empty();
+        if (flag && given.value == "0") continue;
+        if (auto error = apply(options, *given.row, given.where + ": " + given.key, given.value))
+            return error;
+        note_origin(options, *given.row, flag ? "" : given.value, source, given.where);
+    }
+    return std::nullopt;
+}
+
+bool has_row(const std::vector<ConfigValue>& values, const OptionRow& row) {
+    return std::ranges::find(values, &row, &ConfigValue::row) != values.end();
+}
+
+// Applies the site's file, then the user's. A source hides an option of a weaker one completely,
+// even a wrong value; that a key is no option is an error in both.
+MaybeError apply_files(Options& options, const SplitWords& words, const Environment& environment,
+                       const ConfigFiles& files) {
+    std::vector<ConfigValue> site, own;
+    for (auto& [file, values] : {std::pair{&files.site, &site}, std::pair{&files.own, &own}}) {
+        if (!*file) continue;
+        auto read = read_config(**file);
+        if (!read) return read.error();
+        *values = std::move(*read);
+    }
+    const auto stronger = [&](const OptionRow& row) {
+        return on_command_line(words, row) || !variable_of(environment, row).empty();
+    };
+    if (auto error = apply_file(options, site, OptionSource::site, [&](const OptionRow& row) {
+            return stronger(row) || has_row(own, row);
+        }))
+        return error;
+    return apply_file(options, own, OptionSource::file, stronger);
+}
+
+// Two variables of torchrun that are not called PET_… stand in for an option as well; the second
+// one is weaker than its PET_ variable.
+MaybeError apply_torchruns_variables(Options& options, const SplitWords& words,
+                                     const Environment& environment) {
+    for (const auto& [name, option] :
+         {std::pair{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "log-line-prefix-template"},
+          std::pair{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "shutdown-timeout"}}) {
+        const auto variable = environment.find(name);
+        if (variable == environment.end() || variable->second.empty()) continue;
+        const OptionRow& row = option_row(option);
+        if (auto error = apply(options, row, name, variable->second)) return error;
+        if (!on_command_line(words, row))
+            note_origin(options, row, variable->second, OptionSource::environment, name);
+    }
+    return std::nullopt;
+}
+
 // Applies the variables. It runs before the options of the command line are applied, so that these
 // win. An empty variable counts as not set.
 MaybeError apply_environment(Options& options, const SplitWords& words,
                              const Environment& environment) {
     note_idle_variables(options, environment);
     apply_log_level(options, environment);
+    if (auto error = apply_torchruns_variables(options, words, environment)) return error;
     for (const OptionRow& row : option_table()) {
-        if (!row.pet) continue;
         // Options on the command line hide their variable completely, even one with a wrong value.
-        bool on_command_line =
-            std::ranges::any_of(words.options, [&](const auto& o) { return o.row == &row; });
-        std::string name = pet_variable(row);
-        auto variable = environment.find(name);
-        if (on_command_line || variable == environment.end() || variable->second.empty()) continue;
-        const std::string& value = variable->second;
+        const std::string value = variable_of(environment, row);
+        if (value.empty() || on_command_line(words, row)) continue;
+        const std::string name = pet_variable(row);
         if (row.kind == OptionKind::flag) {
             auto number = read_int(value, -1'000'000'000, 1'000'000'000);
             if (!number) return usage_error(name + "=" + value + ": not a number; give 1 or 0");
             if (*number == 0) continue;
         }
         if (auto error = apply(options, row, name, value)) return error;
+        note_origin(options, row, row.placeholder.empty() ? "" : value, OptionSource::environment,
+                    name);
     }
-    // Two variables of torchrun that are not called PET_… stand in for an option as well.
-    auto patience = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
-    if (patience != environment.end() && !patience->second.empty())
-        if (auto error = apply(options, option_row("shutdown-timeout"),
-                               "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", patience->second))
-            return error;
-    auto prefix = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
-    if (prefix != environment.end() && !prefix->second.empty() && !options.prefix_template)
-        options.prefix_template = prefix->second;
+    return std::nullopt;
+}
+
+// Applies the command line, the strongest source.
+MaybeError apply_words(Options& options, const SplitWords& words) {
+    for (const GivenOption& given : words.options) {
+        if (auto error = apply(options, *given.row, given.spelling, given.value)) return error;
+        note_origin(options, *given.row, given.row->placeholder.empty() ? "" : given.value,
+                    OptionSource::command_line, given.spelling);
+    }
     return std::nullopt;
 }
 
@@ -161,8 +243,8 @@ MaybeError check_together(Options& options) {
 
 }  // namespace
 
-Result<Options> parse_options(const std::vector<std::string>& words,
-                              const Environment& environment) {
+Result<Options> parse_options(const std::vector<std::string>& words, const Environment& environment,
+                              const ConfigFiles& files) {
     Options options;
     auto split = split_words(words);
     if (!split) return split.error();
@@ -173,9 +255,11 @@ Result<Options> parse_options(const std::vector<std::string>& words,
         if (auto error = apply(options, *last.row, last.spelling, last.value)) return *error;
         return options;
     }
+    options.warnings.insert(options.warnings.end(), files.warnings.begin(), files.warnings.end());
+    if (auto error = apply_files(options, *split, environment, files)) return *error;
     if (auto error = apply_environment(options, *split, environment)) return *error;
-    for (const GivenOption& given : split->options)
-        if (auto error = apply(options, *given.row, given.spelling, given.value)) return *error;
+    if (auto error = apply_words(options, *split)) return *error;
+    sort_origins(options);
     // An empty rest is no error here: check_together() decides, since --check needs no program.
     if (!split->the_rest.empty()) {
         options.program = split->the_rest.front();
@@ -183,6 +267,31 @@ Result<Options> parse_options(const std::vector<std::string>& words,
     }
     if (auto error = check_together(options)) return *error;
     return options;
+}
+
+std::string config_named(const std::vector<std::string>& words, const Environment& environment) {
+    const auto split = split_words(words);
+    if (!split || (!split->options.empty() && only_prints(*split->options.back().row))) return "";
+    std::string path;
+    if (const auto variable = environment.find("DDPRUN_CONFIG"); variable != environment.end())
+        path = variable->second;
+    for (const GivenOption& given : split->options)
+        if (given.row->name == "config") path = given.value;
+    return path;
+}
+
+const char* to_string(OptionSource source) {
+    switch (source) {
+        case OptionSource::site:
+            return "site";
+        case OptionSource::file:
+            return "file";
+        case OptionSource::environment:
+            return "environment";
+        case OptionSource::command_line:
+            return "command_line";
+    }
+    return "";
 }
 
 }  // namespace ddprun::launcher

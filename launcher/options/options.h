@@ -1,5 +1,5 @@
-// The grammar of the command line, as argparse reads torchrun's. In: words and PET_ variables. Out:
-// typed values, or one line that says what is wrong and what to write instead.
+// The grammar of the command line, as argparse reads torchrun's. In: words, PET_ variables and
+// configuration files. Out: typed values, or one line that says what is wrong and what to write instead.
 //
 // - Dashes and underscores in names are equal.
 // - `--opt value` and `--opt=value` are equal; a short option may have its value attached (-r3).
@@ -7,7 +7,8 @@
 // - If an option is given twice, the last one counts.
 // - The first word that is no option is the program. Everything behind it goes to the worker
 //   unchanged.
-// - A PET_ variable stands in for an option that is not on the command line.
+// - A PET_ variable stands in for an option that is not on the command line, and the user's
+//   configuration file for one that neither has, and the site's file for the rest.
 //
 // An option that was not given is an empty optional; plan.h decides what that means. Pure.
 #pragma once
@@ -22,6 +23,7 @@
 #include "agent/parts/stop_policy.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "launcher/options/config_file.h"
 #include "launcher/options/option_values.h"
 #include "launcher/options/rdzv_conf.h"
 #include "rendezvous/ledger_format/ledger_place.h"
@@ -35,12 +37,29 @@ using Environment = std::map<std::string, std::string>;
 enum class DryRunFormat { text, json };
 enum class CheckFormat { text, json };
 
+// Where an option's value came from. The later wins.
+enum class OptionSource { site, file, environment, command_line };
+
+struct OptionOrigin {
+    const OptionRow* row = nullptr;
+    std::string value;  // empty: the option takes none
+    OptionSource source = OptionSource::command_line;
+    std::string where;  // "/etc/ddprun/ddprun.toml:3", "PET_NNODES", "--nproc_per_node"
+};
+
+// What was read from disk (config_files.h).
+struct ConfigFiles {
+    std::optional<ConfigFile> site, own;
+    std::vector<std::string> warnings;  // why the site's file is ignored
+};
+
 // What the user said. Nothing here was concluded from it.
 struct Options {
     // One of these only prints a text (option_text.h) and exits with 0. Nothing else is checked
     // then.
-    bool help = false, version = false, print_man = false;
+    bool help = false, help_all = false, version = false, print_man = false;
     std::optional<std::string> print_completion;  // the shell's name
+    std::optional<std::string> config;            // the user's file, already read
     // Check and plan everything, print the plan, start nothing.
     std::optional<DryRunFormat> dry_run;
     // Test the allocation instead of starting the job (check_report.h).
@@ -109,10 +128,18 @@ struct Options {
     store::Limits store_limits;
 
     std::vector<std::string> warnings;  // complete sentences for the log
+    std::vector<OptionOrigin> origins;  // of each option given, in the order of the table
 };
 
 // `words` are those after ddprun's own name. Possible errors: usage.
-Result<Options> parse_options(const std::vector<std::string>& words,
-                              const Environment& environment);
+Result<Options> parse_options(const std::vector<std::string>& words, const Environment& environment,
+                              const ConfigFiles& files = {});
+
+// The configuration file that the user names, by --config or DDPRUN_CONFIG; empty: none. Mistakes
+// on the command line count for nothing here: parse_options() reports them.
+std::string config_named(const std::vector<std::string>& words, const Environment& environment);
+
+// As the JSON of a dry run has it.
+const char* to_string(OptionSource source);
 
 }  // namespace ddprun::launcher

@@ -146,13 +146,13 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
                     say(goes_on(entries.whole.back()));
                 else if (!passed.empty())
                     // Said only here, when it is known that this series is the job's.
-                    say("begins; the one before it " + passed);
+                    say("begins; " + passed);
                 co_return made(series, claim->mark);
             case LedgerUse::finished:
-                passed = "belongs to a job that has ended";
+                passed = series + " belongs to a job that has ended";
                 break;
             case LedgerUse::foreign:
-                passed = "belongs to another command with this run id";
+                passed = series + " belongs to another command with this run id";
                 break;
             case LedgerUse::unreadable:
                 co_return Error(ErrorCode::malformed,

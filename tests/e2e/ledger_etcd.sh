@@ -100,7 +100,7 @@ up_again || fail "there was no next generation"
 say "the same run id again: the finished ledger stays, and another one begins"
 both "$mark.1" "${worker[@]}"
 expect_both 0
-expect_in "$work/one.err" "ledger ddprun/$mark.1/2/ in etcd begins; the one before it belongs to a job that has ended"
+expect_in "$work/one.err" "ledger ddprun/$mark.1/2/ in etcd begins; ddprun/$mark.1/1/ belongs to a job that has ended"
 
 say "the leader's node is lost: another node leads with the same ledger"
 # Starts a job of three nodes and waits until all run and the other two have found the ledger: run id.

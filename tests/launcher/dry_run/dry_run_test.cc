@@ -78,7 +78,7 @@ DryRun dry(std::vector<std::string> words, const Environment& environment = {},
     input.plan =
         step ? make_plan(without_host(options, *step), step->allocation, input.host).value()
              : make_plan(options, slurm::read_allocation(environment).value(), facts).value();
-    return make_dry_run(input, step ? &*step : nullptr);
+    return make_dry_run(input, step ? &*step : nullptr, options.origins);
 }
 
 // A variable of the first worker of this node.

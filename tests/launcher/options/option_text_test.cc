@@ -7,6 +7,8 @@
 
 #include <sstream>
 
+#include "launcher/options/completion.h"
+#include "launcher/options/manual_sections.h"
 #include "launcher/options/option_table.h"
 
 namespace ddprun::launcher {
@@ -20,7 +22,7 @@ std::string dashed(const OptionRow& row) { return "--" + std::string(row.name); 
 // A text that lacks an option hides it from the user.
 TEST(OptionText, NamesEveryOption) {
     for (const OptionRow& row : option_table()) {
-        EXPECT_THAT(help_text(),
+        EXPECT_THAT(help_text(HelpLength::all),
                     HasSubstr("  " + (row.letter ? std::string("-") + row.letter + ", " : "") +
                               dashed(row)));
         for (const char* shell : {"bash", "zsh"})
@@ -32,18 +34,46 @@ TEST(OptionText, NamesEveryOption) {
 
 // No line is wider than a terminal of 100 columns, and options stand in groups.
 TEST(OptionText, HelpIsReadable) {
-    std::istringstream lines(help_text());
+    std::istringstream lines(help_text(HelpLength::all));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
     for (const char* title : {"Nodes and workers:", "Meeting:", "When something fails:", "Output:"})
-        EXPECT_THAT(help_text(), HasSubstr(title));
+        EXPECT_THAT(help_text(HelpLength::all), HasSubstr(title));
 }
 
 // A user who comes from torchrun must see where a default is another one, and why. Only options of
 // torchrun's can differ from it.
 TEST(OptionText, HelpNamesTheDefaultsThatDiffer) {
-    EXPECT_THAT(help_text(), HasSubstr("torchrun's is 1, which"));
+    EXPECT_THAT(help_text(HelpLength::all), HasSubstr("torchrun's is 1, which"));
     for (const OptionRow& row : option_table())
         EXPECT_TRUE(row.differs.empty() || row.torchrun) << row.name;
+}
+
+// The first screen that a new user sees has the twelve options that people use, and both helps have
+// what is no option: exit codes, files, variables, signals, five examples.
+TEST(OptionText, TheShortHelpHasWhatPeopleUse) {
+    const std::string text = help_text(HelpLength::frequent);
+    int count = 0;
+    for (const OptionRow& row : option_table()) {
+        count += row.frequent;
+        const std::string line = "\n  " + dashed(row);
+        const bool there = text.find(line + "=") != std::string::npos ||
+                           text.find(line + "[") != std::string::npos ||
+                           text.find(line + "\n") != std::string::npos;
+        EXPECT_EQ(there, row.frequent) << row.name;
+    }
+    EXPECT_EQ(count, 12);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_THAT(text, HasSubstr("--help-all"));
+    for (const std::string& each : {text, help_text(HelpLength::all)}) {
+        EXPECT_THAT(each, HasSubstr("\n  75                    stopped by a time limit"));
+        EXPECT_THAT(each, HasSubstr("\n  124                   the job hung"));
+        for (const char* word : {".ddprun/", "LOG_DIR/", "DDPRUN_STOP_FILE", "SIGUSR1", "SIGINT"})
+            EXPECT_THAT(each, HasSubstr(std::string("\n  ") + word));
+    }
+    EXPECT_EQ(manual_sections().front().rows.size(), 5u);
+    for (const ManualSection& section : manual_sections())
+        EXPECT_THAT(man_page("1"), HasSubstr("\n.SH " + std::string(section.heading) + "\n.TP\n"));
 }
 
 // roff prints a plain dash as a hyphen. An option that is copied from such a page does not work.
@@ -66,7 +96,7 @@ TEST(OptionText, CompletionIsForTheNameCalled) {
 // The value of --dry-run may be left out, so it stands behind a = sign only. A completion must not
 // offer it as the next word: that would be the program.
 TEST(OptionText, AValueThatMayBeLeftOut) {
-    EXPECT_THAT(help_text(), HasSubstr("  --dry-run[=text|json]\n"));
+    EXPECT_THAT(help_text(HelpLength::all), HasSubstr("  --dry-run[=text|json]\n"));
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l dry-run -a 'text json'"));
     EXPECT_THAT(completion("bash", "ddprun"),
                 HasSubstr("&& $before != --dry-run && $before != --check ]]"));

@@ -245,12 +245,12 @@ TEST_F(LedgerEtcdTest, NamesHaveSeries) {
     }
     const auto second = bench.open(place);
     EXPECT_TRUE(bench.lines.has(
-        "ddprun/job/2/ in etcd begins; the one before it belongs to a job that has ended"));
+        "ddprun/job/2/ in etcd begins; ddprun/job/1/ belongs to a job that has ended"));
     EXPECT_TRUE(bench.read(**second, 0)->empty());
     bench.create(**second, example_entry(0));
     const auto other = bench.open(place, LedgerBench::owner("other"));
-    EXPECT_TRUE(bench.lines.has(
-        "ddprun/job/3/ in etcd begins; the one before it belongs to another command"));
+    EXPECT_TRUE(
+        bench.lines.has("ddprun/job/3/ in etcd begins; ddprun/job/2/ belongs to another command"));
     EXPECT_TRUE(bench.read(**other, 0)->empty());
     // The command of the second series, after a requeue.
     const auto requeued = bench.open(place, LedgerBench::owner("abc123", 1));

@@ -1,0 +1,19 @@
+// Which option prints which text.
+#include "launcher/options/printed_text.h"
+
+#include "launcher/options/completion.h"
+#include "launcher/options/option_text.h"
+
+namespace ddprun::launcher {
+
+std::optional<std::string> printed_text(const Options& options, std::string_view version,
+                                        std::string_view name) {
+    if (options.help) return help_text(HelpLength::frequent);
+    if (options.help_all) return help_text(HelpLength::all);
+    if (options.version) return "ddprun " + std::string(version) + "\n";
+    if (options.print_man) return man_page(version);
+    if (options.print_completion) return completion(*options.print_completion, name);
+    return std::nullopt;
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,17 @@
+// The options that only print a text. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/options/options.h"
+
+namespace ddprun::launcher {
+
+// The text that the options ask for instead of a start; nothing: they ask for none. `name` is the
+// command that completion is for.
+std::optional<std::string> printed_text(const Options& options, std::string_view version,
+                                        std::string_view name);
+
+}  // namespace ddprun::launcher
