@@ -10,8 +10,8 @@ constexpr ManualRow kExamples[] = {
     {"ddprun --standalone --nproc-per-node=2 train.py",
      "two workers on this machine, without Slurm"},
     {"srun ddprun --dry-run train.py", "what a start would do; --check tests the allocation"},
-    {"srun ddprun --nnodes=3:4 --hang-timeout=600 train.py",
-     "goes on with three nodes when one is lost, and restarts a job without progress"},
+    {"ddprun --print-sbatch=preemptible train.py >train.sbatch",
+     "a batch script to submit, for a job that goes on after a preemption or its time limit"},
     {"ddprun --nnodes=2 --node-rank=0 --rdzv-endpoint=host:29500 train.py",
      "without Slurm, once on each of two nodes, with --node-rank=1 on the second"},
 };

@@ -79,7 +79,6 @@ constexpr OptionRow kOther[] = {
      .help = "LOCAL_RANK is always in the environment, and never an argument"},
     {.name = "config",
      .placeholder = "PATH",
-     .frequent = true,
      .pet = false,
      .default_text = "DDPRUN_CONFIG",
      .help =
@@ -109,6 +108,17 @@ constexpr OptionRow kOther[] = {
              "all nodes meet, reach each other and see the ledger, and their GPUs, clocks, disk "
              "space and limits. The exit code is 69 if there is a problem. PROGRAM may be left out",
      .set = set_check},
+    {.name = "print-sbatch",
+     .placeholder = "smallest|array|container|elastic|preemptible",
+     .frequent = true,
+     .choices = "smallest array container elastic preemptible",
+     .closed = true,
+     .implied = "smallest",
+     .pet = false,
+     .help = "Print a batch script for Slurm, with the other options and PROGRAM filled in, and "
+             "start nothing. elastic: survives lost nodes. preemptible: goes on after a preemption "
+             "or its time limit. PROGRAM may be left out",
+     .set = text<&Options::print_sbatch>},
     {.name = "print-completion",
      .placeholder = "bash|zsh|fish|tcsh",
      .torchrun = true,

@@ -213,7 +213,7 @@ bool is_second_address(const std::string& program) {
 MaybeError check_together(Options& options) {
     if (options.check && options.dry_run)
         return usage_error("--check and --dry-run: give one of them");
-    if (options.program.empty() && !options.check)
+    if (options.program.empty() && !options.check && !options.print_sbatch)
         return usage_error(
             "no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");
     // Otherwise the second address would be started as the program, with an error that does not

@@ -60,6 +60,7 @@ struct Options {
     bool help = false, help_all = false, version = false, print_man = false;
     std::optional<std::string> print_completion;  // the shell's name
     std::optional<std::string> config;            // the user's file, already read
+    std::optional<std::string> print_sbatch;      // the script's name (sbatch_text.h)
     // Check and plan everything, print the plan, start nothing.
     std::optional<DryRunFormat> dry_run;
     // Test the allocation instead of starting the job (check_report.h).

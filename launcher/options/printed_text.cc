@@ -3,6 +3,7 @@
 
 #include "launcher/options/completion.h"
 #include "launcher/options/option_text.h"
+#include "launcher/options/sbatch_text.h"
 
 namespace ddprun::launcher {
 
@@ -13,6 +14,7 @@ std::optional<std::string> printed_text(const Options& options, std::string_view
     if (options.version) return "ddprun " + std::string(version) + "\n";
     if (options.print_man) return man_page(version);
     if (options.print_completion) return completion(*options.print_completion, name);
+    if (options.print_sbatch) return sbatch_text(options);
     return std::nullopt;
 }
 

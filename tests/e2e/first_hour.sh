@@ -30,7 +30,7 @@ say "1. what is this?"
 type_line 'ddprun --help'
 expect_code 0
 see '--nproc-per-node' && see '--help-all' && see 'Examples:'
-(($(wc -l <"$work/run.out") <= 110)) || fail "--help has $(wc -l <"$work/run.out") lines"
+(($(wc -l <"$work/run.out") <= 120)) || fail "--help has $(wc -l <"$work/run.out") lines"
 
 say "2. which version?"
 type_line 'ddprun --version'

@@ -13,12 +13,15 @@ export PATH=$work/bin:$PATH
 cp "$root/tests/data/forms/worker.py" "$work/programs/train.py"
 cd "$work/programs"
 
-# Submits a template: name, options of sbatch… Sets id.
-submit() {
-    local name=$1; shift
+# Submits a script: path, options of sbatch… Sets id.
+submit_file() {
+    local script=$1 name; shift
+    name=$(basename "$script" .sbatch)
     id=$(FORM_SEEN=$work/programs/$name DDPRUN_TEST_MARK=$mark "$slurmlab" run \
-        sbatch --parsable --cpus-per-task=4 -o "$work/$name-%a.out" "$@" "$root/slurm/$name.sbatch")
+        sbatch --parsable --cpus-per-task=4 -o "$work/$name-%a.out" "$@" "$script")
 }
+# Submits a template as it is: name, options of sbatch…
+submit() { submit_file "$root/slurm/$1.sbatch" "${@:2}"; }
 # Checks the exit code of a job that has ended: job's id, code.
 code_is() {
     "$slurmlab" run scontrol -o show job "$1" | grep -q " ExitCode=$2:0 " || fail "job $1: $("$slurmlab" run scontrol -o show job "$1")"
@@ -55,6 +58,24 @@ for number in 0 1 2; do
 done
 (($(grep -h '^TORCHELASTIC_RUN_ID=' array-*.0 | sort -u | wc -l) == 3)) || fail "two numbers are one run"
 expect_nothing_left 5
+
+say "printed and filled in: the virtual environment beside the script, a module, the numbers of the command line"
+python3 -m venv --without-pip venv
+"$ddprun" --print-sbatch=preemptible --nnodes=2 --nproc-per-node=2 --max-restarts=1 train.py --epochs 7 >"$work/filled.sbatch"
+sed -i 's/^#  *module load cuda$/module load cuda/' "$work/filled.sbatch"
+# A site's module command is a shell function that every shell has.
+module() { export MODULES_SEEN="$*"; }
+export -f module
+submit_file "$work/filled.sbatch"
+filled=$id
+wait_until 60 none_queued || fail "not done"
+code_is "$filled" 0
+(($(find . -maxdepth 1 -name 'filled-.*' | wc -l) == 4)) || fail "not 4 workers: $(ls)"
+for text in WORLD_SIZE=4 'args --epochs 7' "VIRTUAL_ENV=$work/programs/venv" 'MODULES_SEEN=load cuda' TORCHELASTIC_MAX_RESTARTS=1; do
+    grep -qxF -- "$text" filled-.3 || fail "rank 3 has no $text"
+done
+unset -f module
+rm -rf venv
 
 say "a container without any part of Slurm"
 # An apptainer for this test: it makes the file tree of the container from parts of this host.

@@ -1,0 +1,80 @@
+// Batch scripts filled in with a command line. Pure; that the scripts run shows
+// tests/e2e/slurm_templates.sh.
+#include "launcher/options/sbatch_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "launcher/options/option_table.h"
+#include "slurm/batch_templates.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string script(const std::vector<std::string>& words) {
+    const auto options = parse_options(words, {});
+    EXPECT_TRUE(options) << options.error();
+    return options ? sbatch_text(*options) : "";
+}
+
+// Without other options a script is the file in slurm/, byte for byte, and each one is offered.
+TEST(SbatchText, TheScriptsAreThoseOfTheFolder) {
+    std::string names;
+    for (const slurm::BatchTemplate& one : slurm::batch_templates()) {
+        std::ostringstream file;
+        file << std::ifstream(DDPRUN_TEST_DATA "/../../slurm/" + std::string(one.name) + ".sbatch")
+                    .rdbuf();
+        EXPECT_EQ(script({"--print-sbatch=" + std::string(one.name)}), file.str()) << one.name;
+        EXPECT_THAT(option_row("print-sbatch").choices, HasSubstr(one.name));
+    }
+    EXPECT_EQ(slurm::batch_templates().size(), 5u);
+}
+
+// Numbers that Slurm needs go to sbatch, the other options to the command.
+TEST(SbatchText, OptionsAndProgramAreFilledIn) {
+    const std::string text =
+        script({"--print-sbatch=preemptible", "--nnodes=8", "--nproc-per-node=2", "--no-label",
+                "--log-dir", "my logs", "my.py", "--lr", "1e-3", "it's"});
+    EXPECT_THAT(text, HasSubstr("\n#SBATCH --nodes=8\n"));
+    EXPECT_THAT(text, HasSubstr("\n#SBATCH --gpus-per-node=2\n"));
+    EXPECT_THAT(text,
+                HasSubstr("\nsrun --no-kill ddprun --requeue-signal=USR1 --nproc-per-node=2 "
+                          "--log-dir='my logs' --no-label my.py --lr 1e-3 'it'\\''s'\ncode=$?\n"));
+    EXPECT_THAT(text, Not(HasSubstr("train.py")));
+    EXPECT_THAT(script({"--print-sbatch", "--nnodes=2", "p"}), HasSubstr("#SBATCH --nodes=2 --nt"));
+}
+
+// The user's value takes the place of the script's own, and a script with a spare keeps one.
+TEST(SbatchText, TheScriptsOptionsGiveWay) {
+    std::string text = script({"--print-sbatch=elastic", "--nnodes=6:8", "p"});
+    EXPECT_THAT(text, HasSubstr("\n#SBATCH --nodes=9\n"));
+    EXPECT_THAT(text, HasSubstr("\nsrun --no-kill ddprun --nnodes=6:8 p\n"));
+    text = script({"--print-sbatch=preemptible", "--requeue-signal=USR2", "--nnodes=3:4", "p"});
+    EXPECT_THAT(text, HasSubstr("ddprun --requeue-signal=USR2 --nnodes=3:4 p\n"));
+    EXPECT_THAT(text, HasSubstr("\n#SBATCH --nodes=4\n"));
+}
+
+// People turn their torchrun line into a script: what Slurm knows must not stay in it.
+TEST(SbatchText, WhatSlurmKnowsIsLeftOut) {
+    const std::string text = script({"--print-sbatch=container", "--nnodes=2", "--node_rank=0",
+                                     "--rdzv-endpoint=a:1", "--max-restarts=3", "p", "x"});
+    EXPECT_THAT(text, HasSubstr("\n# Left out, because Slurm knows it: --node-rank=0 "
+                                "--rdzv-endpoint=a:1\nsrun apptainer"));
+    EXPECT_THAT(text, EndsWith("\"$ddprun\" --max-restarts=3 p x\n"));
+}
+
+// The elements of an array differ by the number that their arguments have.
+TEST(SbatchText, AnArrayKeepsItsNumber) {
+    EXPECT_THAT(script({"--print-sbatch=array", "my.py", "--lr=2"}),
+                HasSubstr("\nsrun ddprun my.py --lr=2 --seed \"$SLURM_ARRAY_TASK_ID\" --output"));
+}
+
+}  // namespace
+}  // namespace ddprun::launcher
