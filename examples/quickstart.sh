@@ -1,39 +1,67 @@
 #!/usr/bin/env bash
 # The main scenario on this machine, without Slurm. Four workers train, one of them crashes on purpose, and all resume
 # from the last snapshot. The script compares the result, bit for bit, with the result of an undisturbed run.
+# With --pytorch the training is examples/python/ddp_resume.py, a PyTorch script to copy, with two workers.
 # It installs and builds what is missing, so a second run takes only seconds. It needs Debian 12, and the network only
 # if something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
 
+case ${1-} in
+    '' | --pytorch) ;;
+    *) echo "usage: examples/quickstart.sh [--pytorch]" >&2; exit 2 ;;
+esac
+# The first Python here that has PyTorch: that of the user's environment, else Debian's.
+python_with_torch() {
+    local python
+    for python in ${VIRTUAL_ENV:+"$VIRTUAL_ENV/bin/python3"} python3 /usr/bin/python3; do
+        if "$python" -c 'import torch.distributed' 2>/dev/null; then echo "$python"; return; fi
+    done
+    echo "no PyTorch found; install it with apt-get install python3-torch, or with pip in a virtual environment" >&2
+    return 1
+}
+if [[ ${1-} == --pytorch ]]; then
+    python=$(python_with_torch) || exit 1
+    program=ddp_resume.py workers=2 steps=40 crash_at=25 crash_rank=1
+else
+    program=train workers=4 steps=200 crash_at=130 crash_rank=2
+fi
+
 install_packages "${BUILD_PACKAGES[@]}"
 [[ -f build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=OFF
-cmake --build build --target ddprun train
+if [[ $program == train ]]; then cmake --build build --target ddprun train; else cmake --build build --target ddprun; fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-steps=200 crash_at=130 crash_rank=2
 
-# Runs one job of four workers. $1: the name of its log and snapshot folder; the rest: more options of train.
+# Runs one job. $1: the name of its log and snapshot; the rest: more options of the program.
 job() {
     local name=$1; shift
-    local command=(build/bin/ddprun --standalone --nproc-per-node=4 build/bin/train --steps "$steps" --snapshot-every 50
-        --snapshot-dir "$work/$name" "$@")
+    local command=(build/bin/ddprun --standalone --nproc-per-node="$workers")
+    if [[ $program == train ]]; then
+        command+=(build/bin/train --steps "$steps" --snapshot-every 50 --snapshot-dir "$work/$name" "$@")
+    else
+        command+=(--python="$python" examples/python/ddp_resume.py --steps "$steps" --snapshot "$work/$name.pt" "$@")
+    fi
     echo "+ ${command[*]}"
     "${command[@]}" 2>&1 | tee "$work/$name.log"
 }
-checksum() { grep -o 'checksum=[^ ]*' "$work/$1.log" | tail -n 1; }
+checksum() { grep -oE '(checksum|weights)=[^ ]*' "$work/$1.log" | tail -n 1; }
 
 job calm
-job crashed --crash-at-step "$crash_at" --crash-rank "$crash_rank"
+if [[ $program == train ]]; then
+    job crashed --crash-at-step "$crash_at" --crash-rank "$crash_rank"
+else
+    job crashed --crash-at-step "$crash_at"
+fi
 calm=$(checksum calm) crashed=$(checksum crashed)
-resumed=$(grep -i 'resum' "$work/crashed.log" | tail -n 1 || true)
+resumed=$(grep -i 'resum' "$work/crashed.log" | grep -v ddp_resume | tail -n 1 || true)
 
 echo
-echo "1. four workers trained $steps steps undisturbed: $calm"
+echo "1. $workers workers trained $steps steps undisturbed: $calm"
 echo "2. in a second run rank $crash_rank crashed on purpose at step $crash_at"
-echo "3. ddprun stopped all four and started them again${resumed:+: $resumed}"
+echo "3. ddprun stopped all of them and started them again${resumed:+: $resumed}"
 echo "4. that run ended with exit code 0 too: $crashed"
 if [[ $calm != "$crashed" || -z $calm ]]; then
     echo "5. the two results differ: this is a bug"

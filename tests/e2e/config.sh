@@ -29,8 +29,8 @@ expect_option nproc-per-node 2 file my.toml:2
 expect_option lease 21 environment PET_LEASE
 expect_option crash-loop 6 command_line --crash-loop
 expect_option standalone null command_line --standalone
-jq -e '.workers.world_size.value == 2 and .times.lease_seconds == 21 and .failure.crash_loop == 6' "$work/run.out" >/dev/null ||
-    fail "not 2, 21 and 6"
+jq -e '.workers.world_size.value == 2 and .times.lease_seconds == 21 and .failure.crash_loop == 6' "$work/run.out" \
+    >/dev/null || fail "not 2, 21 and 6"
 DDPRUN_CONFIG=my.toml run 20 --dry-run --standalone true
 expect_in "$work/run.out" '^  --nproc-per-node +2  \(my.toml:2\)$'
 expect_in "$work/run.out" '^  --standalone +\(command line\)$'
@@ -73,7 +73,7 @@ say "called as torchrun, ddprun does not read the site's file, but the user's"
 ln -s "$ddprun" torchrun
 on_site ./torchrun --dry-run=json --standalone --no-python true
 expect_code 0
-[[ $(jq -r '.options | keys | join(" ")' "$work/run.out") == "no-python standalone" ]] || fail "$(jq .options "$work/run.out")"
+[[ $(jq -r '.options | keys | join(" ")' "$work/run.out") == "no-python standalone" ]] || fail "the site's file is read"
 on_site ./torchrun --dry-run=json --config=my.toml --standalone --no-python true
 expect_option lease 25 file my.toml:1
 

@@ -57,6 +57,32 @@ results "$work/run.out" >"$work/calm"
 say "the same with a crash and a restart from the snapshot: the same numbers"
 same 150 0 --nproc_per_node=2 --max_restarts=1 "$examples/ddp_resume.py" --snapshot FOLDER/crash.pt --crash-at-step 25
 diff "$work/calm" <(results "$work/run.out") >&2 || fail "the crash has changed the result"
+say "it resumes with another number of workers, and does what is left"
+snapshot=$work/ours/crash.pt
+run 100 --standalone --no-label --python="$python" --nproc-per-node=3 "$examples/ddp_resume.py" --snapshot "$snapshot" --steps 50
+expect_code 0
+(($(results "$work/run.out" | wc -l) == 3)) || fail "not three results"
+steps_of() { "$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"], torch.load(sys.argv[1])["done"])' "$snapshot"; }
+[[ $(steps_of) == "50 $((40 * 32 + 10 * 48))" ]] || fail "the snapshot has step and samples $(steps_of)"
+say "at a stop it saves and ends, before its time is over"
+start job --standalone --no-label --python="$python" --nproc-per-node=2 "$examples/ddp_resume.py" --snapshot "$snapshot" --steps 100000000
+# The first snapshot of this job shows that it trains.
+trains() { [[ $(stat -c %Y.%s.%i "$snapshot") != "$before" ]]; }
+before=$(stat -c %Y.%s.%i "$snapshot")
+wait_until 60 trains || fail "no snapshot"
+kill -TERM "${pid[job]}"
+join job 60
+expect_code 143
+(($(results "$work/job.out" | wc -l) == 2)) || fail "the workers did not end by themselves"
+expect_nothing_left 5
+if [[ $1 == debian && $bin == "$root/build/bin" ]]; then
+    say "the quickstart plays it"
+    code=0
+    env -u VIRTUAL_ENV DDPRUN_TEST_MARK="$mark" timeout 200 "$root/examples/quickstart.sh" --pytorch >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    expect_code 0
+    expect_in "$work/run.out" '^5\. both results have the same bits$'
+fi
+
 say "a convolutional network"
 same 150 0 --nproc_per_node=2 "$examples/cnn.py"
 say "process groups within the world"
