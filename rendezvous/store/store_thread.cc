@@ -56,8 +56,15 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, Server
         ::close(listening_fd);
         return protocol.error();
     }
-    // 1: only one thread runs this loop.
-    auto io = std::make_unique<asio::io_context>(1);
+    std::unique_ptr<asio::io_context> io;
+    try {
+        io = std::make_unique<asio::io_context>(1);  // 1: only one thread runs this loop
+    } catch (const boost::system::system_error& none) {
+        ::close(listening_fd);
+        return Error(ErrorCode::unavailable,
+                     "no descriptors for the worker store: " + none.code().message() +
+                         "; raise ulimit -n");
+    }
     tcp::acceptor acceptor(*io);
     error_code error;
     acceptor.assign(*protocol, listening_fd, error);

@@ -177,13 +177,12 @@ kill "${pid[daemon]}"
 join daemon 10; expect_code 0
 expect_nothing_left
 
-say "etcd is down at the start: the leader's node ends at once and says what to do"
+say "etcd is down at the start: both nodes end at once, and say what to do"
 kill_etcd
 both "$mark.4" true
-join one 20; expect_code 69
+for name in one two; do join "$name" 20; expect_code 69; done
+expect_in "$work/two.err" 'cannot open the ledger: '
 expect_in "$work/one.err" "etcd 127.0.0.1:$etcd_port: Connection refused; check that etcd runs there, or choose another with --ledger=etcd:HOST:PORT"
-kill "${pid[two]}"
-join two 20
 
 say "without --ledger=etcd no thread of gRPC runs"
 start alone --standalone --nproc-per-node=1 sleep 305
