@@ -12,8 +12,30 @@ namespace ddprun::rendezvous {
 
 namespace asio = boost::asio;
 
+namespace {
+
+constexpr int kLines = 8;
+
+// A log that says each sentence once while it repeats, and a few in all: a node calls every 50 ms,
+// and a stranger on the leader's port must not fill its log.
+Log said_once(Log log) {
+    struct Said {
+        std::string last;
+        int lines = 0;
+    };
+    return [log = std::move(log), said = std::make_shared<Said>()](const Note& note) {
+        if (note.sentence == said->last || said->lines >= kLines) return;
+        said->last = note.sentence;
+        ++said->lines;
+        log(note);
+    };
+}
+
+}  // namespace
+
 struct Client::State {
     asio::io_context& loop;
+    Log log;
     Callbacks callbacks;
     Secrets* secrets;
     bool has_met = false;  // a rendezvous has accepted this node, in one of the calls until now
@@ -23,8 +45,9 @@ struct Client::State {
     Link* link() const { return call ? call->link() : nullptr; }
 };
 
-Client::Client(asio::io_context& loop, Log, Callbacks callbacks, Secrets* secrets)
-    : state_(std::make_unique<State>(State{loop, std::move(callbacks), secrets})) {}
+Client::Client(asio::io_context& loop, Log log, Callbacks callbacks, Secrets* secrets)
+    : state_(std::make_unique<State>(
+          State{loop, said_once(std::move(log)), std::move(callbacks), secrets})) {}
 
 Client::~Client() { close(); }
 
@@ -32,7 +55,7 @@ void Client::connect(std::vector<CallTarget> candidates, ToLeader opening, Time 
                      bool once) {
     close();
     state_->call = std::make_shared<ClientCall>(
-        state_->loop, state_->callbacks,
+        state_->loop, state_->log, state_->callbacks,
         ClientCall::Order{std::move(candidates), std::move(opening), deadline, once},
         state_->secrets, state_->has_met);
     state_->call->start();

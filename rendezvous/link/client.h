@@ -39,8 +39,9 @@ class Client {
     using Callbacks = ClientCallbacks;
 
     // `secrets`, if given, must outlive the client. A rendezvous must then prove that it belongs to
-    // this job's user (node_handshake.h); one that does not is passed over like a stranger. Its
-    // refusal is believed as long as we have never met one that did prove it.
+    // this job's user (node_handshake.h); one that does not is passed over like a stranger, and
+    // its refusal is logged. Its refusal is believed only by a node without any secret that has
+    // never been accepted.
     Client(boost::asio::io_context& loop, Log log, Callbacks callbacks, Secrets* secrets = nullptr);
     ~Client();
     Client(const Client&) = delete;

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/loop/resolve.h"
+#include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "rendezvous/wire/wire.h"
 
@@ -30,9 +31,10 @@ std::string to_text(const CallTarget& candidate) {
 
 }  // namespace
 
-ClientCall::ClientCall(asio::io_context& loop, ClientCallbacks callbacks, Order order,
+ClientCall::ClientCall(asio::io_context& loop, Log log, ClientCallbacks callbacks, Order order,
                        Secrets* secrets, bool has_met)
     : loop_(loop),
+      log_(std::move(log)),
       callbacks_(std::move(callbacks)),
       candidates_(std::move(order.candidates)),
       opening_(std::move(order.opening)),
@@ -153,16 +155,21 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
 
 void ClientCall::begin() {
     if (!secrets_) return link_->send(encode(opening_));
-    // The handshake has failed: to this client it is like a connection that ended.
-    const auto failed = [this](const Error& why) {
-        link_->drop();
-        link_ended(why);
-    };
     handshake_.emplace(
         // `believe_refusals` as long as no rendezvous has accepted us.
         *secrets_, link_, opening_, !has_met_,
-        NodeHandshake::Handlers{[this](std::string_view body) { message_came(body); }, failed});
+        NodeHandshake::Handlers{[this](std::string_view body) { message_came(body); },
+                                [this](const Error& why) { handshake_failed(why); }});
     handshake_->start();
+}
+
+// To this client it is like a connection that ended. The user reads at once why the node does not
+// come in: with a wrong secret nothing else would be said until the deadline.
+void ClientCall::handshake_failed(const Error& why) {
+    if (why.code() == ErrorCode::refused)
+        log_({Note::Level::warn, printable(why.sentence()) + "; this node goes on calling"});
+    link_->drop();
+    link_ended(why);
 }
 
 // Called by the link. The handshake, if there is one, gets all frames and passes on what may be

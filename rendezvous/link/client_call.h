@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "rendezvous/link/call_patience.h"
 #include "rendezvous/link/call_target.h"
 #include "rendezvous/link/client_callbacks.h"
@@ -39,9 +40,9 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
         bool once = false;
     };
 
-    // `has_met`: a rendezvous has accepted this node in an earlier call. The refusal of one that
+    // `log` gets the refusals of unproven leaders, each as often as it comes. `has_met`: a rendezvous has accepted this node in an earlier call. The refusal of one that
     // proves nothing is then not believed.
-    ClientCall(boost::asio::io_context& loop, ClientCallbacks callbacks, Order order,
+    ClientCall(boost::asio::io_context& loop, Log log, ClientCallbacks callbacks, Order order,
                Secrets* secrets, bool has_met);
 
     void start();
@@ -65,6 +66,7 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
                                                               tcp::endpoint to);
     boost::asio::awaitable<void> ask(tcp::socket socket);
     void begin();
+    void handshake_failed(const Error& why);
     void frame_came(std::string_view body);
     void message_came(std::string_view body);
     void link_ended(const Error& why);
@@ -74,6 +76,7 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
     Duration left(Duration limit) const;
 
     boost::asio::io_context& loop_;
+    const Log log_;
     const ClientCallbacks callbacks_;
     const std::vector<CallTarget> candidates_;
     const ToLeader opening_;

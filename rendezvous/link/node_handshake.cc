@@ -35,7 +35,7 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
     void leader_proves(const Proof& proof);
     void unproven(std::string_view body);
     void decided(const Result<>& followed);
-    void last_message(std::string_view body);
+    void fail_as_refused();
     void fail(const std::string& sentence, ErrorCode code = ErrorCode::refused);
 
     Secrets& secrets;
@@ -46,6 +46,7 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
     Phase phase = Phase::asked;
     Transcript transcript;
     std::string secret;
+    std::string refusal;  // sent without a proof
     // Messages that came while deciding; delivered in order if the leader is followed.
     std::vector<std::string> held_back;
 };
@@ -119,11 +120,11 @@ void NodeHandshake::State::leader_proves(const Proof& proof) {
 void NodeHandshake::State::unproven(std::string_view body) {
     const auto message = decode_to_node(body);
     if (!message) return fail(message.error().sentence(), ErrorCode::malformed);
+    // The leader asked for our proof, so it must give its own before it says anything.
     if (const auto* refused = std::get_if<Refused>(&*message)) {
-        if (believe_refusals) return last_message(body);
-        return fail("refuses, without a proof of its own: " + refused->sentence);
+        refusal = refused->sentence;
+        if (phase == Phase::proved || !believe_refusals) return fail_as_refused();
     }
-    // The leader asked for our proof, so it must give its own.
     if (phase == Phase::proved) return fail("has not proved itself", ErrorCode::malformed);
     phase = Phase::deciding;
     held_back.emplace_back(body);
@@ -134,6 +135,7 @@ void NodeHandshake::State::unproven(std::string_view body) {
 
 void NodeHandshake::State::decided(const Result<>& followed) {
     if (phase != Phase::deciding || !link->is_open()) return;
+    if (!followed && !refusal.empty()) return fail_as_refused();
     if (!followed) return fail("is not followed: " + followed.error().sentence());
     // A handler may destroy this object during the loop.
     const auto self = shared_from_this();
@@ -142,10 +144,9 @@ void NodeHandshake::State::decided(const Result<>& followed) {
         if (phase == Phase::through && link->is_open()) handlers.on_message(body);
 }
 
-// Delivers a refusal. Nothing more is heard from this peer.
-void NodeHandshake::State::last_message(std::string_view body) {
-    phase = Phase::over;
-    handlers.on_message(body);
+// Anybody on the leader's port can send a refusal. A node with a secret goes on calling then.
+void NodeHandshake::State::fail_as_refused() {
+    fail("refuses, without a proof of its own: " + refusal);
 }
 
 void NodeHandshake::State::fail(const std::string& sentence, ErrorCode code) {

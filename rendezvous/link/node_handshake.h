@@ -5,6 +5,8 @@
 //   opening() ─▶ asked ─Challenge─▶ secret looked up ─▶ Proof sent ─leader's Proof─▶ through
 //                  └─ any other message, if such a leader is followed ─────────────▶ through
 //
+// A Refused counts as such a message: a node with a secret goes on calling.
+//
 // Thread: the loop's. Handlers are called on the loop. They may call everything, and may destroy
 // this object.
 #pragma once
@@ -32,9 +34,8 @@ class NodeHandshake {
         std::function<void(const Error&)> on_failed;
     };
 
-    // `opening` is a Hello or an Inquire. `believe_refusals`: a Refused without proof is let
-    // through. A node that has never met its leader then learns the reason; a node that has met it
-    // cannot be sent away by strangers.
+    // `opening` is a Hello or an Inquire. A Refused without proof is let through only by a node that
+    // has no secret either, and only with `believe_refusals`: strangers cannot send the others away.
     NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening,
                   bool believe_refusals, Handlers handlers);
     ~NodeHandshake();

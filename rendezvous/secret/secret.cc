@@ -13,6 +13,7 @@
 #include "base/system/private_file.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/secret/munge.h"
+#include "rendezvous/secret/secret_strength.h"
 
 namespace ddprun::rendezvous {
 
@@ -35,12 +36,24 @@ std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32
 
 Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
 
+constexpr const char* kMakesOne = "head -c 32 /dev/urandom | base64 makes one";
+
 // A short secret could be guessed offline: a listener sees the proofs that were made with it.
 Result<std::string> long_enough(std::string secret, const std::string& where,
-                                const char* fix = "head -c 32 /dev/urandom | base64 makes one") {
+                                const char* fix = kMakesOne) {
     if (secret.size() >= kLeastSecret) return secret;
     return refused(where + " has " + std::to_string(secret.size()) + " bytes (at least " +
                    std::to_string(kLeastSecret) + "); " + fix);
+}
+
+// For a secret that a person may have written. The others are made by ddprun.
+Result<std::string> hard_to_guess(std::string secret, const std::string& where) {
+    const double bits = guess_bits(secret);
+    if (bits >= kLeastGuessBits) return secret;
+    return refused("the secret in " + where + " can be guessed: its " +
+                   std::to_string(secret.size()) + " bytes count " +
+                   std::to_string(static_cast<int>(bits)) + " bits (at least " +
+                   std::to_string(static_cast<int>(kLeastGuessBits)) + "); " + kMakesOne);
 }
 
 // Reads the folder's secret, or creates it. Another node may do so at the same moment. The file is
@@ -62,6 +75,7 @@ Result<std::string> folder_secret(const std::string& path) {
 Result<std::string> read_secret_file(const std::string& path) {
     auto text = read_private_file(path, Links::follow);
     if (text) text = long_enough(*text, path);
+    if (text) text = hard_to_guess(*text, path);
     if (text) return *text;
     return usage_error("--secret-file: " + text.error().sentence());
 }

@@ -45,7 +45,7 @@ struct IdentityConfig {
 
 // The content of --secret-file, without a newline at the end. Blocks; call it before the loop runs.
 // Possible errors: usage, with what to do: not there, readable by others, fewer than 16 or more
-// than 1024 bytes.
+// than 1024 bytes, or so few guesses (secret_strength.h) that a stranger could make them.
 Result<std::string> read_secret_file(const std::string& path);
 
 // The leader's secret, and what its Challenge says about it.

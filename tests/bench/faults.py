@@ -130,7 +130,7 @@ class Crowd:
         secret = where / "secret"
         # ddprun refuses a secret that others can read. With a secret, the cost of the proofs is part of the measure.
         with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
-            file.write("a secret of the benchmark's nodes")
+            file.write(os.urandom(32).hex())
         # The ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here workers fail on
         # purpose, one right after the other.
         self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", "--ledger=memory",

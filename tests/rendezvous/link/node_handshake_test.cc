@@ -121,5 +121,23 @@ TEST(NodeHandshake, ObeysNoLeaderThatAsksAndDoesNotProve) {
     EXPECT_THAT(node.lost->sentence(), HasSubstr("has not proved itself"));
 }
 
+// A refusal in place of the Challenge, and one behind the node's Proof. The node has a secret, so
+// neither ends it before its own deadline. The user reads the reason then.
+TEST(NodeHandshake, IsNotSentAwayByWhoHasProvedNothing) {
+    const std::string refused = frame(encode(ToNode(Refused{"the job has ended"})));
+    for (const std::string& challenge : {refused, asks_for_the_secret_file()}) {
+        asio::io_context loop;
+        Impostor impostor(loop, challenge, refused);
+        Node node(loop);
+        node.call(impostor.acceptor.local_endpoint().port());
+        ASSERT_TRUE(run_until(loop, [&] { return node.lost.has_value() || !node.got.empty(); }));
+        EXPECT_TRUE(node.got.empty());
+        ASSERT_TRUE(node.lost);
+        EXPECT_EQ(node.lost->code(), ErrorCode::timed_out);
+        EXPECT_THAT(node.lost->sentence(),
+                    HasSubstr("refuses, without a proof of its own: the job has ended"));
+    }
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous

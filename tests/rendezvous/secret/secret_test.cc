@@ -18,8 +18,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// The content of --secret-file: at least 16 bytes.
-const std::string kGiven = "given to all nodes by hand";
+// The content of --secret-file.
+const std::string kGiven = "d3xaPHqYbWQ2xVJb7wYJw1xBGfYdkVyTqPs0ZmXoC4E=";
 
 // One node, leading or following, with a loop and a file thread of its own.
 struct Node {
@@ -77,6 +77,10 @@ TEST(SecretFile, IsReadOrRefusedWithTheMend) {
     ASSERT_TRUE(create_private_file(folder / "short", "15 bytes, alas!"));
     EXPECT_THAT(read_secret_file(folder / "short").error().sentence(),
                 HasSubstr("15 bytes (at least 16)"));
+    ASSERT_TRUE(create_private_file(folder / "words", "the secret of our job"));
+    EXPECT_THAT(read_secret_file(folder / "words").error().sentence(),
+                AllOf(HasSubstr("its 21 bytes count 42 bits (at least 80)"),
+                      HasSubstr("head -c 32 /dev/urandom | base64 makes one")));
 }
 
 // The file that the user gave is used before everything else. munge is not even asked: it costs
