@@ -164,14 +164,17 @@ asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output
         output->close(error);
         end->close(error);
     });
-    std::string text;
     std::array<char, 4096> piece;
+    std::string text;
+    // No smaller buffer stays behind in the memory, with a secret in it (munge.cc).
+    text.reserve(piece.size());
     error_code error;
     while (!error && text.size() < kMaxOutput) {
         const std::size_t size = co_await output->async_read_some(
             asio::buffer(piece), asio::redirect_error(asio::use_awaitable, error));
         text.append(piece.data(), size);
     }
+    ::explicit_bzero(piece.data(), piece.size());
     // If the output was longer than kMaxOutput, the program may still be writing. Closing the pipe
     // ends it with SIGPIPE.
     output->close(error);
@@ -197,6 +200,7 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
         // This scope closes our copy of the write end. Otherwise the output would never end.
         Pipe output;
         pid = start(words, input, output, errors);
+        ::explicit_bzero(input.data(), input.size());
         if (!pid) co_return pid.error();
         descriptor = output.release_read_end();
     }

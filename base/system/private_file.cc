@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -61,9 +62,12 @@ Result<> check(const std::string& path, int file) {
 
 // The content is on disk and the file is closed before it gets its final name. So a crash leaves no
 // empty file under that name, and on a network file system every node reads the whole content.
-Result<> write_all(const std::string& name, int number, const std::string& text) {
+Result<> write_all(const std::string& name, int number, std::string_view text) {
+    std::string end = "\n";
+    // writev() only reads from them.
+    const iovec line[] = {{const_cast<char*>(text.data()), text.size()}, {end.data(), end.size()}};
     const bool written =
-        ::write(number, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        ::writev(number, line, 2) == static_cast<ssize_t>(text.size() + end.size()) &&
         ::fsync(number) == 0;
     // close() must run in every case, so it comes first. On NFS it may report a write error.
     if ((::close(number) == 0) & written) return {};
@@ -72,7 +76,7 @@ Result<> write_all(const std::string& name, int number, const std::string& text)
 
 }  // namespace
 
-Result<std::string> read_private_file(const std::string& path, Links links) {
+Result<SecretText> read_private_file(const std::string& path, Links links) {
     // O_NONBLOCK: the name may belong to a FIFO, and open() would wait for a writer. O_NOFOLLOW
     // makes open() of a symbolic link fail with ELOOP.
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::refuse ? O_NOFOLLOW : 0);
@@ -83,20 +87,22 @@ Result<std::string> read_private_file(const std::string& path, Links links) {
                                       : ErrorCode::unavailable,
                      path + ": " + ::strerror(errno));
     if (const auto checked = check(path, file.number()); !checked) return checked.error();
-    std::string text(kMost, '\0');
-    const ssize_t size = ::read(file.number(), text.data(), text.size());
+    char bytes[kMost];
+    const ssize_t size = ::read(file.number(), bytes, sizeof bytes);
     if (size < 0) return Error(ErrorCode::unavailable, path + ": " + ::strerror(errno));
-    text.resize(static_cast<std::size_t>(size));
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-    return text;
+    std::string_view text(bytes, static_cast<std::size_t>(size));
+    while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+    SecretText secret(text);
+    ::explicit_bzero(bytes, sizeof bytes);
+    return secret;
 }
 
-Result<> create_private_file(const std::string& path, const std::string& text) {
+Result<> create_private_file(const std::string& path, std::string_view text) {
     std::string name = path + ".XXXXXX";
     // mkostemp() creates the file with mode 0600.
     const int number = ::mkostemp(name.data(), O_CLOEXEC);
     if (number < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
-    const auto written = write_all(name, number, text + "\n");
+    const auto written = write_all(name, number, text);
     // link() fails when the name exists, while rename() would replace another node's secret. The
     // first writer wins, and the file appears with its whole content.
     const int failed = written && ::link(name.c_str(), path.c_str()) != 0 ? errno : 0;

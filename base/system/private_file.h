@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/system/secret_text.h"
 
 namespace ddprun {
 
@@ -15,10 +17,10 @@ enum class Links { follow, refuse };
 // Returns the file's text without line ends at its end. Possible errors: not_found; refused
 // (readable or writable by others, owned by another user, not a regular file, or larger than 1024
 // bytes); unavailable (it cannot be read). The sentence starts with the path.
-Result<std::string> read_private_file(const std::string& path, Links links);
+Result<SecretText> read_private_file(const std::string& path, Links links);
 
 // Creates the file with one line, `text`. After a crash the file is complete or does not exist.
 // Possible errors: exists; unavailable.
-Result<> create_private_file(const std::string& path, const std::string& text);
+Result<> create_private_file(const std::string& path, std::string_view text);
 
 }  // namespace ddprun

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/system/secret_text.h"
 #include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 
@@ -18,7 +19,7 @@ struct JobInput {
     // The soft limit that the workers get back.
     std::optional<std::uint64_t> nofile_soft;
     std::string slurm_job_id;
-    std::string secret;  // the contents of --secret-file; empty: not given
+    SecretText secret;  // the contents of --secret-file; empty: not given
 };
 
 }  // namespace ddprun::launcher

@@ -31,7 +31,7 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
     void take(std::string_view body);
     void first(std::string_view body);
     void challenged(const Challenge& challenge);
-    void answer(const Challenge& challenge, const Result<std::string>& found);
+    void answer(const Challenge& challenge, const Result<SecretText>& found);
     void leader_proves(const Proof& proof);
     void unproven(std::string_view body);
     void decided(const Result<>& followed);
@@ -45,7 +45,7 @@ struct NodeHandshake::State : std::enable_shared_from_this<State> {
     const Handlers handlers;
     Phase phase = Phase::asked;
     Transcript transcript;
-    std::string secret;
+    SecretText secret;
     std::string refusal;  // sent without a proof
     // Messages that came while deciding; delivered in order if the leader is followed.
     std::vector<std::string> held_back;
@@ -89,12 +89,12 @@ void NodeHandshake::State::challenged(const Challenge& challenge) {
                     "; this node has scheme " + std::to_string(kIdentityScheme) +
                     "; use the same version of ddprun on all nodes");
     phase = Phase::looking;
-    secrets.of_leader(challenge, [weak = weak_from_this(), challenge](Result<std::string> found) {
+    secrets.of_leader(challenge, [weak = weak_from_this(), challenge](Result<SecretText> found) {
         if (const auto self = weak.lock()) self->answer(challenge, found);
     });
 }
 
-void NodeHandshake::State::answer(const Challenge& challenge, const Result<std::string>& found) {
+void NodeHandshake::State::answer(const Challenge& challenge, const Result<SecretText>& found) {
     // The look-up may take seconds (a program, a file system). The connection may be over by then.
     if (phase != Phase::looking || !link->is_open()) return;
     if (!found) return fail("is not followed: " + found.error().sentence());

@@ -85,8 +85,9 @@ Result<std::string> read_unmunged(std::string_view output, int exit_code, uid_t 
                  "it was not made by user " + std::to_string(uid) + ", which we are");
 }
 
-asio::awaitable<Result<std::string>> munge(std::string secret) {
-    const auto made = co_await run_program(munge_words(), std::move(secret), kLimit);
+asio::awaitable<Result<std::string>> munge(SecretText secret) {
+    const auto made =
+        co_await run_program(munge_words(), std::string(std::string_view(secret)), kLimit);
     if (!made) co_return made.error();
     std::string credential = made->output;
     // munge prints a newline after the credential.
@@ -98,10 +99,13 @@ asio::awaitable<Result<std::string>> munge(std::string secret) {
     co_return credential;
 }
 
-asio::awaitable<Result<std::string>> unmunge(std::string credential) {
-    const auto opened = co_await run_program(unmunge_words(), std::move(credential), kLimit);
+asio::awaitable<Result<SecretText>> unmunge(std::string credential) {
+    auto opened = co_await run_program(unmunge_words(), std::move(credential), kLimit);
     if (!opened) co_return opened.error();
-    co_return read_unmunged(opened->output, opened->code, our_uid());
+    const SecretText output = SecretText::out_of(std::move(opened->output));
+    auto secret = read_unmunged(output, opened->code, our_uid());
+    if (!secret) co_return secret.error();
+    co_return SecretText::out_of(std::move(*secret));
 }
 
 }  // namespace ddprun::rendezvous

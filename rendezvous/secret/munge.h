@@ -9,18 +9,19 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/system/secret_text.h"
 
 namespace ddprun::rendezvous {
 
 // Returns a credential with `secret` in it, which only we can decode. Possible errors: unavailable,
 // timed_out.
-boost::asio::awaitable<Result<std::string>> munge(std::string secret);
+boost::asio::awaitable<Result<std::string>> munge(SecretText secret);
 
 // Returns the content of a credential if we made it. A credential that was decoded before, or has
 // expired, still counts: the secret in it is the proof, not the age of its envelope. Possible
 // errors: refused (made by another user, for another user, with another key), unavailable,
 // timed_out.
-boost::asio::awaitable<Result<std::string>> unmunge(std::string credential);
+boost::asio::awaitable<Result<SecretText>> unmunge(std::string credential);
 
 // The payload in the output of `unmunge --numeric --keys=STATUS,UID`, if user `uid` made it. Pure.
 // Possible errors: as of unmunge().

@@ -6,12 +6,14 @@
 #include <boost/algorithm/hex.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/system/private_file.h"
 #include "base/system/random_bytes.h"
+#include "base/system/secret_text.h"
 #include "rendezvous/secret/munge.h"
 #include "rendezvous/secret/secret_strength.h"
 
@@ -32,22 +34,29 @@ constexpr const char* kFixOutside =
     "give ddprun-rendezvous and all nodes one --secret-file=PATH, or start munged here and there";
 
 // In hexadecimal, because it passes through programs and text files. 32 bytes: too many to guess.
-std::string random_secret() { return boost::algorithm::hex_lower(random_bytes(32)); }
+SecretText random_secret() {
+    const SecretText bytes = SecretText::out_of(random_bytes(32));
+    std::string text;
+    // No larger buffer follows a smaller one, in which half the secret would stay.
+    text.reserve(2 * bytes.size());
+    boost::algorithm::hex_lower(std::string_view(bytes), std::back_inserter(text));
+    return SecretText::out_of(std::move(text));
+}
 
 Error refused(std::string sentence) { return Error(ErrorCode::refused, std::move(sentence)); }
 
 constexpr const char* kMakesOne = "head -c 32 /dev/urandom | base64 makes one";
 
 // A short secret could be guessed offline: a listener sees the proofs that were made with it.
-Result<std::string> long_enough(std::string secret, const std::string& where,
-                                const char* fix = kMakesOne) {
+Result<SecretText> long_enough(SecretText secret, const std::string& where,
+                               const char* fix = kMakesOne) {
     if (secret.size() >= kLeastSecret) return secret;
     return refused(where + " has " + std::to_string(secret.size()) + " bytes (at least " +
                    std::to_string(kLeastSecret) + "); " + fix);
 }
 
 // For a secret that a person may have written. The others are made by ddprun.
-Result<std::string> hard_to_guess(std::string secret, const std::string& where) {
+Result<SecretText> hard_to_guess(SecretText secret, const std::string& where) {
     const double bits = guess_bits(secret);
     if (bits >= kLeastGuessBits) return secret;
     return refused("the secret in " + where + " can be guessed: its " +
@@ -59,7 +68,7 @@ Result<std::string> hard_to_guess(std::string secret, const std::string& where) 
 // Reads the folder's secret, or creates it. Another node may do so at the same moment. The file is
 // created once and never removed, so every leader of the job uses the same secret. A link in its
 // place is refused: it could lead to a file that an attacker chose.
-Result<std::string> folder_secret(const std::string& path) {
+Result<SecretText> folder_secret(const std::string& path) {
     auto found = read_private_file(path, Links::refuse);
     if (!found && found.error().code() == ErrorCode::not_found) {
         const auto made = create_private_file(path, random_secret());
@@ -72,7 +81,7 @@ Result<std::string> folder_secret(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> read_secret_file(const std::string& path) {
+Result<SecretText> read_secret_file(const std::string& path) {
     auto text = read_private_file(path, Links::follow);
     if (text) text = long_enough(*text, path);
     if (text) text = hard_to_guess(*text, path);
@@ -100,8 +109,8 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     Result<std::string> looked() const;
     void own(const Done<OwnSecret>& done);
     void own_file(const Done<OwnSecret>& done);
-    void decode(const std::string& text, const Done<std::string>& done);
-    void read_in_folder(const std::string& name, const Done<std::string>& done);
+    void decode(const std::string& text, const Done<SecretText>& done);
+    void read_in_folder(const std::string& name, const Done<SecretText>& done);
     std::string path_of(const std::string& name) const;
 
     asio::io_context& loop;
@@ -109,12 +118,12 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     const IdentityConfig config;
     bool over = false;
     std::string own_name{kFolderFile};  // for a leader: the file in the ledger's folder
-    const std::string munged_secret = random_secret();
+    const SecretText munged_secret = random_secret();
     // With munged_secret in it; empty: not asked yet.
     std::optional<Result<std::string>> credential;
     std::vector<std::function<void()>> waiting;  // for the credential
     // The last leader's credential and its content.
-    std::optional<std::pair<std::string, std::string>> decoded;
+    std::optional<std::pair<std::string, SecretText>> decoded;
 };
 
 // Calls munge once; everybody who needs the credential waits for this call.
@@ -169,7 +178,7 @@ std::string Secrets::State::path_of(const std::string& name) const {
 }
 
 void Secrets::State::own_file(const Done<OwnSecret>& done) {
-    const auto result = std::make_shared<Result<std::string>>(Error());
+    const auto result = std::make_shared<Result<SecretText>>(Error());
     files.post([result, path = path_of(own_name)] { *result = folder_secret(path); },
                [weak = weak_from_this(), result, done] {
                    const auto self = weak.lock();
@@ -183,12 +192,11 @@ void Secrets::State::own_file(const Done<OwnSecret>& done) {
 
 // Decodes a credential. Every connection brings the same one, so the last result is kept: unmunge
 // is a process.
-void Secrets::State::decode(const std::string& text, const Done<std::string>& done) {
-    if (decoded && decoded->first == text) return answer<std::string>(done, decoded->second);
+void Secrets::State::decode(const std::string& text, const Done<SecretText>& done) {
+    if (decoded && decoded->first == text) return answer<SecretText>(done, decoded->second);
     asio::co_spawn(
         loop, unmunge(text),
-        [self = shared_from_this(), text, done](std::exception_ptr failed,
-                                                Result<std::string> got) {
+        [self = shared_from_this(), text, done](std::exception_ptr failed, Result<SecretText> got) {
             if (failed) std::rethrow_exception(failed);  // no memory: ends the process
             if (got) got = long_enough(*got, "it");
             if (got) self->decoded.emplace(text, *got);
@@ -198,12 +206,12 @@ void Secrets::State::decode(const std::string& text, const Done<std::string>& do
         });
 }
 
-void Secrets::State::read_in_folder(const std::string& name, const Done<std::string>& done) {
+void Secrets::State::read_in_folder(const std::string& name, const Done<SecretText>& done) {
     // The name comes from the network. With this prefix, and without slashes
     // (handshake_messages.h), it cannot name another file of the user.
     if (!name.starts_with(kFolderFile))
-        return answer<std::string>(done, refused("\"" + name + "\" is no file with a secret"));
-    const auto result = std::make_shared<Result<std::string>>(Error());
+        return answer<SecretText>(done, refused("\"" + name + "\" is no file with a secret"));
+    const auto result = std::make_shared<Result<SecretText>>(Error());
     files.post(
         [result, path = path_of(name)] {
             *result = read_private_file(path, Links::refuse);
@@ -243,21 +251,21 @@ void Secrets::ledger_lies_in(const std::string& folder) {
 
 void Secrets::own(Done<OwnSecret> done) { state_->own(done); }
 
-void Secrets::of_leader(const Challenge& challenge, Done<std::string> done) {
+void Secrets::of_leader(const Challenge& challenge, Done<SecretText> done) {
     const IdentityConfig& config = state_->config;
     // A Challenge that names neither a credential nor a file means --secret-file.
     const bool named = !challenge.credential.empty() || !challenge.file.empty();
-    if (!config.secret.empty() && !named) return state_->answer<std::string>(done, config.secret);
+    if (!config.secret.empty() && !named) return state_->answer<SecretText>(done, config.secret);
     if (!config.secret.empty())
-        return state_->answer<std::string>(
+        return state_->answer<SecretText>(
             done, refused("it was not given the --secret-file that this node has"));
     if (!challenge.credential.empty()) return state_->decode(challenge.credential, done);
     if (!named)
-        return state_->answer<std::string>(
+        return state_->answer<SecretText>(
             done, refused("it asks for the secret of a --secret-file, which this node has not been "
                           "given"));
     if (!config.folder.empty()) return state_->read_in_folder(challenge.file, done);
-    state_->answer<std::string>(
+    state_->answer<SecretText>(
         done, refused("it asks for a secret in its ledger's folder, and this node has none; give "
                       "all nodes the same --ledger"));
 }

@@ -30,6 +30,7 @@
 #include <string>
 
 #include "base/loop/file_thread.h"
+#include "base/system/secret_text.h"
 #include "rendezvous/identity/handshake_messages.h"
 #include "rendezvous/model/identity_mode.h"
 
@@ -38,7 +39,7 @@ namespace ddprun::rendezvous {
 // What the user has said about identity.
 struct IdentityConfig {
     IdentityMode mode = IdentityMode::automatic;
-    std::string secret{};  // content of --secret-file; empty: not given
+    SecretText secret{};   // content of --secret-file; empty: not given
     std::string folder{};  // where the job's ledger is to be; empty: not in a folder
     bool outside = false;  // for a rendezvous outside the jobs, whose ledger no node needs to read
 };
@@ -46,11 +47,11 @@ struct IdentityConfig {
 // The content of --secret-file, without a newline at the end. Blocks; call it before the loop runs.
 // Possible errors: usage, with what to do: not there, readable by others, fewer than 16 or more
 // than 1024 bytes, or so few guesses (secret_strength.h) that a stranger could make them.
-Result<std::string> read_secret_file(const std::string& path);
+Result<SecretText> read_secret_file(const std::string& path);
 
 // The leader's secret, and what its Challenge says about it.
 struct OwnSecret {
-    std::string secret;      // empty: no proof is asked for
+    SecretText secret;       // empty: no proof is asked for
     std::string credential;  // of MUNGE; or empty
     std::string file;        // in the ledger's folder; or empty. Neither: --secret-file
 };
@@ -86,7 +87,7 @@ class Secrets {
 
     // For a node: the secret that a leader's Challenge names. Possible errors: refused, with a
     // sentence about the leader or this node.
-    void of_leader(const Challenge& challenge, Done<std::string> done);
+    void of_leader(const Challenge& challenge, Done<SecretText> done);
 
     // For a node whose leader asks for no proof: whether to follow it. Possible errors: refused.
     void of_open_leader(Done<void> done);

@@ -29,7 +29,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
         std::shared_ptr<Link> link;
         std::optional<ToLeader> opening;  // when it has come
         Transcript transcript;            // when it has been asked for a proof
-        std::string secret;               // the one it was asked for
+        SecretText secret;                // the one it was asked for
     };
 
     State(Secrets* secrets, Config config, Log log, Admit admit)

@@ -43,6 +43,16 @@ expect_in "$work/bare.err" 'secret-file'
 node two 1 "$at" --secret-file="$work/ours" "${worker[@]}"
 wait_until 10 all_up || fail "the workers do not run"
 expect_in "$work/one.err" 'does not have the secret'
+# Core files must not show the secret, and keepers have none. Only processes of our own may be looked into, and not everywhere.
+find_in_memory() { python3 "$e2e/find_in_memory.py" "$1" "$work/ours"; }
+if find_in_memory "${pid[one]}" >/dev/null; then
+    for name in one two; do
+        found=$(find_in_memory "${pid[$name]}")
+        [[ $found == "kept out" ]] || fail "the secret in the memory of ddprun $name: $found"
+        found=$(find_in_memory "$(pgrep -P "${pid[$name]}" -x ddprun-keeper)")
+        [[ $found == none ]] || fail "the secret in the memory of the keeper of $name: $found"
+    done
+fi
 node late 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
 join late 20
 expect_code 69

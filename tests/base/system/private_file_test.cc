@@ -28,7 +28,7 @@ std::string write(const std::string& path, const std::string& text, mode_t mode)
 TEST(PrivateFile, IsReadWithoutTheLinesEnd) {
     Folder folder;
     const auto path = write(folder / "secret", "swordfish\r\n", 0600);
-    EXPECT_EQ(*read_private_file(path, Links::refuse), "swordfish");
+    EXPECT_EQ(*read_private_file(path, Links::refuse), SecretText("swordfish"));
 }
 
 // Each of these bits lets somebody else in. The sentence begins with the path and ends with the
@@ -63,7 +63,7 @@ TEST(PrivateFile, IsRefusedWhenItIsNoFile) {
     const auto target = write(folder / "target", "swordfish", 0600);
     ASSERT_EQ(::symlink(target.c_str(), (folder / "link").c_str()), 0);
     EXPECT_EQ(read_private_file(folder / "link", Links::refuse).error().code(), ErrorCode::refused);
-    EXPECT_EQ(*read_private_file(folder / "link", Links::follow), "swordfish");
+    EXPECT_EQ(*read_private_file(folder / "link", Links::follow), SecretText("swordfish"));
     // Also with links allowed: `follow` is about links only.
     ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
     EXPECT_THAT(read_private_file(folder / "fifo", Links::follow).error().sentence(),
@@ -88,7 +88,7 @@ TEST(PrivateFile, IsMadeOnceForUsAlone) {
     EXPECT_TRUE(create_private_file(path, "first"));
     ::umask(mask);
     EXPECT_EQ(create_private_file(path, "second").error().code(), ErrorCode::exists);
-    EXPECT_EQ(*read_private_file(path, Links::refuse), "first");
+    EXPECT_EQ(*read_private_file(path, Links::refuse), SecretText("first"));
     int files = 0;
     for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(folder / ""))
         ++files;

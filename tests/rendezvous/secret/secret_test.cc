@@ -41,13 +41,13 @@ struct Node {
         return await<OwnSecret>([&](auto done) { secrets.own(done); });
     }
     // The secret that this node finds when `leader` sends its Challenge.
-    Result<std::string> of(const OwnSecret& leader) {
+    Result<SecretText> of(const OwnSecret& leader) {
         const Challenge challenge{kIdentityScheme,
                                   {"gpu00", Incarnation{1}},
                                   std::string(kNonceSize, 'l'),
                                   leader.credential,
                                   leader.file};
-        return await<std::string>([&](auto done) { secrets.of_leader(challenge, done); });
+        return await<SecretText>([&](auto done) { secrets.of_leader(challenge, done); });
     }
     Result<> follow() {
         return await<void>([&](auto done) { secrets.of_open_leader(done); });
@@ -116,7 +116,8 @@ TEST(Secrets, MungeIsAskedOnce) {
     EXPECT_EQ(*leader.look(), "MUNGE");
     const auto own = leader.own();
     ASSERT_TRUE(own) << own.error();
-    EXPECT_EQ(own->credential, "MUNGE:" + own->secret + ":");
+    EXPECT_EQ(own->credential,
+              "MUNGE:" + std::string(own->secret.data(), own->secret.size()) + ":");
     EXPECT_EQ(leader.own()->credential, own->credential);
     EXPECT_EQ(programs.times_asked("munge"), 1);
     EXPECT_EQ(*node.of(*own), own->secret);

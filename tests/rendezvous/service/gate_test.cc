@@ -383,10 +383,10 @@ TEST(Gate, AdmitsByMunge) {
     ASSERT_TRUE(run_until(loop, [&] { return other.accepted > 2; }));
     EXPECT_TRUE(careful.got.empty());
     // The reason, asked of the node's secrets directly.
-    std::optional<Result<std::string>> found;
+    std::optional<Result<SecretText>> found;
     other.secrets.own([&](const Result<OwnSecret>& own) {
         const Challenge challenge{1, {"gpu00", Incarnation{1}}, "", own->credential, ""};
-        careful.secrets.of_leader(challenge, [&](Result<std::string> got) { found = got; });
+        careful.secrets.of_leader(challenge, [&](Result<SecretText> got) { found = got; });
     });
     ASSERT_TRUE(run_until(loop, [&] { return found.has_value(); }));
     ASSERT_FALSE(*found);
