@@ -2,6 +2,7 @@
 #include "agent/node/runner.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <csignal>
@@ -172,6 +173,7 @@ void Runner::send(rendezvous::ToLeader& message) {
 void Runner::open_store(const rendezvous::NodePlace& place) {
     store::ServerOptions options;
     options.allowed = allowed_addresses(place.addresses);
+    options.user = ::geteuid();
     options.also_allowed = config_.store_allow;
     options.limits = config_.store_limits;
     // The store has a thread of its own. Its callbacks are posted to the loop.

@@ -52,16 +52,6 @@ std::optional<std::set<asio::ip::address>> plain_addresses(
 
 }  // namespace
 
-asio::ip::address plain_address(const asio::ip::address& address) {
-    if (!address.is_v6()) return address;
-    asio::ip::address_v6 v6 = address.to_v6();
-    if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
-    // The interface is part of a link-local address on this host only, so it cannot be compared
-    // between hosts.
-    v6.scope_id(0);
-    return v6;
-}
-
 Server::Server(tcp::acceptor acceptor, ServerOptions options)
     : options_(std::move(options)),
       key_values_(options_.limits),
@@ -73,6 +63,7 @@ Server::Server(tcp::acceptor acceptor, ServerOptions options)
               log("the store cannot take connections now, workers wait: " + why);
           }) {
     options_.allowed = plain_addresses(options_.allowed);
+    if (options_.user) users_.emplace();
 }
 
 Server::~Server() { stop(); }
@@ -92,7 +83,7 @@ void Server::stop() {
 }
 
 void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
-    if (!may_enter(plain_address(peer.address())) || !has_room(peer)) return;
+    if (!may_enter(socket, peer) || !has_room(peer)) return;
     ++last_id_.value;
     SessionOwner& owner = *this;
     const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer,
@@ -101,17 +92,48 @@ void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
     session->start();
 }
 
-bool Server::may_enter(const asio::ip::address& address) {
-    if (!options_.allowed || options_.allowed->contains(address)) return true;
+bool Server::may_enter(const tcp::socket& socket, const tcp::endpoint& peer) {
+    if (!options_.allowed) return true;
+    const asio::ip::address address = plain_address(peer.address());
     const AddressBytes bytes = bytes_of(address);
     for (const Network& network : options_.also_allowed) {
         if (network.contains(bytes)) return true;
     }
+    if (options_.allowed->contains(address)) return is_of_user(socket, peer);
     if (refused_.size() < kRefusedToName && refused_.insert(address).second) {
         log("the store refused a connection from " + address.to_string() +
             ", which is no address of a member of this generation; further ones from there are not "
             "logged; --store-allow admits more");
     }
+    return false;
+}
+
+// An address says little within this host, where other users have it, too. Of other hosts nobody
+// here knows the users.
+bool Server::is_of_user(const tcp::socket& socket, const tcp::endpoint& peer) {
+    if (!users_ || !users_->is_here(peer.address())) return true;
+    error_code error;
+    const tcp::endpoint ours = socket.local_endpoint(error);
+    if (error) return false;  // it has gone already
+    const SocketUsers::Owner owner = users_->owner(peer, ours);
+    switch (owner.kind) {
+        case SocketUsers::Owner::Kind::unknown:
+            if (!std::exchange(cannot_ask_, true))
+                log("the store takes connections of all users of this host: the kernel has neither "
+                    "socket diagnostics nor /proc/net/tcp, and does not tell whose they are");
+            return true;
+        case SocketUsers::Owner::Kind::gone:
+            return false;
+        case SocketUsers::Owner::Kind::user:
+            break;
+    }
+    if (owner.uid == *options_.user || owner.uid == 0) return true;
+    if (refused_users_.size() < kRefusedToName && refused_users_.insert(owner.uid).second)
+        log("the store refused a connection from " + name_of(peer) + " of user " +
+            std::to_string(owner.uid) + " of this host; the job's user is " +
+            std::to_string(*options_.user) +
+            "; further ones of that user are not logged; --store-allow=" +
+            plain_address(peer.address()).to_string() + " admits all users");
     return false;
 }
 

@@ -23,7 +23,9 @@
 #include "base/time.h"
 #include "rendezvous/store/key_values.h"
 #include "rendezvous/store/network.h"
+#include "rendezvous/store/plain_address.h"
 #include "rendezvous/store/session.h"
+#include "rendezvous/store/socket_user.h"
 
 namespace ddprun::store {
 
@@ -33,6 +35,9 @@ struct ServerOptions {
     // address that arrives mapped into IPv6 counts as IPv4, on both sides.
     std::optional<std::set<boost::asio::ip::address>> allowed;
     std::vector<Network> also_allowed;  // besides these
+    // Whose connections count within this host, besides root's. `also_allowed` goes before. Empty:
+    // everybody's.
+    std::optional<uid_t> user;
     Limits limits;
     // The dialect of clients without a greeting; `legacy` decides by how they send (see Dialect).
     Dialect legacy = Dialect::legacy;
@@ -43,10 +48,6 @@ struct ServerOptions {
     // Called when a connection has sent its first complete request, after contacts() has grown.
     std::function<void()> on_contact;
 };
-
-// The address in a form that can be compared: mapped IPv4 as IPv4, link-local IPv6 without its
-// interface.
-boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
 
 class Server : private SessionOwner {
   public:
@@ -71,7 +72,10 @@ class Server : private SessionOwner {
 
   private:
     void admit(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
-    bool may_enter(const boost::asio::ip::address& address);
+    bool may_enter(const boost::asio::ip::tcp::socket& socket,
+                   const boost::asio::ip::tcp::endpoint& peer);
+    bool is_of_user(const boost::asio::ip::tcp::socket& socket,
+                    const boost::asio::ip::tcp::endpoint& peer);
     bool has_room(const boost::asio::ip::tcp::endpoint& peer);
 
     void on_request(Session& session, Request& request) override;
@@ -90,7 +94,10 @@ class Server : private SessionOwner {
     KeyValues key_values_;
     std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
     ConnectionId last_id_{0};
+    std::optional<SocketUsers> users_;            // if somebody is asked for
     std::set<boost::asio::ip::address> refused_;  // already reported
+    std::set<uid_t> refused_users_;               // already reported
+    bool cannot_ask_ = false;                     // already reported
     std::atomic<std::uint64_t> contacts_{0};
     bool full_ = false;       // already reported
     Time minute_ends_{};      // the minute whose ended sessions are counted

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/write.hpp>
 #include <set>
 
 #include "rendezvous/store/client.h"
@@ -14,6 +15,7 @@ namespace ddprun::store {
 namespace {
 
 using boost::asio::ip::make_address;
+using boost::asio::ip::tcp;
 using test::kLong;
 using test::Loopback;
 using test::Raw;
@@ -79,6 +81,89 @@ TEST(StoreServer, AdmitsFurtherNetworks) {
         EXPECT_EQ(connected(loopback.port).add("n", 1, kLong).value(), 1) << network;
         EXPECT_THAT(loopback.lines(), SizeIs(0));
     }
+}
+
+// Another user of this host, at an address of the job. Users who are not root cannot become another
+// one; for them the job's user is another.
+TEST(StoreServer, RefusesOtherUsersOfItsHost) {
+    const bool is_root = ::geteuid() == 0;
+    const uid_t caller = is_root ? 65534 : ::geteuid();
+    ServerOptions options;
+    options.allowed = std::set{make_address("127.0.0.1")};
+    options.user = caller + 1;
+    Loopback loopback(std::move(options));
+    // The user of a socket is who made it.
+    ASSERT_EQ(is_root ? ::seteuid(caller) : 0, 0);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(Raw(loopback.port).ends());
+    ASSERT_EQ(is_root ? ::seteuid(0) : 0, 0);
+    ASSERT_THAT(loopback.lines(), SizeIs(1));
+    EXPECT_THAT(loopback.lines()[0], HasSubstr("of user " + std::to_string(caller)));
+    EXPECT_THAT(loopback.lines()[0], HasSubstr("--store-allow=127.0.0.1"));
+    EXPECT_EQ(loopback.store->contacts(), 0u);
+}
+
+// Our own sockets, of both families, at a store that listens for both.
+TEST(StoreServer, AdmitsItsUser) {
+    const test::Listening at = test::listen_any();
+    if (at.fd < 0) GTEST_SKIP() << "no IPv6 here";
+    ServerOptions options;
+    options.allowed = std::set{make_address("127.0.0.1"), make_address("::1")};
+    options.user = ::geteuid();
+    Loopback loopback(std::move(options), at);
+    EXPECT_EQ(connected(loopback.port).add("n", 1, kLong).value(), 1);
+    StoreClient six = connected(loopback.port, "::1");
+    EXPECT_EQ(six.add("n", 1, kLong).value(), 2);
+    EXPECT_THAT(loopback.lines(), SizeIs(0));
+}
+
+// What a process has sent before it closed its socket can still be read, and the kernel then calls
+// root the owner. Here the caller is gone before the store looks. Every client waits for an answer
+// after it has connected, so none that was admitted loses its last words.
+TEST(StoreServer, RefusesWhoHasGone) {
+    const test::Listening at = test::listen_v4();
+    boost::asio::io_context loop;
+    tcp::socket gone(loop);
+    gone.connect({make_address("127.0.0.1"), at.port});
+    const tcp::endpoint theirs = gone.local_endpoint();
+    const SocketUsers users;
+    const tcp::endpoint ours(make_address("127.0.0.1"), at.port);
+    EXPECT_EQ(users.owner(theirs, ours).kind, SocketUsers::Owner::Kind::user);
+    EXPECT_EQ(users.owner(theirs, ours).uid, ::geteuid());
+    boost::asio::write(gone,
+                       boost::asio::buffer(kGreeting + encode({Operation::add, {"n"}, {}, 1})));
+    gone.close();
+    EXPECT_EQ(users.owner(theirs, ours).kind, SocketUsers::Owner::Kind::gone);
+    ServerOptions options;
+    options.allowed = std::set{make_address("127.0.0.1")};
+    options.user = ::geteuid();
+    Loopback loopback(std::move(options), at);
+    EXPECT_EQ(connected(loopback.port).add("n", 1, kLong).value(), 1)
+        << "its request was not served";
+}
+
+// The form of /proc/net/tcp and tcp6 on this host, for kernels without socket diagnostics.
+TEST(SocketUsers, AreReadFromTheKernelsTable) {
+    using Owner = SocketUsers::Owner;
+    const tcp::endpoint theirs(make_address("127.0.0.1"), 0xA001),
+        ours(make_address("127.0.0.1"), 80);
+    const std::string head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n";
+    const auto line = [](const char* local, const char* remote, const char* rest) {
+        return std::string("   0: ") + local + " " + remote + rest;
+    };
+    const char* const open =
+        " 01 00000000:00000000 02:00000FA6 00000000  1003        0 4711 2 00\n";
+    const char* const orphan = " 04 00000000:00000000 02:00000FA6 00000000     0        0 0 2 00\n";
+    const auto owner = [&](const std::string& lines) {
+        return owner_in_table(head + lines, theirs, ours);
+    };
+    EXPECT_EQ(owner(line("0100007F:A001", "0100007F:0050", open))->uid, 1003u);
+    EXPECT_EQ(owner(line("0100007F:A001", "0100007F:0050", orphan))->kind, Owner::Kind::gone);
+    EXPECT_FALSE(owner(line("0100007F:0050", "0100007F:A001", open))) << "our own end";
+    EXPECT_EQ(owner(line("0000000000000000FFFF00000100007F:A001",
+                         "0000000000000000FFFF00000100007F:0050", open))
+                  ->uid,
+              1003u);
+    EXPECT_FALSE(owner(""));
 }
 
 // A socket for both kinds of addresses reports IPv4 callers as ::ffff:a.b.c.d. Members must be
