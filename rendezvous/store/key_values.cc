@@ -122,10 +122,29 @@ Result<> KeyValues::look_for_room(const Request& request) const {
     std::uint64_t bytes = 0;
     for (const std::string& key : request.keys) bytes += 2 * key.size() + Values::kEntryItself;
     for (const std::string& value : request.values) bytes += value.size();
-    if (memory_.has_room_for(bytes)) return {};
+    if (memory_.has_room_for(bytes)) return count_new_keys(request);
     return no_room(
         std::string(to_string(request.operation)) + " with " + std::to_string(bytes) + " bytes",
         memory_);
+}
+
+// Many keys are slow for everybody: LIST_KEYS looks at all of them. The keys themselves are looked
+// up only near the limit.
+Result<> KeyValues::count_new_keys(const Request& request) const {
+    if (request.operation == Operation::wait || request.operation == Operation::watch_key)
+        return {};  // they make none
+    const std::uint64_t here = values_.size() + queues_.size();
+    if (here + request.keys.size() <= limits_.max_total_keys) return {};
+    const bool pushes = request.operation == Operation::queue_push;
+    const auto more =
+        std::count_if(request.keys.begin(), request.keys.end(), [&](const std::string& key) {
+            return pushes ? queues_.length(key) == 0 : !values_.contains(key);
+        });
+    const std::uint64_t after = here + static_cast<std::uint64_t>(more);
+    if (more == 0 || after <= limits_.max_total_keys) return {};
+    return over_limit(std::string(to_string(request.operation)) + " would make " +
+                          std::to_string(after) + " keys in the store",
+                      limits_.max_total_keys, "--store-max-total-keys");
 }
 
 void KeyValues::closed(ConnectionId connection) {

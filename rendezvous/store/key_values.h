@@ -7,7 +7,7 @@
 //
 // Possible errors of handle(): malformed, when a request makes no sense for what is stored (ADD on
 // a text that is no number) or would pass a limit. Nothing has been changed then, and the
-// connection must be closed, as PyTorch's servers do. When the store is full (Limits::max_memory),
+// connection must be closed, as PyTorch's servers do. When the store is full (Limits::max_memory, max_total_keys),
 // requests that may add to it are refused and all others are served. Replies share values with the
 // store and must not outlive it.
 #pragma once
@@ -48,6 +48,7 @@ class KeyValues {
 
     void serve(ConnectionId from, Request& request, Replies& replies);
     Result<> look_for_room(const Request& request) const;
+    Result<> count_new_keys(const Request& request) const;
     Result<> multi_get(ConnectionId from, const Request& request, Replies& replies);
     void compare_set(ConnectionId from, Request& request, Replies& replies);
     Result<> add(ConnectionId from, const Request& request, Replies& replies);

@@ -19,9 +19,11 @@ struct Limits {
     // Connections at the same time. torch 1.13 and 2.0 open two for each worker.
     std::uint64_t max_connections = 100'000;  // --store-max-connections
     // Lengths are checked when they are read, before anything is allocated for them.
-    std::uint64_t max_key = 64 << 10;                    // --store-max-key
-    std::uint64_t max_value = std::uint64_t{1} << 30;    // --store-max-value; also grown by APPEND
-    std::uint64_t max_keys = 1 << 20;                    // --store-max-keys, of one request
+    std::uint64_t max_key = 64 << 10;                  // --store-max-key
+    std::uint64_t max_value = std::uint64_t{1} << 30;  // --store-max-value; also grown by APPEND
+    std::uint64_t max_keys = 1 << 20;                  // --store-max-keys, of one request
+    // Keys and queues in the store at the same time.
+    std::uint64_t max_total_keys = 1 << 24;              // --store-max-total-keys
     std::uint64_t max_request = std::uint64_t{2} << 30;  // --store-max-request, keys and values
     // Replies that a connection has not taken yet. The large values in the replies to one request
     // may pass this limit, because they are shared with the store. A request on top of that closes

@@ -25,6 +25,8 @@ class Queues {
     // Takes the first element; null: there is none. An empty text is an element like any other.
     SharedValue pop(const std::string& key);
 
+    std::size_t size() const { return queues_.size(); }
+
     // The number of elements; 0: there is no such queue.
     std::size_t length(const std::string& key) const;
 

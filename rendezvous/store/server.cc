@@ -1,6 +1,8 @@
 // Connections of the worker store: who may enter, how replies are sent, what is reported.
 #include "rendezvous/store/server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -50,6 +52,9 @@ std::optional<std::set<asio::ip::address>> plain_addresses(
     return plain;
 }
 
+// A quarter of the process's descriptors is kept for its nodes and workers.
+std::uint64_t share_of(std::uint64_t descriptors) { return descriptors - descriptors / 4; }
+
 }  // namespace
 
 Server::Server(tcp::acceptor acceptor, ServerOptions options)
@@ -64,6 +69,9 @@ Server::Server(tcp::acceptor acceptor, ServerOptions options)
           }) {
     options_.allowed = plain_addresses(options_.allowed);
     if (options_.user) users_.emplace();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    descriptors_ = limit.rlim_cur;
 }
 
 Server::~Server() { stop(); }
@@ -139,19 +147,27 @@ bool Server::is_of_user(const tcp::socket& socket, const tcp::endpoint& peer) {
 
 // Too many connections are reported once, and again only after there was room.
 bool Server::has_room(const tcp::endpoint& peer) {
-    const std::uint64_t limit = options_.limits.max_connections;
-    if (sessions_.size() < limit) {
+    const std::uint64_t most = options_.limits.max_connections;
+    if (sessions_.size() < std::min(most, share_of(descriptors_))) {
         full_ = false;
         return true;
     }
     if (!std::exchange(full_, true)) {
-        log("the store closed the connection of " + name_of(peer) + ": " +
-            over_limit("it would be number " + std::to_string(sessions_.size() + 1), limit,
-                       "--store-max-connections")
-                .sentence() +
+        log("the store closed the connection of " + name_of(peer) + ": " + no_place().sentence() +
             "; further ones are not logged until there is room");
     }
     return false;
+}
+
+Error Server::no_place() const {
+    const std::string which = "it would be number " + std::to_string(sessions_.size() + 1);
+    const std::uint64_t most = options_.limits.max_connections, share = share_of(descriptors_);
+    if (most <= share) return over_limit(which, most, "--store-max-connections");
+    return Error(ErrorCode::malformed,
+                 which + ", over the limit of " + std::to_string(share) + "; of the " +
+                     std::to_string(descriptors_) +
+                     " descriptors of this process (ulimit -n) a quarter is kept for nodes and "
+                     "workers");
 }
 
 // Requests of one session come here in order. Replies may go to other sessions, e.g. to those that

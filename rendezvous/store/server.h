@@ -76,6 +76,7 @@ class Server : private SessionOwner {
                    const boost::asio::ip::tcp::endpoint& peer);
     bool is_of_user(const boost::asio::ip::tcp::socket& socket,
                     const boost::asio::ip::tcp::endpoint& peer);
+    Error no_place() const;
     bool has_room(const boost::asio::ip::tcp::endpoint& peer);
 
     void on_request(Session& session, Request& request) override;
@@ -99,9 +100,10 @@ class Server : private SessionOwner {
     std::set<uid_t> refused_users_;               // already reported
     bool cannot_ask_ = false;                     // already reported
     std::atomic<std::uint64_t> contacts_{0};
-    bool full_ = false;       // already reported
-    Time minute_ends_{};      // the minute whose ended sessions are counted
-    int ends_in_minute_ = 0;  // sessions that did not end in good order
+    bool full_ = false;              // already reported
+    Time minute_ends_{};             // the minute whose ended sessions are counted
+    int ends_in_minute_ = 0;         // sessions that did not end in good order
+    std::uint64_t descriptors_ = 0;  // that this process may have
     // Shared by all sessions, since they read one after the other.
     std::vector<char> read_buffer_;
     std::vector<Reply> replies_;

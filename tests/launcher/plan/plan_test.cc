@@ -237,7 +237,7 @@ TEST(Plan, StoreOptions) {
     const auto result =
         plan({"--store-allow=10.0.0.0/8", "--store-max-connections=1", "--store-max-key=2",
               "--store-max-value=3", "--store-max-keys=4", "--store-max-request=5",
-              "--store-max-queued=6", "--store-max-memory=7K", "p"});
+              "--store-max-queued=6", "--store-max-memory=7K", "--store-max-total-keys=8", "p"});
     ASSERT_TRUE(result) << result.error();
     // IPv4 networks are kept as part of IPv6: 96 + 8.
     EXPECT_EQ(result->store_allow.at(0).prefix, 104);
@@ -249,6 +249,7 @@ TEST(Plan, StoreOptions) {
     EXPECT_EQ(limits.max_request, 5u);
     EXPECT_EQ(limits.max_queued, 6u);
     EXPECT_EQ(limits.max_memory, 7168u);
+    EXPECT_EQ(limits.max_total_keys, 8u);
 }
 
 TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->workers.role, "X:"); }

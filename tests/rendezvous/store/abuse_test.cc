@@ -231,6 +231,28 @@ TEST(StoreAbuse, TooManyConnections) {
     EXPECT_EQ(bystander.notices(), "");
 }
 
+// A flood of connections must leave descriptors for nodes and workers of this process.
+TEST(StoreAbuse, TooManyDescriptors) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few{64, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    Loopback loopback;  // may have 48 of the 64
+    // The callers are in this process, too.
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    const std::string ping = kGreeting + encode({Operation::ping, {}, {}, 1});
+    std::vector<std::unique_ptr<Raw>> flood;
+    for (int i = 0; i < 48; ++i) {
+        flood.push_back(std::make_unique<Raw>(loopback.port));
+        flood.back()->send(ping);
+        EXPECT_THAT(flood.back()->receive(4), SizeIs(4));
+    }
+    EXPECT_TRUE(Raw(loopback.port).ends());
+    EXPECT_THAT(loopback.wait_for_line("closed the connection of 127.0.0.1:"),
+                HasSubstr("it would be number 49, over the limit of 48; of the 64 descriptors of "
+                          "this process (ulimit -n) a quarter is kept for nodes and workers"));
+}
+
 // A request that comes byte by byte costs nobody anything, and works when its last byte has come.
 TEST(StoreAbuse, AHalfSentRequest) {
     Loopback loopback;

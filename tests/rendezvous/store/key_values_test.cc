@@ -367,5 +367,33 @@ TEST(KeyValuesMemory, BoundsWhatOneRequestAnswers) {
     EXPECT_FALSE(store.handle(ConnectionId(1), {Operation::list_keys, {}, {}, 0}, replies));
 }
 
+// Keys and queues count together. What exists can still be changed when there is no room for more,
+// and a deleted key makes room.
+TEST(KeyValuesKeys, AreLimitedInAll) {
+    Limits limits;
+    limits.max_total_keys = 2;
+    KeyValues store(limits);
+    std::vector<Reply> replies;
+    const auto ask = [&](Operation operation, std::vector<std::string> keys,
+                         std::vector<std::string> values) {
+        const Result<> served = store.handle(
+            ConnectionId(1), Request{operation, std::move(keys), std::move(values), 1}, replies);
+        return served ? "" : served.error().sentence();
+    };
+    EXPECT_EQ(ask(Operation::set, {"a"}, {"1"}), "");
+    EXPECT_EQ(ask(Operation::queue_push, {"q"}, {"1"}), "");
+    EXPECT_EQ(ask(Operation::queue_push, {"q"}, {"2"}), "");
+    EXPECT_EQ(ask(Operation::add, {"a"}, {}), "");
+    EXPECT_EQ(ask(Operation::set, {"b"}, {"1"}),
+              "SET would make 3 keys in the store, over the limit of 2; --store-max-total-keys "
+              "raises it");
+    EXPECT_THAT(ask(Operation::multi_set, {"a", "b", "c"}, {"1", "1", "1"}), HasSubstr("4 keys"));
+    EXPECT_THAT(ask(Operation::queue_push, {"a"}, {"1"}), HasSubstr("QUEUE_PUSH would make 3"));
+    EXPECT_EQ(ask(Operation::wait, {"b", "c"}, {}), "") << "a wait makes no key";
+    EXPECT_EQ(store.num_keys(), 1u) << "a refused request changes nothing";
+    EXPECT_EQ(ask(Operation::delete_key, {"a"}, {}), "");
+    EXPECT_EQ(ask(Operation::set, {"b"}, {"1"}), "");
+}
+
 }  // namespace
 }  // namespace ddprun::store
