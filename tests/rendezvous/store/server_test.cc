@@ -130,7 +130,7 @@ TEST(StoreServer, RefusesWhoHasGone) {
     EXPECT_EQ(users.owner(theirs, ours).kind, SocketUsers::Owner::Kind::user);
     EXPECT_EQ(users.owner(theirs, ours).uid, ::geteuid());
     boost::asio::write(gone,
-                       boost::asio::buffer(kGreeting + encode({Operation::add, {"n"}, {}, 1})));
+                       boost::asio::buffer(kGreeting + encode({Operation::add, {"/n"}, {}, 1})));
     gone.close();
     EXPECT_EQ(users.owner(theirs, ours).kind, SocketUsers::Owner::Kind::gone);
     ServerOptions options;
