@@ -29,10 +29,21 @@ expect_job() {
     expect_nothing_left
 }
 
+# What a core file of a process would show of a secret: pid, file. Only processes of our own may be looked into, and not
+# everywhere.
+find_in_memory() { python3 "$e2e/find_in_memory.py" "$1" "$2"; }
+may_look() { find_in_memory "$1" "$work/ours" >/dev/null 2>&1; }
+
 say "a wrong secret and none are refused by name, also while the job runs; the right secret runs"
 at=$(free_port)
 node one 0 "$at" --secret-file="$work/ours" "${worker[@]}"
 node wrong 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
+# The last that this node computes is a proof, after which the secret must not stay in the memory of the computation.
+wait_until 10 has "$work/wrong.err" 'does not have the secret' || fail "the refusal is not logged"
+if may_look "${pid[wrong]}"; then
+    found=$(find_in_memory "${pid[wrong]}" "$work/theirs")
+    [[ $found == "kept out" ]] || fail "the secret in the memory of a node that is refused: $found"
+fi
 join wrong 20
 expect_code 69
 expect_in "$work/wrong.err" 'does not have the secret of this job'
@@ -43,13 +54,12 @@ expect_in "$work/bare.err" 'secret-file'
 node two 1 "$at" --secret-file="$work/ours" "${worker[@]}"
 wait_until 10 all_up || fail "the workers do not run"
 expect_in "$work/one.err" 'does not have the secret'
-# Core files must not show the secret, and keepers have none. Only processes of our own may be looked into, and not everywhere.
-find_in_memory() { python3 "$e2e/find_in_memory.py" "$1" "$work/ours"; }
-if find_in_memory "${pid[one]}" >/dev/null; then
+# Core files must not show the secret, and keepers have none.
+if may_look "${pid[one]}"; then
     for name in one two; do
-        found=$(find_in_memory "${pid[$name]}")
+        found=$(find_in_memory "${pid[$name]}" "$work/ours")
         [[ $found == "kept out" ]] || fail "the secret in the memory of ddprun $name: $found"
-        found=$(find_in_memory "$(pgrep -P "${pid[$name]}" -x ddprun-keeper)")
+        found=$(find_in_memory "$(pgrep -P "${pid[$name]}" -x ddprun-keeper)" "$work/ours")
         [[ $found == none ]] || fail "the secret in the memory of the keeper of $name: $found"
     done
 fi
