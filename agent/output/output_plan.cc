@@ -27,6 +27,8 @@ int OutputPlan::to_filtered() const {
 }
 
 std::string OutputPlan::prefix(int local_rank, int rank) const {
+    if (prefix_template.empty() && !host.empty())
+        return "[" + host + ":" + std::to_string(rank) + "]:";
     return fill_template(prefix_template.empty() ? kTorchrunsPrefix : prefix_template,
                          prefix_values(role, local_rank, rank, hostname), true);
 }

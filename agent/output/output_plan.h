@@ -34,8 +34,11 @@ struct RankOutput {
 struct OutputPlan {
     std::vector<RankOutput> ranks;  // by index of the worker
     Label label = Label::all;
-    std::string prefix_template;  // empty: torchrun's default, "[default0]:"
+    std::string prefix_template;  // empty: "[n2:5]:" if `host` is known, else "[default0]:"
     std::string role = "default", hostname;
+    // This node's host, in a job of several nodes: a local rank says too little there. Empty: use
+    // torchrun's default.
+    std::string host;
     std::array<std::vector<std::string>, 2> filters;  // for stdout and stderr; empty: none
 
     int to_files(int local_rank) const;  // bits: streams of a rank that go to its own files

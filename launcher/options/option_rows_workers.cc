@@ -79,8 +79,8 @@ constexpr OptionRow kOutput[] = {
      .set = into<&Options::local_ranks_filter, read_rank_list>},
     {.name = "label",
      .kind = OptionKind::flag,
-     .default_text = "with more than one worker, and for --tee",
-     .help = "Put the rank in front of each line on the console",
+     .default_text = "with more than one worker in the job, and for --tee",
+     .help = "Put the rank in front of each line on the console, with several nodes host and rank",
      .set = on<&Options::label>},
     {.name = "no-label",
      .kind = OptionKind::flag,
@@ -90,7 +90,8 @@ constexpr OptionRow kOutput[] = {
      .placeholder = "TEXT",
      .torchrun = true,
      .may_be_empty = true,
-     .default_text = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:",
+     .default_text = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:, "
+                     "with several nodes [HOST:${rank}]:",
      .help = "What --label puts in front of a line. It may contain ${role_name}, ${local_rank}, "
              "${rank} and ${hostname}",
      .set = text<&Options::prefix_template>},

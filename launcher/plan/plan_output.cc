@@ -114,14 +114,18 @@ void plan_log_dir(Plan& plan, const Options& options, const HostFacts& host) {
 // torchrun labels only the lines of --tee.
 Label label_of(const Plan& plan, const Options& options, const HostFacts& host) {
     if (options.label) return *options.label ? Label::all : Label::none;
-    // With one worker each line is known to be its own. A template shows that the user wants
-    // prefixes.
-    const bool wanted = plan.slots > 1 || !plan.workers.output.prefix_template.empty();
+    // With one worker in the job each line is known to be its own. A template shows that the user
+    // wants prefixes.
+    const bool wanted =
+        plan.slots > 1 || plan.limits.max_nodes > 1 || !plan.workers.output.prefix_template.empty();
     return wanted && !host.called_as_torchrun ? Label::all : Label::teed;
 }
 
 void plan_prefix(Plan& plan, const Options& options, const HostFacts& host) {
     plan.workers.output.prefix_template = options.prefix_template.value_or("");
+    // The output of all nodes is usually read in one place, so the label names the host.
+    if (plan.limits.max_nodes > 1 && !host.called_as_torchrun)
+        plan.workers.output.host = rendezvous::host_of(plan.node_name);
     plan.workers.output.label = label_of(plan, options, host);
     std::string unknown;
     // Only the names matter here; the values are those of no worker.

@@ -8,8 +8,8 @@
 namespace ddprun::launcher {
 
 // Options without an effect become warnings, and the job runs without them: a rank that does not
-// exist, filters for lines that are not printed, an unknown name in the template. plan.slots and
-// plan.workers.role must be set before.
+// exist, filters for lines that are not printed, an unknown name in the template. plan.slots,
+// plan.limits, plan.node_name and plan.workers.role must be set before.
 void plan_output(Plan& plan, const Options& options, const HostFacts& host);
 
 }  // namespace ddprun::launcher

@@ -4,6 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
+unset PET_NO_LABEL
 # A frozen or full file system of this test must not stay mounted.
 clean_up() {
     fsfreeze -u "$work/hangs" 2>/dev/null
@@ -27,6 +28,29 @@ is "$work/run.err" $'[default0]:err of 0\n[default1]:err of 1'
 run 30 --standalone -q bash -c "$worker; printf end"
 is "$work/run.out" $'out of 0\nend'
 [[ -z $(ls -A "$TMPDIR") ]] || fail "files: $(ls -A "$TMPDIR")"
+
+say "with several nodes each line names its host and rank; called as torchrun, it looks as there"
+# Two nodes of this host: called as, options of both….
+two_nodes() {
+    local program=$1 at rank; shift
+    at=$(free_port)
+    for rank in 0 1; do
+        forget "$rank"
+        DDPRUN_TEST_MARK=$mark "$program" --nnodes=2 --node-rank="$rank" --rdzv-backend=c10d --nproc-per-node=1 \
+            --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 -q --no-python "$@" bash -c "$worker" \
+            >"$work/$rank.out" 2>"$work/$rank.err" </dev/null &
+        pid[$rank]=$!
+    done
+    for rank in 0 1; do join "$rank" 30; expect_code 0; done
+}
+host=$(hostname -s)
+two_nodes "$ddprun"
+for rank in 0 1; do is "$work/$rank.out" "[$host:$rank]:out of $rank"; done
+two_nodes "$ddprun" --no-label
+for rank in 0 1; do is "$work/$rank.out" "out of $rank"; done
+ln -s "$ddprun" "$work/torchrun"
+two_nodes "$work/torchrun" --log-dir="$work/as_torchrun" --tee=1
+for rank in 0 1; do is "$work/$rank.out" "[default0]:out of $rank"; done
 
 say "--tee and --redirects for each rank, in torchrun's folders"
 run 30 --standalone --nproc-per-node=3 -q --rdzv-id=job --log-dir="$work/logs" --tee=0:3,1:1 --redirects=1:2,2:3 bash -c "$worker"

@@ -54,11 +54,14 @@ TEST(OutputPlan, ARankThatIsNotShownFeedsNoFilters) {
     EXPECT_EQ(plan.to_filtered(), kStdout);
 }
 
-// torchrun's prefix has the role and the local rank, so scripts that parse it go on working.
-TEST(OutputPlan, ThePrefixIsTorchrunsOrTheUsers) {
+// torchrun's prefix has the role and the local rank, so scripts that parse it go on working. With
+// several nodes it would be the same on all, so the host and the rank are named.
+TEST(OutputPlan, ThePrefixIsTorchrunsOrNamesTheHostOrIsTheUsers) {
     OutputPlan plan;
     plan.role = "actor";
     EXPECT_EQ(plan.prefix(1, 5), "[actor1]:");
+    plan.host = "n2";
+    EXPECT_EQ(plan.prefix(1, 5), "[n2:5]:");
     plan.hostname = "n3";
     plan.prefix_template = "${hostname}:${rank} ";
     EXPECT_EQ(plan.prefix(1, 5), "n3:5 ");

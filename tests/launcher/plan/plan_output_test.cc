@@ -13,7 +13,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Node n1 with so many workers. The random part of names is fixed.
-Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = false) {
+Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = false,
+             int nodes = 1) {
     words.push_back("train");
     auto options = parse_options(words, {});
     EXPECT_TRUE(options) << options.error().sentence();
@@ -23,6 +24,7 @@ Plan planned(std::vector<std::string> words, int slots = 2, bool as_torchrun = f
     host.called_as_torchrun = as_torchrun;
     Plan plan;
     plan.slots = slots;
+    plan.limits.max_nodes = nodes;
     plan.node_name = "n1";
     plan_output(plan, *options, host);
     return plan;
@@ -54,6 +56,19 @@ TEST(PlanOutput, Labels) {
     EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1).workers.output.label, Label::all);
     EXPECT_EQ(planned({"--log-line-prefix-template=x"}, 1, true).workers.output.label, Label::teed);
     EXPECT_EQ(planned({"--no-label"}).workers.output.label, Label::none);
+}
+
+// The lines of all nodes are read together, so each names its host and rank, also with one worker on
+// each node. Called as torchrun they look as there.
+TEST(PlanOutput, LabelsOfSeveralNodesNameTheHost) {
+    const agent::OutputPlan one = planned({}, 1, false, 2).workers.output;
+    EXPECT_EQ(one.label, Label::all);
+    EXPECT_EQ(one.prefix(0, 5), "[n1:5]:");
+    EXPECT_EQ(planned({"--no-label"}, 1, false, 2).workers.output.label, Label::none);
+    const agent::OutputPlan torchrun = planned({}, 4, true, 2).workers.output;
+    EXPECT_EQ(torchrun.label, Label::teed);
+    EXPECT_EQ(torchrun.prefix(1, 5), "[default1]:");
+    EXPECT_EQ(planned({}, 4).workers.output.prefix(1, 5), "[default1]:");
 }
 
 // The user wants files but names no folder. They stay after the job, in a folder of torchrun's
