@@ -5,9 +5,9 @@
 namespace ddprun::rendezvous {
 
 void MachineState::watch_for_hang(Time now) {
-    if (config.limits.hang_timeout <= Duration{} || !hang.counts() || !holding() ||
-        stop.is_under_way())
+    if (config.limits.hang_timeout <= Duration{} || !holding() || stop.is_under_way())
         return hang.stop_examining();
+    if (!hang.counts()) return miss_reports(now);
     if (hang.resumed())
         note(Note::Level::info, "a worker reports progress again; the generation continues");
     if (!hang.examines()) {
@@ -16,6 +16,16 @@ void MachineState::watch_for_hang(Time now) {
     }
     if (hang.is_complete(now)) return end_hung(now);
     wake_at(hang.examined_by());
+}
+
+// A program that reports nothing is never ended for that. Its user believes it to be watched, so
+// one line says that it is not. A leader that follows may say it once more.
+void MachineState::miss_reports(Time now) {
+    if (said_unjudged) return;
+    const Time at = hangs_at(held()->since, config.limits);
+    if (now < at) return wake_at(at);
+    said_unjudged = true;
+    note(Note::Level::warn, unjudged_sentence(now - held()->since, config.limits));
 }
 
 // The examination comes before any stop, because only living workers can be examined.

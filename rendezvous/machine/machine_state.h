@@ -66,6 +66,7 @@ struct MachineState {
     Roster roster;  // only its proofs; the rest is of this activation
     HeardLeader heard;
     LedgerPatience ledger;
+    bool said_unjudged = false;  // that --hang-timeout cannot judge a program without reports
 
     // ---- of this activation
     Phase phase = Phase::dormant;
@@ -195,6 +196,7 @@ struct MachineState {
 
     // hanging.cc: generations that make no progress
     void watch_for_hang(Time now);
+    void miss_reports(Time now);
     void examine(Time now);
     void end_hung(Time now);
 

@@ -61,4 +61,11 @@ std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& 
            (slowest.workers.empty() ? "" : "; the slowest is " + place_of(slowest.workers.front()));
 }
 
+std::string unjudged_sentence(Duration run, const Limits& limits) {
+    return "no rank has reported progress in " + to_text(run) + ", so --hang-timeout " +
+           to_text(limits.hang_timeout) +
+           " cannot tell whether the job hangs: it counts from the first report; let the program "
+           "write a line such as step=17 to the descriptor that DDPRUN_PROGRESS_FD names";
+}
+
 }  // namespace ddprun::rendezvous

@@ -44,5 +44,8 @@ Time hangs_at(Time newest_report, const Limits& limits);
 std::string place_of(const Slow& slow);
 // "no rank has made progress for 31.2 s (--hang-timeout 30.0 s); the slowest is rank 3 …".
 std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& slowest);
+// For a generation that has run for so long without any report: nothing can be judged, and how a
+// program reports.
+std::string unjudged_sentence(Duration run, const Limits& limits);
 
 }  // namespace ddprun::rendezvous

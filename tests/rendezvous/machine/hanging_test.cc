@@ -154,6 +154,22 @@ TEST(Hanging, CountsFromTheFirstReportOn) {
     EXPECT_EQ(off.snapshot().over, kNoGeneration);
 }
 
+// The user has asked for a watch that a program without reports cannot have. One line says so and
+// how to report, once in a job: 0 + 35 s, and not again in generation 1. A program that reports in
+// time does not see it.
+TEST(Hanging, WithoutAnyReportOneLineSaysThatNothingIsJudged) {
+    const auto said = HasSubstr("cannot tell whether the job hangs");
+    Script never(patient());
+    never.both_run();
+    EXPECT_THAT(silent(never, 2, 34), Not(Contains(said)));
+    EXPECT_THAT(never.tick(36.2), ElementsAre(said));
+    EXPECT_THAT(never.tick(300), Not(Contains(said)));
+    Script reports(patient());
+    stand_still(reports);
+    EXPECT_THAT(silent(reports, 5, 37), Not(Contains(said)));
+    EXPECT_THAT(reports.tick(38), Not(Contains(said)));
+}
+
 // The leader's host was paused. When it goes on, the clock has moved and no Beat was handled. It
 // must not take that for a hang, so it counts anew: 100 + 35.
 TEST(Hanging, AfterItsOwnPauseALeaderCountsAnew) {

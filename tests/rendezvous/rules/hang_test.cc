@@ -78,6 +78,16 @@ TEST(Hang, HalfALeaseIsAdded) {
     EXPECT_EQ(hangs_at(at(10), with), at(45));
 }
 
+// What a user reads who has given the option to a program that reports nothing.
+TEST(Hang, SaysHowToReport) {
+    Limits with = limits(2, 2);
+    with.hang_timeout = sec(30);
+    EXPECT_EQ(unjudged_sentence(sec(35), with),
+              "no rank has reported progress in 35.0 s, so --hang-timeout 30.0 s cannot tell "
+              "whether the job hangs: it counts from the first report; let the program write a "
+              "line such as step=17 to the descriptor that DDPRUN_PROGRESS_FD names");
+}
+
 // The three parts of the line: how long, against which limit, and where to look.
 TEST(Hang, SaysWhoAndForHowLong) {
     Limits with = limits(2, 2);
