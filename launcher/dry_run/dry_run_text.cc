@@ -251,20 +251,26 @@ class Writer {
         return names.empty() ? "none" : joined(names, ", ");
     }
 
+    // Which lines get a label, in words: all of them, or those of --tee.
+    std::string labelled() const {
+        const agent::OutputPlan& plan = plan_.workers.output;
+        // On one node it depends on the number of workers, so it is open when that is.
+        const bool known = plan_.limits.max_nodes > 1 || dry_.workers_per_node.value;
+        if (plan.label == agent::Label::none || !known) return "";
+        const std::string what =
+            plan.host.empty() || !plan.prefix_template.empty() ? "rank" : "host and rank";
+        return plan.label == agent::Label::all ? ", each line with its " + what
+                                               : ", lines of --tee with their " + what;
+    }
+
     void output() {
         title(kOutputTitle);
         std::vector<int> shown;
         for (std::size_t i = 0; i < plan_.workers.output.ranks.size(); ++i)
             if (plan_.workers.output.ranks[i].shown) shown.push_back(static_cast<int>(i));
         const bool all = shown.size() == plan_.workers.output.ranks.size();
-        // Which lines get a label, in words: all of them, or those of --tee.
-        const char* label =
-            plan_.workers.output.label == agent::Label::all    ? ", each line with its rank"
-            : plan_.workers.output.label == agent::Label::teed ? ", lines of --tee with their rank"
-                                                               : "";
-        // Whether lines are labelled depends on the number of workers, so it is open when that is.
-        if (!dry_.workers_per_node.value) label = "";
-        row("on the console", all             ? std::string("what all workers print") + label
+        const std::string label = labelled();
+        row("on the console", all             ? "what all workers print" + label
                               : shown.empty() ? "nothing of this node's workers"
                                               : "local ranks " + folded(shown) + label);
         row("log folder",

@@ -29,7 +29,8 @@ std::string find_in_path(const std::string& program, const std::string& path) {
 }
 
 // Each sentence ends in what to write instead, as far as that can be guessed from the name.
-Result<> check_program(const std::string& program, const std::string& path) {
+Result<> check_program(const std::string& program, const std::string& path,
+                       const std::string& or_else) {
     if (program.find('/') == std::string::npos) {
         if (!find_in_path(program, path).empty()) return {};
         return usage_error("program " + program + ": not found in PATH" +
@@ -42,15 +43,16 @@ Result<> check_program(const std::string& program, const std::string& path) {
         return usage_error("program " + program + ": " + std::strerror(errno));
     if (!S_ISREG(status.st_mode)) return usage_error("program " + program + ": not a file");
     if (::access(program.c_str(), X_OK) != 0)
-        return usage_error("program " + program + ": not executable; chmod +x it, or " +
-                           (program.ends_with(".py")
-                                ? "leave --no-python out"
-                                : "give a Python script a name that ends in .py"));
+        return usage_error("program " + program + ": not executable; chmod +x it" + or_else);
     return {};
 }
 
 Result<> check_worker_program(const Plan& plan, const std::string& path) {
-    if (auto good = check_program(plan.workers.argv.front(), path); !good) return good;
+    const std::string& program = plan.workers.argv.front();
+    const std::string or_else = program.ends_with(".py")
+                                    ? ", or leave --no-python out"
+                                    : ", or give a Python script a name that ends in .py";
+    if (auto good = check_program(program, path, or_else); !good) return good;
     const std::string& script = plan.program.display;
     // A script needs only to be readable, since the interpreter is what is executed. A module (-m)
     // is found by Python itself, so nothing is checked.

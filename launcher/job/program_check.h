@@ -12,8 +12,9 @@ namespace ddprun::launcher {
 std::string find_in_path(const std::string& program, const std::string& path);
 
 // Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
-// have.
-Result<> check_program(const std::string& program, const std::string& path);
+// have. `or_else` ends the sentence about a file that is not executable: what else may be meant.
+Result<> check_program(const std::string& program, const std::string& path,
+                       const std::string& or_else = {});
 // The program of the workers, and the script that an interpreter is given.
 Result<> check_worker_program(const Plan& plan, const std::string& path);
 

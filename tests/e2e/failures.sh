@@ -256,6 +256,10 @@ expect_in "$work/run.err" 'on-failure: .*careless exited with 3'
 run 30 --standalone --on-failure="$work/nowhere" true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: --on-failure: program .*nowhere: No such file'
+touch "$work/unmarked.py"
+run 30 --standalone --on-failure="$work/unmarked.py" true
+expect_code 2
+expect_in "$work/run.err" '^ddprun: --on-failure: program .*unmarked.py: not executable; chmod \+x it$'
 # A program that is there at the start, and gone when it is needed.
 cp "$work/careless" "$work/brief"
 run 30 --standalone --max-restarts=0 --on-failure="$work/brief" bash -c 'rm "$0"; exit 4' "$work/brief"
