@@ -171,8 +171,7 @@ void MachineState::on_assigned(Time now, const rendezvous::Assigned& assigned) {
     beat(now);
 }
 
-// A planned stop: the node stays a member until all nodes have stopped, and failures of its workers
-// do not count any more.
+// A planned stop: the node stays a member until all have stopped, and failures count no more.
 void MachineState::on_stop(Time now, const rendezvous::Stop& stop) {
     if (!is_running(stop.generation) || phase != Phase::running) return;
     request.answered();
@@ -183,7 +182,9 @@ void MachineState::on_stop(Time now, const rendezvous::Stop& stop) {
         stop.left || !config.stop.job_end ? stop.left : std::optional(*config.stop.job_end - now);
     const Duration grace =
         grace_of(stop.cause, left, config.grace.final_stop, config.stop, request.snapshot_took());
-    note(Note::Level::info, stop.reason + "; stopping the workers within " + to_text(grace));
+    const bool typed = config.at_terminal && request.asked() && stop.signal == kInterrupt;
+    note(Note::Level::info, stop.reason + "; stopping the workers within " + to_text(grace) +
+                                (typed ? "; another Ctrl-C kills them at once" : ""));
     const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
     running->hint =
         StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
@@ -238,13 +239,12 @@ void MachineState::on_job_end(Time now, std::optional<Time> end) {
     if (end && !config.stop.first_left) config.stop.first_left = *end - now;
 }
 
-// Either every node has got this signal, or only this node was meant. So it goes to the workers of
-// this node only.
+// Every node has got this signal, or only this one was meant: it goes to this node's workers.
 void MachineState::pass_on(int number) {
     const bool to_somebody = running && !running->sweep.is_under_way() && phase != Phase::waiting;
-    note(Note::Level::info, "signal " + std::to_string(number) +
-                                (to_somebody ? " is passed on to the workers of this node"
-                                             : " is ignored: no worker runs on this node"));
+    note(Note::Level::info,
+         signal_name(number) + (to_somebody ? " is passed on to the workers of this node"
+                                            : " is ignored: no worker runs on this node"));
     if (to_somebody) effects.push_back(SignalWorkers{number});
 }
 

@@ -42,10 +42,10 @@ StopAsked stop_by_time_limit(const StopOptions& options, Time now) {
 }
 
 StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
-    StopAsked asked{.signal = signal, .reason = "signal " + std::to_string(signal)};
+    StopAsked asked{.signal = signal, .reason = signal_name(signal)};
     if (std::ranges::find(options.requeue_signals, signal) != options.requeue_signals.end()) {
         asked.cause = StopCause::named_signal;
-        asked.reason += " (" + signal_name(signal) + ", --requeue-signal)";
+        asked.reason += " (--requeue-signal)";
         asked.requeue = options.requeue != RequeueMode::never;
     } else if (signal == kTerminate) {
         // A plain SIGTERM may be scancel's, so it leads to a requeue only if the user says so.
@@ -53,7 +53,7 @@ StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
         asked.requeue = options.requeue == RequeueMode::always;
         if (options.job_end && now >= *options.job_end) {
             asked.cause = StopCause::time_limit;
-            asked.reason += " (" + signal_name(signal) + ", time limit)";
+            asked.reason += " (time limit)";
         }
     }
     return asked;

@@ -70,9 +70,11 @@ void MachineState::close(Time now) {
         end.ending()->verdict == Verdict::succeeded && top() && top()->restart.totals.restarts > 0;
     note(in_spite ? Note::Level::info : Note::Level::debug,
          "the job has ended: " + end.ending()->sentence);
-    if (top())
-        for (const std::string& line : summary_of(top()->restart.totals))
-            note(Note::Level::info, line);
+    if (top() && top()->restart.totals.restarts > 0) {
+        note(Note::Level::info, summary_of(top()->restart.totals));
+        for (const std::string& line : phases_of(top()->restart.totals))
+            note(Note::Level::debug, line);
+    }
     if (top() && !top()->blame.nodes.empty())
         note(Note::Level::warn,
              "some nodes caused repeated failures; " + exclude_option(top()->blame));

@@ -2,6 +2,7 @@
 #include "rendezvous/rules/restart_times.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace ddprun::rendezvous {
 namespace {
@@ -12,6 +13,27 @@ constexpr std::size_t index(RestartPhase phase) { return static_cast<std::size_t
 // the job waits for the last node.
 constexpr bool first_counts(RestartPhase phase) {
     return phase == RestartPhase::contact || phase == RestartPhase::progress;
+}
+
+// What happens in a phase, for people who do not know the phases. From the workers' start to the
+// first progress it is the program that is waited for.
+std::string_view plain_words(RestartPhase phase) {
+    switch (phase) {
+        case RestartPhase::detected:
+        case RestartPhase::told:
+            return "noticing the failure";
+        case RestartPhase::stopped:
+        case RestartPhase::gone:
+            return "stopping the workers";
+        case RestartPhase::met:
+            return "waiting for the nodes";
+        case RestartPhase::started:
+            return "starting the workers";
+        case RestartPhase::contact:
+        case RestartPhase::progress:
+            break;
+    }
+    return "starting the program";
 }
 
 void add(RestartTotals& totals, const RestartTimes& times, RestartPhase from, RestartPhase to,
@@ -102,18 +124,32 @@ RestartRecord RestartWatch::record(Time now, bool restart) const {
     return record;
 }
 
-std::vector<std::string> summary_of(const RestartTotals& totals) {
+std::string summary_of(const RestartTotals& totals) {
     if (totals.restarts == 0) return {};
+    std::map<std::string_view, Duration> in;
     Duration lost{};
-    std::string parts;
     for (std::size_t i = 0; i < kRestartPhases; ++i) {
+        in[plain_words(static_cast<RestartPhase>(i))] += totals.took[i];
         lost += totals.took[i];
+    }
+    const auto most = std::ranges::max_element(
+        in, [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string text = std::to_string(totals.restarts) +
+                       (totals.restarts == 1 ? " restart, " : " restarts, ") + to_text(lost) +
+                       " lost";
+    if (lost <= Duration{}) return text;
+    if (most->second * 10 >= lost * 9) return text += ", nearly all in " + std::string(most->first);
+    if (most->second * 2 >= lost) return text += ", most of it in " + std::string(most->first);
+    return text += ", the longest part in " + std::string(most->first);
+}
+
+std::vector<std::string> phases_of(const RestartTotals& totals) {
+    if (totals.restarts == 0) return {};
+    std::string parts;
+    for (std::size_t i = 0; i < kRestartPhases; ++i)
         parts += (i == 0 ? "" : ", ") + to_text(totals.took[i]) + " " +
                  to_string(static_cast<RestartPhase>(i));
-    }
-    std::vector<std::string> lines{std::to_string(totals.restarts) +
-                                   (totals.restarts == 1 ? " restart, " : " restarts, ") +
-                                   to_text(lost) + " lost: " + parts};
+    std::vector<std::string> lines{"lost in restarts: " + parts};
     // No phase took any time that could be measured.
     if (totals.longest_of == kNoGeneration) return lines;
     lines.push_back("longest: generation " + std::to_string(totals.longest_of.value) + ", " +

@@ -48,8 +48,10 @@ class RestartWatch {
     std::map<NodeId, std::array<Time, kRestartPhases>> heard_;
 };
 
-// "3 restarts, 4.2 s lost: 0.1 s detected, 12 ms told, …", and "longest: generation 2, 1.9 s in
-// gone (gpu07)"; nothing where there was no restart.
-std::vector<std::string> summary_of(const RestartTotals& totals);
+// "3 restarts, 4.2 s lost, most of it in starting the program"; empty where there was no restart.
+std::string summary_of(const RestartTotals& totals);
+// The phases behind it: "lost in restarts: 0.1 s detected, 12 ms told, …", and "longest: generation
+// 2, 1.9 s in gone (gpu07)"; nothing where there was no restart.
+std::vector<std::string> phases_of(const RestartTotals& totals);
 
 }  // namespace ddprun::rendezvous

@@ -356,7 +356,7 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
     start early --standalone --log-dir="$work/hangs/early" --tee=1 sleep 341
     wait_until 10 has "$work/early.err" 'generation 0: 1 node' || fail "it does not begin"
     kill -TERM "${pid[early]}"
-    wait_until 10 has "$work/early.err" 'signal 15' || fail "the signal is not heeded"
+    wait_until 10 has "$work/early.err" 'SIGTERM' || fail "the signal is not heeded"
     fsfreeze -u "$work/hangs"
     join early 20
     expect_code 143

@@ -151,11 +151,10 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
 TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
     Script s({.passed_on = {10, 12}});
     EXPECT_THAT(s.step(0, SignalCame{10}),
-                ElementsAre("note: signal 10 is ignored: no worker runs on this node"));
+                ElementsAre("note: SIGUSR1 is ignored: no worker runs on this node"));
     s.run();
-    EXPECT_THAT(
-        s.step(0.3, SignalCame{12}),
-        ElementsAre("note: signal 12 is passed on to the workers of this node", "signal 12"));
+    EXPECT_THAT(s.step(0.3, SignalCame{12}),
+                ElementsAre("note: SIGUSR2 is passed on to the workers of this node", "signal 12"));
     EXPECT_EQ(s.snapshot().phase, Phase::running);
     EXPECT_THAT(s.step(0.4, SignalCame{15}), ElementsAre("StopAsked 15")) << "others still stop";
 }
@@ -167,7 +166,9 @@ TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
         Script s({.at_terminal = at_terminal});
         s.run();
         s.step(0.25, SignalCame{2});
-        s.told(0.3, rendezvous::Stop{g0, 2, "stopped"});
+        const Lines stopping = s.told(0.3, rendezvous::Stop{g0, 2, "stopped"});
+        EXPECT_EQ(stopping.at(0), std::string("note: stopped; stopping the workers within 30.0 s") +
+                                      (at_terminal ? "; another Ctrl-C kills them at once" : ""));
         EXPECT_THAT(s.step(0.4, SignalCame{15}), IsEmpty()) << "Slurm says it twice";
         const Lines second = s.step(0.5, SignalCame{2});
         if (at_terminal)

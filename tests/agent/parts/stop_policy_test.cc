@@ -65,6 +65,10 @@ TEST(StopPolicy, KnowsTheTimeLimitsSigterm) {
     EXPECT_EQ(stop_by_signal(SIGTERM, in_slurm(), at(1000)).cause, StopCause::time_limit);
     EXPECT_FALSE(stop_by_signal(SIGTERM, in_slurm(), at(1000)).requeue);
     EXPECT_EQ(stop_by_signal(SIGINT, in_slurm(), at(1000)).cause, StopCause::signal);
+    // The lines about a stop name the signal once.
+    EXPECT_EQ(stop_by_signal(SIGINT, in_slurm(), at(1000)).reason, "SIGINT");
+    EXPECT_EQ(stop_by_signal(SIGTERM, in_slurm(), at(1000)).reason, "SIGTERM (time limit)");
+    EXPECT_EQ(stop_by_signal(SIGUSR1, in_slurm(), at(5)).reason, "SIGUSR1 (--requeue-signal)");
 }
 
 // Workers get the user's own signal, since a program may handle SIGINT in its own way. A signal

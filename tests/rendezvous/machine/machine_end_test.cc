@@ -49,7 +49,8 @@ TEST(Machine, EntriesSayWhatARestartCost) {
     for (const Duration each : s.creating().restart.totals.took) lost += each;
     EXPECT_EQ(lost, sec(3.5 - 1.9));
     EXPECT_THAT(s.created(8.2),
-                AllOf(Contains(HasSubstr("note: 1 restart, 1.6 s lost: 0.1 s detected")),
+                AllOf(Contains(HasSubstr(
+                          "note: 1 restart, 1.6 s lost, the longest part in starting the program")),
                       Contains("note: longest: generation 1, 0.5 s in started (b)")));
 }
 

@@ -109,7 +109,8 @@ TEST(RestartTimes, TheFirstStartIsNoLoss) {
     const RestartRecord record = watch.record(at(10), false);
     EXPECT_THAT(seconds(record.times), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
     EXPECT_EQ(record.totals, RestartTotals{});
-    EXPECT_THAT(summary_of(record.totals), IsEmpty());
+    EXPECT_EQ(summary_of(record.totals), "");
+    EXPECT_THAT(phases_of(record.totals), IsEmpty());
     // A job that ends before any generation has no times at all.
     EXPECT_EQ(RestartWatch{}.record(at(1), false), RestartRecord{});
 }
@@ -145,18 +146,39 @@ TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
     EXPECT_EQ(record.totals.longest.node, "c");
 }
 
-// The two lines that a user reads at the end of the job.
-TEST(RestartTimes, SummaryHasThePartsAndTheLongest) {
+// The line that a user reads at the end of the job. It says where to look, in words.
+TEST(RestartTimes, SummarySaysWhereTheTimeWent) {
+    RestartTotals totals;
+    totals.restarts = 2;
+    EXPECT_EQ(summary_of(totals), "2 restarts, 0 ms lost");
+    totals.took = {sec(0.25), sec(0.25), sec(0.25), sec(0.25), sec(0.25), sec(0.25), sec(0.5), {}};
+    totals.took[7] = sec(0.25);
+    EXPECT_EQ(summary_of(totals),
+              "2 restarts, 2.2 s lost, the longest part in starting the program");
+    totals.took[6] = sec(3);
+    EXPECT_EQ(summary_of(totals), "2 restarts, 4.8 s lost, most of it in starting the program");
+    totals.took[4] = sec(90);
+    EXPECT_EQ(summary_of(totals), "2 restarts, 94.5 s lost, nearly all in waiting for the nodes");
+    totals.took[1] = sec(9000);
+    EXPECT_THAT(summary_of(totals), testing::EndsWith("nearly all in noticing the failure"));
+    totals.took[3] = sec(900'000);
+    EXPECT_THAT(summary_of(totals), testing::EndsWith("nearly all in stopping the workers"));
+}
+
+// The two lines of --verbose.
+TEST(RestartTimes, PhasesHaveThePartsAndTheLongest) {
     RestartTotals totals = failed().record(at(11.5), true).totals;
-    EXPECT_THAT(summary_of(totals),
-                ElementsAre("1 restart, 1.5 s lost: 0.1 s detected, 0.4 s told, 0.5 s stopped, 0.2 "
+    EXPECT_EQ(summary_of(totals),
+              "1 restart, 1.5 s lost, the longest part in stopping the workers");
+    EXPECT_THAT(phases_of(totals),
+                ElementsAre("lost in restarts: 0.1 s detected, 0.4 s told, 0.5 s stopped, 0.2 "
                             "s gone, 0.3 s met, 0 ms started, 0 ms store contact, 0 ms progress",
                             "longest: generation 1, 0.5 s in stopped (b)"));
     // The leader itself was the one that was waited for: no node is named.
     totals.longest.node.clear();
-    EXPECT_EQ(summary_of(totals)[1], "longest: generation 1, 0.5 s in stopped");
+    EXPECT_EQ(phases_of(totals)[1], "longest: generation 1, 0.5 s in stopped");
     // On a fast machine no phase may take a measurable time. Then none is the longest.
     RestartTotals at_once;
     at_once.restarts = 1;
-    EXPECT_EQ(summary_of(at_once).size(), 1u);
+    EXPECT_EQ(phases_of(at_once).size(), 1u);
 }
