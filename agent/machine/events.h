@@ -69,9 +69,10 @@ struct WorkersExamined {
     Generation generation;
     std::vector<rendezvous::WorkerOutcome> outcomes;
 };
-struct StoreContact {  // a worker has connected to this generation's store (only seen on the rank-0
-                       // node)
+// Workers are in contact with this generation's store. Only seen on the node that has it.
+struct StoreContact {
     Generation generation;
+    int processes = 1;  // so many by now
 };
 // Before each Welcome: whether this node reads the ledger that the leader has named, by its mark.
 struct LedgerFound {

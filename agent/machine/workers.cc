@@ -239,7 +239,7 @@ void MachineState::on_examined(const WorkersExamined& event) {
 void MachineState::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
     NodeWorkers& workers = running->workers;
-    if (workers.in_contact(now)) tell_soon(now);
+    if (workers.in_contact(event.processes, now)) tell_soon(now);
     // Only the node with the store sees contacts, so it alone starts this clock.
     if (workers.contacts() >= running->place.world_size && !workers.waits_for_life() &&
         !facts.progressed())

@@ -185,8 +185,10 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
     options.log = [this, on_loop](const std::string& sentence) {
         on_loop([this, sentence] { warn(sentence); });
     };
-    options.on_contact = [this, on_loop, generation = place.generation] {
-        on_loop([this, generation] { post(StoreContact{generation}); });
+    options.on_contact = [this, on_loop, generation = place.generation](std::uint64_t processes) {
+        on_loop([this, generation, count = static_cast<int>(processes)] {
+            post(StoreContact{generation, count});
+        });
     };
     UniqueFd listener = master_port_.take(place.master_port);
     if (listener.get() < 0)

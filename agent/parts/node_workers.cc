@@ -41,8 +41,10 @@ void NodeWorkers::progressed(int local_rank, std::int64_t step, Time now) {
 
 // Only the first contact is a phase of the restart. The count of all tells the caller when
 // everybody has found the store.
-bool NodeWorkers::in_contact(Time now) {
-    if (++contacts_ > 1) return false;
+bool NodeWorkers::in_contact(int processes, Time now) {
+    const bool first = contacts_ == 0;
+    contacts_ = std::max(contacts_, processes);
+    if (!first) return false;
     first_contact_at_ = now;
     return true;
 }

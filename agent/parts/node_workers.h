@@ -32,8 +32,9 @@ class NodeWorkers {
 
     // A worker has said that it is at this step.
     void progressed(int local_rank, std::int64_t step, Time now);
-    // A worker of any node is in contact with the store, which is on this node. True: the first.
-    bool in_contact(Time now);
+    // So many worker processes of all nodes are in contact with the store, which is on this node.
+    // True: the first contact.
+    bool in_contact(int processes, Time now);
     // All workers of the world are in contact: where none ever reports progress, having lived on
     // for a minute counts as progress.
     void all_in_contact(Time now);

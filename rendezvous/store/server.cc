@@ -17,6 +17,9 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kReadBuffer = 64 << 10;  // small enough to stay in the processor's cache
+// The key by which a torch process says that it has arrived. It is TCPStore's own: the keys of
+// programs begin with "/".
+constexpr std::string_view kArrivalKey = "init/";
 // How many refused addresses are remembered and reported. A port scan from more addresses is not
 // worth more lines.
 constexpr std::size_t kRefusedToName = 256;
@@ -173,7 +176,7 @@ Error Server::no_place() const {
 // Requests of one session come here in order. Replies may go to other sessions, e.g. to those that
 // wait.
 void Server::on_request(Session& session, Request& request) {
-    if (!session.made_contact) note_contact(session);
+    note_contact(session, request);
     if (!takes_replies(session)) return;
     const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
     // Replies that were made before an error must still go out.
@@ -181,10 +184,16 @@ void Server::on_request(Session& session, Request& request) {
     if (!served) session.end(served.error().sentence());
 }
 
-void Server::note_contact(Session& session) {
-    if (std::exchange(session.made_contact, true)) return;
-    contacts_.fetch_add(1, std::memory_order_relaxed);
-    if (options_.on_contact) options_.on_contact();
+// A process may have several connections: clones of its store, or those of a communication backend.
+// So what it says counts more than its connections.
+void Server::note_contact(Session& session, const Request& request) {
+    const bool first = !std::exchange(session.made_contact, true);
+    const bool arrives = request.operation == Operation::add && request.number > 0 &&
+                         request.keys.front() == kArrivalKey;
+    if (!first && !arrives) return;
+    if (first) contacts_.fetch_add(1, std::memory_order_relaxed);
+    if (arrives) ++arrivals_;
+    if (options_.on_contact) options_.on_contact(processes());
 }
 
 void Server::queue_replies(Session& asker) {

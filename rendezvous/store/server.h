@@ -45,8 +45,9 @@ struct ServerOptions {
     // reason, accept errors. A peer that leaves between two requests is not reported, waiting or
     // not.
     std::function<void(const std::string&)> log;
-    // Called when a connection has sent its first complete request, after contacts() has grown.
-    std::function<void()> on_contact;
+    // Called when a connection has sent its first complete request, after contacts() has grown, and
+    // when a process has arrived: with processes().
+    std::function<void(std::uint64_t processes)> on_contact;
 };
 
 class Server : private SessionOwner {
@@ -67,6 +68,10 @@ class Server : private SessionOwner {
     // one. The second, silent connection of torch 1.13 does not count; a clone of a worker's store
     // does.
     std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
+    // The number of processes that have met here. A torch process adds 1 to the key kArrivalKey once
+    // its store is connected, in 1.13 and in 2.x. Where nobody does so, each connection counts as a
+    // process. Loop thread only.
+    std::uint64_t processes() const { return arrivals_ > 0 ? arrivals_ : contacts(); }
     std::size_t connections() const { return sessions_.size(); }
     bool has_connection_from(const boost::asio::ip::address& address) const;
 
@@ -84,7 +89,7 @@ class Server : private SessionOwner {
     void on_end(Session& session, const std::string& why) override;
     std::span<char> read_buffer() override { return read_buffer_; }
     Memory& memory() override { return key_values_.memory(); }
-    void note_contact(Session& session);
+    void note_contact(Session& session, const Request& request);
     void queue_replies(Session& asker);
     void queue_reply(Session& session, Reply& reply);
     bool takes_replies(Session& session);  // false: it has been closed
@@ -100,6 +105,7 @@ class Server : private SessionOwner {
     std::set<uid_t> refused_users_;               // already reported
     bool cannot_ask_ = false;                     // already reported
     std::atomic<std::uint64_t> contacts_{0};
+    std::uint64_t arrivals_ = 0;     // of processes that say so
     bool full_ = false;              // already reported
     Time minute_ends_{};             // the minute whose ended sessions are counted
     int ends_in_minute_ = 0;         // sessions that did not end in good order

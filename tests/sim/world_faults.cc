@@ -57,7 +57,8 @@ void World::worker_started(Host& host, const Worker& worker) {
     for (const auto& process : processes_)
         if (process->alive && process->store == worker.generation)
             clock_.after(lease(0.002), [this, &process = *process, generation = worker.generation] {
-                post_agent(process, agent::StoreContact{generation});
+                const int met = static_cast<int>(started_[generation].size());
+                post_agent(process, agent::StoreContact{generation, met});
             });
     if (config_.progress && (config_.only_rank_0_reports ? worker.rank : worker.local_rank) == 0)
         clock_.after(lease(0.4), [this, &host, generation = worker.generation, pid = worker.pid] {

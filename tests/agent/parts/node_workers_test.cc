@@ -65,8 +65,9 @@ TEST(NodeWorkers, PassTheMarksOfAStart) {
     NodeWorkers workers(1, 0);
     EXPECT_TRUE(workers.marks(at(0)).empty());
     workers.started(at(1));
-    EXPECT_TRUE(workers.in_contact(at(2)));
-    EXPECT_FALSE(workers.in_contact(at(3))) << "the first counts";
+    EXPECT_TRUE(workers.in_contact(1, at(2)));
+    EXPECT_FALSE(workers.in_contact(1, at(3))) << "the first counts";
+    EXPECT_EQ(workers.contacts(), 1) << "another connection of the same process";
     workers.progressed(0, 1, at(4));
     workers.progressed(0, 2, at(5));
     EXPECT_THAT(workers.marks(at(6)),

@@ -84,9 +84,9 @@ class Loopback {
             lines_.push_back(line);
             changed_.notify_all();
         };
-        options.on_contact = [this] {
+        options.on_contact = [this](std::uint64_t processes) {
             const std::lock_guard lock(mutex_);
-            ++contacts_;
+            contacts_ = static_cast<int>(processes);
             changed_.notify_all();
         };
         store = std::move(StoreThread::start(at.fd, std::move(options)).value());
@@ -107,6 +107,10 @@ class Loopback {
     bool wait_for_contacts(int count) {
         std::unique_lock lock(mutex_);
         return changed_.wait_for(lock, kLong, [&] { return contacts_ >= count; });
+    }
+    int contacts() {  // of processes
+        const std::lock_guard lock(mutex_);
+        return contacts_;
     }
     std::vector<std::string> lines() {
         const std::lock_guard lock(mutex_);

@@ -225,6 +225,23 @@ TEST(StoreServer, CountsFirstContacts) {
     EXPECT_EQ(loopback.store->contacts(), 2u);
 }
 
+// A torch process says once that it has arrived, and may make further connections: clones of its
+// store. They are no further processes. So one process of two never looks like both.
+TEST(StoreServer, CountsProcessesThatSayThatTheyHaveArrived) {
+    Loopback loopback;
+    const std::string arrives = kGreeting + encode({Operation::add, {"init/"}, {}, 1});
+    Raw first(loopback.port);
+    first.send(arrives);
+    EXPECT_THAT(first.receive(8), SizeIs(8));
+    StoreClient clone = connected(loopback.port);
+    ASSERT_TRUE(clone.add("init/", 1, kLong)) << "a program's key: the client sends /init/";
+    EXPECT_EQ(loopback.store->contacts(), 2u);
+    EXPECT_EQ(loopback.contacts(), 1);
+    Raw second(loopback.port);
+    second.send(arrives);
+    EXPECT_TRUE(loopback.wait_for_contacts(2));
+}
+
 // The agent hands over a wrong descriptor: a fault of ddprun, so the error is internal. start()
 // owns the descriptor all the same, and closes it.
 TEST(StoreThread, RefusesWhatIsNoSocket) {
