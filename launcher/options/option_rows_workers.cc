@@ -91,7 +91,7 @@ constexpr OptionRow kOutput[] = {
      .torchrun = true,
      .may_be_empty = true,
      .default_text = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:, "
-                     "with several nodes [HOST:${rank}]:",
+                     "with several nodes and no --role [HOST:${rank}]:",
      .help = "What --label puts in front of a line. It may contain ${role_name}, ${local_rank}, "
              "${rank} and ${hostname}",
      .set = text<&Options::prefix_template>},

@@ -123,8 +123,9 @@ Label label_of(const Plan& plan, const Options& options, const HostFacts& host) 
 
 void plan_prefix(Plan& plan, const Options& options, const HostFacts& host) {
     plan.workers.output.prefix_template = options.prefix_template.value_or("");
-    // The output of all nodes is usually read in one place, so the label names the host.
-    if (plan.limits.max_nodes > 1 && !host.called_as_torchrun)
+    // The output of all nodes is usually read in one place, so the label names the host. Who gives
+    // a role wants to read that: scripts put the node's number into it.
+    if (plan.limits.max_nodes > 1 && !host.called_as_torchrun && !options.role)
         plan.workers.output.host = rendezvous::host_of(plan.node_name);
     plan.workers.output.label = label_of(plan, options, host);
     std::string unknown;

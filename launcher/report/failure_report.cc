@@ -23,7 +23,10 @@ std::string padded(long number, std::size_t width) {
 // Where there is no error file, the exception is looked for in the last lines.
 FailureReport::Worker worker_of(const std::string& node, rendezvous::WorkerOutcome outcome,
                                 Duration at, Duration after) {
-    if (outcome.error.empty()) outcome.error = python_exception(outcome.tail);
+    // Python ends with 1 by an exception. Other ends have other causes; a traceback above them was
+    // caught.
+    if (outcome.error.empty() && outcome.exit_code == 1)
+        outcome.error = python_exception(outcome.tail);
     return {std::move(outcome), rendezvous::host_of(node), utc_text(at + after),
             std::chrono::duration<double>(after).count()};
 }

@@ -21,12 +21,23 @@ bool names_exception(std::string_view line) {
     return length == line.size() || line.substr(length).starts_with(": ");
 }
 
+// PyTorch puts "[rank3]: " before each line of a traceback.
+std::string_view without_rank(std::string_view line) {
+    if (!line.starts_with("[rank")) return line;
+    const std::size_t digits = line.find_first_not_of("0123456789", 5);
+    if (digits == 5 || digits == line.npos || !line.substr(digits).starts_with("]:")) return line;
+    line.remove_prefix(digits + 2);
+    if (line.starts_with(" ")) line.remove_prefix(1);
+    return line;
+}
+
 }  // namespace
 
 std::string python_exception(const std::vector<std::string>& lines) {
     std::string found;
     bool in_traceback = false;
-    for (const std::string& line : lines) {
+    for (const std::string& printed : lines) {
+        const std::string_view line = without_rank(printed);
         if (line.starts_with("  File \"")) in_traceback = true;
         if (line.starts_with("  ")) continue;
         if (in_traceback && names_exception(line)) found = line;

@@ -22,6 +22,11 @@ struct LedgerWatch::State : std::enable_shared_from_this<LedgerWatch::State> {
     State(asio::io_context& l, std::unique_ptr<Ledger> b, Duration d)
         : loop(l), below(std::move(b)), limit(d) {}
 
+    // Passes one call on to the wrapped ledger. `late` makes the answer if the timer is first.
+    template <class Answer>
+    void forward(std::function<void(std::function<void(Answer)>)> pass_on,
+                 std::function<void(Answer)> done,
+                 std::function<Answer(const std::string& why)> late);
     void post(decltype(Call::ask) ask, decltype(Call::fail) fail);
     void next();
     std::string late() const { return below->name() + " has not answered for " + to_text(limit); }
@@ -63,6 +68,21 @@ void LedgerWatch::State::next() {
     });
 }
 
+template <class Answer>
+void LedgerWatch::State::forward(std::function<void(std::function<void(Answer)>)> pass_on,
+                                 std::function<void(Answer)> done,
+                                 std::function<Answer(const std::string& why)> late) {
+    const auto ask = [pass_on = std::move(pass_on), done](Call& call, std::function<void()> next) {
+        pass_on([&call, done, next = std::move(next)](Answer answer) {
+            // False: the timer has answered this call already.
+            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
+            next();
+            if (awaited) done(std::move(answer));
+        });
+    };
+    post(ask, [done, late = std::move(late)](const std::string& why) { done(late(why)); });
+}
+
 LedgerWatch::LedgerWatch(asio::io_context& loop, std::unique_ptr<Ledger> below, Duration limit)
     : state_(std::make_shared<State>(loop, std::move(below), limit)) {}
 
@@ -72,41 +92,25 @@ LedgerWatch::~LedgerWatch() {
 }
 
 void LedgerWatch::read(EntryNumber from, ReadDone done) {
-    const auto ask = [this, from, done](State::Call& call, std::function<void()> next) {
-        state_->below->read(from, [&call, done, next = std::move(next)](auto entries) {
-            // False: the timer has answered this call already.
-            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
-            next();
-            if (awaited) done(std::move(entries));
-        });
-    };
-    state_->post(
-        ask, [done](const std::string& sentence) { done(Error(ErrorCode::timed_out, sentence)); });
+    using Entries = Result<std::vector<LedgerEntry>>;
+    state_->forward<Entries>(
+        [this, from](auto answer) { state_->below->read(from, std::move(answer)); },
+        std::move(done), [](const std::string& why) { return Error(ErrorCode::timed_out, why); });
 }
 
 void LedgerWatch::create(LedgerEntry entry, CreateDone done) {
-    const auto ask = [this, entry, done](State::Call& call, std::function<void()> next) {
-        state_->below->create(entry, [&call, done, next = std::move(next)](LedgerCreated created) {
-            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
-            next();
-            if (awaited) done(std::move(created));
+    state_->forward<LedgerCreated>(
+        [this, entry](auto answer) { state_->below->create(entry, std::move(answer)); },
+        std::move(done),
+        [entry](const std::string& why) {
+            return LedgerCreated{LedgerCreated::Outcome::failed, entry, why};
         });
-    };
-    state_->post(ask, [done, entry](const std::string& sentence) {
-        done({LedgerCreated::Outcome::failed, entry, sentence});
-    });
 }
 
 void LedgerWatch::look(EntryNumber from, LookDone done) {
-    const auto ask = [this, from, done](State::Call& call, std::function<void()> next) {
-        state_->below->look(from, [&call, done, next = std::move(next)](auto newest) {
-            const bool awaited = std::exchange(call.fail, nullptr) != nullptr;
-            next();
-            if (awaited) done(std::move(newest));
-        });
-    };
-    state_->post(
-        ask, [done](const std::string& sentence) { done(Error(ErrorCode::timed_out, sentence)); });
+    state_->forward<Result<int>>(
+        [this, from](auto answer) { state_->below->look(from, std::move(answer)); },
+        std::move(done), [](const std::string& why) { return Error(ErrorCode::timed_out, why); });
 }
 
 std::string LedgerWatch::name() const { return state_->below->name(); }

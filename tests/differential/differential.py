@@ -189,7 +189,7 @@ def options(ddprun, torchrun):
     theirs = set(list(recorded().values())[-1]["options"])
     if torchrun:
         theirs |= set(options_of(subprocess.run(torchrun + ["--help"], capture_output=True, text=True, check=True).stdout))
-    ours = set(re.findall(r"^  (?:-., )?(--[a-z-]+)", subprocess.run(ddprun + ["--help"], capture_output=True, text=True,
+    ours = set(re.findall(r"^  (?:-., )?(--[a-z-]+)", subprocess.run(ddprun + ["--help-all"], capture_output=True, text=True,
                                                                      check=True).stdout, re.M))
     used = {w.split("=")[0].replace("_", "-") for c in CASES for line in [c.args, *c.nodes] for w in line.split()}
     short = {"-m": "--module", "-r": "--redirects", "-t3": "--tee"}

@@ -23,8 +23,6 @@ for name in $(compgen -e); do
     case $name in SLURM_* | PET_* | TORCHELASTIC_* | RANK | WORLD_SIZE | LOCAL_RANK | MASTER_*) unset "$name" ;; esac
 done
 export OMP_NUM_THREADS=1
-# Workers' lines have no label, so that tests read what the workers print. output.sh tests the labels.
-export PET_NO_LABEL=1
 
 # Begins a story: its title.
 say() { story=$*; echo "- $story"; }

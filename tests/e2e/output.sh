@@ -4,7 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
-unset PET_NO_LABEL
 # A frozen or full file system of this test must not stay mounted.
 clean_up() {
     fsfreeze -u "$work/hangs" 2>/dev/null

@@ -6,6 +6,8 @@ need_program slurmctld
 need_program munged
 need_program ip
 
+# Nodes of one worker each print as a worker of its own would: no label. slurm_forms.sh tests the labels under Slurm.
+export PET_NO_LABEL=1
 export SLURMLAB_DIR=$work/lab SLURMLAB_FOR=$$
 lab_is_up=no
 clean_up() { [[ $lab_is_up == no ]] || "$slurmlab" down; }

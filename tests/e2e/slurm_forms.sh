@@ -3,6 +3,7 @@
 # again with ddprun called by the name torchrun (FORMS=PATTERN: some of them). Then the mistakes that such scripts make:
 # each is named in a sentence, or does no harm.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
+unset PET_NO_LABEL
 need_built ddprun
 need_program python3
 

@@ -157,7 +157,7 @@ named_signal() {
     expect_run 0
     login scancel -s USR1 "$job"
     hurry
-    expect_in "$at.err" 'SIGUSR1, --requeue-signal'
+    expect_in "$at.err" 'SIGUSR1 \(--requeue-signal\)'
     expect_run 1
     login scancel "$job"
     expect_state CANCELLED

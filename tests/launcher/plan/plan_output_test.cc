@@ -69,6 +69,7 @@ TEST(PlanOutput, LabelsOfSeveralNodesNameTheHost) {
     EXPECT_EQ(torchrun.label, Label::teed);
     EXPECT_EQ(torchrun.prefix(1, 5), "[default1]:");
     EXPECT_EQ(planned({}, 4).workers.output.prefix(1, 5), "[default1]:");
+    EXPECT_EQ(planned({"--role=7:"}, 4, false, 2).workers.output.host, "");
 }
 
 // The user wants files but names no folder. They stay after the job, in a folder of torchrun's

@@ -111,6 +111,11 @@ TEST(FailureReport, TakesTheExceptionFromTheLastLines) {
     Ending end = failed();
     end.first_failure->error = end.first_failure->error_file = "";
     end.first_failure->tail = {"  File \"train.py\", line 7, in <module>", "KeyError: 'x'"};
+    EXPECT_THAT(text_of(*make_failure_report(end, kContext)),
+                testing::Not(HasSubstr("traceback : ")))
+        << "a signal ended it; the exception was caught before";
+    end.first_failure->signal = 0;
+    end.first_failure->exit_code = 1;
     const auto report = make_failure_report(end, kContext);
     EXPECT_THAT(text_of(*report), HasSubstr("  traceback : KeyError: 'x'\n  meaning "));
     EXPECT_THAT(text_of(*report), testing::Not(HasSubstr("error_file")));

@@ -24,6 +24,14 @@ TEST(PythonException, IsFoundInAnExcerpt) {
               "KeyError: 'x'");
 }
 
+TEST(PythonException, IsFoundBehindPyTorchsRank) {
+    EXPECT_EQ(
+        python_exception({"[rank13]: Traceback (most recent call last):", "[rank13]: " + kFile,
+                          "[rank13]:     h()", "[rank13]: RuntimeError: boom"}),
+        "RuntimeError: boom");
+    EXPECT_EQ(python_exception({"[rank]: " + kFile, "[rank]: KeyError: 'x'"}), "");
+}
+
 // An exception that is raised while another is handled is the one that ended the program.
 TEST(PythonException, IsTheNewestOfAChain) {
     EXPECT_EQ(python_exception({kFile, "KeyError: 'x'", "",
