@@ -116,6 +116,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
     host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
+    host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
     return host;
 }

@@ -294,8 +294,7 @@ void MachineState::expire(Time now) {
 void MachineState::on_tick(Time now) {
     climb(now);
     look_for_stuck(now);
-    if (running && phase == Phase::running && now >= running->workers.counts_as_progress_at())
-        made_progress(now);
+    if (running && phase == Phase::running) got_to(now, running->headway.at(now));
     if (running && now >= running->withheld.judged_at()) judge_withheld(now);
     watch_job_end(now);
     if (now >= request.answer_by()) leave(now, stopped_by(*request.asked()));
@@ -321,8 +320,7 @@ Time MachineState::next_deadline() const {
         if (!running->sweep.is_under_way()) next = std::min(next, deadline());
         if (running->ladder && !running->sweep.is_under_way())
             next = std::min(next, running->ladder->next_deadline());
-        if (phase == Phase::running)
-            next = std::min(next, running->workers.counts_as_progress_at());
+        if (phase == Phase::running) next = std::min(next, running->headway.more_at(facts.reach()));
     }
     return next;
 }
@@ -332,7 +330,7 @@ rendezvous::Beat MachineState::next_beat(Time now) {
     tell_at = kNever;
     beat.marks = marks(now);
     if (running) {
-        beat.progressed = facts.progressed();
+        beat.reach = facts.reach();
         beat.snapshot = facts.snapshot();
         running->workers.tell(beat, now);
         beat.complete = phase == Phase::waiting;

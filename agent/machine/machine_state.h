@@ -9,6 +9,7 @@
 
 #include "agent/machine/events.h"
 #include "agent/machine/machine_config.h"
+#include "agent/parts/headway.h"
 #include "agent/parts/leader_link.h"
 #include "agent/parts/node_workers.h"
 #include "agent/parts/stop_ladder.h"
@@ -27,10 +28,12 @@ constexpr auto kAskJobEndAgain = std::chrono::minutes{10};  // a limit may be ch
 
 // The generation that runs, or is being stopped, on this node.
 struct Running {
-    explicit Running(const rendezvous::NodePlace& p) : place(p), workers(p.slots, p.rank_offset) {}
+    explicit Running(const rendezvous::NodePlace& p)
+        : place(p), workers(p.slots, p.rank_offset), headway(p.world_size) {}
 
     rendezvous::NodePlace place;
     NodeWorkers workers;
+    Headway headway;  // moves on the node that has the store
     SweepWatch sweep;
     WithheldFailures withheld;
     bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
@@ -121,7 +124,7 @@ struct MachineState {
     void on_keeper_died(Time now);
     void on_progress(Time now, const WorkerProgress& event);
     void on_contact(Time now, const StoreContact& event);
-    void made_progress(Time now);
+    void got_to(Time now, rendezvous::Reach reach);
     void tell_soon(Time now);
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(const WorkersExamined& event);

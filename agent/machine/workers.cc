@@ -42,7 +42,9 @@ rendezvous::WorkerOutcome MachineState::outcome_of(const WorkerNotStarted& event
 }
 
 void MachineState::on_started(Time now, const WorkerStarted& event) {
-    if (is_running(event.generation) && running->workers.started(now)) tell_soon(now);
+    if (!is_running(event.generation) || !running->workers.started(now)) return;
+    if (running->place.has_store()) running->headway.started(now);
+    tell_soon(now);
 }
 
 void MachineState::on_not_started(Time now, const WorkerNotStarted& event) {
@@ -187,7 +189,7 @@ void MachineState::on_progress(Time now, const WorkerProgress& event) {
     facts.saved(event.snapshot);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);
-    made_progress(now);
+    got_to(now, rendezvous::Reach::progressed);
     if (config.limits.hang_timeout > Duration{}) tell_soon(now);
 }
 
@@ -238,19 +240,14 @@ void MachineState::on_examined(const WorkersExamined& event) {
 
 void MachineState::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
-    NodeWorkers& workers = running->workers;
-    if (workers.in_contact(event.processes, now)) tell_soon(now);
-    // Only the node with the store sees contacts, so it alone starts this clock.
-    if (workers.contacts() >= running->place.world_size && !workers.waits_for_life() &&
-        !facts.progressed())
-        workers.all_in_contact(now);
+    if (running->workers.in_contact(now)) tell_soon(now);
+    running->headway.in_contact(event.processes, now);
+    got_to(now, running->headway.at(now));
 }
 
-// The first progress is sent at once: a failure may follow immediately, and the restart budget
-// depends on it.
-void MachineState::made_progress(Time now) {
-    running->workers.no_more_waiting();
-    if (facts.made_progress()) beat(now);
+// News is sent at once: a failure may follow immediately, and the restart depends on it.
+void MachineState::got_to(Time now, rendezvous::Reach reach) {
+    if (facts.reached(reach)) beat(now);
 }
 
 }  // namespace ddprun::agent

@@ -2,19 +2,11 @@
 #include "agent/parts/node_workers.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
 #include "rendezvous/rules/hang.h"
 
 namespace ddprun::agent {
-namespace {
-
-// A worker that never reports progress counts as progressing after it has lived this long since all
-// workers were in contact with the store.
-constexpr auto kLifeAfterContact = std::chrono::seconds{60};
-
-}  // namespace
 
 bool NodeWorkers::started(Time now) {
     if (++started_ < count()) return false;
@@ -39,17 +31,11 @@ void NodeWorkers::progressed(int local_rank, std::int64_t step, Time now) {
     reported_at_ = now;
 }
 
-// Only the first contact is a phase of the restart. The count of all tells the caller when
-// everybody has found the store.
-bool NodeWorkers::in_contact(int processes, Time now) {
-    const bool first = contacts_ == 0;
-    contacts_ = std::max(contacts_, processes);
-    if (!first) return false;
+bool NodeWorkers::in_contact(Time now) {
+    if (first_contact_at_ != kNever) return false;
     first_contact_at_ = now;
     return true;
 }
-
-void NodeWorkers::all_in_contact(Time now) { alive_at_ = now + kLifeAfterContact; }
 
 // The Beat has an age and not a time, because each node has a clock of its own. marks() does the
 // same.

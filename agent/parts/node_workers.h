@@ -32,18 +32,10 @@ class NodeWorkers {
 
     // A worker has said that it is at this step.
     void progressed(int local_rank, std::int64_t step, Time now);
-    // So many worker processes of all nodes are in contact with the store, which is on this node.
-    // True: the first contact.
-    bool in_contact(int processes, Time now);
-    // All workers of the world are in contact: where none ever reports progress, having lived on
-    // for a minute counts as progress.
-    void all_in_contact(Time now);
-    bool waits_for_life() const { return alive_at_ != kNever; }
-    Time counts_as_progress_at() const { return alive_at_; }  // kNever: it does not
-    void no_more_waiting() { alive_at_ = kNever; }
+    // A worker of any node is in contact with the store, which is on this node. True: the first.
+    bool in_contact(Time now);
 
     // ---- what is told
-    int contacts() const { return contacts_; }
     Time all_ended_at() const { return all_ended_at_; }  // kNever: some live
     // Fills in how far they are.
     void tell(rendezvous::Beat& beat, Time now) const;
@@ -61,12 +53,12 @@ class NodeWorkers {
 
     std::vector<Worker> workers_;  // by local rank
     int first_rank_;
-    int started_ = 0, ended_ = 0, contacts_ = 0;
+    int started_ = 0, ended_ = 0;
     std::int64_t step_ = -1;    // the newest of any worker
     std::int64_t reports_ = 0;  // of progress
     Time reported_at_{};        // the newest
     Time all_started_at_ = kNever, first_contact_at_ = kNever, first_report_at_ = kNever;
-    Time all_ended_at_ = kNever, alive_at_ = kNever;
+    Time all_ended_at_ = kNever;
 };
 
 }  // namespace ddprun::agent

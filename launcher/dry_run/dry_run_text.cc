@@ -206,10 +206,10 @@ class Writer {
     // Numbers that follow from an "auto" setting are shown with what it means for them.
     void failure() {
         title(kFailureTitle);
-        row("restarts", plan_.limits.max_restarts == rendezvous::kAutoRestarts
-                            ? std::to_string(dry_.restarts) +
-                                  ", but none before the job has made progress (auto)"
-                            : std::to_string(dry_.restarts));
+        row("restarts",
+            plan_.limits.max_restarts == rendezvous::kAutoRestarts
+                ? std::to_string(dry_.restarts) + ", but none before the workers have met (auto)"
+                : std::to_string(dry_.restarts));
         row("crash loop", plan_.limits.crash_loop == 0
                               ? "off"
                               : "gives up after " + std::to_string(plan_.limits.crash_loop) +

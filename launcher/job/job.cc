@@ -20,6 +20,7 @@
 #include "launcher/job/leave_together.h"
 #include "launcher/job/meeting_point.h"
 #include "launcher/plan/check_plan.h"
+#include "launcher/report/failure_json.h"
 #include "launcher/report/tell_failure.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
@@ -38,16 +39,6 @@ Ending failed(const Error& error) {
     return rendezvous::ended(
         ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
         ours ? kInternalCode : kUnavailableCode, error.sentence());
-}
-
-// The lowest level that is printed. By default one node, the leader, tells the story of the job and
-// the others print only warnings; otherwise n nodes would print each line n times.
-Note::Level least_level(const Plan& plan, bool leads) {
-    if (plan.verbosity > 0) return Note::Level::debug;
-    if (plan.check) return Note::Level::error;  // the check's report says everything
-    if (plan.verbosity < -1) return Note::Level::error;
-    return leads && plan.verbosity == 0 ? Note::Level::info
-                                        : Note::Level::warn;  // one node tells the story of the job
 }
 
 // Whether our caller has this signal ignored, as nohup does with SIGHUP.
@@ -75,10 +66,7 @@ class Job {
     Ending run() {
         auto point = open_meeting_point(loop_, plan_, input_.host);
         if (!point) return finish(failed(point.error()));
-        // In a job of several nodes each line begins with the node's name, since srun mixes the
-        // output of all.
-        voice_.open(plan_.limits.max_nodes > 1 ? "ddprun " + plan_.node_name : "ddprun",
-                    least_level(plan_, point->leads));
+        voice_.open(log_style(plan_), least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
         if (slurm_) config.find_job_end = std::bind_front(&JobInSlurm::find_job_end, &*slurm_);
@@ -246,7 +234,7 @@ class Job {
     // then the user's program, and only then this process leaves.
     Ending finish(Ending ending) {
         // An error before the start: the node's role in the job is not known yet.
-        if (!voice_.is_open()) voice_.open("ddprun", Note::Level::info);
+        if (!voice_.is_open()) voice_.open(log_style(plan_), Note::Level::info);
         if (const auto ended = keeper_.shutdown(); !ended)
             say(Note::Level::error, ended.error().sentence());
         const JobVoice::Unread unread = voice_.flush(kFlushLimit);
@@ -293,10 +281,17 @@ class Job {
             failure && found != input_.environment.end())
             outlets.scheduler_file = found->second;
         if (failure && (leads || alone)) outlets.program = plan_.on_failure;
+        if (voice_.is_json()) {
+            if (outlets.in_full || outlets.in_a_line)
+                say(Note::Level::error, report_line(*report),
+                    outlets.in_full ? failure_json(*report) : "");
+            outlets.in_full = outlets.in_a_line = false;
+        }
         const auto print = [&](const std::string& line) {
             // Lines of the full report have no prefix, so that tools which look for torchrun's
             // lines find them.
-            outlets.in_full ? voice_.err().write(printable(line) + "\n") : voice_.raw(line);
+            outlets.in_full ? voice_.err().write(printable(line) + "\n")
+                            : say(Note::Level::error, line);
         };
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
             say(Note::Level::warn, sentence);
@@ -314,7 +309,9 @@ class Job {
         for (const std::string& sentence : plan_.notes) say(Note::Level::info, sentence);
     }
 
-    void say(Note::Level level, const std::string& sentence) { voice_.say(level, sentence); }
+    void say(Note::Level level, const std::string& sentence, const std::string& report = {}) {
+        voice_.say(level, sentence, report);
+    }
 
     JobInput input_;
     const Plan& plan_;

@@ -76,4 +76,16 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     return config;
 }
 
+LogStyle log_style(const Plan& plan) {
+    return {plan.limits.max_nodes > 1 ? "ddprun " + plan.node_name : "ddprun", plan.node_name,
+            plan.log_times, plan.log_json};
+}
+
+Note::Level least_level(const Plan& plan, bool leads) {
+    if (plan.verbosity > 0) return Note::Level::debug;
+    if (plan.check) return Note::Level::error;  // the check's report says everything
+    if (plan.verbosity < -1) return Note::Level::error;
+    return leads && plan.verbosity == 0 ? Note::Level::info : Note::Level::warn;
+}
+
 }  // namespace ddprun::launcher

@@ -1,4 +1,4 @@
-// Translates a plan into the configuration of the rendezvous machine and of the agent. Decides
+// Translates a plan into the configuration of the rendezvous machine, of the agent and of the log. Decides
 // nothing.
 //
 // Thread: any.
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/node/runner.h"
+#include "base/log_line.h"
 #include "launcher/plan/job_input.h"
 #include "rendezvous/machine/machine.h"
 
@@ -19,5 +20,12 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
 // socket that the keeper holds.
 agent::Runner::Config runner_config(const JobInput& input, const rendezvous::NodeId& node,
                                     bool leads);
+
+// How this node's own lines look. In a job of several nodes each begins with the node's name, since
+// srun mixes the output of all.
+LogStyle log_style(const Plan& plan);
+// The lowest level that is printed. By default one node, the leader, tells the story of the job and
+// the others print only warnings; otherwise n nodes would print each line n times.
+Note::Level least_level(const Plan& plan, bool leads);
 
 }  // namespace ddprun::launcher

@@ -3,6 +3,10 @@
 
 #include <unistd.h>
 
+#include <utility>
+
+#include "base/system/boot_clock.h"
+
 namespace ddprun::launcher {
 
 JobVoice::JobVoice(boost::asio::io_context& loop, agent::Overflow overflow)
@@ -19,16 +23,17 @@ JobVoice::JobVoice(boost::asio::io_context& loop, agent::Overflow overflow)
 
 // Log lines go through the console's queue: they stand between whole lines of the workers, and the
 // loop never waits for a reader.
-void JobVoice::open(const std::string& name, Note::Level least) {
-    log_.emplace(name, least, [this](const std::string& line) { err().write(line); });
+void JobVoice::say(Note::Level level, const std::string& sentence, const std::string& report) {
+    if (level >= least_) err().write(log_line(*style_, day_now(), {level, sentence}, report));
 }
 
-void JobVoice::say(Note::Level level, const std::string& sentence) {
-    (*log_)(Note{level, sentence});
+void JobVoice::open(LogStyle style, Note::Level least) {
+    style_ = std::move(style);
+    least_ = least;
 }
 
 Log JobVoice::log() {
-    return [this](const Note& note) { (*log_)(note); };
+    return [this](const Note& note) { say(note.level, note.sentence); };
 }
 
 // Files first, then stdout, then stderr: a loss of each can still be reported on the next.
@@ -47,7 +52,7 @@ JobVoice::Unread JobVoice::flush(Duration patience) {
 
 // A console may fail before the log is open; there is nowhere to report it then.
 void JobVoice::broken(const Error& stream) {
-    if (log_) say(Note::Level::warn, stream.sentence());
+    if (is_open()) say(Note::Level::warn, stream.sentence());
 }
 
 }  // namespace ddprun::launcher

@@ -11,7 +11,7 @@
 
 #include "agent/output/console.h"
 #include "base/log.h"
-#include "launcher/job/log_writer.h"
+#include "base/log_line.h"
 
 namespace ddprun::launcher {
 
@@ -19,13 +19,13 @@ class JobVoice {
   public:
     JobVoice(boost::asio::io_context& loop, agent::Overflow overflow);
 
-    // Starts the log: lines begin with `name`, notes below `least` are dropped. Call it before
-    // say() and log().
-    void open(const std::string& name, Note::Level least);
-    bool is_open() const { return log_.has_value(); }
+    // Starts the log: notes below `least` are dropped. Call it before say() and log().
+    void open(LogStyle style, Note::Level least);
+    bool is_open() const { return style_.has_value(); }
+    bool is_json() const { return style_ && style_->json; }
 
-    void say(Note::Level level, const std::string& sentence);
-    void raw(const std::string& line) { log_->raw(line); }  // a line without level, as it is
+    // `report`: a JSON text, which only lines in JSON show.
+    void say(Note::Level level, const std::string& sentence, const std::string& report = {});
     Log log();
 
     agent::Console& out() { return out_; }
@@ -51,7 +51,8 @@ class JobVoice {
     const bool one_console_;
     agent::Console out_;
     std::optional<agent::Console> own_err_;
-    std::optional<LogWriter> log_;
+    std::optional<LogStyle> style_;  // empty: not open yet
+    Note::Level least_ = Note::Level::info;
 };
 
 }  // namespace ddprun::launcher

@@ -40,13 +40,15 @@ constexpr OptionRow kFailure[] = {
      .default_text = "auto",
      .help =
          "How often the whole job may restart after workers fail. auto: 3 times, but not before "
-         "the job has made progress, because a failure before that points to a bug in the script",
+         "all workers have met in the store, or have run for 10 s without it, because a failure "
+         "before that points to a bug in the script",
      .differs = "0, and each node counts its own restarts",
      .set = into<&Options::max_restarts, read_restart_limit>},
     {.name = "crash-loop",
      .placeholder = "N",
-     .default_text = "3",
-     .help = "Give up after N failures in a row with the same cause and without progress; 0: never",
+     .default_text = "2 with --max-restarts=auto, else 3",
+     .help = "Give up after N failures in a row with the same cause and without progress, which is "
+             "a line on DDPRUN_PROGRESS_FD or a minute of training; 0: never",
      .set = number<&Options::crash_loop, 0, 1'000'000>},
     {.name = "hang-timeout",
      .placeholder = "SECONDS",

@@ -12,6 +12,16 @@ MaybeError set_verbosity(Options& options, const std::string&) {
     return std::nullopt;
 }
 
+MaybeError set_timestamps(Options& options, const std::string& value) {
+    options.timestamps = value == "auto" ? std::nullopt : std::optional(value == "always");
+    return std::nullopt;
+}
+
+MaybeError set_log_format(Options& options, const std::string& value) {
+    options.log_json = value == "json";
+    return std::nullopt;
+}
+
 MaybeError set_console_overflow(Options& options, const std::string& value) {
     options.console_overflow = value == "drop" ? agent::Overflow::drop : agent::Overflow::block;
     return std::nullopt;
@@ -113,6 +123,23 @@ constexpr OptionRow kOutput[] = {
      .kind = OptionKind::flag,
      .help = "Log only warnings and errors, like LOGLEVEL=WARNING",
      .set = set_verbosity<-1>},
+    {.name = "timestamps",
+     .placeholder = "auto|always|never",
+     .choices = "auto always never",
+     .closed = true,
+     .default_text = "auto",
+     .help = "Begin ddprun's own lines with the time in UTC. auto: unless standard error is a "
+             "terminal",
+     .set = set_timestamps},
+    {.name = "log-format",
+     .placeholder = "text|json",
+     .choices = "text json",
+     .closed = true,
+     .default_text = "text",
+     .help = "json: ddprun's own lines are objects with time, level, node and message; the report "
+             "of a failure is one line, with the whole report as an object. The workers' lines "
+             "stay as they are",
+     .set = set_log_format},
 };
 
 constexpr OptionRow kWorker[] = {

@@ -111,7 +111,9 @@ struct Options {
     std::optional<std::string> prefix_template;
     std::vector<std::string> stdout_filters, stderr_filters;
     std::optional<agent::Overflow> console_overflow;
-    int verbosity = 0;  // -2 errors, -1 warnings, 0 normal, 1 debug; see also LOGLEVEL
+    int verbosity = 0;               // -2 errors, -1 warnings, 0 normal, 1 debug; see also LOGLEVEL
+    std::optional<bool> timestamps;  // of ddprun's own lines; none: auto
+    bool log_json = false;
 
     // What a worker runs.
     std::optional<std::string> role;

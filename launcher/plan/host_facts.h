@@ -37,6 +37,7 @@ struct HostFacts {
     std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
     std::string python_in_path;                // where that one lies, for the log
     bool omp_num_threads_set = false;
+    bool log_at_terminal = false;  // standard error is one
 };
 
 }  // namespace ddprun::launcher

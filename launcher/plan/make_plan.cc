@@ -156,7 +156,9 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     // torchrun's own default is 0 restarts.
     plan.limits.max_restarts =
         options.max_restarts.value_or(host.called_as_torchrun ? 0 : rendezvous::kAutoRestarts);
-    plan.limits.crash_loop = options.crash_loop.value_or(plan.limits.crash_loop);
+    // Who names a number of restarts wants them, so a crash loop is seen later there.
+    plan.limits.crash_loop = options.crash_loop.value_or(
+        plan.limits.max_restarts == rendezvous::kAutoRestarts ? 2 : plan.limits.crash_loop);
     plan.limits.hang_timeout = options.hang_timeout.value_or(plan.limits.hang_timeout);
     plan.limits.blame = options.blame.value_or(plan.limits.blame);
     plan.limits.on_join = options.on_join.value_or(plan.limits.on_join);

@@ -94,7 +94,8 @@ struct Plan {
     std::string log_dir;                  // empty: there are no files of the workers' output
     agent::Overflow console_overflow = agent::Overflow::block;
     int verbosity = 0;
-    std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
+    bool log_times = false, log_json = false;  // of ddprun's own lines
+    std::vector<store::Network> store_allow;   // who may use the workers' store besides the nodes
     store::Limits store_limits;
     // For a step of several nodes: whether ddprun ends what the batch script leaves, the address of
     // srun, and the id of this step (headless.h).

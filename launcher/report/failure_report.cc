@@ -1,10 +1,12 @@
 // Makes the failure report from a job's ending and prints it as text.
 #include "launcher/report/failure_report.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "agent/death/exit_report.h"
+#include "base/utc_text.h"
 #include "launcher/report/python_exception.h"
 #include "rendezvous/model/node_name.h"
 
@@ -108,19 +110,6 @@ void say_consequences(Text& text, const FailureReport& report) {
 
 std::string FailureReport::Worker::signal_name() const {
     return outcome.signal != 0 ? agent::signal_name(outcome.signal) : "";
-}
-
-std::string utc_text(Duration since_1970) {
-    using namespace std::chrono;
-    const auto ms = floor<milliseconds>(since_1970);
-    const auto day = floor<days>(ms);
-    const year_month_day date{sys_days{day}};
-    const hh_mm_ss time{ms - day};
-    return padded(static_cast<int>(date.year()), 4) + "-" +
-           padded(static_cast<unsigned>(date.month()), 2) + "-" +
-           padded(static_cast<unsigned>(date.day()), 2) + "T" + padded(time.hours().count(), 2) +
-           ":" + padded(time.minutes().count(), 2) + ":" + padded(time.seconds().count(), 2) + "." +
-           padded(time.subseconds().count(), 3) + "Z";
 }
 
 std::optional<FailureReport> make_failure_report(const rendezvous::Ending& ending,

@@ -64,7 +64,4 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
 // One line, for a node whose output appears beside that of the node with the full report.
 std::string report_line(const FailureReport& report);
 
-// "2026-11-21T19:35:30.123Z".
-std::string utc_text(Duration since_1970);
-
 }  // namespace ddprun::launcher

@@ -83,7 +83,7 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(random), entry.random, Any{});
     v(DDPRUN_FIELD(requeue), entry.requeue, kCount);
     v(DDPRUN_FIELD(command_digest), entry.command_digest, kSentence);
-    v(DDPRUN_FIELD(progressed), entry.progressed, Any{});
+    v(DDPRUN_FIELD(met), entry.met, Any{});
     v(DDPRUN_FIELD(in_a_row), entry.in_a_row, kCount);
     // A cause is put together from several texts (PROTOCOL.md, rule 17), so it may be longer than
     // one.

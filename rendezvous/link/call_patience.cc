@@ -33,6 +33,17 @@ void CallPatience::note_silence(Time now, std::string sentence) {
     if (goes_on(now) || last_try_.empty()) note(std::move(sentence));
 }
 
+std::optional<std::string> CallPatience::word(Time now) {
+    if (once_) return std::nullopt;
+    if (speaks_at_ == kNever) speaks_at_ = now + silence_;
+    if (now < speaks_at_) return std::nullopt;
+    silence_ *= 2;
+    speaks_at_ = now + silence_;
+    return "still calling the rendezvous; last: " +
+           (last_try_.empty() ? "no candidate to call" : last_try_) +
+           (deadline_ == kNever ? "" : "; giving up in " + to_text(deadline_ - now));
+}
+
 Error CallPatience::verdict(Time now) const {
     if (once_ && goes_on(now)) return Error(ErrorCode::unavailable, last_try_);
     const std::string count = candidates_ == 1 ? "" : std::to_string(candidates_) + " candidates, ";

@@ -40,6 +40,10 @@ class CallPatience {
     // short, it tells less than the one before it, whose sentence then stays.
     void note_silence(Time now, std::string sentence);
 
+    // Asked after each round: what the log says of a call that has had no answer for half a minute,
+    // and then ever more rarely.
+    std::optional<std::string> word(Time now);
+
     // Why the call has failed. unavailable: its only round failed before the deadline. timed_out:
     // the deadline has passed.
     Error verdict(Time now) const;
@@ -50,6 +54,8 @@ class CallPatience {
     const bool once_;
     Duration pause_ = std::chrono::milliseconds{1};  // the next one
     std::optional<Time> refused_since_;
+    Time speaks_at_ = kNever;
+    Duration silence_ = std::chrono::seconds{30};  // until the next word
     std::string last_try_;
 };
 

@@ -69,6 +69,11 @@ asio::awaitable<void> ClientCall::find() {
             if (goes_on()) co_await try_candidate(candidate);
         }
         if (phase_ != Phase::calling) co_return;
+        // A single candidate is an endpoint that the user has named. Of a Slurm step's nodes the
+        // leader tells who is missing.
+        if (auto word = patience_.word(boot_now()))
+            log_({candidates_.size() == 1 ? Note::Level::warn : Note::Level::info,
+                  std::move(*word)});
         const auto wait = patience_.next_pause(boot_now());
         if (!wait) break;
         pause_.expires_after(*wait);

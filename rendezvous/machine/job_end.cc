@@ -64,12 +64,7 @@ void MachineState::on_requeued(Time now) {
 void MachineState::close(Time now) {
     phase = Phase::closed;
     end.closes(now, lease());
-    // After a lost node, srun exits with 1 whatever the job's result is (Slurm 23.02). This line
-    // tells the user that the job succeeded.
-    const bool in_spite =
-        end.ending()->verdict == Verdict::succeeded && top() && top()->restart.totals.restarts > 0;
-    note(in_spite ? Note::Level::info : Note::Level::debug,
-         "the job has ended: " + end.ending()->sentence);
+    say_end(now);
     if (top() && top()->restart.totals.restarts > 0) {
         note(Note::Level::info, summary_of(top()->restart.totals));
         for (const std::string& line : phases_of(top()->restart.totals))
@@ -79,6 +74,18 @@ void MachineState::close(Time now) {
         note(Note::Level::warn,
              "some nodes caused repeated failures; " + exclude_option(top()->blame));
     for (auto& [id, node] : roster.nodes()) tell_end(node);
+}
+
+// A job that has not succeeded is reported by each node, so only a success is said here. After a
+// lost node it is the only place that tells: srun exits with 1 then, whatever the job's result is
+// (Slurm 23.02).
+void MachineState::say_end(Time now) {
+    const Ending& with = *end.ending();
+    const std::int64_t generations = newest().value + 1;
+    note(with.verdict == Verdict::succeeded ? Note::Level::info : Note::Level::debug,
+         "the job has ended after " + to_text(now - began) + ", " + std::to_string(generations) +
+             (generations == 1 ? " generation" : " generations") + ", exit code " +
+             std::to_string(with.code) + ": " + with.sentence);
 }
 
 void MachineState::tell_end(NodeState& node) {

@@ -57,12 +57,13 @@ struct Activation {
 };
 
 struct MachineState {
-    MachineState(MachineConfig c, Time now) : config(std::move(c)), gathering(now) {
+    MachineState(MachineConfig c, Time now) : config(std::move(c)), began(now), gathering(now) {
         active.random.seed(config.seed);
     }
 
     // ---- over all activations
     MachineConfig config;
+    Time began;     // with the process of its node
     Roster roster;  // only its proofs; the rest is of this activation
     HeardLeader heard;
     LedgerPatience ledger;
@@ -191,6 +192,7 @@ struct MachineState {
     void propose_end(Time now);
     void on_requeued(Time now);
     void close(Time now);
+    void say_end(Time now);
     void tell_end(NodeState& node);
     void closed(Time now);
 

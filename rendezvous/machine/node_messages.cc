@@ -127,7 +127,7 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
     record.heard(node->id, beat.marks, now);
     if (beat.running != kNoGeneration && beat.running == newest()) {
         hang.heard(now, node->id, node->beat);
-        if (beat.progressed) facts.made_progress();
+        facts.reached(beat.reach);
         facts.saved(beat.snapshot);
         if (beat.complete && is_member(node->id)) claim.completed(node->id);
     }

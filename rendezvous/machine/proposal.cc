@@ -5,6 +5,15 @@
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Candidate>& nodes) {
+    std::vector<std::string> names;
+    for (const Candidate& each : nodes) names.push_back(each.node.name);
+    return names;
+}
+
+}  // namespace
 
 // Decides what follows the newest generation, as soon as PROTOCOL.md, rule 7 allows it.
 void MachineState::follow(Time now) {
@@ -48,8 +57,7 @@ void MachineState::decide_failure() {
     if (is_explained()) return;
     const FirstFailure& failure = facts.failure();
     if (!failure.outcome().hung) record.ended_by(failure.node());
-    const RestartDecision decision =
-        record.decide(failure.outcome(), facts.progressed(), config.limits);
+    const RestartDecision decision = record.decide(failure.outcome(), facts.reach(), config.limits);
     if (decision.restart) {
         // The failure itself was logged when the generation ended.
         note(Note::Level::warn, decision.sentence);
@@ -79,6 +87,7 @@ void MachineState::gather(Time now, bool by_lease) {
     const QuorumVerdict verdict =
         decide_quorum({.here = static_cast<int>(here.size()),
                        .missing = absent,
+                       .names = absent.empty() ? names_of(here) : std::vector<std::string>{},
                        .out_of_service = out_of_service.of(unheard(absent)),
                        .first = begins_allocation(),
                        .since_gathering = gathering.since(),
@@ -115,7 +124,7 @@ void MachineState::propose(Time now, LedgerEntry entry) {
     entry.random = active.random();
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
-    record.write(entry, now, !any_generation(), blame(), facts.progressed());
+    record.write(entry, now, !any_generation(), blame(), facts.reach());
     watch.proposed(entry.random, now);
     // The phase changes before the answer, so that a second proposal cannot start meanwhile.
     phase = entry.end() ? Phase::ending : Phase::creating;

@@ -10,6 +10,7 @@
 
 #include "rendezvous/model/model.h"
 #include "rendezvous/model/node_place.h"
+#include "rendezvous/model/reach.h"
 
 namespace ddprun::rendezvous {
 
@@ -46,7 +47,7 @@ struct NodeFailure {
 // What is known about a generation and is in no ledger entry yet (generation_facts.h).
 struct Facts {
     Generation generation = kNoGeneration;
-    bool progressed = false;
+    Reach reach = Reach::start;
     std::int64_t snapshot = -1;
     std::vector<NodeFailure> failures = {};  // the first ones, by time
     std::optional<Interruption> interruption = {};
@@ -101,8 +102,7 @@ struct Beat {
     EntryNumber seen = kNoEntry;         // highest entry number that this node has heard of
     Generation running = kNoGeneration;  // the generation whose workers it runs or is stopping
     Duration silent{};  // how long no *other* leader has sent it an Ack; Duration::max(): never
-    bool progressed =
-        false;  // a worker of `running` has reported progress (or lived 60 s after first contact)
+    Reach reach = Reach::start;  // of `running`
     std::int64_t step = -1;      // newest progress reported, -1: none
     std::int64_t snapshot = -1;  // newest snapshot reported, -1: none
     std::int64_t reports = 0;    // number of progress reports by the workers of `running`

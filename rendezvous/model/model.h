@@ -307,7 +307,7 @@ struct LedgerEntry {
     int requeue = 0;             // SLURM_RESTART_COUNT of its writer
     std::string command_digest;  // of the job's command line
     Assignment assignment;       // the newest generation; an end or an allocation may have none
-    bool progressed = false;     // whether any generation before had made progress
+    bool met = false;            // whether the workers of any generation before had met (reach.h)
     int in_a_row = 0;            // of a crash loop: deaths of that cause without progress
     std::string last_cause;
     Blame blame;

@@ -21,6 +21,7 @@ class Gathering {
     explicit Gathering(Time now) : since_(now) {}
 
     void begin(Time now) {
+        pause_ = kNextWord;
         since_ = now;
         since_min_ = kNever;
         // 0 forces a fresh count: the old counts belong to another generation.
@@ -51,17 +52,23 @@ class Gathering {
         if (word_at_ == kNever) word_at_ = since_ + kFirstWord;
         return word_at_;
     }
-    void spoke(Time now) { word_at_ = now + kNextWord; }
+    // The longer it waits, the less often it says so.
+    void spoke(Time now) {
+        word_at_ = now + pause_;
+        pause_ = std::min<Duration>(2 * pause_, kLongestPause);
+    }
 
   private:
     static constexpr auto kFirstWord = std::chrono::seconds{5};  // after gathering has begun
     static constexpr auto kNextWord = std::chrono::seconds{30};
+    static constexpr auto kLongestPause = std::chrono::minutes{10};
 
     Time since_;
     Time since_min_ = kNever;
     std::int64_t events_ = 0;
     std::int64_t all_back_at_ = 0, enough_at_ = 0;  // of events_
     Time word_at_ = kNever;
+    Duration pause_ = kNextWord;
 };
 
 }  // namespace ddprun::rendezvous

@@ -14,7 +14,7 @@ void JobRecord::adopt(const LedgerEntry& entry, bool same) {
         times_.began(entry.assignment.generation, kNever, entry.restart.totals);
     blame_ = entry.blame;
     history_.restarts = entry.assignment.restarts;
-    history_.progressed |= entry.progressed;
+    history_.met |= entry.met;
     history_.in_a_row = entry.in_a_row;
     history_.last_cause = entry.last_cause;
 }
@@ -39,10 +39,9 @@ std::vector<std::string> JobRecord::began(const LedgerEntry& entry) {
     return said;
 }
 
-void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& blame,
-                      bool progressed) {
-    history_.progressed |= progressed;
-    entry.progressed = history_.progressed;
+void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& blame, Reach reach) {
+    history_.met |= reach >= Reach::met;
+    entry.met = history_.met;
     entry.in_a_row = history_.in_a_row;
     entry.last_cause = history_.last_cause;
     entry.blame = blame;

@@ -28,7 +28,7 @@ class JobRecord {
     // newly blamed hosts.
     std::vector<std::string> began(const LedgerEntry& entry);
     // Fills in an entry that this leader proposes now. `first`: the ledger has no entry yet.
-    void write(LedgerEntry& entry, Time now, bool first, const Blame& blame, bool progressed);
+    void write(LedgerEntry& entry, Time now, bool first, const Blame& blame, Reach reach);
 
     // ---- the newest generation
     void heard(const NodeId& node, const Marks& marks, Time now) { times_.heard(node, marks, now); }
@@ -38,8 +38,8 @@ class JobRecord {
     // Whether its failure was judged already, so that it uses up one restart only.
     bool is_judged() const { return judged_; }
     void judged() { judged_ = true; }
-    RestartDecision decide(const WorkerOutcome& failure, bool progressed, const Limits& limits) {
-        return decide_restart(history_, failure, progressed, limits);
+    RestartDecision decide(const WorkerOutcome& failure, Reach reach, const Limits& limits) {
+        return decide_restart(history_, failure, reach, limits);
     }
     // It ended because of a worker on this node.
     void ended_by(const std::string& node) { culprit_ = node; }

@@ -5,6 +5,12 @@
 
 namespace ddprun::rendezvous {
 
+bool GenerationFacts::reached(Reach reach) {
+    if (reach <= reach_) return false;
+    reach_ = reach;
+    return note(true);
+}
+
 bool GenerationFacts::saved(std::int64_t snapshot) {
     if (snapshot <= snapshot_) return false;
     snapshot_ = snapshot;
@@ -53,7 +59,7 @@ std::optional<Stop> GenerationFacts::stop(Time now) const {
 void GenerationFacts::hear(const Facts& said, Time now) {
     // Facts of another generation must never mix with these: restarts are counted per generation.
     if (said.generation != generation_) return;
-    if (said.progressed) made_progress();
+    reached(said.reach);
     saved(said.snapshot);
     for (const NodeFailure& each : said.failures)
         failed(each.node, each.outcome, now - each.outcome.age);
@@ -65,7 +71,7 @@ void GenerationFacts::hear(const Facts& said, Time now) {
 
 Facts GenerationFacts::all(Time now) const {
     Facts facts{.generation = generation_,
-                .progressed = progressed_,
+                .reach = reach_,
                 .snapshot = snapshot_,
                 .failures = failure_.told(now)};
     if (interrupted_) {

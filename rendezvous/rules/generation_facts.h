@@ -1,4 +1,4 @@
-// What is known about a generation and is in no ledger entry yet: whether a worker made progress,
+// What is known about a generation and is in no ledger entry yet: how far its workers have got,
 // which workers failed, what else ended it, and a requested stop. The entry of a generation is
 // written before any of this happens, and the decision about a restart depends on it (PROTOCOL.md,
 // rule 16).
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rendezvous/model/messages.h"
@@ -34,7 +33,7 @@ class GenerationFacts {
     explicit GenerationFacts(Generation generation) : generation_(generation) {}
 
     Generation generation() const { return generation_; }
-    bool progressed() const { return progressed_; }
+    Reach reach() const { return reach_; }
     std::int64_t snapshot() const { return snapshot_; }  // newest reported; -1: none
     const FirstFailure& failure() const { return failure_; }
     const std::optional<Interrupted>& interrupted() const { return interrupted_; }
@@ -46,7 +45,7 @@ class GenerationFacts {
     std::optional<Stop> stop(Time now) const;
 
     // ---- what happens. True: it is news.
-    bool made_progress() { return note(!std::exchange(progressed_, true)); }
+    bool reached(Reach reach);  // of several reports the highest counts
     bool saved(std::int64_t snapshot);
     bool failed(const std::string& node, const WorkerOutcome& outcome, Time at);
     // Of several interruptions the earliest counts.
@@ -70,7 +69,7 @@ class GenerationFacts {
     }
 
     Generation generation_ = kNoGeneration;
-    bool progressed_ = false;
+    Reach reach_ = Reach::start;
     std::int64_t snapshot_ = -1;
     FirstFailure failure_;
     std::optional<Interrupted> interrupted_;

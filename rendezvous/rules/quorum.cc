@@ -19,6 +19,12 @@ std::string counts(const QuorumInput& input, const Limits& limits) {
     return text;
 }
 
+// Where nobody knows who is to come, the user looks for who is not among these.
+std::string who_came(const QuorumInput& input, const Limits& limits) {
+    const bool unknown = input.missing.empty() && limits.order.empty();
+    return unknown && !input.names.empty() ? ": " + name_some(input.names) : "";
+}
+
 // Whether the job must fail: even if all nodes come that Slurm has not taken out of service, there
 // are fewer than min_nodes.
 bool cannot_be_enough(const QuorumInput& input, const Limits& limits) {
@@ -75,7 +81,8 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
         const Time last_call = calls ? input.since_min + limits.times.last_call : kLongAgo;
         const Time until = std::max(input.wait_for_members, last_call);
         if (now >= until) return {What::closes, now, counts(input, limits)};
-        return {What::waits, until, "still waiting: " + counts(input, limits)};
+        return {What::waits, until,
+                "still waiting: " + counts(input, limits) + who_came(input, limits)};
     }
     if (cannot_be_enough(input, limits))
         return {What::impossible, now,
@@ -86,7 +93,7 @@ QuorumVerdict decide_quorum(const QuorumInput& input, const Limits& limits, Time
                 "too few nodes: " + counts(input, limits) + " within " +
                     to_text(limits.times.join_timeout) + " (--join-timeout)"};
     return {What::waits, give_up,
-            "still waiting: " + counts(input, limits) +
+            "still waiting: " + counts(input, limits) + who_came(input, limits) +
                 (input.out_of_service.empty() ? "" : not_awaited(input)) + "; giving up in " +
                 to_text(give_up - now)};
 }

@@ -10,8 +10,9 @@
 namespace ddprun::rendezvous {
 
 struct QuorumInput {
-    int here = 0;                      // number of candidates now
-    std::vector<std::string> missing;  // expected nodes that are not here
+    int here = 0;                         // number of candidates now
+    std::vector<std::string> missing;     // expected nodes that are not here
+    std::vector<std::string> names = {};  // of those who are here
     // The missing nodes that Slurm has taken out of service.
     std::vector<std::string> out_of_service = {};
     bool first = false;               // there was no generation before: the last call applies

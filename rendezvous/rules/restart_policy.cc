@@ -1,4 +1,4 @@
-// Restart or give up: crash loop first, then progress, then the budget (restart_policy.h).
+// Restart or give up: crash loop first, then how far the job got, then the budget (restart_policy.h).
 #include "rendezvous/rules/restart_policy.h"
 
 namespace ddprun::rendezvous {
@@ -10,33 +10,41 @@ std::string cause_key(const WorkerOutcome& failure) {
 
 int restart_budget(int max_restarts) { return max_restarts == kAutoRestarts ? 3 : max_restarts; }
 
-RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure,
-                               bool generation_progressed, const Limits& limits) {
-    history.progressed |= generation_progressed;
+RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure, Reach reach,
+                               const Limits& limits) {
+    history.met |= reach >= Reach::met;
+    const bool progressed = reach == Reach::progressed;
+    const bool automatic = limits.max_restarts == kAutoRestarts;
     const std::string cause = cause_key(failure);
-    const bool again = !generation_progressed && cause == history.last_cause;
     // A generation that made progress breaks the row: a fault that appears only after hours is no
     // crash loop.
-    history.in_a_row = generation_progressed ? 0 : again ? history.in_a_row + 1 : 1;
-    history.last_cause = generation_progressed ? "" : cause;
+    history.in_a_row = progressed ? 0 : cause == history.last_cause ? history.in_a_row + 1 : 1;
+    history.last_cause = progressed ? "" : cause;
 
+    // Before the workers have met, a program runs its own first lines only. What fails there is
+    // most likely a bug, and restarts would only hide its error.
+    if (automatic && !history.met)
+        return {false,
+                "no restart: the workers had not all met yet, so the program itself is likely at "
+                "fault, such as an import, an argument or a missing file (--max-restarts=N "
+                "restarts it anyway)"};
     if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop)
         return {false, "crash loop: " + std::to_string(history.in_a_row) +
                            " generations in a row failed with the same cause and without progress "
-                           "(--crash-loop)"};
-    // A program that never got anywhere most likely has a bug, and restarts would only hide its
-    // error.
-    if (limits.max_restarts == kAutoRestarts && !history.progressed)
-        return {false,
-                "no restart: the job has never made progress, so the program itself is likely at "
-                "fault (--max-restarts=N restarts it anyway)"};
+                           "(--crash-loop=N allows more; progress is a line on "
+                           "DDPRUN_PROGRESS_FD, or a minute of training)"};
     const int budget = restart_budget(limits.max_restarts);
+    const std::string of_budget = " of " + std::to_string(budget);
     if (budget == 0) return {false, "no restart: --max-restarts is 0"};
     if (history.restarts >= budget)
         return {false,
-                "restart " + std::to_string(budget) + " of " + std::to_string(budget) + " used up"};
+                "restart " + std::to_string(budget) + of_budget + " used up (--max-restarts)"};
     ++history.restarts;
-    return {true, "restart " + std::to_string(history.restarts) + " of " + std::to_string(budget)};
+    // The rule is said once, with the first restart that nobody has asked for.
+    return {true,
+            "restart " + std::to_string(history.restarts) + of_budget +
+                (automatic && history.restarts == 1 ? " (--max-restarts=auto: the workers had met)"
+                                                    : "")};
 }
 
 }  // namespace ddprun::rendezvous

@@ -1,17 +1,18 @@
-// Decides after a failure whether the job restarts or gives up, from the budget and the progress
-// made, with the sentence for the log (PROTOCOL.md, rule 17). Pure.
+// Decides after a failure whether the job restarts or gives up, from the budget and how far it
+// got, with the sentence for the log (PROTOCOL.md, rule 17). Pure.
 #pragma once
 
 #include <string>
 
 #include "rendezvous/model/model.h"
+#include "rendezvous/model/reach.h"
 
 namespace ddprun::rendezvous {
 
 // What the policy remembers over the generations of a job.
 struct RestartHistory {
-    int restarts = 0;         // of the budget that are used up
-    bool progressed = false;  // the job has ever made progress
+    int restarts = 0;  // of the budget that are used up
+    bool met = false;  // the workers of some generation have met
     int in_a_row =
         0;  // generations that died before progress with `last_cause`, one after the other
     std::string last_cause;
@@ -29,9 +30,9 @@ std::string cause_key(const WorkerOutcome& failure);
 // The budget as a number. Workers see it as TORCHELASTIC_MAX_RESTARTS.
 int restart_budget(int max_restarts);
 
-// Decides after a generation ended by a worker's failure. Updates `history`: a restart uses up one
-// of the budget.
-RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure,
-                               bool generation_progressed, const Limits& limits);
+// Decides after a generation that got so far was ended by a worker's failure. Updates `history`: a
+// restart uses up one of the budget.
+RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure, Reach reach,
+                               const Limits& limits);
 
 }  // namespace ddprun::rendezvous

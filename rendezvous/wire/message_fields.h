@@ -28,7 +28,7 @@ void each_field(auto& v, Is<NodeFailure> auto& failure) {
 // Times travel as durations ("how long ago"), since the clocks of two hosts do not agree.
 void each_field(auto& v, Is<Facts> auto& facts) {
     v(DDPRUN_FIELD(generation), facts.generation, kNumberOrNone);
-    v(DDPRUN_FIELD(progressed), facts.progressed, Any{});
+    v(DDPRUN_FIELD(reach), facts.reach, up_to(Reach::progressed));
     v(DDPRUN_FIELD(snapshot), facts.snapshot, kNumberOrNone);
     // The first failure and the consequences that are told.
     v(DDPRUN_FIELD(failures), facts.failures, Items{1 + kConsequencesTold});
@@ -74,7 +74,7 @@ void each_field(auto& v, Is<Beat> auto& beat) {
     v(DDPRUN_FIELD(running), beat.running, kNumberOrNone);
     // Absent: this node has never heard another leader.
     v(DDPRUN_FIELD(silent), beat.silent, AbsentIf{Duration::max(), kAnyPast});
-    v(DDPRUN_FIELD(progressed), beat.progressed, Any{});
+    v(DDPRUN_FIELD(reach), beat.reach, up_to(Reach::progressed));
     v(DDPRUN_FIELD(step), beat.step, kNumberOrNone);
     v(DDPRUN_FIELD(snapshot), beat.snapshot, kNumberOrNone);
     v(DDPRUN_FIELD(reports), beat.reports, kNumber);

@@ -23,6 +23,8 @@ for name in $(compgen -e); do
     case $name in SLURM_* | PET_* | TORCHELASTIC_* | RANK | WORLD_SIZE | LOCAL_RANK | MASTER_*) unset "$name" ;; esac
 done
 export OMP_NUM_THREADS=1
+# Standard error is a file here, so lines would begin with the time. output.sh tests that.
+export PET_TIMESTAMPS=never
 
 # Begins a story: its title.
 say() { story=$*; echo "- $story"; }

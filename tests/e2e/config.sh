@@ -2,6 +2,7 @@
 # Configuration files: the user's, and the site's in /etc. This host's /etc stays as it is: the site's file lies in a
 # copy of /etc that only a mount namespace sees.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+unset PET_TIMESTAMPS # the only options are those given here
 need_built ddprun
 need_program jq
 cd "$work"

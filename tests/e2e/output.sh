@@ -376,3 +376,23 @@ if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work
     expect_in "$work/run.out" 'out of [01]$'
 fi
 expect_nothing_left
+
+say "ddprun's own lines carry the time where standard error is no terminal, and the last one says how the job ended"
+PET_TIMESTAMPS=auto run 30 --standalone true
+expect_code 0
+stamp='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z'
+expect_in "$work/run.err" "^$stamp ddprun: generation 0: 1 node, 1 worker\$"
+[[ $(tail -n 1 "$work/run.err") =~ ^$stamp\ ddprun:\ the\ job\ has\ ended\ after\ [0-9.]+\ m?s,\ 1\ generation,\ exit\ code\ 0: ]] ||
+    fail "the last line is not the end"
+
+say "--log-format=json: each line of ddprun's own is an object, and the report is one"
+run 30 --standalone --log-format=json --nproc-per-node=2 bash -c 'echo "{not json"; exit $((3 + RANK))'
+(($(grep -c 'not json' "$work/run.out") == 2)) || fail "the workers' lines have changed"
+python3 - "$work/run.err" <<'END' || fail "see the lines"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert all(set(line) - {"report"} == {"time", "level", "node", "message"} for line in lines), lines
+reports = [line["report"] for line in lines if "report" in line]
+assert len(reports) == 1 and reports[0]["exit_code"] in (3, 4), reports
+assert "first failure" in [line["message"] for line in lines if "report" in line][0]
+END

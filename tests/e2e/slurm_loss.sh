@@ -78,7 +78,7 @@ end_recorded || fail "the end is not in the ledger: $(ls -d .ddprun/*)"
 # Since 23.02 srun exits with 1 if a node was lost, whatever the codes of its tasks are.
 [[ $(slurmd -V) == *' 22.05'* ]] && srun_code=0 || srun_code=1
 expect_in "$at.out" "code $srun_code"
-expect_in "$at.err" 'the job has ended: all 2 workers of generation 1 succeeded'
+expect_in "$at.err" 'the job has ended after .* exit code 0: all 2 workers of generation 1 succeeded'
 expect_not_in "$at.err" 'no-kill'
 forget_lost
 expect_nothing_left 10

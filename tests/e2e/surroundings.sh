@@ -9,7 +9,7 @@ deny=$bin/../tests/deny_calls
 [[ -x $deny ]] || fail "$deny is not built"
 
 # What ddprun may say when a job runs.
-usual='^ddprun: (OMP_NUM_THREADS=|generation 0: )'
+usual='^ddprun: (OMP_NUM_THREADS=|generation 0: |the job has ended after )'
 
 # Runs the job within some surroundings and looks at the end: its code, a pattern of the one line that says why (empty
 # for a job that runs), then the words that make the surroundings, with JOB in the place of ddprun and its arguments.

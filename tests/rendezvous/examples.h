@@ -109,8 +109,15 @@ inline Ending example_ending() {
 // A Beat of a node whose workers are complete, with marks of a restart and the slowest ranks. Step
 // -1: that rank has reported nothing.
 inline Beat example_beat() {
-    Beat beat{9,    8,  Generation{4}, EntryNumber{6}, Generation{5}, std::chrono::seconds{3}, true,
-              1000, 900};
+    Beat beat{9,
+              8,
+              Generation{4},
+              EntryNumber{6},
+              Generation{5},
+              std::chrono::seconds{3},
+              Reach::progressed,
+              1000,
+              900};
     beat.reports = 12;
     beat.reported = std::chrono::milliseconds{40};
     beat.marks = {Generation{5},
@@ -143,7 +150,7 @@ inline Limits example_limits() {
 inline Facts example_facts() {
     Facts facts;
     facts.generation = Generation{5};
-    facts.progressed = true;
+    facts.reach = Reach::met;
     facts.snapshot = 900;
     facts.failures = {{"gpu01", example_outcome()}, {"gpu02", example_hang()}};
     facts.interruption = Interruption{"gpu03", "node gpu03 is gone", true};
@@ -226,7 +233,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.requeue = 1;
     entry.command_digest = "abc123";
     entry.assignment = example_assignment();
-    entry.progressed = true;
+    entry.met = true;
     entry.at = {{"gpu01", Incarnation{7}}, "10.0.0.7", 29400};
     entry.in_a_row = 2;
     entry.last_cause = "3/1/0/out of memory";

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/overload.h"
+#include "tests/support/builders.h"
 
 namespace ddprun::sim {
 
@@ -33,7 +34,7 @@ std::string text(const rendezvous::NodeId& node) {
 std::string text(const rendezvous::Beat& beat) {
     return "n" + text(beat.number) + " e" + text(beat.echo) + " floor" + text(beat.floor) +
            " seen" + text(beat.seen) + " run" + text(beat.running) + " silent " +
-           text(beat.silent) + (beat.progressed ? " progressed" : "") +
+           text(beat.silent) + test::reached(beat.reach) +
            (beat.reports > 0 ? " reports" + text(beat.reports) : std::string());
 }
 
@@ -44,7 +45,7 @@ std::string text(const rendezvous::WorkerOutcome& outcome) {
 
 std::string text(const rendezvous::Facts& facts) {
     std::string line = ", facts of g" + text(facts.generation);
-    if (facts.progressed) line += " progressed";
+    line += test::reached(facts.reach);
     for (const auto& each : facts.failures)
         line += ", " + text(each.outcome) + " " + text(each.outcome.age) + " ago";
     if (facts.interruption)

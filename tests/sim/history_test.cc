@@ -31,9 +31,9 @@ void expect_end(const World& world, Verdict verdict) {
     EXPECT_EQ(end->end()->verdict, verdict) << end->end()->sentence;
 }
 
-// With --max-restarts=auto, a job that has never made progress is not restarted: its program has a
-// bug. Here only rank 0, on the leader's node, reports progress. This node is lost 0.2 s after a
-// worker has failed, before it has decided about the failure.
+// With --max-restarts=auto, a job whose workers have never met is not restarted: its program has a
+// bug. That they have met, and that rank 0 has reported progress, is known on the leader's node
+// only. This node is lost 0.1 s after a worker has failed, before it has decided about the failure.
 WorldConfig progress_on_the_leaders_node(std::uint64_t seed) {
     WorldConfig config = at_work(seed);
     config.limits.max_restarts = rendezvous::kAutoRestarts;
@@ -42,7 +42,7 @@ WorldConfig progress_on_the_leaders_node(std::uint64_t seed) {
         return Behaviour{3s, 0, generation == Generation{0}};
     };
     config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 2),
-                     fault(Fault::Kind::process_killed, 1700ms, 0)};
+                     fault(Fault::Kind::process_killed, 1600ms, 0)};
     return config;
 }
 
@@ -55,8 +55,8 @@ TEST(History, ProgressIsKnownToTheNextLeader) {
     });
 }
 
-// The same job, with Acks that say nothing of the facts: the next leader takes it for a job without
-// progress. So the story above can fail.
+// The same job, with Acks that say nothing of the facts: the next leader takes it for a job that has
+// never met. So the story above can fail.
 TEST(History, IsLostWithTheLeaderWhereAcksSayNothingOfIt) {
     WorldConfig config = progress_on_the_leaders_node(1);
     config.mutation = Mutation::acks_forget;

@@ -133,7 +133,8 @@ void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
         if (facts.generation() != g) continue;
         const std::string who = leader.id.name + " proposes " + name(entry.assignment.generation) +
                                 " and does not know what " + process->id.name + " does: ";
-        if (facts.progressed() && !entry.progressed) world_.violation(who + "progress");
+        if (facts.reach() >= rendezvous::Reach::met && !entry.met)
+            world_.violation(who + "that the workers have met");
         if (facts.failure() && !known.failure())
             world_.violation(who + facts.failure().outcome().sentence);
         const auto stop = facts.stop(kLongAgo);

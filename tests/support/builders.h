@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rendezvous/model/model.h"
+#include "rendezvous/model/reach.h"
 
 namespace ddprun::test {
 
@@ -96,6 +97,19 @@ inline rendezvous::Ending ending(rendezvous::Verdict verdict, int code, std::str
     end.code = code;
     end.sentence = std::move(sentence);
     return end;
+}
+
+// What a message's line says of how far a generation has got.
+inline std::string reached(rendezvous::Reach reach) {
+    switch (reach) {
+        case rendezvous::Reach::start:
+            return "";
+        case rendezvous::Reach::met:
+            return " met";
+        case rendezvous::Reach::progressed:
+            return " progressed";
+    }
+    return "";
 }
 
 }  // namespace ddprun::test

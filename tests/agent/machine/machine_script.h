@@ -46,7 +46,7 @@ inline std::string reports(const rendezvous::Beat& beat) {
 // What a Join says of the newest generation that the node knows.
 inline std::string known(const rendezvous::Facts& facts) {
     std::string text;
-    if (facts.progressed) text += ", progressed";
+    if (facts.reach != rendezvous::Reach::start) text += "," + reached(facts.reach);
     for (const auto& each : facts.failures)
         text += ", " + each.outcome.sentence + " " + to_text(each.outcome.age) + " ago";
     if (facts.interruption) text += ", " + facts.interruption->sentence;
@@ -60,9 +60,8 @@ inline std::string describe(const rendezvous::ToLeader& message) {
         return "Join: " + describe(rendezvous::ToLeader(m->beat)) + known(m->facts);
     if (const auto* m = std::get_if<rendezvous::Beat>(&message))
         return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
-               " running " + std::to_string(m->running.value) +
-               (m->progressed ? " progressed" : "") + (m->complete ? " complete" : "") +
-               reports(*m);
+               " running " + std::to_string(m->running.value) + reached(m->reach) +
+               (m->complete ? " complete" : "") + reports(*m);
     if (const auto* m = std::get_if<rendezvous::Report>(&message)) {
         std::string all = "Report";
         for (const auto& outcome : m->outcomes)

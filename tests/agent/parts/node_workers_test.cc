@@ -65,27 +65,14 @@ TEST(NodeWorkers, PassTheMarksOfAStart) {
     NodeWorkers workers(1, 0);
     EXPECT_TRUE(workers.marks(at(0)).empty());
     workers.started(at(1));
-    EXPECT_TRUE(workers.in_contact(1, at(2)));
-    EXPECT_FALSE(workers.in_contact(1, at(3))) << "the first counts";
-    EXPECT_EQ(workers.contacts(), 1) << "another connection of the same process";
+    EXPECT_TRUE(workers.in_contact(at(2)));
+    EXPECT_FALSE(workers.in_contact(at(3))) << "the first counts";
     workers.progressed(0, 1, at(4));
     workers.progressed(0, 2, at(5));
     EXPECT_THAT(workers.marks(at(6)),
                 ElementsAre(rendezvous::Mark{RestartPhase::started, sec(5)},
                             rendezvous::Mark{RestartPhase::contact, sec(4)},
                             rendezvous::Mark{RestartPhase::progress, sec(2)}));
-}
-
-// A program that never reports progress must not look as if it crashed at the start. A minute of
-// life after all workers were in contact with the store counts as progress.
-TEST(NodeWorkers, CountAsProgressAMinuteAfterAllWereInContact) {
-    NodeWorkers workers(1, 0);
-    EXPECT_EQ(workers.counts_as_progress_at(), kNever);
-    workers.all_in_contact(at(10));
-    EXPECT_TRUE(workers.waits_for_life());
-    EXPECT_EQ(workers.counts_as_progress_at(), at(70));
-    workers.no_more_waiting();
-    EXPECT_EQ(workers.counts_as_progress_at(), kNever);
 }
 
 }  // namespace

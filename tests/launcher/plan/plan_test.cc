@@ -185,7 +185,7 @@ TEST(Plan, TimesAndBudget) {
     // In a step Slurm kills 30 s after SIGTERM. The stop must be over before.
     EXPECT_EQ(plan({}, step(1))->grace.final_stop, milliseconds(25'000));
     EXPECT_EQ(defaults->limits.max_restarts, rendezvous::kAutoRestarts);
-    EXPECT_EQ(defaults->limits.crash_loop, 3);
+    EXPECT_EQ(defaults->limits.crash_loop, 2);
     EXPECT_EQ(defaults->limits.hang_timeout, milliseconds(0));
     EXPECT_TRUE(defaults->limits.blame);
     EXPECT_EQ(plan({"--hang-timeout=90"})->limits.hang_timeout, milliseconds(90'000));

@@ -166,9 +166,3 @@ TEST(FailureReport, IsWhatASchedulerAboveReads) {
     EXPECT_EQ(json["message"]["errorCode"], -11);
     EXPECT_EQ(json["message"]["extraInfo"]["timestamp"], "1900000000");
 }
-
-// The second one is cut and not rounded: a rounded time could lie in the next day.
-TEST(FailureReport, WritesTimesInUtc) {
-    EXPECT_EQ(utc_text(Duration{0}), "1970-01-01T00:00:00.000Z");
-    EXPECT_EQ(utc_text(sec(951'782'399.9996)), "2000-02-28T23:59:59.999Z");
-}

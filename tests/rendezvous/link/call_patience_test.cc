@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace ddprun::rendezvous {
 namespace {
 
@@ -47,6 +50,23 @@ TEST(CallPatience, PassesOverRefusalsForThirtySeconds) {
     // Nobody else could answer, so the refusal counts at once.
     CallPatience alone(1, kNever, false);
     EXPECT_FALSE(alone.passes_over_refusal(kStart));
+}
+
+// The user has mistyped the endpoint. A node that calls for ten minutes without a word looks hung.
+TEST(CallPatience, SaysForWhatItWaits) {
+    CallPatience patience(1, kStart + seconds{600}, false);
+    patience.note("gpu01:29400: Connection refused");
+    std::vector<std::string> said;
+    for (int second = 0; second < 600; ++second)
+        if (auto word = patience.word(kStart + seconds{second}))
+            said.push_back(std::to_string(second) + " s: " + *word);
+    ASSERT_EQ(said.size(), 4U) << "after 30, 60, 120 and 240 s";
+    EXPECT_EQ(
+        said[1],
+        "90 s: still calling the rendezvous; last: gpu01:29400: Connection refused; giving up "
+        "in 8 m 30 s");
+    CallPatience once(1, kNever, true);
+    EXPECT_FALSE(once.word(kStart) || once.word(kStart + seconds{100}));
 }
 
 // The deadline has passed. The sentence has what the last attempt met. An attempt that the deadline

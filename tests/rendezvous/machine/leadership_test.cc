@@ -299,7 +299,8 @@ TEST(Successor, EndsWithWhatTheLedgerLastSaid) {
     EXPECT_THAT(s.step(1, LedgerUnread{"folder deleted"}),
                 ElementsAre("note: cannot read the ledger: folder deleted; trying again"));
     EXPECT_THAT(s.step(2, LedgerUnread{"folder deleted"}), IsEmpty());
-    EXPECT_THAT(s.tick(61), Contains("note: the job has ended: the ledger has been unavailable for "
+    EXPECT_THAT(s.tick(61), Contains("note: the job has ended after 61.0 s, 0 generations, exit "
+                                     "code 69: the ledger has been unavailable for "
                                      "61.0 s (--join-timeout): folder deleted"));
 }
 

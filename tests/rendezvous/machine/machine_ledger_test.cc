@@ -40,7 +40,8 @@ TEST(Machine, FailingLedgerIsTriedAgainThenGivenUp) {
     EXPECT_THAT(s.tick(1.5), IsEmpty());
     EXPECT_THAT(s.tick(1.6), ElementsAre("create 0: generation 0 {a b} after start"));
     EXPECT_THAT(s.created(3.7, failed),
-                ElementsAre("note: the job has ended: the ledger has been unavailable for 3.1 s "
+                ElementsAre("note: the job has ended after 3.7 s, 0 generations, exit code 69: the "
+                            "ledger has been unavailable for 3.1 s "
                             "(--join-timeout): disk full",
                             "1: Finished 69", "2: Finished 69", "closed with 69"));
 }

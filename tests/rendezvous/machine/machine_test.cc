@@ -37,7 +37,7 @@ TEST(Machine, FirstGenerationWaitsForTheLastCall) {
     EXPECT_EQ(s.next(), at(5));
     for (double now = 1; now < 5; ++now) EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
     EXPECT_THAT(s.beat(5, 1),
-                ElementsAre("1: Ack", "note: still waiting: 1 of 2 nodes joined (min 1)"));
+                ElementsAre("1: Ack", "note: still waiting: 1 of 2 nodes joined (min 1): a"));
     for (double now = 6; now < 30.5; ++now) EXPECT_THAT(s.beat(now, 1), ElementsAre("1: Ack"));
     EXPECT_EQ(s.next(), at(30.5));
     EXPECT_THAT(s.tick(30.5), ElementsAre("create 0: generation 0 {a} after start"));

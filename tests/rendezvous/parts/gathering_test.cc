@@ -44,11 +44,14 @@ TEST(Gathering, CountsAbsentMembersAgainWhenOneIsProvenGone) {
 }
 
 // A user who watches the log sees after 5 s why nothing happens. News is logged without that wait.
-TEST(Gathering, SaysForWhomItWaitsAfter5sAndEach30s) {
+// Each pause is twice the one before it, so an hour of waiting does not fill the log.
+TEST(Gathering, SaysForWhomItWaitsAfter5sAndEverMoreRarely) {
     Gathering gathering(at(0));
     EXPECT_EQ(gathering.speaks_at(), at(5));
     gathering.spoke(at(5));
     EXPECT_EQ(gathering.speaks_at(), at(35));
+    gathering.spoke(at(35));
+    EXPECT_EQ(gathering.speaks_at(), at(95));
     gathering.speak_soon(at(7));
     EXPECT_EQ(gathering.speaks_at(), at(7));
     gathering.generation_ended(at(50));

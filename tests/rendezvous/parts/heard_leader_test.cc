@@ -34,14 +34,14 @@ TEST(HeardLeader, IsNamedForHalfALease) {
 // generation 3 must not count for generation 4.
 TEST(EarlyFacts, KeepOnlyTheNewestGenerationOfEachNode) {
     EarlyFacts early;
-    early.hear(node("a"), {.generation = Generation{3}, .progressed = true}, at(1));
+    early.hear(node("a"), {.generation = Generation{3}, .reach = Reach::progressed}, at(1));
     early.hear(node("a"), {.generation = Generation{4}}, at(2));
-    early.hear(node("b"), {.generation = Generation{3}, .progressed = true}, at(2));
+    early.hear(node("b"), {.generation = Generation{3}, .reach = Reach::progressed}, at(2));
     const auto all = early.take();
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all.at(node("a")).generation(), Generation{4});
-    EXPECT_FALSE(all.at(node("a")).progressed());
-    EXPECT_TRUE(all.at(node("b")).progressed());
+    EXPECT_EQ(all.at(node("a")).reach(), Reach::start);
+    EXPECT_EQ(all.at(node("b")).reach(), Reach::progressed);
     EXPECT_TRUE(early.take().empty());
 }
 

@@ -30,19 +30,19 @@ GenerationFacts lost(std::int64_t generation, const std::string& name) {
 TEST(JobRecord, PassesFromLeaderToLeader) {
     JobRecord one;
     one.began(of_two_hosts(0));
-    EXPECT_TRUE(one.decide(exited(1, 1), true, limits(2, 2, 3)).restart);
+    EXPECT_TRUE(one.decide(exited(1, 1), Reach::met, limits(2, 2, 3)).restart);
     LedgerEntry entry = of_two_hosts(1);
     entry.assignment.restarts = one.restarts();
-    one.write(entry, at(2), false, one.blame(), true);
-    EXPECT_TRUE(entry.progressed);
+    one.write(entry, at(2), false, one.blame(), Reach::met);
+    EXPECT_TRUE(entry.met);
     EXPECT_EQ(entry.assignment.restarts, 1);
     // The next leader knows nothing but the entry.
     JobRecord other;
     other.adopt(entry, false);
     EXPECT_EQ(other.restarts(), 1);
     LedgerEntry next = of_two_hosts(2);
-    other.write(next, at(3), false, other.blame(), false);
-    EXPECT_TRUE(next.progressed) << "that of all generations before";
+    other.write(next, at(3), false, other.blame(), Reach::start);
+    EXPECT_TRUE(next.met) << "that of all generations before";
 }
 
 // b is lost in two generations. The second time it is blamed and the log says so, once.

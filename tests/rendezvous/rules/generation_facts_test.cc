@@ -21,7 +21,7 @@ const Generation g{4};
 // member, a stop, and when the leader was heard.
 GenerationFacts of_a_node() {
     GenerationFacts facts(g);
-    facts.made_progress();
+    facts.reached(Reach::progressed);
     facts.saved(30);
     WorkerOutcome outcome = exited(0, 1);
     outcome.tail = {"its last words"};
@@ -42,7 +42,7 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     // The facts are sent at 13 on one clock and arrive at 1013 on the other. All times move by
     // 1000 s.
     heard.hear(of_a_node().all(at(13)), at(1013));
-    EXPECT_TRUE(heard.progressed());
+    EXPECT_EQ(heard.reach(), Reach::progressed);
     EXPECT_EQ(heard.snapshot(), 30);
     EXPECT_EQ(heard.failure().node(), "a");
     EXPECT_EQ(heard.failure().at(), at(1010));
@@ -77,9 +77,9 @@ TEST(GenerationFacts, HearTheSameInAnyOrder) {
     both.hear(GenerationFacts(Generation{5}).all(at(14)), at(14));
     // Generation 5 made progress. That is no progress of generation 4.
     GenerationFacts newer(Generation{5});
-    newer.made_progress();
+    newer.reached(Reach::progressed);
     both.hear(newer.all(at(14)), at(14));
-    EXPECT_FALSE(both.progressed());
+    EXPECT_EQ(both.reach(), Reach::start);
 }
 
 // An Ack goes to every node, so it holds only the first failure and no output. A node that knows
@@ -103,8 +103,8 @@ TEST(GenerationFacts, AreToldBriefly) {
 // nodes. If it grew more often, each Ack of a large job would carry them.
 TEST(GenerationFacts, CountWhatIsNews) {
     GenerationFacts facts(g);
-    EXPECT_TRUE(facts.made_progress());
-    EXPECT_FALSE(facts.made_progress());
+    EXPECT_TRUE(facts.reached(Reach::progressed));
+    EXPECT_FALSE(facts.reached(Reach::progressed));
     // Snapshot 2 is older than 3, so it is no news.
     facts.saved(3);
     facts.saved(2);

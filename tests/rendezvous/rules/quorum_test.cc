@@ -39,6 +39,11 @@ TEST(Quorum, WaitsForStragglersUntilLastCall) {
     EXPECT_EQ(waits.what, What::waits);
     EXPECT_EQ(waits.until, at(40));
     EXPECT_EQ(waits.sentence, "still waiting: 3 of 4 nodes joined (min 2)");
+    // Without a list of nodes, with --rdzv-endpoint, the user sees who has come.
+    QuorumInput three = first_with(3);
+    three.names = {"a", "b", "c"};
+    EXPECT_EQ(decide_quorum(three, limits(2, 4), at(12)).sentence,
+              "still waiting: 3 of 4 nodes joined (min 2): a, b, c");
     EXPECT_EQ(decide_quorum(first_with(3), limits(2, 4), at(39.999)).what, What::waits);
     EXPECT_EQ(decide_quorum(first_with(3), limits(2, 4), at(40)).what, What::closes);
 }

@@ -17,52 +17,54 @@ namespace {
 struct Job {
     Limits with;
     RestartHistory history{};
-    bool progressed = false;  // in each generation from here on
+    Reach reach = Reach::start;  // of each generation from here on
 
     std::string fails(const WorkerOutcome& failure) {
-        return decide_restart(history, failure, progressed, with).sentence;
+        return decide_restart(history, failure, reach, with).sentence;
     }
 };
 
 }  // namespace
 
-// The default is 3 restarts. But a job that has never made progress most likely has a bug, and a
+// The default is 3 restarts. But what fails before the workers have met is most likely a bug, and a
 // restart would only hide its error in a longer log.
-TEST(RestartPolicy, AutoRestartsOnlyWhatHasMadeProgress) {
+TEST(RestartPolicy, AutoRestartsOnlyWhatHasMet) {
     Job job{limits(1, 1)};
     EXPECT_EQ(job.fails(exited(0, 1)),
-              "no restart: the job has never made progress, so the program itself is likely at "
-              "fault (--max-restarts=N restarts it anyway)");
+              "no restart: the workers had not all met yet, so the program itself is likely at "
+              "fault, such as an import, an argument or a missing file (--max-restarts=N restarts "
+              "it anyway)");
     EXPECT_EQ(job.history.restarts, 0);
-    job.progressed = true;
-    EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 3");
-    job.progressed = false;  // progress once is enough for the whole job
+    job.reach = Reach::met;
+    EXPECT_EQ(job.fails(exited(0, 2)), "restart 1 of 3 (--max-restarts=auto: the workers had met)");
+    job.reach = Reach::start;  // once is enough for the whole job
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 3");
 }
 
 // The budget is one for the whole job. Progress in between does not fill it up again.
 TEST(RestartPolicy, StopsWhenTheBudgetIsUsedUp) {
-    Job job{limits(1, 1, 2), {}, true};
+    Job job{limits(1, 1, 2), {}, Reach::progressed};
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 1 of 2");
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 2");
-    EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 2 used up");
+    EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 2 used up (--max-restarts)");
     EXPECT_EQ(job.history.restarts, 2);
 }
 
 TEST(RestartPolicy, ZeroMeansNone) {
-    Job job{limits(1, 1, 0), {}, true};
+    Job job{limits(1, 1, 0), {}, Reach::progressed};
     EXPECT_EQ(job.fails(exited(0, 1)), "no restart: --max-restarts is 0");
 }
 
 // The same error three times in a row, before any progress. Nine restarts are allowed, but the
 // other six would only cost time.
 TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
-    Job job{limits(1, 1, 9)};
+    Job job{limits(1, 1, 9), {}, Reach::met};
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 1 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 2 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")),
               "crash loop: 3 generations in a row failed with the same cause and without progress "
-              "(--crash-loop)");
+              "(--crash-loop=N allows more; progress is a line on DDPRUN_PROGRESS_FD, or a minute "
+              "of training)");
 }
 
 // Five failures, each with another error, code, rank or signal than the one before: no crash loop.
@@ -76,7 +78,7 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     }
     job.fails(killed(1, 9));
     EXPECT_EQ(job.history.in_a_row, 2);
-    job.progressed = true;
+    job.reach = Reach::progressed;
     // Six restarts are used up by now.
     EXPECT_EQ(job.fails(killed(1, 9)), "restart 7 of 9");
     EXPECT_EQ(job.history.in_a_row, 0);
