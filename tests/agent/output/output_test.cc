@@ -168,9 +168,8 @@ TEST(Output, AFileThatHangsHoldsUpItsWorkerAlone) {
     Rig rig;
     Ends hung;
     StreamRoute route;
-    route.file = std::make_unique<Console>(
-        rig.io, rig.files, UniqueFd(::dup(hung.in.get())), "out", rig.tell,
-        Console::Options{.limit = 1 << 20, .patience = std::chrono::milliseconds{10}});
+    route.file = std::make_unique<Console>(rig.io, rig.files, UniqueFd(::dup(hung.in.get())), "out",
+                                           rig.tell, Console::Options{.limit = 1 << 20});
     Console* const file = route.file.get();
     WorkerOutput output(rig.io, std::move(route), {});
     auto ends = output.open();
