@@ -19,6 +19,7 @@
 #include "base/exit_code.h"
 #include "base/printable.h"
 #include "base/system/descriptor_room.h"
+#include "base/system/hear_sigterm.h"
 #include "base/system/own_limits.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
@@ -164,6 +165,7 @@ int print(const std::string& text) {
 // What the process needs before anything else.
 Result<> prepare_process() {
     have_standard_streams();
+    hear_sigterm();
     // Writes report EPIPE (the reader has gone) and EFBIG (ulimit -f), and do not kill the process.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);

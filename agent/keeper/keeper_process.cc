@@ -20,6 +20,7 @@
 #include "agent/keeper/keeper_replies.h"
 #include "agent/keeper/keeper_setup.h"
 #include "agent/keeper/keeper_will.h"
+#include "agent/keeper/signals_for_agent.h"
 #include "agent/keeper/worker_child.h"
 #include "base/system/boot_clock.h"
 
@@ -67,7 +68,8 @@ class Process {
     void go_on_killing();
     void arm_timer();
     void on_timer();
-    void kill_agent();
+    void read_signals();
+    void signal_agent(int number);
 
     pid_t agent_;
     UniqueFd agent_pidfd_;
@@ -89,13 +91,11 @@ class Process {
 };
 
 // A timerfd on CLOCK_BOOTTIME fires for a deadline that passed while the host was suspended.
-// SIGCHLD is blocked (keeper_setup.h) and arrives through the signalfd.
+// All signals are blocked (keeper_setup.h) and arrive through the signalfd.
 bool Process::open() {
     timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
-    sigset_t child;
-    ::sigemptyset(&child);
-    ::sigaddset(&child, SIGCHLD);
-    signals_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    const sigset_t read = signals_to_read();
+    signals_.reset(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
     return timer_ && signals_;
 }
 
@@ -140,11 +140,16 @@ void Process::wait(int milliseconds) {
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), milliseconds);
-    // Several SIGCHLD may be merged into one, so their content is not used: all children are looked
-    // at.
-    signalfd_siginfo ignored[8];
-    while (::read(signals_.get(), ignored, sizeof ignored) > 0) {
-    }
+    read_signals();
+}
+
+// Several SIGCHLD may be merged into one, so their content is not used: all children are looked at.
+// One read a turn: a worker that sends signals without a pause must not hold the loop.
+void Process::read_signals() {
+    signalfd_siginfo signals[8];
+    const ssize_t bytes = ::read(signals_.get(), signals, sizeof signals);
+    for (ssize_t i = 0; i < bytes / static_cast<ssize_t>(sizeof signals[0]); ++i)
+        if (meant_for_agent(signals[i])) signal_agent(static_cast<int>(signals[i].ssi_signo));
 }
 
 // Takes all requests that are there.
@@ -302,18 +307,18 @@ void Process::on_timer() {
         replies_.passed();
         begin_killing();
     }
-    if (due.agent_frozen) kill_agent();
+    if (due.agent_frozen) signal_agent(SIGKILL);
     arm_timer();
 }
 
 // The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.
 // Without pidfds, the pid is safe only while ddprun is still our parent.
-void Process::kill_agent() {
+void Process::signal_agent(int number) {
     if (gone_ || agent_ <= 0) return;
     if (agent_pidfd_) {
-        ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), SIGKILL, nullptr, 0);
+        ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), number, nullptr, 0);
     } else if (::getppid() == agent_) {
-        ::kill(agent_, SIGKILL);
+        ::kill(agent_, number);
     }
 }
 

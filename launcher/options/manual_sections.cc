@@ -59,10 +59,13 @@ constexpr ManualRow kWorkers[] = {
 
 constexpr ManualRow kSignals[] = {
     {"SIGTERM, SIGHUP, SIGQUIT",
-     "stop the job: the workers of all nodes get the signal, and SIGKILL after --shutdown-timeout"},
+     "stop the job: the workers of all nodes get the signal, and SIGKILL after --shutdown-timeout. "
+     "A signal that a worker sends to its parent process counts as one to ddprun"},
     {"SIGINT (Ctrl-C)",
      "does the same; a second one kills at once. A shell script starts programs behind & with "
-     "SIGINT ignored, and ddprun leaves it so: send SIGTERM there, which always works"},
+     "SIGINT ignored, and ddprun leaves it so: send SIGTERM there, which always works, also where "
+     "the caller has it blocked or "
+     "ignored"},
     {"SIGUSR1, SIGUSR2",
      "are passed on to the workers and stop nothing, unless --signals-to-handle or "
      "--requeue-signal names them"},

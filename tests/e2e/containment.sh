@@ -90,6 +90,35 @@ join job 20
 expect_code 138
 expect_nothing_left
 
+say "a worker stops the job by a signal to its parent process, as under torchrun"
+# What the workers print proves that the stop took its usual way: they got the signal, and time to end.
+for signal in TERM:143 INT:130; do
+    run 20 --standalone --nproc-per-node=2 bash -c '
+        trap "echo heard; exit 0" "$1"
+        touch "$0/$1.up.$RANK"; until [[ -e $0/$1.up.$((1 - RANK)) ]]; do sleep 0.05; done
+        ((RANK == 0)) || kill -"$1" $PPID; while :; do sleep 0.05; done' "$work" "${signal%:*}"
+    expect_code "${signal#*:}"
+    (($(grep -c heard "$work/run.out") == 2)) || fail "not both workers heard SIG${signal%:*}"
+    expect_nothing_left
+done
+run 20 --standalone bash -c 'trap "exit 0" USR1; kill -USR1 $PPID; while :; do sleep 0.05; done'
+expect_code 0
+
+say "SIGTERM works although the caller has it blocked or ignored; the worker gets it as usual"
+for way in block ignore; do
+    forget job
+    DDPRUN_TEST_MARK=$mark env --$way-signal=TERM "$ddprun" --standalone bash -c \
+        'trap "echo heard; exit 0" TERM; touch "$0/$1.up"; while :; do sleep 0.05; done' "$work" $way \
+        >"$work/job.out" 2>"$work/job.err" </dev/null &
+    pid[job]=$!
+    wait_until 10 test -e "$work/$way.up" || fail "the worker does not run"
+    kill -TERM "${pid[job]}"
+    join job 20
+    expect_code 143
+    expect_in "$work/job.out" heard
+    expect_nothing_left
+done
+
 say "ddprun and keeper are killed at once: no worker survives, and the next ddprun removes their folder"
 start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
 wait_until 10 test -e "$work/alone" || fail "the worker does not run"

@@ -1,0 +1,24 @@
+// Signals that reach the keeper and are meant for ddprun.
+//
+// A worker's parent is the keeper. `kill -TERM $PPID` in a worker is meant for the launcher, as
+// under torchrun, where the parent is the launcher. So such a signal is sent on to ddprun.
+//
+// Signals of others are not: Slurm and service managers signal all processes of a step or service,
+// so ddprun has got its own, and would get it twice. No state, no thread.
+#pragma once
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+namespace ddprun::agent::keeper {
+
+// The signals that the keeper reads: SIGCHLD and everything that may be sent on. Job control's and
+// SIGPIPE are not among them.
+sigset_t signals_to_read();
+
+// Whether this one is to be sent on: a process has sent it, and this process is below us or has
+// gone. (Of a sender that has gone nobody knows the parent. `/bin/kill` goes at once, while those
+// who signal a whole step live longer than it.)
+bool meant_for_agent(const signalfd_siginfo& signal);
+
+}  // namespace ddprun::agent::keeper
