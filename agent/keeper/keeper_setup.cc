@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace ddprun::agent::keeper {
@@ -55,6 +56,12 @@ void block_signals() {
 
 }  // namespace
 
+void rename_command_line(std::span<char> command_line) {
+    const std::string_view name = kName;
+    for (std::size_t i = 0; i < command_line.size(); ++i)
+        command_line[i] = i < name.size() ? name[i] : '\0';
+}
+
 // With a worker at a terminal the keeper stays in ddprun's session, as a process group of its own.
 bool become_keeper(int socket, bool own_session) {
     block_signals();
@@ -62,7 +69,7 @@ bool become_keeper(int socket, bool own_session) {
         ::setsid();
     else
         ::setpgid(0, 0);
-    ::prctl(PR_SET_NAME, "ddprun-keeper");
+    ::prctl(PR_SET_NAME, kName);
     return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && close_others(socket);
 }
 

@@ -74,6 +74,7 @@ Result<Started> start_by_fork(const KeeperOptions& options) {
         pair->ours.reset();
         // _exit() and not exit(): this is a copy of ddprun, and its exit handlers and buffers
         // belong to the original.
+        rename_command_line(options.command_line);
         ::_exit(run(pair->keepers.release(), options.own_session, self));
     }
     return Started{pid, std::move(pair->ours)};
@@ -85,7 +86,7 @@ Result<Started> start_by_exec(const KeeperOptions& options) {
     // If the socket already has the number kSocket, dup2() would do nothing and leave it
     // close-on-exec. So it is duplicated from a higher number.
     const UniqueFd high(::fcntl(pair->keepers.get(), F_DUPFD_CLOEXEC, kSocket + 1));
-    std::string name = "ddprun-keeper", flag = kKeeperArgument, agent = std::to_string(::getpid());
+    std::string name = kName, flag = kKeeperArgument, agent = std::to_string(::getpid());
     std::string session = options.own_session ? "session" : "group";
     char* const argv[] = {name.data(), flag.data(), agent.data(), session.data(), nullptr};
     posix_spawn_file_actions_t actions;
@@ -107,6 +108,11 @@ Result<Started> start_by_exec(const KeeperOptions& options) {
 }
 
 }  // namespace keeper
+
+std::span<char> command_line_of(int argc, char** argv) {
+    if (argc < 1) return {};
+    return {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1])};
+}
 
 // Arguments: program, kKeeperArgument, pid of ddprun, "session" or "group".
 int keeper_main_exec(int argc, char** argv) {

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <span>
+
 #include "base/error.h"
 #include "base/system/unique_fd.h"
 
@@ -12,11 +14,18 @@ namespace ddprun::agent {
 struct KeeperOptions {
     // False for a lone worker at a terminal: keeper and worker stay in ddprun's session.
     bool own_session = true;
+    // The memory of main's argv, from the first character of the first text to the end of the last
+    // one. /proc shows it as the command line, so a forked keeper writes its name over it. Empty:
+    // the command line stays that of this program.
+    std::span<char> command_line{};
 };
+
+// Returns that memory. The kernel puts the texts one behind the other.
+std::span<char> command_line_of(int argc, char** argv);
 
 // argv[1] of a keeper that was started by exec. main() must look for it first: `return
 // keeper_main_exec(argc, argv);`
-inline constexpr const char* kKeeperArgument = "--ddprun-keeper";
+inline constexpr const char* kKeeperArgument = "--job-keeper";
 int keeper_main_exec(int argc, char** argv);
 
 namespace keeper {

@@ -119,6 +119,30 @@ for way in block ignore; do
     expect_nothing_left
 done
 
+# Kills what `pkill -9 -f ddprun` would, among the processes of this test only.
+kill_by_name() {
+    local id named=()
+    for id in $(marked); do
+        ! { cat "/proc/$id/comm"; tr '\0' ' ' <"/proc/$id/cmdline"; } | grep ddprun >/dev/null || named+=("$id")
+    done
+    kill -KILL "${named[@]}"
+}
+say "ddprun is killed by its name: the keeper has another one, and leaves nothing; so has its successor"
+for successor in no yes; do
+    start job --standalone bash -c '(setsid sleep 327 &); touch "$0/$1.$TORCHELASTIC_RESTART_COUNT"; exec sleep 327' "$work" $successor
+    wait_until 10 test -e "$work/$successor.0" || fail "the worker does not run"
+    if [[ $successor == yes ]]; then
+        kill -KILL "$(pgrep --parent "${pid[job]}" -x job-keeper)"
+        wait_until 10 test -e "$work/$successor.1" || fail "no new generation"
+    fi
+    keeper=$(pgrep --parent "${pid[job]}" -x job-keeper)
+    kill_by_name
+    join job 10
+    expect_code 137
+    expect_nothing_left
+    wait_until 5 ended "$keeper" || fail "the keeper stays"
+done
+
 say "ddprun and keeper are killed at once: no worker survives, and the next ddprun removes their folder"
 start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
 wait_until 10 test -e "$work/alone" || fail "the worker does not run"

@@ -59,7 +59,7 @@ if may_look "${pid[one]}"; then
     for name in one two; do
         found=$(find_in_memory "${pid[$name]}" "$work/ours")
         [[ $found == "kept out" ]] || fail "the secret in the memory of ddprun $name: $found"
-        found=$(find_in_memory "$(pgrep -P "${pid[$name]}" -x ddprun-keeper)" "$work/ours")
+        found=$(find_in_memory "$(pgrep -P "${pid[$name]}" -x job-keeper)" "$work/ours")
         [[ $found == none ]] || fail "the secret in the memory of the keeper of $name: $found"
     done
 fi

@@ -94,7 +94,7 @@ processes() {
         [[ $(readlink "/proc/$id/ns/pid" 2>/dev/null) == "$here" ]] || continue
         name=$(<"/proc/$id/comm") 2>/dev/null || continue
         case $2:$name in
-            all:* | agent:ddprun | keeper:ddprun-keeper | worker:train) echo "$id" ;;
+            all:* | agent:ddprun | keeper:job-keeper | worker:train) echo "$id" ;;
         esac
     done
 }
