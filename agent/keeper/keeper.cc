@@ -6,15 +6,16 @@
 #include <sys/wait.h>
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <utility>
 
 #include "agent/keeper/descendants.h"
+#include "agent/keeper/keeper_guard.h"
 #include "agent/keeper/keeper_protocol.h"
 #include "agent/keeper/keeper_socket.h"
 #include "agent/keeper/keeper_start.h"
 #include "agent/keeper/keeper_texts.h"
+#include "agent/keeper/kill_rounds.h"
 #include "agent/keeper/terminal.h"
 #include "base/system/boot_clock.h"
 
@@ -26,6 +27,15 @@ using keeper::ReplyKind;
 using keeper::Request;
 using keeper::RequestKind;
 
+namespace {
+
+// So many keepers in a row that lived no longer than this show that the next one will not live
+// either: something on this host kills it, or it cannot run there.
+constexpr int kShortLives = 5;
+constexpr Duration kShortLife = std::chrono::seconds{10};
+
+}  // namespace
+
 // Held by shared_ptr: a timer's handler and the socket's callbacks, while they run, may outlive the
 // Keeper.
 struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
@@ -33,8 +43,11 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     pid_t pid = -1;
     std::shared_ptr<keeper::Socket> socket;  // never null
     KeeperEvents events;
-    std::unique_ptr<asio::steady_timer> look_again;
-    Killing rounds;  // for the processes that a dead keeper left
+    std::unique_ptr<KillRounds> rounds;    // over what a dead keeper has left
+    std::unique_ptr<keeper::Guard> guard;  // from attach() on
+    Time began{};                          // start of this keeper
+    int short_lives = 0;                   // of keepers, in a row
+    std::string how_died;                  // follows "the keeper"
     asio::io_context* io = nullptr;
     std::uint32_t next_id = 0;
     // A request that the keeper has not answered yet.
@@ -52,11 +65,15 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void adopt(keeper::Started started);
     void listen();
     void noticed();
+    void send_work(const Request& request, const std::string& payload = {},
+                   const std::vector<int>& fds = {});
+    void check();
+    void on_frozen(Duration silence);
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_end();
-    void kill_what_is_left();
     void call_back_died();
+    void stop_timers();
 };
 
 Result<Keeper> Keeper::start(KeeperOptions options) {
@@ -72,6 +89,10 @@ Result<Keeper> Keeper::start(KeeperOptions options) {
 // again, started by exec.
 Result<> Keeper::restart() {
     DDPRUN_CHECK(!alive() && impl_->io != nullptr, "restart() is for a keeper that has died");
+    if (impl_->short_lives >= kShortLives)
+        return Error{ErrorCode::unavailable, std::to_string(kShortLives) +
+                                                 " keepers in a row have died within " +
+                                                 to_text(kShortLife) + " of their start"};
     Result<keeper::Started> started = keeper::start_by_exec(impl_->options);
     if (!started) return started.error();
     impl_->adopt(std::move(*started));
@@ -86,24 +107,33 @@ Result<> Keeper::shutdown(Duration limit) {
     impl.spawns.clear();
     impl.sweeps.clear();
     impl.events = {};
-    if (impl.look_again) impl.look_again->cancel();
+    impl.stop_timers();
     if (!impl.alive()) return {};
+    // A keeper that sweeps for long still answers the check.
+    impl.check();
     Request request;
     request.kind = RequestKind::shutdown;
     impl.socket->send(request);
-    // Replies that arrive in the meantime are not needed.
-    if (!impl.socket->await_end(limit))
+    const keeper::Socket::End end = impl.socket->await_end(limit);
+    const std::string name = "the keeper (process " + std::to_string(impl.pid) + ")";
+    if (end == keeper::Socket::End::not_yet)
         return Error{ErrorCode::timed_out,
-                     "the keeper (pid " + std::to_string(impl.pid) +
-                         ") still waits for processes that hang in the kernel"};
-    ::waitpid(impl.pid, nullptr, 0);
-    impl.pid = -1;
+                     name + " still waits for processes that hang in the kernel"};
     impl.socket->close();
+    if (end == keeper::Socket::End::silent) {
+        ::kill(impl.pid, SIGKILL);
+        if (!kill_all_descendants(limit))
+            return Error{ErrorCode::timed_out, name + " is frozen and cannot be killed"};
+    } else {
+        ::waitpid(impl.pid, nullptr, 0);
+    }
+    impl.pid = -1;
     return {};
 }
 
 void Keeper::Impl::adopt(keeper::Started started) {
     pid = started.pid;
+    began = boot_now();
     socket = std::make_shared<keeper::Socket>(std::move(started.socket));
 }
 
@@ -118,6 +148,28 @@ void Keeper::Impl::listen() {
         [weak = weak_from_this()] {
             if (const auto self = weak.lock()) self->on_end();
         });
+    guard->begin(pid);
+}
+
+// Somebody waits for its answer.
+void Keeper::Impl::send_work(const Request& request, const std::string& payload,
+                             const std::vector<int>& fds) {
+    socket->send(request, payload, fds);
+    if (guard) guard->work_asked();
+}
+
+void Keeper::Impl::check() {
+    Request request;
+    request.kind = RequestKind::check;
+    socket->send(request);
+}
+
+void Keeper::Impl::on_frozen(Duration silence) {
+    const auto self = shared_from_this();
+    socket->close();
+    how_died = "did not answer for " + to_text(silence) + " and was killed";
+    if (events.frozen) events.frozen();
+    on_end();
 }
 
 void Keeper::Impl::noticed() {
@@ -151,6 +203,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::expired:
             if (events.expired) events.expired();
             return;
+        case ReplyKind::works:
+            return guard->answered();
     }
 }
 
@@ -172,34 +226,28 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
 // processes become ours.
 void Keeper::Impl::on_end() {
     ::kill(pid, SIGKILL);
-    look_again = std::make_unique<asio::steady_timer>(*io);
-    kill_what_is_left();
-}
-
-// One round on each call, with a timer between them, so that the loop and its heartbeats continue.
-// The keeper itself is reaped among the others.
-void Keeper::Impl::kill_what_is_left() {
-    const bool none_left = rounds.round([this](pid_t ended, int) {
-        if (ended == pid) pid = -1;
-    });
-    if (none_left) {
-        pid = -1;
-        return call_back_died();
-    }
-    // SIGKILL needs a moment to take effect, even on a healthy host.
-    look_again->expires_after(std::chrono::milliseconds{2});
-    look_again->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-        if (!error) self->kill_what_is_left();
+    guard->stop();
+    short_lives = boot_now() - began < kShortLife ? short_lives + 1 : 0;
+    // Heartbeats continue meanwhile. The keeper itself is reaped among the others.
+    rounds->run([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->call_back_died();
     });
 }
 
 // The maps are emptied before the callbacks run, because a callback may make new requests.
 void Keeper::Impl::call_back_died() {
+    pid = -1;
     foreground.clear();
     const Error closed{ErrorCode::closed, "the keeper died, so its workers were killed"};
     for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
     for (auto& [id, done] : std::exchange(sweeps, {})) done();
-    if (events.died) events.died();
+    const std::string how = std::exchange(how_died, {});
+    if (events.died) events.died(how.empty() ? "has died" : how);
+}
+
+void Keeper::Impl::stop_timers() {
+    if (rounds) rounds->stop();
+    if (guard) guard->stop();
 }
 
 Keeper::Keeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -217,12 +265,17 @@ Keeper::~Keeper() {
     impl_->events = {};
     impl_->spawns.clear();
     impl_->sweeps.clear();
-    if (impl_->look_again) impl_->look_again->cancel();
+    impl_->stop_timers();
     impl_->socket->close();
 }
 
-void Keeper::attach(asio::io_context& io, KeeperEvents events) {
+void Keeper::attach(asio::io_context& io, Duration patience, KeeperEvents events) {
     impl_->io = &io;
+    // Both are parts of Impl, so the guard's callbacks need not keep Impl.
+    impl_->rounds = std::make_unique<KillRounds>(io);
+    impl_->guard = std::make_unique<keeper::Guard>(
+        io, patience, [impl = impl_.get()] { impl->check(); },
+        [impl = impl_.get()](Duration silence) { impl->on_frozen(silence); });
     impl_->events = std::move(events);
     impl_->listen();
 }
@@ -244,7 +297,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     impl.spawns.emplace(request.id,
                         Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),
                                     start.foreground});
-    impl.socket->send(request, fork.payload, fork.fds);
+    impl.send_work(request, fork.payload, fork.fds);
 }
 
 void Keeper::set_deadline(Time deadline, Duration lease) {
@@ -267,7 +320,7 @@ void Keeper::sweep(std::function<void()> done) {
     request.kind = RequestKind::sweep;
     request.id = impl_->next_id++;
     impl_->sweeps.emplace(request.id, std::move(done));
-    if (alive()) impl_->socket->send(request);
+    if (alive()) impl_->send_work(request);
 }
 
 void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) {

@@ -2,7 +2,7 @@
 // class sends requests to it.
 //
 //   main, before any thread:  Keeper::start()     forks it; makes ddprun a subreaper
-//   the runner:               attach(io, events)  from now on answers are callbacks on that loop
+//   the runner:               attach(io, patience, events)  answers are now callbacks on that loop
 //                             set_deadline, spawn, sweep, prepare_gone, remove_when_gone, noticed
 //   the end:                  shutdown()          sweeps, ends the keeper without Gone, reaps it
 //
@@ -19,6 +19,8 @@
 // If the keeper dies, ddprun, as a subreaper, inherits its processes. This object then kills them,
 // answers all open spawns (with the error `closed`) and sweeps, and calls Events::died. After
 // restart() it works with a new keeper, which knows neither the deadline nor the Gone frame.
+//
+// A keeper that does not answer for `patience` (keeper_watch.h) is killed, and counts as dead.
 //
 // Thread: the loop's only. The io_context must outlive this object. Callbacks never run inside a
 // request.
@@ -55,8 +57,12 @@ struct KeeperEvents {
     // The deadline has passed, and the keeper has killed everything. This object has already
     // answered the keeper that ddprun noticed.
     std::function<void()> expired;
-    // The keeper has died, and everything that it left has been killed. Call restart().
-    std::function<void()> died;
+    // The keeper does not answer, and is now killed with everything below it. `died` follows,
+    // unless one of these processes hangs in the kernel.
+    std::function<void()> frozen;
+    // The keeper has died, and everything that it left has been killed. Call restart(). `how`
+    // follows its name: "has died".
+    std::function<void(const std::string& how)> died;
 };
 
 // Owns the connection to the keeper process, and the process itself.
@@ -72,7 +78,7 @@ class Keeper {
     ~Keeper();
 
     // Starts the delivery of answers and events on this loop.
-    void attach(boost::asio::io_context& io, KeeperEvents events);
+    void attach(boost::asio::io_context& io, Duration patience, KeeperEvents events);
 
     // Possible errors, with a sentence such as "cannot execute ./train: Permission denied":
     //   not_found   the program or its interpreter does not exist (a shell says 127)
@@ -105,14 +111,17 @@ class Keeper {
     void remove_when_gone(const std::string& folder);
 
     // Starts a new keeper by exec of /proc/self/exe; main passes argv[1] == kKeeperArgument on to
-    // keeper_main_exec(). Only after Events::died.
+    // keeper_main_exec(). Only after Events::died. Possible errors:
+    //   internal     no process or no socket
+    //   unavailable  the last keepers died at once, so the next one would, too
     Result<> restart();
     bool alive() const;
     std::int64_t pid() const;
 
     // Sweeps, ends the keeper without its Gone frame, and reaps it. Blocks up to `limit`. No
     // callback runs after it. Possible errors: timed_out, when a process cannot be killed because
-    // it hangs in the kernel; the keeper then stays behind and waits for its end.
+    // it hangs in the kernel; the keeper then stays behind and waits for its end. A keeper that does
+    // not answer within the limit is killed, and its processes are killed from here.
     Result<> shutdown(Duration limit = std::chrono::seconds{10});
 
   private:

@@ -196,6 +196,8 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
             return will_.prepare(request, fds);
         case RequestKind::folder:
             return will_.set_folder(request, fds);
+        case RequestKind::check:
+            return replies_.works();
     }
 }
 

@@ -38,6 +38,8 @@ enum class RequestKind : std::uint32_t {
     folder,
     // Sweep, then end without the Gone frame. Answered by `swept`.
     shutdown,
+    // Does the keeper still work? Answered by `works`, at once.
+    check,
 };
 
 // One packet to the keeper. Fields that a kind does not use are zero.
@@ -65,6 +67,7 @@ enum class ReplyKind : std::uint32_t {
     swept,    // nothing is left: id
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
+    works,    // answer to `check`
 };
 
 // How far a worker came that could not be started. keeper_texts.cc has a sentence for each stage.

@@ -59,6 +59,12 @@ void Replies::expired() {
     add(reply);
 }
 
+void Replies::works() {
+    Reply reply{};
+    reply.kind = ReplyKind::works;
+    add(reply);
+}
+
 // Stops when the socket is full; poll then waits for room. If the socket has ended, the reader of
 // the requests finds out.
 void Replies::flush() {

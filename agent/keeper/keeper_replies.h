@@ -25,6 +25,7 @@ class Replies {
     void swept(std::uint32_t id);
     void passed();
     void expired();
+    void works();
 
     // Sends what fits. If something is left, call it again when the socket has room.
     void flush();

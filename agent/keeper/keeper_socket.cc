@@ -91,17 +91,21 @@ void Socket::take_replies() {
 }
 
 // The keeper closes the socket only by exiting. So the end of the socket means that it has ended.
-bool Socket::await_end(Duration limit) {
+Socket::End Socket::await_end(Duration limit) {
+    End so_far = End::silent;
     const Time give_up = boot_now() + limit;
     for (;;) {
         Reply reply;
         std::vector<UniqueFd> fds;
         flush();
         const Transfer transfer = receive_packet(fd(), &reply, sizeof reply, fds);
-        if (transfer == Transfer::ended) return true;
-        if (transfer == Transfer::done) continue;
+        if (transfer == Transfer::ended) return End::closed;
+        if (transfer == Transfer::done) {
+            so_far = End::not_yet;
+            continue;
+        }
         const Duration left = give_up - boot_now();
-        if (left <= Duration::zero()) return false;
+        if (left <= Duration::zero()) return so_far;
         pollfd wait{fd(), static_cast<short>(waiting_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
         ::poll(&wait, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
     }

@@ -40,8 +40,9 @@ class Socket : public std::enable_shared_from_this<Socket> {
     // may close its own at once.
     void send(Request request, const std::string& payload = {}, const std::vector<int>& fds = {});
     // Without the loop: sends what waits and throws replies away until the keeper has closed its
-    // end. Blocks up to `limit`; returns false when it has passed.
-    bool await_end(Duration limit);
+    // end. Blocks up to `limit`. `silent`: not even a reply has come.
+    enum class End { closed, not_yet, silent };
+    End await_end(Duration limit);
     // Waiting requests are dropped, and no callback comes any more.
     void close();
     bool is_open() const { return fd() >= 0; }

@@ -55,8 +55,17 @@ struct CannotKill {
     Generation generation;
     std::string sentence;
 };
-struct KeeperDied {};  // and what it left has been killed; a new one is being started
+// The keeper does not answer; it is now killed with the workers.
+struct KeeperFrozen {};
+// It is gone, and what it left has been killed. A new one is being started.
+struct KeeperDied {
+    std::string how = "has died";  // follows its name
+};
 struct KeeperBack {};
+// Or no new one can be started.
+struct NoKeeper {
+    std::string why;
+};
 struct WorkerProgress {
     Generation generation;
     std::int64_t step = -1;
@@ -87,10 +96,10 @@ struct JobEndKnown {
 };
 struct Tick {};
 
-using Event =
-    std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
-                 WorkerExited, Swept, CannotKill, KeeperDied, KeeperBack, WorkerProgress,
-                 WorkersExamined, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
+using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
+                           WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
+                           NoKeeper, WorkerProgress, WorkersExamined, StoreContact, LedgerFound,
+                           SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 

@@ -48,24 +48,27 @@ Effects Machine::step(Time now, const Event& event) {
     if (s.phase == Phase::finished) return {};
     // Rendezvous/PROTOCOL.md, rule 4: first, since the keeper has killed by now.
     s.expire(now);
-    std::visit(
-        Overload{[&](const Started&) { s.connect(now); }, [&](const LinkUp& e) { s.link_up(e); },
-                 [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
-                 [&](const MessageCame& e) { s.on_message(now, e.message); },
-                 [&](const WorkerStarted& e) { s.on_started(now, e); },
-                 [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
-                 [&](const WorkerExited& e) { s.on_exited(now, e); },
-                 [&](const Swept& e) { s.on_swept(now, e); },
-                 [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
-                 [&](const KeeperDied&) { s.on_keeper_died(now); },
-                 [&](const KeeperBack&) { s.keeper_alive = true; },
-                 [&](const WorkerProgress& e) { s.on_progress(now, e); },
-                 [&](const WorkersExamined& e) { s.on_examined(e); },
-                 [&](const StoreContact& e) { s.on_contact(now, e); },
-                 [&](const LedgerFound& e) { s.on_ledger_found(e.found); },
-                 [&](const SignalCame& e) { s.on_signal(now, e.signal); },
-                 [&](const JobEndKnown& e) { s.on_job_end(now, e.end); }, [&](const Tick&) {}},
-        event);
+    std::visit(Overload{[&](const Started&) { s.connect(now); },
+                        [&](const LinkUp& e) { s.link_up(e); },
+                        [&](const LinkLost& e) { s.link_lost(now, e.sentence); },
+                        [&](const MessageCame& e) { s.on_message(now, e.message); },
+                        [&](const WorkerStarted& e) { s.on_started(now, e); },
+                        [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
+                        [&](const WorkerExited& e) { s.on_exited(now, e); },
+                        [&](const Swept& e) { s.on_swept(now, e); },
+                        [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
+                        [&](const KeeperFrozen&) { s.on_keeper_frozen(now); },
+                        [&](const KeeperDied& e) { s.on_keeper_died(now, e.how); },
+                        [&](const KeeperBack&) { s.keeper_alive = true; },
+                        [&](const NoKeeper& e) { s.on_no_keeper(e.why); },
+                        [&](const WorkerProgress& e) { s.on_progress(now, e); },
+                        [&](const WorkersExamined& e) { s.on_examined(e); },
+                        [&](const StoreContact& e) { s.on_contact(now, e); },
+                        [&](const LedgerFound& e) { s.on_ledger_found(e.found); },
+                        [&](const SignalCame& e) { s.on_signal(now, e.signal); },
+                        [&](const JobEndKnown& e) { s.on_job_end(now, e.end); },
+                        [&](const Tick&) {}},
+               event);
     if (s.phase != Phase::finished) s.on_tick(now);
     return std::move(s.effects);
 }
@@ -128,8 +131,7 @@ void MachineState::on_ack(Time now, const rendezvous::Ack& ack) {
     // The keeper gets every new deadline, since it must kill even if this process is frozen.
     if (result.deadline_moved) effects.push_back(SetDeadline{lease.deadline()});
     bool at_once = result.beat_now;
-    // The generation is over. A node that waits for the others is free at once; a node with workers
-    // stops them first and vows later.
+    // Over. A node that waits for others is free at once; one with workers stops them, then vows.
     if (running && ack.over >= running->place.generation) {
         if (phase == Phase::waiting)
             cleared(now);

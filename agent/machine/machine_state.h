@@ -121,7 +121,9 @@ struct MachineState {
     void on_cannot_kill(Time now, const CannotKill& event);
     void on_swept(Time now, const Swept& event);
     void cleared(Time now);
-    void on_keeper_died(Time now);
+    void on_keeper_frozen(Time now);
+    void on_keeper_died(Time now, const std::string& how);
+    void on_no_keeper(const std::string& why);
     void on_progress(Time now, const WorkerProgress& event);
     void on_contact(Time now, const StoreContact& event);
     void got_to(Time now, rendezvous::Reach reach);

@@ -173,15 +173,29 @@ void MachineState::cleared(Time now) {
     send(std::move(join));
 }
 
+// The runner kills it and everything below it. KeeperDied follows; until then this is a sweep, which
+// finds out if a process hangs in the kernel.
+void MachineState::on_keeper_frozen(Time now) {
+    keeper_alive = false;
+    if (running) begin_stop(now, kKill, Duration::zero());
+}
+
 // The workers die with their keeper, so the generation cannot go on. The runner has killed what was
 // left and starts a new keeper.
-void MachineState::on_keeper_died(Time now) {
+void MachineState::on_keeper_died(Time now, const std::string& how) {
     keeper_alive = false;
-    note(Note::Level::error, "the keeper has died; the workers of this node died with it");
+    note(Note::Level::error, "the keeper " + how + "; the workers of this node died with it");
     if (!running) return;
-    facts.interrupt(
-        {config.node.name, "the keeper of node " + config.node.name + " has died", true}, now);
+    facts.interrupt({config.node.name, "the keeper of node " + config.node.name + ' ' + how, true},
+                    now);
     cleared(now);
+}
+
+// No worker can run here any more. The node stays connected to hear the end of the job.
+void MachineState::on_no_keeper(const std::string& why) {
+    config.unusable = "no new keeper can be started: " + why;
+    note(Note::Level::error, config.unusable);
+    send(rendezvous::Unusable{config.unusable});
 }
 
 void MachineState::on_progress(Time now, const WorkerProgress& event) {

@@ -32,6 +32,8 @@ std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::stri
 
 // Expired timers of processes that are no workers, told in each generation.
 constexpr int kStrangeTimers = 10;
+// Share of the lease in which the keeper must answer.
+constexpr double kKeeperAnswers = 0.5;
 
 }  // namespace
 
@@ -68,13 +70,15 @@ Runner::~Runner() {
 // Started is the first event. The keeper must be attached before, because the machine may act on it
 // at once.
 void Runner::start() {
-    keeper_.attach(loop_, {.exited =
-                               [this](std::int64_t pid, int status, Time at) {
-                                   heed_terminal(status);
-                                   if (workers_) workers_->exited(pid, status, at);
-                               },
-                           .expired = [this] { post(Tick{}); },
-                           .died = [this] { keeper_died(); }});
+    keeper_.attach(loop_, share(config_.lease, kKeeperAnswers),
+                   {.exited =
+                        [this](std::int64_t pid, int status, Time at) {
+                            heed_terminal(status);
+                            if (workers_) workers_->exited(pid, status, at);
+                        },
+                    .expired = [this] { post(Tick{}); },
+                    .frozen = [this] { post(KeeperFrozen{}); },
+                    .died = [this](const std::string& how) { keeper_died(how); }});
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
     prepare_gone();
@@ -281,10 +285,12 @@ void Runner::examine(const ExamineWorkers& asked) {
               });
 }
 
-// `noticed` first: the sweep may follow a deadline, and the keeper must not take ddprun for frozen.
+// The workers are killed from here, too: a frozen keeper would let them run on, perhaps beyond the
+// deadline. Then `noticed`: the sweep may follow a deadline, and the keeper must not take ddprun for
+// frozen.
 // Swept is reported last, so that the machine hears of every death first.
 void Runner::sweep(Generation generation) {
-    if (workers_) workers_->forgo();
+    if (workers_) workers_->kill();
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
         // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
@@ -298,16 +304,18 @@ void Runner::sweep(Generation generation) {
 // Without a result the sweep is about to end, and there is nothing to report.
 void Runner::look_for_stuck(const LookForStuck& look) {
     if (!workers_) return;
-    const std::string sentence = stuck_sentence(
-        find_stuck(static_cast<pid_t>(keeper_.pid()), workers_->ranks_by_pid()), look.since);
+    // What a dead keeper has left is below ddprun, and so is a keeper that does not die.
+    const pid_t above = keeper_.alive() ? static_cast<pid_t>(keeper_.pid()) : ::getpid();
+    const std::string sentence =
+        stuck_sentence(find_stuck(above, workers_->ranks_by_pid()), look.since);
     if (!sentence.empty()) post(CannotKill{look.generation, sentence});
 }
 
 // The new keeper knows nothing, so it is told again what to do at the end.
-void Runner::keeper_died() {
-    post(KeeperDied{});
+void Runner::keeper_died(const std::string& how) {
+    post(KeeperDied{how});
     if (const auto again = keeper_.restart(); !again)
-        return warn("no new keeper can be started: " + again.error().sentence());
+        return post(NoKeeper{again.error().sentence()});
     prepare_gone();
     bequeath_folder();
     post(KeeperBack{});

@@ -76,7 +76,7 @@ class Runner {
     void sweep(Generation generation);
     void look_for_stuck(const LookForStuck& look);
     void heed_terminal(int wait_status);
-    void keeper_died();
+    void keeper_died(const std::string& how);
     void prepare_gone();
     void bequeath_folder();
     void warn(const std::string& sentence);

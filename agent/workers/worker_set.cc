@@ -92,7 +92,13 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
         });
 }
 
-void WorkerSet::forgo() { forgone_ = true; }
+// Without a pidfd (an old kernel) the keeper alone kills: it knows which pids are still in use.
+void WorkerSet::kill() {
+    forgone_ = true;
+    for (const auto& worker : workers_)
+        if (!worker->ended && worker->pidfd)
+            ::syscall(SYS_pidfd_send_signal, worker->pidfd.get(), SIGKILL, nullptr, 0);
+}
 
 // All requests go to the keeper at once. It answers each one when the program runs.
 void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {

@@ -38,10 +38,11 @@ class WorkerSet {
     ~WorkerSet();
 
     // Requests all workers at once when their folders are made, after a call of `ready`. Each
-    // request is answered by WorkerStarted or WorkerNotStarted, unless forgo() comes first.
+    // request is answered by WorkerStarted or WorkerNotStarted, unless kill() comes first.
     void start(const rendezvous::NodePlace& place, Ready ready);
-    // Workers that have not been requested yet will not be started.
-    void forgo();
+    // Sends SIGKILL to the living workers, but to nothing that they started: that is the keeper's
+    // work. Workers that have not been requested yet will not be started.
+    void kill();
     // Sends a signal to the process group of each living worker.
     void signal(int number);
     // As signal(), but first writes the file that tells the workers why. If this takes too long,
@@ -89,7 +90,7 @@ class WorkerSet {
     std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
-    bool forgone_ = false;                    // forgo() was called
+    bool forgone_ = false;                    // kill() was called
     std::optional<Time> signalled_at_;        // time of the first one
     std::vector<std::unique_ptr<Worker>> workers_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -61,9 +61,8 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, Server
         io = std::make_unique<asio::io_context>(1);  // 1: only one thread runs this loop
     } catch (const boost::system::system_error& none) {
         ::close(listening_fd);
-        return Error(ErrorCode::unavailable,
-                     "no descriptors for the worker store: " + none.code().message() +
-                         "; raise ulimit -n");
+        return Error(ErrorCode::unavailable, "no descriptors for the worker store: " +
+                                                 none.code().message() + "; raise ulimit -n");
     }
     tcp::acceptor acceptor(*io);
     error_code error;

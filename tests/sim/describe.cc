@@ -203,8 +203,10 @@ std::string describe(const agent::Event& event) {
                  },
                  [](const Swept& e) { return "Swept g" + text(e.generation); },
                  [](const CannotKill& e) { return "CannotKill g" + text(e.generation); },
-                 [](const KeeperDied&) { return std::string("KeeperDied"); },
+                 [](const KeeperFrozen&) { return std::string("KeeperFrozen"); },
+                 [](const KeeperDied& e) { return "KeeperDied: it " + e.how; },
                  [](const KeeperBack&) { return std::string("KeeperBack"); },
+                 [](const NoKeeper& e) { return "NoKeeper: " + e.why; },
                  [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },
                  [](const WorkersExamined& e) {
                      return "WorkersExamined g" + text(e.generation) + " " +

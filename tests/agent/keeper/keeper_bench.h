@@ -67,16 +67,22 @@ struct Bench {
     boost::asio::io_context io;
     Keeper keeper;
     std::map<std::int64_t, int> exits;  // pid → wait status
-    int expired = 0, died = 0;
+    int expired = 0, frozen = 0, died = 0;
+    std::string how_died;
     std::vector<std::int64_t> pids;
     std::vector<Error> errors;
 
-    explicit Bench(KeeperOptions options = {}) : keeper(std::move(*Keeper::start(options))) {
+    explicit Bench(KeeperOptions options = {}, Duration patience = std::chrono::seconds{5})
+        : keeper(std::move(*Keeper::start(options))) {
         KeeperEvents events;
         events.exited = [this](std::int64_t pid, int status, Time) { exits[pid] = status; };
         events.expired = [this] { ++expired; };
-        events.died = [this] { ++died; };
-        keeper.attach(io, std::move(events));
+        events.frozen = [this] { ++frozen; };
+        events.died = [this](const std::string& how) {
+            ++died;
+            how_died = how;
+        };
+        keeper.attach(io, patience, std::move(events));
     }
     // Each test ends with a sweep that must find an end, so no test leaves a process behind.
     ~Bench() { EXPECT_TRUE(keeper.shutdown()); }

@@ -303,6 +303,71 @@ TEST(KeeperFence, AKeeperThatDiesIsReplaced) {
     EXPECT_EQ(bench.exits.begin()->second, W_EXITCODE(5, 0));
 }
 
+// The keeper stands still: workers end, and nobody tells. ddprun kills it with everything below it,
+// says for how long it did not answer, and goes on with another one.
+TEST(KeeperFence, AKeeperThatFreezesIsReplaced) {
+    Bench bench({}, milliseconds{200});
+    Pipe alive;
+    bench.spawn(family(alive));
+    ASSERT_TRUE(bench.answered(1));
+    ASSERT_TRUE(all_stand(alive));
+    hold_keeper(bench);
+    bool swept = false;
+    bench.keeper.sweep([&] { swept = true; });
+    ASSERT_TRUE(bench.run_until([&] { return bench.died == 1; }));
+    EXPECT_TRUE(alive.ended());
+    EXPECT_TRUE(swept);
+    EXPECT_EQ(bench.frozen, 1);
+    EXPECT_TRUE(bench.how_died.starts_with("did not answer for ")) << bench.how_died;
+    ASSERT_TRUE(bench.keeper.restart());
+    bench.spawn(shell("exit 5"));
+    ASSERT_TRUE(bench.exited(1));
+    EXPECT_EQ(bench.exits.begin()->second, W_EXITCODE(5, 0));
+}
+
+// A keeper without work answers all the same, again and again.
+TEST(KeeperFence, AKeeperThatWorksIsNotTakenForFrozen) {
+    Bench bench({}, milliseconds{500});
+    const Time end = boot_now() + seconds{2};
+    bench.run_until([&] { return boot_now() >= end; });
+    EXPECT_EQ(bench.frozen + bench.died, 0);
+    bench.spawn(shell("exit 0"));
+    EXPECT_TRUE(bench.exited(1));
+}
+
+// At the end of the job, too: nobody waits for a frozen keeper longer than was asked, and nothing is
+// left.
+TEST(KeeperFence, AFrozenKeeperIsEndedWithTheJob) {
+    Bench bench;
+    Pipe alive;
+    bench.spawn(family(alive));
+    ASSERT_TRUE(bench.answered(1));
+    ASSERT_TRUE(all_stand(alive));
+    hold_keeper(bench);
+    const auto keeper = static_cast<pid_t>(bench.keeper.pid());
+    EXPECT_TRUE(bench.keeper.shutdown(milliseconds{300}));
+    EXPECT_TRUE(alive.ended());
+    EXPECT_EQ(::kill(keeper, 0), -1);
+}
+
+// Something kills each keeper at its start. Without a limit ddprun would start keepers, and
+// generations, for ever.
+TEST(KeeperFence, KeepersThatDieAtOnceAreNotReplacedForEver) {
+    Bench bench;
+    int restarted = 0;
+    for (Result<> again; again; ++restarted) {
+        ASSERT_LT(restarted, 20);
+        const int before = bench.died;
+        ::kill(static_cast<pid_t>(bench.keeper.pid()), SIGKILL);
+        ASSERT_TRUE(bench.run_until([&] { return bench.died == before + 1; }));
+        again = bench.keeper.restart();
+        if (!again) {
+            EXPECT_EQ(again.error().code(), ErrorCode::unavailable);
+        }
+    }
+    EXPECT_EQ(restarted, 5);  // the fifth was refused
+}
+
 // A signal to the process group, Ctrl-C or Ctrl-Z at a terminal for example, reaches the keeper,
 // too. Without the keeper nobody would be left to kill workers.
 TEST(KeeperFence, TheKeeperIgnoresSignals) {

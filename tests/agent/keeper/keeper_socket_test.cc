@@ -145,12 +145,16 @@ TEST(KeeperSocket, AwaitsTheEndWithoutTheLoop) {
     line.answer(1);
     std::uint32_t taken = 0;
     while (taken < kMany) {
-        EXPECT_FALSE(line.mine->await_end(milliseconds{1}));
+        EXPECT_NE(line.mine->await_end(milliseconds{1}), Socket::End::closed);
         std::vector<UniqueFd> fds;
         while (line.take(fds) == std::int64_t{taken}) ++taken;
     }
+    // Whoever answers is not frozen, even if it takes longer than one waits.
+    EXPECT_EQ(line.mine->await_end(milliseconds{1}), Socket::End::silent);
+    line.answer(2);
+    EXPECT_EQ(line.mine->await_end(milliseconds{1}), Socket::End::not_yet);
     line.keepers.reset();
-    EXPECT_TRUE(line.mine->await_end(seconds{30}));
+    EXPECT_EQ(line.mine->await_end(seconds{30}), Socket::End::closed);
     EXPECT_EQ(line.replies.size(), 0U);
 }
 

@@ -282,6 +282,30 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
         ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
 }
 
+// A frozen keeper is killed like one that has died. If it cannot be killed, the sweep that begins
+// here finds out what hangs.
+TEST(AgentMachine, AFrozenKeeperEndsTheGeneration) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.3, KeeperFrozen{}), ElementsAre("sweep 0"));
+    EXPECT_THAT(s.step(0.4, KeeperDied{"did not answer for 5.0 s and was killed"}),
+                ElementsAre("note: the keeper did not answer for 5.0 s and was killed; the workers "
+                            "of this node died with it",
+                            "close store", "deadline never",
+                            "Join: Beat echo 1 floor 0 running -1 knows of 0, the keeper of node a "
+                            "did not answer for 5.0 s and was killed"));
+}
+
+// No keeper, no workers. The node says so at once, and again to each new leader.
+TEST(AgentMachine, ANodeWithoutAKeeperIsUnusable) {
+    Script s;
+    s.run();
+    s.step(0.3, KeeperDied{});
+    EXPECT_THAT(s.step(0.3, NoKeeper{"no process"}),
+                ElementsAre("note: no new keeper can be started: no process",
+                            "Unusable: no new keeper can be started: no process"));
+}
+
 // Whether a failure uses up a restart depends on progress, and a failure may follow at once. So the
 // first progress does not wait for the next Beat.
 TEST(AgentMachine, FirstProgressIsSaidAtOnce) {

@@ -1,0 +1,53 @@
+// Decides when to ask the keeper whether it works, and when it counts as frozen.
+#include "agent/keeper/keeper_watch.h"
+
+namespace ddprun::agent::keeper {
+namespace {
+
+// Share of the patience after which a keeper without an answer is looked at. The rest shows whether
+// it uses CPU time.
+constexpr double kDoubt = 0.75;
+
+}  // namespace
+
+void Watch::begin(Time now) {
+    state_ = State::idle;
+    next_ = now + patience_;
+}
+
+bool Watch::work_asked(Time now) {
+    if (state_ != State::idle || next_ == kNever) return false;
+    state_ = State::asked;
+    asked_at_ = now;
+    next_ = now + share(patience_, kDoubt);
+    return true;
+}
+
+void Watch::answered(Time now) {
+    if (state_ != State::idle) begin(now);
+}
+
+Watch::Due Watch::look(Time now, Duration cpu_time) {
+    if (now < next_) return Due::nothing;
+    if (state_ == State::idle) return work_asked(now) ? Due::ask : Due::nothing;
+    const Duration rest = patience_ - share(patience_, kDoubt);
+    if (now - next_ > rest) {
+        // ddprun was not scheduled, and so perhaps the keeper was not either. The question still
+        // stands.
+        state_ = State::asked;
+        asked_at_ = now;
+        next_ = now + share(patience_, kDoubt);
+        return Due::nothing;
+    }
+    const bool works = cpu_time > cpu_time_ && now - asked_at_ < kLongest;
+    if (state_ == State::doubted && !works) {
+        next_ = kNever;
+        return Due::frozen;
+    }
+    state_ = State::doubted;
+    cpu_time_ = cpu_time;
+    next_ = now + rest;
+    return Due::nothing;
+}
+
+}  // namespace ddprun::agent::keeper

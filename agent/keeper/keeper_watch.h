@@ -1,0 +1,53 @@
+// Whether the keeper still answers ddprun. The keeper watches ddprun the same way
+// (keeper_deadline.h). Pure; owned by Keeper.
+//
+//   look(now, …)     → ask the keeper whether it works; each `patience`
+//   work_asked(now)  → ask at once, because somebody waits for the work
+//   answered(now)    the keeper works
+//   no answer within `patience` → frozen: kill it
+//
+// Slow is not frozen. A keeper that removes gigabytes of shared memory does not answer for a while,
+// but it uses CPU time. So a keeper without an answer gets more time as long as it does, up to
+// kLongest. And when ddprun itself was not scheduled, the whole host may have stood still: the
+// keeper gets its time anew.
+#pragma once
+
+#include "base/time.h"
+
+namespace ddprun::agent::keeper {
+
+class Watch {
+  public:
+    enum class Due { nothing, ask, frozen };
+
+    // A keeper that uses CPU time counts as frozen after this time without an answer.
+    static constexpr Duration kLongest = std::chrono::seconds{60};
+
+    explicit Watch(Duration patience) : patience_(patience) {}
+
+    // A new keeper, which has been asked nothing yet.
+    void begin(Time now);
+    // It is gone.
+    void end() { next_ = kNever; }
+    // The keeper has been asked to do something. True: ask it now whether it works.
+    bool work_asked(Time now);
+    void answered(Time now);
+
+    // When to look; kNever before begin(), after end() and after `frozen`.
+    Time next() const { return next_; }
+    // `cpu_time`: what the keeper has used since its start.
+    Due look(Time now, Duration cpu_time);
+    // How long the keeper has not answered. Only after `frozen`.
+    Duration silence(Time now) const { return now - asked_at_; }
+
+  private:
+    enum class State { idle, asked, doubted };
+
+    Duration patience_;
+    State state_ = State::idle;
+    Time next_ = kNever;
+    Time asked_at_{};
+    Duration cpu_time_{};  // when it was last looked at without an answer
+};
+
+}  // namespace ddprun::agent::keeper

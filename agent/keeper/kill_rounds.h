@@ -1,0 +1,35 @@
+// Kills everything below this process without blocking the loop: rounds (descendants.h) with a timer
+// between them. ddprun does this when its keeper has died; it is a subreaper and has inherited the
+// keeper's processes.
+//
+// Thread: the loop's. Owner: Keeper.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+
+#include "agent/keeper/descendants.h"
+
+namespace ddprun::agent {
+
+class KillRounds {
+  public:
+    explicit KillRounds(boost::asio::io_context& io) : timer_(io) {}
+
+    // Calls `done` when nothing is left, perhaps at once. The callback may destroy this object.
+    void run(std::function<void()> done);
+    // `done` is not called any more.
+    void stop();
+
+  private:
+    void round();
+
+    boost::asio::steady_timer timer_;
+    Killing rounds_;
+    std::function<void()> done_;  // empty: not running
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::agent

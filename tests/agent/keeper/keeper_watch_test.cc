@@ -1,0 +1,106 @@
+// When ddprun asks its keeper whether it works, and when it takes it for frozen.
+#include "agent/keeper/keeper_watch.h"
+
+#include <gtest/gtest.h>
+
+using namespace ddprun;
+using ddprun::agent::keeper::Watch;
+using Due = Watch::Due;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+Time at(double seconds_passed) {
+    return Time{
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1000 + seconds_passed))};
+}
+
+// A patience of 4 s: it is looked at 3 s after a question, and given up after 4 s.
+struct Story {
+    Watch watch{seconds{4}};
+    Story() { watch.begin(at(0)); }
+    // A keeper that stands still.
+    Due look(double now) { return watch.look(at(now), milliseconds{7}); }
+};
+
+}  // namespace
+
+TEST(KeeperWatch, AsksAgainAndAgain) {
+    Story s;
+    EXPECT_EQ(s.watch.next(), at(4));
+    EXPECT_EQ(s.look(3.9), Due::nothing);
+    EXPECT_EQ(s.look(4), Due::ask);
+    s.watch.answered(at(4.1));
+    EXPECT_EQ(s.watch.next(), at(8.1));
+    EXPECT_EQ(s.look(8.1), Due::ask);
+    // A late answer is one all the same.
+    EXPECT_EQ(s.look(11.1), Due::nothing);
+    s.watch.answered(at(12));
+    EXPECT_EQ(s.look(15.9), Due::nothing);
+    EXPECT_EQ(s.look(16), Due::ask);
+}
+
+TEST(KeeperWatch, NoAnswerMeansFrozen) {
+    Story s;
+    EXPECT_EQ(s.look(4), Due::ask);
+    EXPECT_EQ(s.watch.next(), at(7));
+    EXPECT_EQ(s.look(7), Due::nothing);
+    EXPECT_EQ(s.watch.next(), at(8));
+    EXPECT_EQ(s.look(8), Due::frozen);
+    EXPECT_EQ(s.watch.silence(at(8)), seconds{4});
+    // Once. The next keeper is watched from its own start.
+    EXPECT_EQ(s.watch.next(), kNever);
+    EXPECT_EQ(s.look(100), Due::nothing);
+    s.watch.begin(at(100));
+    EXPECT_EQ(s.look(104), Due::ask);
+}
+
+// Somebody waits for a start or a sweep: the question is not put off to the next regular one.
+TEST(KeeperWatch, WorkIsAskedForAtOnce) {
+    Story s;
+    EXPECT_TRUE(s.watch.work_asked(at(1)));
+    // 64 workers are 64 requests and one question.
+    EXPECT_FALSE(s.watch.work_asked(at(1.5)));
+    EXPECT_EQ(s.look(4), Due::nothing);
+    EXPECT_EQ(s.look(5), Due::frozen);
+    EXPECT_FALSE(s.watch.work_asked(at(6)));
+}
+
+// Gigabytes of shared memory are removed: there is no answer, but CPU time. This cannot go on for
+// ever: a keeper that spins does its work no more than one that stands still.
+TEST(KeeperWatch, SlowIsNotFrozenForAMinute) {
+    Story s;
+    Duration used = seconds{1};
+    EXPECT_EQ(s.watch.look(at(4), used), Due::ask);
+    double now = 7;
+    while (s.watch.look(at(now), used += milliseconds{1}) != Due::frozen) {
+        ASSERT_LT(now, 100);
+        now = static_cast<double>((s.watch.next() - at(0)).count()) / 1e9;
+    }
+    EXPECT_EQ(now, 64);
+}
+
+// ddprun was stopped for 10 s, by Ctrl-Z, a debugger or a busy host. The keeper may have stood still
+// with it and has its time anew.
+TEST(KeeperWatch, TimeInWhichDdprunItselfDidNotRunIsNotCounted) {
+    for (const bool doubted : {false, true}) {
+        Story s;
+        EXPECT_EQ(s.look(4), Due::ask);
+        if (doubted) {
+            EXPECT_EQ(s.look(7), Due::nothing);
+        }
+        EXPECT_EQ(s.look(17), Due::nothing);
+        EXPECT_EQ(s.watch.next(), at(20));
+        EXPECT_EQ(s.look(20), Due::nothing);
+        EXPECT_EQ(s.look(21), Due::frozen);
+    }
+}
+
+TEST(KeeperWatch, OneThatHasGoneIsNotWatched) {
+    Story s;
+    s.watch.end();
+    EXPECT_EQ(s.watch.next(), kNever);
+    EXPECT_EQ(s.look(100), Due::nothing);
+    EXPECT_FALSE(s.watch.work_asked(at(100)));
+}

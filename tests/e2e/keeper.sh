@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The keeper is killed, or frozen, or killed together with ddprun: the job goes on or ends, and no worker is left.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+
+keeper_of() { pgrep --parent "${pid[$1]}" -x job-keeper; }
+
+say "a frozen keeper is killed with its workers, and the job goes on with another one"
+start job --standalone --lease=2 --nproc-per-node=2 bash -c '
+    [[ $TORCHELASTIC_RESTART_COUNT == 0 ]] || exit 0
+    (setsid sleep 328 &); touch "$0/frozen.$RANK"; until [[ -e $0/frozen.go ]]; do sleep 0.05; done; exit 1' "$work"
+wait_until 10 test -e "$work/frozen.0" -a -e "$work/frozen.1" || fail "the workers do not run"
+keeper=$(keeper_of job)
+kill -STOP "$keeper"
+touch "$work/frozen.go" # both workers fail now, and nobody tells
+join job 30
+expect_code 0
+expect_in "$work/job.err" 'the keeper did not answer for .* and was killed; the workers of this node died with it'
+expect_nothing_left
+
+say "workers are killed in time although the keeper is frozen"
+start job --standalone --lease=120 --shutdown-timeout=0.5 bash -c 'trap "" TERM; touch "$0/deaf"; exec sleep 329' "$work"
+wait_until 10 test -e "$work/deaf" || fail "the worker does not run"
+keeper=$(keeper_of job)
+worker=$(pgrep --parent "$keeper" -x sleep)
+kill -STOP "$keeper"
+kill -TERM "${pid[job]}"
+is_zombie() { [[ $(ps -o state= -p "$1") == Z ]]; } # only the keeper can reap it
+wait_until 10 is_zombie "$worker" || fail "the worker lives on"
+kill -CONT "$keeper"
+join job 10
+expect_code 143
+expect_nothing_left
+
+say "keepers that are killed at once end the job in the end"
+start job --standalone --max-restarts=100 sleep 330
+until ended "${pid[job]}"; do
+    keeper=$(keeper_of job) && kill -KILL "$keeper" || true
+    sleep 0.05
+done
+join job 10
+expect_code 69
+expect_in "$work/job.err" 'no new keeper can be started: 5 keepers in a row have died within 10.0 s of their start'
+expect_nothing_left
+
+# Kills what `pkill -9 -f ddprun` would, among the processes of this test only.
+kill_by_name() {
+    local id named=()
+    for id in $(marked); do
+        ! { cat "/proc/$id/comm"; tr '\0' ' ' <"/proc/$id/cmdline"; } | grep ddprun >/dev/null || named+=("$id")
+    done
+    kill -KILL "${named[@]}"
+}
+say "ddprun is killed by its name: the keeper has another one, and leaves nothing; so has its successor"
+for successor in no yes; do
+    start job --standalone bash -c '(setsid sleep 327 &); touch "$0/$1.$TORCHELASTIC_RESTART_COUNT"; exec sleep 327' "$work" $successor
+    wait_until 10 test -e "$work/$successor.0" || fail "the worker does not run"
+    if [[ $successor == yes ]]; then
+        kill -KILL "$(keeper_of job)"
+        wait_until 10 test -e "$work/$successor.1" || fail "no new generation"
+    fi
+    keeper=$(keeper_of job)
+    kill_by_name
+    join job 10
+    expect_code 137
+    expect_nothing_left
+    wait_until 5 ended "$keeper" || fail "the keeper stays"
+done
+
+say "ddprun and keeper are killed at once: no worker survives, and the next ddprun removes their folder"
+start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
+wait_until 10 test -e "$work/alone" || fail "the worker does not run"
+kill -KILL "${pid[job]}" $(pgrep --parent "${pid[job]}")
+join job 10
+none_runs() { [[ -z $(marked) ]]; }
+wait_until 5 none_runs || fail "left: $(marked | xargs -r ps -o pid,args -p)"
+# ddprun leaves folders alone that were changed in the last minute: their owner may still be starting.
+touch --date="1 hour ago" "$TMPDIR"/ddprun_*
+run 20 --standalone true
+expect_code 0
+expect_nothing_left
