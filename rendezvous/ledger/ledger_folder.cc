@@ -166,8 +166,10 @@ LedgerCreated create_entry(const std::string& path, std::uint64_t mark, const Le
                                  ? folder_error(path, " (making a hard link)", *code).sentence()
                                  : stands.error().sentence());
     }
-    // The allocation has begun only when others can see it.
-    if (stands->allocation() && stands->leader == entry.leader)
+    // The allocation has begun only when others can see it. After the end of the earlier one it
+    // begins with a generation. (Nobody looks for the first allocation, whose count is 0.)
+    const bool begins = stands->allocation() || stands->requeue > 0;
+    if (begins && stands->leader == entry.leader)
         if (auto seen = record_allocation(*folder, entry.requeue); !seen)
             return failed(entry, seen.error().sentence());
     return created(entry, std::move(*stands));

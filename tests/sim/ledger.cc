@@ -49,7 +49,7 @@ void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
     });
 }
 
-// Only the entry of an allocation is looked for. Like the file `allocation` of a real folder, it is
+// The highest restart count is looked for. Like the file `allocation` of a real folder, it is
 // found when the create of its writer returns, and then at once.
 void VirtualLedger::look(int host, const rendezvous::LookLedger& look, Answer answer) {
     const Time served =
@@ -58,8 +58,7 @@ void VirtualLedger::look(int host, const rendezvous::LookLedger& look, Answer an
     clock_.at(served, [this, host, look, age, answer = std::move(answer)] {
         rendezvous::LedgerLooked looked{look.number, -1};
         for (std::size_t i = 0; i < entries_.size(); ++i)
-            if (entries_[i].allocation() && visible_[i] != kNever &&
-                visible_[i] + age <= clock_.now())
+            if (visible_[i] != kNever && visible_[i] + age <= clock_.now())
                 looked.newest = std::max(*looked.newest, entries_[i].requeue);
         const Time when =
             ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));

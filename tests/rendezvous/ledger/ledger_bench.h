@@ -133,7 +133,9 @@ inline void keeps_the_promises(LedgerBench& bench, Ledger& ledger) {
 // A leader looks whether a newer allocation has begun, from the entry after its own on.
 inline void shows_newer_allocations(LedgerBench& bench, Ledger& ledger) {
     EXPECT_EQ(*bench.look(ledger, 0), -1);
-    bench.create(ledger, example_entry(0));
+    LedgerEntry first = example_entry(0);
+    first.requeue = 0;
+    bench.create(ledger, first);
     EXPECT_EQ(*bench.look(ledger, 1), -1);
     bench.create(ledger, example_allocation(1, 2));
     EXPECT_EQ(*bench.look(ledger, 1), 2);
@@ -143,6 +145,13 @@ inline void shows_newer_allocations(LedgerBench& bench, Ledger& ledger) {
     repeated.random += 1;
     EXPECT_EQ(bench.create(ledger, repeated).entry, example_allocation(2, 4));
     EXPECT_EQ(*bench.look(ledger, 1), 4);
+    // After the end of the earlier allocation the next one begins with a generation.
+    LedgerEntry generation = example_entry(3);
+    generation.requeue = 5;
+    bench.create(ledger, example_end(3, 3));
+    generation.number = EntryNumber{4};
+    bench.create(ledger, generation);
+    EXPECT_EQ(*bench.look(ledger, 1), 5);
 }
 
 }  // namespace ddprun::rendezvous

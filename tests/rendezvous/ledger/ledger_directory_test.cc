@@ -87,7 +87,7 @@ TEST(LedgerDirectory, OneOfManyWritersWins) {
     }
     EXPECT_EQ(won, 1);
     EXPECT_EQ(lost, 11);
-    EXPECT_THAT(names(folder / ""), ElementsAre("entry-000000.json"));
+    EXPECT_THAT(names(folder / ""), ElementsAre("allocation", "entry-000000.json"));
 }
 
 // A dead disk or an editor has cut an entry. It is never overwritten: a running job may rely on it.
@@ -296,7 +296,7 @@ TEST(LedgerDirectory, ShowsANewerAllocation) {
     // A text that a crash has cut is no answer; the next allocation writes it anew.
     std::ofstream(file) << "00000";
     EXPECT_EQ(bench.look(**ledger, 2).error().code(), ErrorCode::malformed);
-    bench.create(**ledger, example_allocation(3, 7));
+    bench.create(**ledger, example_allocation(5, 7));
     EXPECT_EQ(*bench.look(**ledger, 2), 7);
     // The ledger of an older ddprun has no such file.
     std::filesystem::remove(file);
