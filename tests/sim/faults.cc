@@ -26,6 +26,8 @@ const char* to_string(Fault::Kind kind) {
             return "workers_stubborn";
         case Fault::Kind::keeper_dies:
             return "keeper_dies";
+        case Fault::Kind::keeper_freezes:
+            return "keeper_freezes";
         case Fault::Kind::stop_asked:
             return "stop_asked";
         case Fault::Kind::process_killed:

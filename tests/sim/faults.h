@@ -16,6 +16,7 @@ struct Fault {
         worker_fails,        // one of the node's workers exits with 1..9; see WorldConfig::in_slurm
         workers_stubborn,    // its workers do not end at SIGTERM
         keeper_dies,         // the keeper alone; ddprun kills the workers and starts another
+        keeper_freezes,      // it stands still until ddprun, which runs, kills it
         stop_asked,          // a user's SIGTERM to this ddprun; with `lasts` SIGUSR1, to requeue
         process_killed,      // ddprun dies; its keeper says Gone
         process_replaced,    // the same, and a new ddprun comes on that host after `lasts`

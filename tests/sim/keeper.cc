@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "agent/keeper/keeper_deadline.h"
 #include "rendezvous/model/durations.h"
@@ -29,7 +30,7 @@ void Keeper::check_deadline(int number) {
                           [this, number] { check_deadline(number); });
         return;
     }
-    if (living() == 0) return;
+    if (living() == 0 || frozen_) return;
     world_.trace(host_, "keeper: the deadline has passed");
     kill_all();
     world_.clock().after(
@@ -44,6 +45,7 @@ void Keeper::check_deadline(int number) {
 // One worker for each slot. Fork and exec take up to 0.02 of a lease: in this time a kill or a
 // deadline may come.
 void Keeper::spawn(const rendezvous::NodePlace& place) {
+    if (frozen_) return;
     world_.invariants().spawned(host_, process_, place, guarded_, deadline_);
     for (int local_rank = 0; local_rank < place.slots; ++local_rank) {
         Worker worker;
@@ -81,7 +83,8 @@ void Keeper::start(Generation generation, std::int64_t pid) {
         return;
     }
     worker->alive = true;
-    world_.post_agent(process_, agent::WorkerStarted{generation, worker->local_rank, pid});
+    if (!frozen_)
+        world_.post_agent(process_, agent::WorkerStarted{generation, worker->local_rank, pid});
     world_.worker_started(host_, *worker);
     live(pid);
 }
@@ -132,16 +135,43 @@ void Keeper::sweep(Generation generation) {
         world_.post_agent(process_, agent::Swept{generation});
         return;
     }
-    for (Worker& worker : host_.workers)
-        if (worker.owner == process_.id.incarnation && worker.generation == generation)
-            kill(worker);
+    // ddprun kills, too, so a frozen keeper protects nobody.
+    if (!frozen_ || world_.config().mutation != Mutation::frozen_keeper_protects)
+        for (Worker& worker : host_.workers)
+            if (worker.owner == process_.id.incarnation && worker.generation == generation)
+                kill(worker);
     // Also with nothing left to kill: Swept comes as an event of its own, never from within the
     // request.
     sweeping_.push_back(generation);
     world_.clock().after(world_.random().span({}, world_.lease(0.001)), [this] { check_swept(); });
 }
 
-void Keeper::dies() {
+void Keeper::freezes() {
+    if (std::exchange(frozen_, true)) return;
+    world_.clock().after(world_.random().span(world_.lease(0.5), world_.lease(1.0)),
+                         [this] { check_frozen(); });
+}
+
+void Keeper::check_frozen() {
+    if (!frozen_ || !process_.alive || process_.exit || !host_.up) return;
+    if (world_.paused(host_)) {
+        world_.clock().at(host_.paused_until + world_.lease(0.5), [this] { check_frozen(); });
+        return;
+    }
+    frozen_ = false;
+    sweeping_.clear();  // KeeperDied is the answer
+    world_.post_agent(process_, agent::KeeperFrozen{});
+    dies({"did not answer and was killed"});
+}
+
+void Keeper::thaws() {
+    if (!std::exchange(frozen_, false)) return;
+    if (deadline_ != kNever) set_deadline(deadline_);
+    check_swept();
+}
+
+void Keeper::dies(agent::KeeperDied how) {
+    frozen_ = false;
     // The workers go with their keeper at once. Their ends are not reported: nobody is left to reap
     // them.
     std::vector<Worker> lost;
@@ -156,7 +186,7 @@ void Keeper::dies() {
     // The new keeper knows no deadline. An agent that starts workers without setting one anew
     // breaks an invariant.
     guarded_ = false;
-    world_.post_agent(process_, agent::KeeperDied{});
+    world_.post_agent(process_, how);
     world_.clock().after(world_.lease(0.1),
                          [this] { world_.post_agent(process_, agent::KeeperBack{}); });
 }
@@ -215,9 +245,10 @@ void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
         outcome.sentence = "rank " + std::to_string(ended.rank) + " (local " +
                            std::to_string(ended.local_rank) + " on " + host_.name + ") ended";
         world_.worker_ended(host_, ended, outcome, natural);
+        if (frozen_) return;  // nobody reaps it, so nobody tells
         world_.post_agent(process_, agent::WorkerExited{ended.generation, outcome,
                                                         host_.clock.local(world_.now())});
-    } else {
+    } else if (!frozen_) {
         // The kill came between fork and exec, so no program has run.
         world_.post_agent(process_, agent::WorkerNotStarted{ended.generation, ended.local_rank,
                                                             "killed before exec", 126});
@@ -226,7 +257,7 @@ void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
 }
 
 void Keeper::check_swept() {
-    if (!host_.up) return;
+    if (!host_.up || frozen_) return;
     if (world_.paused(host_)) {
         world_.clock().at(host_.paused_until, [this] { check_swept(); });
         return;

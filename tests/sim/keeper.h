@@ -26,7 +26,13 @@ class Keeper {
     void signal(int number);
     // Kills all that is left of this generation, and posts Swept when nothing is.
     void sweep(Generation generation);
-    void dies();  // alone: ddprun kills what is left, and a new keeper comes a little later
+    // Alone: ddprun kills what is left, and a new keeper comes a little later.
+    void dies(agent::KeeperDied how = {});
+    // It does nothing until ddprun has noticed and killed it, half a lease to a lease later.
+    void freezes();
+    // A keeper and a ddprun that both stand still, or are dead, above workers that run: against that
+    // nothing on this node can help (agent/README.md). So the world does not combine them.
+    void thaws();
     void dies_with_all();  // together with ddprun and workers: nobody says Gone
     // After the death of its ddprun the keeper still has the listening socket, until it has said
     // Gone. A caller is accepted and gets no answer.
@@ -46,6 +52,7 @@ class Keeper {
     void kill(Worker& worker);
     void kill_all();
     void check_deadline(int number);
+    void check_frozen();
     void check_swept();
 
     World& world_;
@@ -58,6 +65,7 @@ class Keeper {
     int gone_on_ = -1;                  // the connection on which Gone is owed
     bool orphaned_ = false;             // its ddprun is dead
     bool alive_ = true;                 // false after dies_with_all()
+    bool frozen_ = false;
 };
 
 }  // namespace ddprun::sim

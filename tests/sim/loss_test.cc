@@ -252,6 +252,23 @@ TEST(Sim, ADeadKeeperCostsAGenerationAndNoRestart) {
         });
 }
 
+// Likewise for one that stands still, once ddprun has killed it.
+TEST(Sim, AFrozenKeeperCostsAGenerationAndNoRestart) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.consequences = 0;
+            config.faults = {fault(Fault::Kind::keeper_freezes, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_GE(generations(world).size(), 2u);
+            EXPECT_LE(generations(world).size(), 3u);
+            EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
 // The leader is a spare and dies in a way that is noticed at once. A new leader takes the
 // generation over, and no worker stops.
 TEST(Sim, ALostLeaderThatIsNoMemberIsSucceededWithoutAStop) {

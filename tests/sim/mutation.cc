@@ -21,6 +21,8 @@ const char* to_string(Mutation mutation) {
             return "kills_are_slow";
         case Mutation::swept_too_early:
             return "swept_too_early";
+        case Mutation::frozen_keeper_protects:
+            return "frozen_keeper_protects";
         case Mutation::gone_too_early:
             return "gone_too_early";
         case Mutation::create_overwrites:

@@ -87,6 +87,22 @@ TEST(Mutation, AKeepersWordBeforeTheWorkersAreDeadIsFound) {
     EXPECT_GT(found_in(Mutation::gone_too_early, one_of_two_is_killed), 0);
 }
 
+// The keeper of n3 freezes, and then n3 is cut off. Its lease passes before ddprun has given the
+// keeper up: nobody but ddprun can end its workers in time.
+WorldConfig cut_off_below_a_frozen_keeper(std::uint64_t seed) {
+    WorldConfig config = calm(4, seed);
+    config.limits.min_nodes = 3;
+    config.consequences = 0;
+    config.faults = {fault(Fault::Kind::cut_off, 1500ms, 3, 5s),
+                     fault(Fault::Kind::keeper_freezes, 1600ms + seed * 3ms, 3)};
+    return config;
+}
+
+TEST(Mutation, WorkersBelowAFrozenKeeperAreFound) {
+    EXPECT_EQ(found_in(Mutation::none, cut_off_below_a_frozen_keeper), 0);
+    EXPECT_GT(found_in(Mutation::frozen_keeper_protects, cut_off_below_a_frozen_keeper), 0);
+}
+
 // The leader is lost, and n1 takes over. n3 is cut off before it has echoed an Ack of n1, and
 // trains on until its own deadline. Before the takeover is given up, n2 is cut off, too, and n1
 // goes on with the spares. If the takeover has extended the lease already, n2 and the new

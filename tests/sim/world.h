@@ -30,6 +30,7 @@ enum class Mutation {
     keeper_ignores_deadlines,  // rule 4: a node that is cut off trains on
     kills_are_slow,            // a kill takes up to 3 leases, far beyond the margin
     swept_too_early,           // a node vows before its workers are dead
+    frozen_keeper_protects,    // ddprun leaves the kill to a keeper that stands still
     gone_too_early,            // the keeper says Gone before the workers are dead
     create_overwrites,         // the ledger keeps the last writer's entry
     lost_is_won,               // a leader announces an entry whose create has lost

@@ -176,6 +176,10 @@ void World::apply(const Fault& fault) {
             if (process && process->alive && !process->exit && !paused(host) && !frozen(*process))
                 process->keeper->dies();
             break;
+        case Fault::Kind::keeper_freezes:
+            if (process && process->alive && !process->exit && !paused(host) && !frozen(*process))
+                process->keeper->freezes();
+            break;
         case Fault::Kind::stop_asked:
             if (!process || !process->alive) break;
             process->signalled = true;
@@ -206,7 +210,9 @@ void World::apply(const Fault& fault) {
             stall(host, host.paused_until, fault.lasts);
             break;
         case Fault::Kind::process_frozen:
-            if (process && process->alive) stall(host, process->frozen_until, fault.lasts);
+            if (!process || !process->alive) break;
+            process->keeper->thaws();
+            stall(host, process->frozen_until, fault.lasts);
             break;
         case Fault::Kind::connection_dropped:
             // One end may learn of it up to three leases later.
@@ -269,6 +275,7 @@ void World::kill_process(Host& host) {
     Process* process = host.process;
     if (!process || !process->alive || !host.up || paused(host)) return;
     trace(host, "ddprun is killed");
+    process->keeper->thaws();
     process->alive = false;
     process->inbox.clear();
     close_leader_side(*process);
