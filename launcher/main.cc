@@ -20,6 +20,7 @@
 #include "base/printable.h"
 #include "base/system/descriptor_room.h"
 #include "base/system/hear_sigterm.h"
+#include "base/system/out_of_resources.h"
 #include "base/system/own_limits.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
@@ -69,21 +70,6 @@ std::optional<std::string> optional_value(const Environment& environment, const 
     return it == environment.end() ? std::nullopt : std::optional(it->second);
 }
 
-// The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
-// the one that lies beside the link by which we were called torchrun. The last one imitates
-// torchrun's own first line ("#!/path/of/the/environment/bin/python"). Nothing: python3 from PATH.
-std::optional<std::string> python_of(const Environment& environment,
-                                     const std::filesystem::path& link) {
-    if (const std::string python = value_of(environment, "PYTHON_EXEC"); !python.empty())
-        return python;
-    const std::string venv = value_of(environment, "VIRTUAL_ENV");
-    for (const std::string& folder :
-         {venv.empty() ? venv : venv + "/bin", link.parent_path().string()})
-        if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0)
-            return folder + "/python3";
-    return std::nullopt;
-}
-
 // A link named torchrun gives torchrun's defaults, so that existing scripts see no change.
 bool is_torchrun(const char* called_as) {
     return std::filesystem::path(called_as).filename() == "torchrun";
@@ -115,7 +101,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     // A dry run makes no random names. It prints a placeholder instead.
     host.random_id = options.dry_run ? launcher::kNotMadeYet : random;
     host.called_as_torchrun = is_torchrun(called_as);
-    host.python_exec = python_of(environment, host.called_as_torchrun ? called_as : "");
+    host.python_exec = launcher::find_python(environment, host.called_as_torchrun ? called_as : "");
     host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
     host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
@@ -125,6 +111,11 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
 int fail(const Error& error) {
     std::fprintf(stderr, "ddprun: %s\n", printable(error.sentence()).c_str());
     return exit_code(error);
+}
+
+int cannot_run(const Error& error) {
+    fail(error);
+    return kCannotRunCode;
 }
 
 // Every task of a step has the same command line, so one of them (SLURM_PROCID 0) reports what is
@@ -164,6 +155,7 @@ int print(const std::string& text) {
 
 // What the process needs before anything else.
 Result<> prepare_process() {
+    end_without_resources("ddprun", kCannotRunCode);
     have_standard_streams();
     hear_sigterm();
     // Writes report EPIPE (the reader has gone) and EFBIG (ulimit -f), and do not kill the process.
@@ -299,10 +291,7 @@ int main(int argc, char** argv) {
     // A keeper that died is replaced by running this binary again with this argument.
     if (argc > 1 && std::string(argv[1]) == agent::kKeeperArgument)
         return agent::keeper_main_exec(argc, argv);
-    if (const auto good = prepare_process(); !good) {
-        fail(good.error());
-        return kCannotRunCode;
-    }
+    if (const auto good = prepare_process(); !good) return cannot_run(good.error());
     Environment environment = read_environment();
     // The worker of `ddprun --check` is ddprun itself, started with this argument before the user's
     // own words.
@@ -344,6 +333,6 @@ int main(int argc, char** argv) {
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
     auto keeper = agent::Keeper::start(
         {.own_session = !terminal, .command_line = agent::command_line_of(argc, argv)});
-    if (!keeper) return fail(keeper.error());
+    if (!keeper) return cannot_run(keeper.error());
     return launcher::run_job(std::move(*input), std::move(*keeper)).code;
 }

@@ -69,7 +69,9 @@ Result<Started> start_by_fork(const KeeperOptions& options) {
     // pthread_sigmask() may change errno.
     const int error = errno;
     if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (pid < 0) return errno_error("cannot fork the keeper", error);
+    if (pid < 0)
+        return errno_error("cannot fork the keeper (ulimit -u, the pids limit of the cgroup)",
+                           error);
     if (pid == 0) {
         pair->ours.reset();
         // _exit() and not exit(): this is a copy of ddprun, and its exit handlers and buffers

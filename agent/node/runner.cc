@@ -11,24 +11,13 @@
 #include "agent/death/stuck_processes.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
 #include "rendezvous/wire/wire.h"
 
 namespace ddprun::agent {
 namespace {
-
-// The workers' store admits connections from every address of every member, and from this host.
-std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::string>& members) {
-    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
-                                               boost::asio::ip::address_v6::loopback()};
-    for (const std::string& text : members) {
-        boost::system::error_code error;
-        const auto address = boost::asio::ip::make_address(text, error);
-        if (!error) allowed.insert(store::plain_address(address));
-    }
-    return allowed;
-}
 
 // Expired timers of processes that are no workers, told in each generation.
 constexpr int kStrangeTimers = 10;
@@ -49,7 +38,12 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id),
-      master_port_(config_.one_node),
+      store_(
+          loop_, config_.store,
+          [this](Generation generation, int processes) {
+              post(StoreContact{generation, processes});
+          },
+          [this](const std::string& sentence) { warn(sentence); }),
       // The link's events pass through here for two facts that the machine does not need: whether
       // the leader has told the end, and that the keeper needs the new connection.
       link_(make_link([this](Event event) {
@@ -140,7 +134,7 @@ void Runner::perform(Effect& effect) {
             [&](const LeaderHeard& e) { service_.heard(e.leader); },
             [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
             [&](const OpenStore& e) { open_store(e.place); },
-            [&](const CloseStore&) { store_.reset(); }, [&](const Spawn& e) { spawn(e.place); },
+            [&](const CloseStore&) { store_.close(); }, [&](const Spawn& e) { spawn(e.place); },
             [&](const SignalWorkers& e) {
                 if (workers_) e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
             },
@@ -156,7 +150,7 @@ void Runner::perform(Effect& effect) {
                 // close.
                 if (told_end_) leader = link_->part();
                 link_->close();
-                store_.reset();
+                store_.close();
                 on_exit_(e.ending, std::move(leader));
             }},
         effect);
@@ -166,46 +160,22 @@ void Runner::perform(Effect& effect) {
 // use.
 void Runner::send(rendezvous::ToLeader& message) {
     if (auto* join = std::get_if<rendezvous::Join>(&message)) {
-        const auto port = master_port_.offer();
+        const auto port = store_.offer();
         if (port) join->offer.store_port = *port;
         if (!port) warn(port.error().sentence());
     }
     link_->send(message);
 }
 
-// Each generation has a new store with its own port, so old keys and old workers cannot reach it.
 void Runner::open_store(const rendezvous::NodePlace& place) {
-    store::ServerOptions options;
-    options.allowed = allowed_addresses(place.addresses);
-    options.user = ::geteuid();
-    options.also_allowed = config_.store_allow;
-    options.limits = config_.store_limits;
-    // The store has a thread of its own. Its callbacks are posted to the loop.
-    const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
-        boost::asio::post(loop_, [alive, what = std::move(what)] {
-            if (alive.lock()) what();
-        });
-    };
-    options.log = [this, on_loop](const std::string& sentence) {
-        on_loop([this, sentence] { warn(sentence); });
-    };
-    options.on_contact = [this, on_loop, generation = place.generation](std::uint64_t processes) {
-        on_loop([this, generation, count = static_cast<int>(processes)] {
-            post(StoreContact{generation, count});
-        });
-    };
-    UniqueFd listener = master_port_.take(place.master_port);
-    if (listener.get() < 0)
-        return warn("the workers' store cannot be started: this node does not hold port " +
-                    std::to_string(place.master_port) + " any more");
-    auto store = store::StoreThread::start(listener.release(), std::move(options));
-    if (!store) return warn("the workers' store cannot be started: " + store.error().sentence());
-    store_ = std::move(*store);
+    const Result<> opened = store_.open(place);
+    no_store_ = opened ? "" : "the workers' store cannot be started: " + opened.error().sentence();
 }
 
 // A new WorkerSet for each generation. The old one is destroyed here; its processes are gone by
 // now.
 void Runner::spawn(const rendezvous::NodePlace& place) {
+    if (place.has_store() && !no_store_.empty()) return spawn_nothing(place);
     workers_ = std::make_unique<WorkerSet>(
         loop_, config_.workers, keeper_, consoles_, folder_,
         [this](Event event) { post(std::move(event)); },
@@ -216,6 +186,13 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
     });
     // Posted after the folders on the same thread, so no worker waits for it.
     remove_left_sockets();
+}
+
+// All ranks would wait for the store until their own time limits.
+void Runner::spawn_nothing(const rendezvous::NodePlace& place) {
+    workers_.reset();
+    for (int i = 0; i < place.slots; ++i)
+        post(WorkerNotStarted{place.generation, i, no_store_, kCannotRunCode});
 }
 
 void Runner::remove_left_sockets() {

@@ -13,14 +13,13 @@
 #include <functional>
 #include <memory>
 
-#include "agent/host/master_port.h"
 #include "agent/keeper/left_sockets.h"
 #include "agent/machine/machine.h"
 #include "agent/node/link.h"
+#include "agent/node/node_store.h"
 #include "agent/workers/timer_fifo.h"
 #include "agent/workers/worker_set.h"
 #include "base/system/unique_fd.h"
-#include "rendezvous/store/store_thread.h"
 
 namespace ddprun::agent {
 
@@ -34,9 +33,7 @@ class Runner {
         Duration lease;             // goes to the keeper with each deadline
         bool serve_timers = false;  // offer torchrun's file timers
         std::string timer_file;     // path of their FIFO; empty: beside the workers' files
-        bool one_node = false;      // the workers' store listens on loopback only
-        std::vector<store::Network> store_allow;  // may use the store besides the members
-        store::Limits store_limits;
+        NodeStore::Config store;
         // Asks Slurm when the job's time ends. If there is an answer, it comes from the loop. Empty
         // outside Slurm.
         std::function<void(std::function<void(std::optional<Time>)>)> find_job_end;
@@ -68,6 +65,7 @@ class Runner {
     void send(rendezvous::ToLeader& message);
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
+    void spawn_nothing(const rendezvous::NodePlace& place);
     void serve_timers(const std::string& folder);
     void remove_left_sockets();
     void timer_expired(const TimerRequest& request);
@@ -91,10 +89,10 @@ class Runner {
     Machine machine_;
     AttemptFolder folder_;
     LeftSockets left_sockets_;
-    MasterPort master_port_;
+    NodeStore store_;
+    std::string no_store_;  // why this generation has none; empty: it has one, or needs none
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
-    std::unique_ptr<store::StoreThread> store_;
     std::unique_ptr<TimerFifo> timers_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;

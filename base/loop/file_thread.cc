@@ -9,6 +9,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -39,30 +40,48 @@ struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     std::thread thread;
     const Progress progress = std::make_shared<std::atomic<std::uint64_t>>(0);
 
+    bool start();
     void run();
+    void work_one(std::unique_lock<std::mutex>& held);
     void deliver(std::function<void()> done);
 };
+
+// The thread starts with the first job, so that a process that never needs it stays
+// single-threaded. False: no thread is to be had (ulimit -u).
+bool FileThread::Shared::start() {
+    if (thread.joinable()) return true;
+    try {
+        thread = std::thread([self = shared_from_this()] { self->run(); });
+        return true;
+    } catch (const std::system_error&) {
+        return false;
+    }
+}
 
 void FileThread::Shared::run() {
     std::unique_lock held(lock);
     while (true) {
         changed.wait(held, [this] { return ending || !jobs.empty(); });
         if (jobs.empty()) return;
-        Job job = std::move(jobs.front());
-        jobs.pop_front();
-        working = true;
-        held.unlock();
-        // Without the lock: the work may hang, and post() must not wait for it.
-        job.work();
-        // Destroys what the work holds here, on this thread and before `done` runs: closing a file
-        // may hang, too.
-        job.work = nullptr;
-        held.lock();
-        working = false;
-        ++*progress;
-        deliver(std::move(job.done));
-        changed.notify_all();
+        work_one(held);
     }
+}
+
+void FileThread::Shared::work_one(std::unique_lock<std::mutex>& held) {
+    Job job = std::move(jobs.front());
+    jobs.pop_front();
+    working = true;
+    held.unlock();
+    // Without the lock: the work may hang, and post() must not wait for it.
+    job.work();
+    // Destroys what the work holds here, on this thread and before `done` runs: closing a file may
+    // hang, too.
+    job.work = nullptr;
+    held.lock();
+    working = false;
+    ++*progress;
+    deliver(std::move(job.done));
+    changed.notify_all();
 }
 
 // Called with the lock held. So abandon() cannot return, and the loop cannot be destroyed, between
@@ -82,15 +101,13 @@ FileThread::FileThread(asio::io_context& loop) : shared_(std::make_shared<Shared
 }
 
 void FileThread::post(std::function<void()> work, std::function<void()> done) {
-    const std::lock_guard held(shared_->lock);
+    std::unique_lock held(shared_->lock);
     if (done && shared_->loop && shared_->owed++ == 0)
         // The first owed result starts the work guard; deliver() drops it with the last one.
         shared_->guard.emplace(shared_->loop->get_executor());
     shared_->jobs.push_back({std::move(work), std::move(done)});
-    if (!shared_->thread.joinable())
-        // The thread starts with the first job, so that a process that never needs it stays
-        // single-threaded.
-        shared_->thread = std::thread([shared = shared_] { shared->run(); });
+    // Work that may block is better than none.
+    if (!shared_->start()) return shared_->work_one(held);
     shared_->changed.notify_all();
 }
 

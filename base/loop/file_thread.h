@@ -33,7 +33,8 @@ class FileThread {
     FileThread(const FileThread&) = delete;
     FileThread& operator=(const FileThread&) = delete;
 
-    // Queues `work`, and `done` if there is one. Call on the loop's thread. Never blocks.
+    // Queues `work`, and `done` if there is one. Call on the loop's thread. Never blocks, except
+    // where the process can have no more threads: then the work is done at once, on this one.
     void post(std::function<void()> work, std::function<void()> done = {});
 
     // As post(), but calls `done` after `patience` at the latest. `in_time` says whether the work

@@ -66,13 +66,13 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     // Nobody outside this host uses the workers' store then, so it listens on loopback only.
-    config.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty();
     config.serve_timers = serves_timers(input);
     config.timer_file = timer_file(input);
     config.log_dir = plan.log_dir;
     config.lease = plan.limits.times.lease;
-    config.store_allow = plan.store_allow;
-    config.store_limits = plan.store_limits;
+    config.store = {.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
+                    .allow = plan.store_allow,
+                    .limits = plan.store_limits};
     return config;
 }
 

@@ -28,6 +28,18 @@ std::string find_in_path(const std::string& program, const std::string& path) {
     return {};
 }
 
+std::optional<std::string> find_python(const std::map<std::string, std::string>& environment,
+                                       const std::filesystem::path& link) {
+    const auto named = environment.find("PYTHON_EXEC"), venv = environment.find("VIRTUAL_ENV");
+    if (named != environment.end() && !named->second.empty()) return named->second;
+    const bool active = venv != environment.end() && !venv->second.empty();
+    for (const std::string& folder :
+         {active ? venv->second + "/bin" : "", link.parent_path().string()})
+        if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0)
+            return folder + "/python3";
+    return std::nullopt;
+}
+
 // Each sentence ends in what to write instead, as far as that can be guessed from the name.
 Result<> check_program(const std::string& program, const std::string& path,
                        const std::string& or_else) {

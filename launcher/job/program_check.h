@@ -2,6 +2,9 @@
 // the user's to correct, and no node should wait at a rendezvous for it. Shell: looks at files.
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "launcher/plan/plan.h"
@@ -10,6 +13,13 @@ namespace ddprun::launcher {
 
 // The executable file that execvp() would find for a name without a slash; empty: none.
 std::string find_in_path(const std::string& program, const std::string& path);
+
+// The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
+// the one that lies beside the link by which ddprun was called torchrun (empty: it was not). The
+// last one imitates torchrun's own first line ("#!/path/of/the/environment/bin/python"). Nothing:
+// python3 from PATH.
+std::optional<std::string> find_python(const std::map<std::string, std::string>& environment,
+                                       const std::filesystem::path& link);
 
 // Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
 // have. `or_else` ends the sentence about a file that is not executable: what else may be meant.

@@ -16,8 +16,12 @@
 #include <optional>
 
 #include "base/exit_code.h"
+#include "base/log_line.h"
 #include "base/printable.h"
+#include "base/system/boot_clock.h"
 #include "base/system/descriptor_room.h"
+#include "base/system/hear_sigterm.h"
+#include "base/system/out_of_resources.h"
 #include "base/system/standard_streams.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
@@ -32,18 +36,13 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Writes a log line with the local time: the program runs for weeks.
+// With the time, like ddprun's own lines in a log: the program runs for weeks.
 void say(const Note& note) {
     if (note.level == Note::Level::debug) return;
-    const char* level = note.level == Note::Level::info   ? ""
-                        : note.level == Note::Level::warn ? "warning: "
-                                                          : "error: ";
-    char at[32] = "";
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    if (::localtime_r(&now, &local)) std::strftime(at, sizeof at, "%F %T ", &local);
-    std::fprintf(stderr, "%sddprun-rendezvous: %s%s\n", at, level,
-                 printable(note.sentence).c_str());
+    LogStyle style;
+    style.name = "ddprun-rendezvous";
+    style.times = true;
+    std::fputs(log_line(style, day_now(), note).c_str(), stderr);
 }
 
 void info(std::string sentence) { say({Note::Level::info, std::move(sentence)}); }
@@ -88,7 +87,7 @@ Endpoint::Services services(Jobs& jobs, std::optional<store::Server>& store) {
 // Logs what ends with this program, and returns the exit code: 0 if nobody is affected.
 int say_farewell(int signal, const Jobs& jobs, std::size_t c10d) {
     const std::vector<std::string> runs = jobs.run_ids();
-    const std::string stopped = "stopped by signal " + std::to_string(signal);
+    const std::string stopped = signal == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM";
     if (runs.empty() && c10d == 0) {
         info(stopped + "; nobody is served now");
         return 0;
@@ -172,6 +171,8 @@ int run(const DaemonOptions& options, IdentityConfig identity) {
 int main(int count, char** words) {
     using namespace ddprun::rendezvous;
     ddprun::have_standard_streams();
+    ddprun::hear_sigterm();
+    ddprun::end_without_resources("ddprun-rendezvous", ddprun::kUnavailableCode);
     const auto options = read_daemon_options({words + 1, words + count});
     if (!options) {
         std::fprintf(stderr, "ddprun-rendezvous: %s\n",

@@ -61,7 +61,7 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, Server
         io = std::make_unique<asio::io_context>(1);  // 1: only one thread runs this loop
     } catch (const boost::system::system_error& none) {
         ::close(listening_fd);
-        return Error(ErrorCode::unavailable, "no descriptors for the worker store: " +
+        return Error(ErrorCode::unavailable, "no descriptors to be had for it: " +
                                                  none.code().message() + "; raise ulimit -n");
     }
     tcp::acceptor acceptor(*io);
@@ -91,7 +91,8 @@ Result<> StoreThread::run() {
         thread_ = std::thread([this] { io_->run(); });
     } catch (const std::system_error& error) {
         return Error(ErrorCode::unavailable,
-                     std::string("no thread for the worker store: ") + error.what());
+                     std::string("no thread to be had for it: ") + error.code().message() +
+                         " (ulimit -u, ulimit -v, the pids limit of the cgroup)");
     }
     return {};
 }

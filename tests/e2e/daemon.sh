@@ -152,6 +152,6 @@ both cut sleep 308
 wait_until 20 count_is "sleep 308" 4 || fail "the workers do not run"
 stop_daemon TERM
 expect_code 143
-expect_in "$work/daemon.err" 'stopped by signal 15; still served: run "cut", 0 c10d connections'
+expect_in "$work/daemon.err" 'stopped by SIGTERM; still served: run "cut", 0 c10d connections'
 expect_both cut 69
 expect_nothing_left

@@ -48,8 +48,30 @@ for call in close_range eventfd2 flock getrandom memfd_create mkfifo pidfd_open 
 done
 row 0 "" "$deny" ENOSYS clone3 JOB # the C library takes clone() then
 for call in socketpair timerfd_create signalfd4 prctl; do
-    row 70 "socketpair|timerfd|signalfd|SUBREAPER" "$deny" ENOSYS $call JOB
+    row 126 "socketpair|timerfd|signalfd|SUBREAPER" "$deny" ENOSYS $call JOB
 done
+row 126 "no thread to be had" "$deny" EPERM clone3 JOB # it does not take clone() then
+
+say "no process, thread or memory to be had"
+# From the smallest limit with which the kernel can start ddprun to one that is enough. What is too little is said.
+for megabytes in 18 20 24 28 32 64; do
+    code=0
+    prlimit --as=${megabytes}000000 "$ddprun" "${job[@]}" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    ((code == 0 || code == 126)) || fail "exit code $code with $megabytes MB"
+    expect_not_in "$work/run.err" 'terminate called|internal error at'
+    ((code == 0)) || expect_in "$work/run.err" '^ddprun: .*(no thread to be had|no memory left|cannot fork)'
+    expect_nothing_left
+done
+if ((EUID == 0)); then
+    # Limits of processes do not hold for root. This user has no others.
+    chmod 711 "$work"
+    install -d --owner=54321 "$TMPDIR/theirs"
+    user=(setpriv --reuid=54321 --regid=54321 --clear-groups env TMPDIR="$TMPDIR/theirs")
+    row 126 "cannot fork the keeper" "${user[@]}" prlimit --nproc=1 JOB
+    row 126 "no thread to be had" "${user[@]}" prlimit --nproc=2 JOB
+    row 126 "no thread to be had|cannot fork for" "${user[@]}" prlimit --nproc=3 JOB
+    row 0 "" "${user[@]}" prlimit --nproc=8 JOB
+fi
 
 say "signals that the caller has blocked or ignored"
 row 0 "" "$deny" none - block JOB

@@ -122,13 +122,14 @@ void Invariants::repeats(const LedgerEntry& entry) {
 
 // Compares what the leader proposes with what the agents of the new members know of the generation
 // before. The facts of a node reach the leader with its Join, so a leader that has its Join must
-// know them.
+// know them. A node that has gone on to another leader may have heard more there.
 void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
     if (!entry.makes_generation() || entry.assignment.generation == Generation{0}) return;
     const Generation g{entry.assignment.generation.value - 1};
     const rendezvous::GenerationFacts& known = leader.service->facts();
     for (const auto& process : world_.processes()) {
         if (!process->alive || !entry.assignment.find(process->id)) continue;
+        if (process->connection >= 0 && world_.leader_of(process->connection) != &leader) continue;
         const rendezvous::GenerationFacts& facts = process->agent->facts();
         if (facts.generation() != g) continue;
         const std::string who = leader.id.name + " proposes " + name(entry.assignment.generation) +

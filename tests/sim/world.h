@@ -119,6 +119,7 @@ class World {
     int host_count() const { return static_cast<int>(hosts_.size()); }
     // SLURM_RESTART_COUNT of the allocation to which a host belongs.
     int restart_count(int host) const { return host / config_.hosts; }
+    Process* leader_of(int connection) const { return ends_[connection].second; }
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
     bool frozen(const Process& process) const { return process.frozen_until > now(); }
@@ -194,7 +195,6 @@ class World {
     void replace_process(Host& host);
 
     Host& host_of(const Process& process) { return hosts_[process.host]; }
-    Process* leader_of(int connection) { return ends_[connection].second; }
 
     WorldConfig config_;
     Random random_;

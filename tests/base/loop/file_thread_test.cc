@@ -3,6 +3,7 @@
 #include "base/loop/file_thread.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -36,6 +37,31 @@ TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
     loop.run();  // returns when no answer is owed any more
     EXPECT_EQ(told.size(), 100u);
     EXPECT_EQ(worked, told);
+}
+
+// Where no thread is to be had (ulimit -u), the work is done all the same, here and in order; a
+// thread takes over as soon as there is one. A stack that no address space can hold plays the limit.
+TEST(FileThread, WorksWithoutAThread) {
+    pthread_attr_t usual, impossible;
+    ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+    ASSERT_EQ(pthread_attr_init(&impossible), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&impossible, std::size_t{1} << 48), 0);
+    ASSERT_EQ(pthread_setattr_default_np(&impossible), 0);
+    asio::io_context loop;
+    FileThread files(loop);
+    std::vector<int> happened;
+    files.post([&] { happened.push_back(1); }, [&] { happened.push_back(3); });
+    files.post([&] { happened.push_back(2); });
+    ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+    EXPECT_EQ(happened, (std::vector{1, 2}));
+    loop.run();
+    EXPECT_EQ(happened, (std::vector{1, 2, 3}));
+    loop.restart();
+    std::thread::id worker;
+    files.post([&] { worker = std::this_thread::get_id(); }, [] {});
+    loop.run();
+    EXPECT_NE(worker, std::this_thread::get_id());
+    EXPECT_TRUE(files.drain(std::chrono::seconds{30}));
 }
 
 // Nothing that was posted may be lost, for example the last lines of a worker's log file. The
