@@ -22,6 +22,7 @@
 #include "base/system/hear_sigterm.h"
 #include "base/system/out_of_resources.h"
 #include "base/system/own_limits.h"
+#include "base/system/own_proc.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -196,6 +197,10 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     if (!options.check)
         if (auto good = check_programs(*plan, environment); !good) return good.error();
     input.plan = std::move(*plan);
+    if (!proc_is_ours())
+        input.plan.host_warnings.push_back(
+            "/proc is missing here or shows another PID namespace (mount a new one): of what the "
+            "workers start, only their own process groups can be killed");
     if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
         auto secret = rendezvous::read_secret_file(path);
         if (!secret) return secret.error();

@@ -1,15 +1,10 @@
-// Finds, stops, kills and reaps all descendants of this process.
+// Reads the children of processes from /proc.
 #include "agent/keeper/descendants.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -17,18 +12,11 @@
 #include <map>
 #include <string>
 
-#include "base/system/boot_clock.h"
+#include "base/system/own_proc.h"
 #include "base/system/small_file.h"
-#include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
 namespace {
-
-// How often one round looks for new processes. A program that forks faster than this meets SIGKILL
-// and the next round.
-constexpr int kLooks = 100;
-// How long a round waits for a process to stop, to find out whether it is a janitor.
-constexpr Duration kPatience = std::chrono::milliseconds{200};
 
 // Calls `each` with every entry of a folder that is a number: in /proc a process, in /proc/PID/task
 // a thread.
@@ -83,21 +71,11 @@ bool kernel_lists_children() {
     return listed;
 }
 
-// If the process has ended in the meantime, kill() fails. This is not an error here.
-void send(pid_t pid, int signal) { ::kill(pid, signal); }
-
-// Waits until a child ends, or for a few milliseconds: a descendant that is not our child yet
-// becomes our child when its parent dies, and the kernel does not announce that.
-void wait_a_little(pid_t child) {
-    const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-    pollfd wait{pidfd.get(), POLLIN, 0};
-    ::poll(&wait, 1, pidfd ? 5 : 1);
-}
-
 }  // namespace
 
 std::vector<pid_t> find_descendants(pid_t root) {
     std::vector<pid_t> found;
+    if (!proc_is_ours()) return found;
     if (kernel_lists_children()) {
         append_children(root, found);
         // `found` grows while the loop runs: the children of the children are looked up, too.
@@ -128,87 +106,6 @@ bool reap_children(const Reaped& reaped) {
             return true;
         }
     }
-}
-
-// Returns the stopped processes, sorted by pid. Why stop before killing: a process that dies may
-// leave children behind that fork again, while a stopped process cannot fork. The search repeats
-// until a pass finds no new process. Janitors that still have time are left out.
-std::vector<pid_t> Killing::stop_all(Time now) const {
-    const pid_t self = ::getpid();
-    std::vector<pid_t> stopped;
-    for (int look = 0; look < kLooks; ++look) {
-        bool found_new = false;
-        for (const pid_t pid : find_descendants(self)) {
-            const auto place = std::lower_bound(stopped.begin(), stopped.end(), pid);
-            if (place != stopped.end() && *place == pid) continue;
-            const auto spared = janitors_.find(pid);
-            if (spared != janitors_.end() && now < spared->second.until) continue;
-            stopped.insert(place, pid);
-            found_new = true;
-            send(pid, SIGSTOP);
-        }
-        if (!found_new) break;
-    }
-    return stopped;
-}
-
-// Decides whether a stopped process is a janitor that may finish its work first.
-bool Killing::spare(pid_t pid, Time now) {
-    // It was spared before, and stop_all() stops it only when its time is over.
-    if (janitors_.contains(pid)) return false;
-    const Janitor kind = janitor(pid);
-    if (kind == Janitor::none) return false;
-    // SIGSTOP may take a moment to arrive. The next round asks again.
-    if (kind == Janitor::unknown) return now < began_ + kPatience;
-    janitors_[pid] = {kind, now + patience_with(kind)};
-    send(pid, SIGCONT);
-    return true;
-}
-
-// Called again and again until it returns true. It never blocks, so that the keeper can watch the
-// deadline between two rounds.
-bool Killing::round(const Reaped& reaped) {
-    const Time now = boot_now();
-    if (began_ == kNever) began_ = now;
-    const std::vector<pid_t> stopped = stop_all(now);
-    for (const pid_t pid : stopped) {
-        memory_.belongs(pid);
-        if (!spare(pid, now)) send(pid, SIGKILL);
-    }
-    // The pids of dead processes are recorded, too: the names of their objects in shared memory
-    // contain them.
-    if (!reap_children([&](pid_t pid, int status) {
-            memory_.belongs(pid);
-            if (reaped) reaped(pid, status);
-        })) {
-        // Only janitors are left. PyTorch's janitor is slow, and it is needed only for tensors
-        // whose process we do not know. If there are none, its time ends now.
-        if (stopped.empty() && !memory_.tensors_of_unknown())
-            for (auto& [pid, spared] : janitors_)
-                if (spared.kind == Janitor::of_tensors) spared.until = now;
-        return false;
-    }
-    // Only now, when no process can create or open another object.
-    memory_.remove();
-    janitors_.clear();
-    began_ = kNever;
-    return true;
-}
-
-bool kill_all_descendants(Duration limit, const Reaped& reaped) {
-    const Time give_up = boot_now() + limit;
-    Killing killing;
-    while (!killing.round(reaped)) {
-        if (boot_now() >= give_up) return false;
-        siginfo_t ended{};
-        // WNOWAIT leaves the zombie in place: the next round reaps it at once. Without a zombie
-        // there is something to wait for.
-        if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
-            continue;
-        const std::vector<pid_t> left = find_descendants(::getpid());
-        wait_a_little(left.empty() ? 0 : left.front());
-    }
-    return true;
 }
 
 }  // namespace ddprun::agent

@@ -9,13 +9,13 @@
 #include <map>
 #include <utility>
 
-#include "agent/keeper/descendants.h"
 #include "agent/keeper/keeper_guard.h"
 #include "agent/keeper/keeper_protocol.h"
 #include "agent/keeper/keeper_socket.h"
 #include "agent/keeper/keeper_start.h"
 #include "agent/keeper/keeper_texts.h"
 #include "agent/keeper/kill_rounds.h"
+#include "agent/keeper/killing.h"
 #include "agent/keeper/terminal.h"
 #include "base/system/boot_clock.h"
 
@@ -33,6 +33,12 @@ namespace {
 // either: something on this host kills it, or it cannot run there.
 constexpr int kShortLives = 5;
 constexpr Duration kShortLife = std::chrono::seconds{10};
+
+Request of(RequestKind kind) {
+    Request request;
+    request.kind = kind;
+    return request;
+}
 
 }  // namespace
 
@@ -71,6 +77,9 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void on_frozen(Duration silence);
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
+    void on_survivor(const Survivor& survivor) {
+        if (events.survivor) events.survivor(survivor);
+    }
     void on_end();
     void call_back_died();
     void stop_timers();
@@ -111,9 +120,7 @@ Result<> Keeper::shutdown(Duration limit) {
     if (!impl.alive()) return {};
     // A keeper that sweeps for long still answers the check.
     impl.check();
-    Request request;
-    request.kind = RequestKind::shutdown;
-    impl.socket->send(request);
+    impl.socket->send(of(RequestKind::shutdown));
     const keeper::Socket::End end = impl.socket->await_end(limit);
     const std::string name = "the keeper (process " + std::to_string(impl.pid) + ")";
     if (end == keeper::Socket::End::not_yet)
@@ -158,11 +165,7 @@ void Keeper::Impl::send_work(const Request& request, const std::string& payload,
     if (guard) guard->work_asked();
 }
 
-void Keeper::Impl::check() {
-    Request request;
-    request.kind = RequestKind::check;
-    socket->send(request);
-}
+void Keeper::Impl::check() { socket->send(of(RequestKind::check)); }
 
 void Keeper::Impl::on_frozen(Duration silence) {
     const auto self = shared_from_this();
@@ -173,8 +176,7 @@ void Keeper::Impl::on_frozen(Duration silence) {
 }
 
 void Keeper::Impl::noticed() {
-    Request request;
-    request.kind = RequestKind::noticed;
+    Request request = of(RequestKind::noticed);
     request.time_ns = boot_now().time_since_epoch().count();
     socket->send(request);
 }
@@ -189,10 +191,12 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             // The foreground process group has died, so nobody would receive Ctrl-C. ddprun takes
             // the terminal back.
             if (std::erase(foreground, reply.pid) != 0) take_terminal_back(reply.pid);
+            rounds->reaped(reply.pid, reply.wait_status);
             if (events.exited)
                 events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
             return;
         case ReplyKind::swept:
+            rounds->forget();
             if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
             return;
         case ReplyKind::stopped:
@@ -203,6 +207,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
         case ReplyKind::expired:
             if (events.expired) events.expired();
             return;
+        case ReplyKind::survivor:
+            return on_survivor({reply.pid, reply.name, reply.user, reply.blocks != 0});
         case ReplyKind::works:
             return guard->answered();
     }
@@ -216,6 +222,7 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     if (reply.kind == ReplyKind::failed)
         return spawn.done(keeper::start_error(reply.stage, reply.error, spawn.program));
     if (spawn.foreground) foreground.push_back(reply.pid);
+    rounds->started(reply.pid);
     Spawned spawned;
     spawned.pid = reply.pid;
     if (!fds.empty()) spawned.pidfd = std::move(fds.front());
@@ -271,8 +278,9 @@ Keeper::~Keeper() {
 
 void Keeper::attach(asio::io_context& io, Duration patience, KeeperEvents events) {
     impl_->io = &io;
-    // Both are parts of Impl, so the guard's callbacks need not keep Impl.
-    impl_->rounds = std::make_unique<KillRounds>(io);
+    // Both are parts of Impl, so these callbacks need not keep it.
+    impl_->rounds = std::make_unique<KillRounds>(
+        io, [impl = impl_.get()](const Survivor& survivor) { impl->on_survivor(survivor); });
     impl_->guard = std::make_unique<keeper::Guard>(
         io, patience, [impl = impl_.get()] { impl->check(); },
         [impl = impl_.get()](Duration silence) { impl->on_frozen(silence); });
@@ -301,8 +309,7 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
 }
 
 void Keeper::set_deadline(Time deadline, Duration lease) {
-    Request request;
-    request.kind = RequestKind::deadline;
+    Request request = of(RequestKind::deadline);
     request.time_ns = deadline.time_since_epoch().count();
     request.lease_ns = lease.count();
     if (alive()) impl_->socket->send(request);
@@ -316,8 +323,7 @@ void Keeper::sweep(std::function<void()> done) {
     // After the keeper's death and before the first request to its successor nothing can be left.
     // If its processes are still being killed, call_back_died() answers.
     if (!alive() && impl_->pid < 0) return asio::post(*impl_->io, std::move(done));
-    Request request;
-    request.kind = RequestKind::sweep;
+    Request request = of(RequestKind::sweep);
     request.id = impl_->next_id++;
     impl_->sweeps.emplace(request.id, std::move(done));
     if (alive()) impl_->send_work(request);
@@ -325,8 +331,7 @@ void Keeper::sweep(std::function<void()> done) {
 
 void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) {
     if (!alive()) return;
-    Request request;
-    request.kind = RequestKind::prepare;
+    Request request = of(RequestKind::prepare);
     std::vector<int> fds;
     if (link_fd >= 0) fds.push_back(link_fd), request.present |= 1U;
     if (listen_fd >= 0) fds.push_back(listen_fd), request.present |= 2U;
@@ -334,9 +339,7 @@ void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) 
 }
 
 void Keeper::remove_when_gone(const std::string& folder) {
-    Request request;
-    request.kind = RequestKind::folder;
-    if (alive()) impl_->socket->send(request, folder);
+    if (alive()) impl_->socket->send(of(RequestKind::folder), folder);
 }
 
 bool Keeper::alive() const { return impl_ && impl_->alive(); }

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "agent/keeper/keeper_start.h"
+#include "agent/keeper/killing.h"
 #include "agent/keeper/worker_start.h"
 #include "base/error.h"
 #include "base/system/unique_fd.h"
@@ -54,6 +55,9 @@ struct KeeperEvents {
     // A worker has been reaped: its wait status and the time. Comes after its spawn callback and
     // before the callback of a sweep.
     std::function<void(std::int64_t pid, int wait_status, Time at)> exited;
+    // A sweep leaves this process alone. Comes once, before the callback of the sweep; if it blocks,
+    // the sweep finds no end.
+    std::function<void(const Survivor& survivor)> survivor;
     // The deadline has passed, and the keeper has killed everything. This object has already
     // answered the keeper that ddprun noticed.
     std::function<void()> expired;

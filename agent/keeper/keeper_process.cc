@@ -20,6 +20,7 @@
 #include "agent/keeper/keeper_replies.h"
 #include "agent/keeper/keeper_setup.h"
 #include "agent/keeper/keeper_will.h"
+#include "agent/keeper/killing.h"
 #include "agent/keeper/signals_for_agent.h"
 #include "agent/keeper/worker_child.h"
 #include "base/system/boot_clock.h"
@@ -29,6 +30,8 @@ namespace {
 
 // Milliseconds between two rounds of killing when no child has ended.
 constexpr int kLookAgain = 2;
+// The same while a process stays that may not be killed.
+constexpr int kLookAtBlocked = 200;
 // After this many starts the keeper looks at the workers that it has started. Each worker costs
 // descriptors until its program runs, and each new child copies them all and closes them at exec.
 // Without the limit, the cost of many starts would grow with their square.
@@ -81,7 +84,7 @@ class Process {
 
     // Rounds of killing are in progress. New forks fail in this time.
     bool killing_ = false;
-    Killing rounds_;
+    Killing rounds_{[this](const Survivor& found) { replies_.survivor(found); }};
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
@@ -103,7 +106,7 @@ bool Process::open() {
 int Process::run() {
     if (!open()) return 1;
     for (;;) {
-        wait(killing_ ? kLookAgain : -1);
+        wait(!killing_ ? -1 : rounds_.blocked() ? kLookAtBlocked : kLookAgain);
         // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
         if (!gone_) read_requests();
         settle_ready();
@@ -111,15 +114,16 @@ int Process::run() {
         if (!killing_) {
             tell_stopped();
             reap_children([this](pid_t pid, int status) {
-                rounds_.reaped(pid);
+                rounds_.reaped(pid, status);
                 reaped(pid, status);
             });
         }
         on_timer();
         if (killing_) go_on_killing();
         replies_.flush();
-        // The keeper leaves only when nothing of the job is left, so that Gone is true.
-        if (killing_) continue;
+        // The keeper leaves only when nothing of the job is left, so that Gone is true. ddprun has
+        // told of a process that may not be killed, and does not wait for it.
+        if (killing_ && !(shutdown_ && rounds_.blocked())) continue;
         if (gone_) {
             will_.execute();
             return 0;
@@ -216,6 +220,7 @@ void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds
     if (boot_now() >= until) return replies_.failed(request.id, Stage::deadline, ETIME);
     Child child = start_worker(request, std::move(payload), fds, until);
     if (child.pid < 0) return replies_.failed(request.id, child.failure.stage, child.failure.error);
+    rounds_.started(child.pid);
     workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
                         std::move(child.memory), request.foreground != 0});
 }

@@ -7,7 +7,7 @@
 //     ddprun is gone          → kill all → write the Gone frame → end
 //
 // "Kill all" means rounds over all descendants until waitpid says that there are none
-// (descendants.h). The loop continues between the rounds: a process may hang in the kernel, while
+// (killing.h). The loop continues between the rounds: a process may hang in the kernel, while
 // the deadline and the end of ddprun still matter. Requests to fork fail in this time.
 #pragma once
 

@@ -68,6 +68,9 @@ enum class ReplyKind : std::uint32_t {
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
     works,    // answer to `check`
+    // Before `swept`: a process that stays, because it may not be killed: pid (0: /proc does not
+    // show it), user, name, blocks (then `swept` does not come).
+    survivor,
 };
 
 // How far a worker came that could not be started. keeper_texts.cc has a sentence for each stage.
@@ -91,6 +94,9 @@ struct Reply {
     std::int32_t error = 0;
     Stage stage{};
     std::int64_t time_ns = 0;
+    std::uint32_t user = 0;
+    std::uint32_t blocks = 0;
+    char name[16] = {};  // of a process, as the kernel has it
 };
 
 // The part of a fork request without a fixed size. In the memfd: CPU numbers, then texts with a NUL

@@ -65,6 +65,16 @@ void Replies::works() {
     add(reply);
 }
 
+void Replies::survivor(const Survivor& found) {
+    Reply reply{};
+    reply.kind = ReplyKind::survivor;
+    reply.pid = found.pid;
+    reply.user = found.user;
+    reply.blocks = found.blocks ? 1 : 0;
+    found.name.copy(reply.name, sizeof reply.name - 1);
+    add(reply);
+}
+
 // Stops when the socket is full; poll then waits for room. If the socket has ended, the reader of
 // the requests finds out.
 void Replies::flush() {

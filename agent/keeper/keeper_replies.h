@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "agent/keeper/keeper_protocol.h"
+#include "agent/keeper/killing.h"
 #include "base/time.h"
 
 namespace ddprun::agent::keeper {
@@ -26,6 +27,7 @@ class Replies {
     void passed();
     void expired();
     void works();
+    void survivor(const Survivor& found);
 
     // Sends what fits. If something is left, call it again when the socket has room.
     void flush();

@@ -1,4 +1,4 @@
-// Kills everything below this process without blocking the loop: rounds (descendants.h) with a timer
+// Kills everything below this process without blocking the loop: rounds (killing.h) with a timer
 // between them. ddprun does this when its keeper has died; it is a subreaper and has inherited the
 // keeper's processes.
 //
@@ -9,14 +9,21 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <utility>
 
-#include "agent/keeper/descendants.h"
+#include "agent/keeper/killing.h"
 
 namespace ddprun::agent {
 
 class KillRounds {
   public:
-    explicit KillRounds(boost::asio::io_context& io) : timer_(io) {}
+    KillRounds(boost::asio::io_context& io, Killing::OnSurvivor on_survivor)
+        : timer_(io), rounds_(std::move(on_survivor)) {}
+
+    // What there will be to kill: see Killing.
+    void started(pid_t worker) { rounds_.started(worker); }
+    void reaped(pid_t worker, int wait_status) { rounds_.reaped(worker, wait_status); }
+    void forget() { rounds_.forget(); }
 
     // Calls `done` when nothing is left, perhaps at once. The callback may destroy this object.
     void run(std::function<void()> done);

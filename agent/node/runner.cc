@@ -14,6 +14,7 @@
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
+#include "base/system/own_proc.h"
 #include "rendezvous/wire/wire.h"
 
 namespace ddprun::agent {
@@ -70,6 +71,7 @@ void Runner::start() {
                             heed_terminal(status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
+                    .survivor = [this](const Survivor& survivor) { on_survivor(survivor); },
                     .expired = [this] { post(Tick{}); },
                     .frozen = [this] { post(KeeperFrozen{}); },
                     .died = [this](const std::string& how) { keeper_died(how); }});
@@ -267,6 +269,7 @@ void Runner::examine(const ExamineWorkers& asked) {
 // frozen.
 // Swept is reported last, so that the machine hears of every death first.
 void Runner::sweep(Generation generation) {
+    sweeping_ = generation;
     if (workers_) workers_->kill();
     keeper_.noticed();
     keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
@@ -278,13 +281,19 @@ void Runner::sweep(Generation generation) {
     });
 }
 
+void Runner::on_survivor(const Survivor& survivor) {
+    if (!survivor.blocks) return warn(survivor_sentence(survivor));
+    post(CannotKill{sweeping_, survivor_sentence(survivor)});
+}
+
 // Without a result the sweep is about to end, and there is nothing to report.
 void Runner::look_for_stuck(const LookForStuck& look) {
     if (!workers_) return;
     // What a dead keeper has left is below ddprun, and so is a keeper that does not die.
     const pid_t above = keeper_.alive() ? static_cast<pid_t>(keeper_.pid()) : ::getpid();
-    const std::string sentence =
-        stuck_sentence(find_stuck(above, workers_->ranks_by_pid()), look.since);
+    std::string sentence = stuck_sentence(find_stuck(above, workers_->ranks_by_pid()), look.since);
+    if (sentence.empty() && !proc_is_ours())
+        sentence = "a worker is still alive " + to_text(look.since) + " after SIGKILL";
     if (!sentence.empty()) post(CannotKill{look.generation, sentence});
 }
 

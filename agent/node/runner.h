@@ -72,6 +72,7 @@ class Runner {
     void ask_job_end();
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
+    void on_survivor(const Survivor& survivor);
     void look_for_stuck(const LookForStuck& look);
     void heed_terminal(int wait_status);
     void keeper_died(const std::string& how);
@@ -97,6 +98,7 @@ class Runner {
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
+    Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
     int strange_timers_ = 0;  // expired timers of no worker, in this generation
     bool told_end_ = false;   // the leader has told the end

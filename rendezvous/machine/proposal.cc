@@ -57,7 +57,10 @@ void MachineState::decide_failure() {
     if (is_explained()) return;
     const FirstFailure& failure = facts.failure();
     if (!failure.outcome().hung) record.ended_by(failure.node());
-    const RestartDecision decision = record.decide(failure.outcome(), facts.reach(), config.limits);
+    RestartDecision decision = record.decide(failure.outcome(), facts.reach(), config.limits);
+    // No other node can come to a job of one node.
+    if (decision.restart && single() && unusable.count() > 0)
+        decision = {false, "no restart: " + unusable.sentence()};
     if (decision.restart) {
         // The failure itself was logged when the generation ended.
         note(Note::Level::warn, decision.sentence);

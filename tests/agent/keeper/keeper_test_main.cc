@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "agent/keeper/descendants.h"
 #include "agent/keeper/keeper.h"
+#include "agent/keeper/killing.h"
 
 int main(int argc, char** argv) {
     if (argc > 1 && std::strcmp(argv[1], ddprun::agent::kKeeperArgument) == 0)

@@ -139,6 +139,18 @@ TEST(Machine, UnusableNodeThatIsAloneEndsTheJob) {
                 Contains("create 1: end 69, node a is unusable: stuck"));
 }
 
+// A worker has failed, and what is left of it may not be killed: there is no restart, whatever
+// --max-restarts says, and nobody waits for another node.
+TEST(Machine, UnusableNodeThatIsAloneIsNotRestarted) {
+    Script s(limits(1, 1, 3));
+    s.join(0, 1, node("a"));
+    s.created(0.1);
+    s.runs(0.2, 1, 0);
+    s.fails(5, 1, 0, exited(0, 3));
+    EXPECT_THAT(s.come(6, 1, Unusable{"stuck"}),
+                Contains("create 1: end 3, no restart: node a is unusable: stuck"));
+}
+
 namespace {
 
 // A step of Slurm with three nodes; `min_nodes` of them are enough.

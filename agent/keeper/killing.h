@@ -1,0 +1,98 @@
+// Kills everything that descends from this process, so that none of it is left, nor anything that it
+// kept in shared memory.
+//
+// The work is done in rounds: SIGSTOP to all until no new process appears (a stopped process cannot
+// fork), then SIGKILL to all, then reap (descendants.h). Janitors (janitor.h) get time to do their
+// work and are killed last.
+//
+// Two kinds of processes survive, and nobody waits for them longer than a second: those that may not
+// be killed because they belong to another user (a setuid program such as sudo), and those that
+// /proc does not show (own_proc.h). Without a /proc of its own a Killing knows only the process
+// groups of the workers, and kills these.
+//
+// But a survivor in the session of a worker that has not succeeded may be the training itself
+// (`sudo python train.py`). Then the rounds find no end: while it runs, no other generation may.
+//
+// Thread: any, one at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/keeper/descendants.h"
+#include "agent/keeper/janitor.h"
+#include "agent/keeper/shared_memory.h"
+#include "base/time.h"
+
+namespace ddprun::agent {
+
+struct Survivor {
+    pid_t pid = 0;     // 0: it is not known which, because /proc does not show it
+    std::string name;  // as the kernel has it; empty: hidden, and so is the user
+    uid_t user = 0;
+    bool blocks = false;  // the rounds find no end while it lives
+};
+
+// For example "process 4711 (sudo) of user 0, which a worker has started, may not be killed from
+// here; it runs on".
+std::string survivor_sentence(const Survivor& survivor);
+
+// Kills generations, one after the other. When nothing of a generation is left, its records are
+// cleared for the next one.
+class Killing {
+  public:
+    // Called within a round with each survivor, once.
+    using OnSurvivor = std::function<void(const Survivor&)>;
+    explicit Killing(OnSurvivor on_survivor = {}) : on_survivor_(std::move(on_survivor)) {}
+
+    // A worker of the generation was started; it leads a session and a process group.
+    void started(pid_t worker) { groups_.insert(worker); }
+    // A process of the generation was reaped outside a round.
+    void reaped(pid_t pid, int wait_status);
+    // Nothing of the generation is left.
+    void forget();
+    // Does one round. Returns true when nothing is left but survivors that do not block. Otherwise
+    // call it again when a child has ended, or after a few milliseconds.
+    bool round(const Reaped& reaped);
+    // A survivor blocks, and nothing else is left.
+    bool blocked() const { return blocked_; }
+
+  private:
+    std::vector<pid_t> stop_all(Time now);
+    bool kill_all(const std::vector<pid_t>& stopped, Time now);
+    bool kill_groups();
+    bool spare(pid_t pid, Time now);
+    bool janitors_work(Time now) const;
+    bool only_survivors(Time now);
+    bool blocks(pid_t pid) const;
+
+    SharedMemory memory_;
+    // A janitor, and how long it may work.
+    struct Spared {
+        Janitor kind;
+        Time until;
+    };
+    std::map<pid_t, Spared> janitors_;
+    Time began_ = kNever;  // of the first round for this generation; kNever: no killing in progress
+
+    OnSurvivor on_survivor_;
+    std::set<pid_t> groups_;     // of the workers
+    std::set<pid_t> succeeded_;  // workers that have ended with 0 by themselves
+    std::set<pid_t> refused_;    // may not be killed, as this round has found
+    bool blocked_ = false;
+    std::set<pid_t> told_;  // all of them so far
+    bool told_hidden_ = false;
+    Time nothing_since_ = kNever;  // since when no round has found anything to kill
+};
+
+// Repeats rounds until nothing is left but survivors. Returns false when `limit` has passed, which
+// means that a process hangs in the kernel. Blocks.
+bool kill_all_descendants(Duration limit, const Reaped& reaped = {});
+
+}  // namespace ddprun::agent
