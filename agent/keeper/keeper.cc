@@ -63,7 +63,7 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
         bool foreground = false;  // the worker gets the terminal
     };
     std::map<std::uint32_t, Spawn> spawns;
-    std::map<std::uint32_t, std::function<void()>> sweeps;
+    std::map<std::uint32_t, SweptCallback> sweeps;
     std::vector<std::int64_t> foreground;  // pids of workers that hold the terminal
 
     bool alive() const { return pid > 0 && socket->is_open(); }
@@ -109,8 +109,7 @@ Result<> Keeper::restart() {
     return {};
 }
 
-// Works without the loop. Callbacks are dropped first: what they would touch may already be
-// destroyed.
+// Works without the loop. Callbacks are dropped first: what they would touch may be gone already.
 Result<> Keeper::shutdown(Duration limit) {
     Impl& impl = *impl_;
     impl.spawns.clear();
@@ -197,7 +196,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             return;
         case ReplyKind::swept:
             rounds->forget();
-            if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()();
+            if (auto sweep = sweeps.extract(reply.id))
+                sweep.mapped()({static_cast<int>(reply.count), {reply.pid, reply.name}});
             return;
         case ReplyKind::stopped:
             return stop_with(reply.pid, reply.wait_status);
@@ -247,7 +247,7 @@ void Keeper::Impl::call_back_died() {
     foreground.clear();
     const Error closed{ErrorCode::closed, "the keeper died, so its workers were killed"};
     for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
-    for (auto& [id, done] : std::exchange(sweeps, {})) done();
+    for (auto& [id, done] : std::exchange(sweeps, {})) done({});
     const std::string how = std::exchange(how_died, {});
     if (events.died) events.died(how.empty() ? "has died" : how);
 }
@@ -319,12 +319,14 @@ void Keeper::noticed() {
     if (alive()) impl_->noticed();
 }
 
-void Keeper::sweep(std::function<void()> done) {
+void Keeper::sweep(bool succeeded, SweptCallback done) {
     // After the keeper's death and before the first request to its successor nothing can be left.
     // If its processes are still being killed, call_back_died() answers.
-    if (!alive() && impl_->pid < 0) return asio::post(*impl_->io, std::move(done));
+    if (!alive() && impl_->pid < 0)
+        return asio::post(*impl_->io, [done = std::move(done)] { done({}); });
     Request request = of(RequestKind::sweep);
     request.id = impl_->next_id++;
+    request.give_time = succeeded ? 1 : 0;
     impl_->sweeps.emplace(request.id, std::move(done));
     if (alive()) impl_->send_work(request);
 }

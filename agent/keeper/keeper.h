@@ -101,8 +101,10 @@ class Keeper {
     // deadline in the future, and may be called at any time.
     void noticed();
     // Kills and reaps all workers and everything that they started. Calls back when nothing is
-    // left.
-    void sweep(std::function<void()> done);
+    // left. `succeeded`: the workers have, so what they have left running gets a moment to end by
+    // itself; only then `left` is told.
+    using SweptCallback = std::function<void(const LeftRunning& left)>;
+    void sweep(bool succeeded, SweptCallback done);
     // Prepares what the keeper does last, when ddprun is gone: it writes `frame` to its duplicate
     // of link_fd, and closes its duplicate of listen_fd. -1 means none. Each call replaces the one
     // before.

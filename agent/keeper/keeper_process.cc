@@ -166,6 +166,7 @@ void Process::read_requests() {
         if (transfer == Transfer::ended) {
             // The end of the socket means that ddprun is gone.
             gone_ = true;
+            rounds_.hurry();
             replies_.agent_is_gone();
             begin_killing();
             return;
@@ -195,6 +196,7 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
             [[fallthrough]];
         case RequestKind::sweep:
             sweeps_.push_back(request.id);
+            if (request.give_time != 0 && !killing_) rounds_.give_time();
             return begin_killing();
         case RequestKind::prepare:
             return will_.prepare(request, fds);
@@ -286,7 +288,7 @@ void Process::begin_killing() {
 void Process::go_on_killing() {
     if (!rounds_.round([this](pid_t pid, int status) { reaped(pid, status); })) return;
     killing_ = false;
-    for (const std::uint32_t id : std::exchange(sweeps_, {})) replies_.swept(id);
+    for (const std::uint32_t id : std::exchange(sweeps_, {})) replies_.swept(id, rounds_.left());
     if (std::exchange(tell_expired_, false)) replies_.expired();
 }
 
@@ -312,6 +314,7 @@ void Process::on_timer() {
         // This goes out at once and not after the killing: a process that hangs in the kernel may
         // delay the end of the killing forever, and ddprun is not frozen because of that.
         replies_.passed();
+        rounds_.hurry();
         begin_killing();
     }
     if (due.agent_frozen) signal_agent(SIGKILL);

@@ -30,7 +30,7 @@ enum class RequestKind : std::uint32_t {
     deadline,
     // ddprun knows of all deadlines before time_ns, the moment of sending.
     noticed,
-    // Kill everything that is left. Answered by `swept`.
+    // Kill everything that is left; with `give_time` after a moment. Answered by `swept`.
     sweep,
     // Payload: the Gone frame. Descriptors: payload, then link and listener, as `present` says.
     prepare,
@@ -51,6 +51,7 @@ struct Request {
     std::uint64_t nofile_soft = 0;               // soft limit of open files; 0: leave it
     std::uint32_t argc = 0, envc = 0, cpus = 0;  // number of entries in the payload
     std::uint32_t payload_bytes = 0;
+    std::uint32_t give_time = 0;
     std::uint32_t foreground = 0;  // the worker stays in ddprun's session
     std::uint32_t in_front = 0;    // it becomes the foreground process group at once
     std::uint32_t present = 0;     // bit i: the i-th descriptor after the payload is there
@@ -64,7 +65,7 @@ enum class ReplyKind : std::uint32_t {
     failed,   // it could not be started: id, error (errno), stage
     exited,   // a worker was reaped: pid, wait_status, time_ns
     stopped,  // a worker at a terminal was stopped: pid, wait_status (the signal)
-    swept,    // nothing is left: id
+    swept,    // nothing is left: id; with `give_time`: count, and pid and name of the first of them
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
     works,    // answer to `check`
@@ -96,7 +97,8 @@ struct Reply {
     std::int64_t time_ns = 0;
     std::uint32_t user = 0;
     std::uint32_t blocks = 0;
-    char name[16] = {};  // of a process, as the kernel has it
+    std::uint32_t count = 0;  // of the processes that the workers had left running
+    char name[16] = {};       // of a process, as the kernel has it
 };
 
 // The part of a fork request without a fixed size. In the memfd: CPU numbers, then texts with a NUL

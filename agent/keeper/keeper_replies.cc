@@ -40,10 +40,13 @@ void Replies::stopped(pid_t pid, int signal) {
     add(reply);
 }
 
-void Replies::swept(std::uint32_t id) {
+void Replies::swept(std::uint32_t id, const LeftRunning& left) {
     Reply reply{};
     reply.kind = ReplyKind::swept;
     reply.id = id;
+    reply.count = static_cast<std::uint32_t>(left.count);
+    reply.pid = left.first.pid;
+    left.first.name.copy(reply.name, sizeof reply.name - 1);
     add(reply);
 }
 

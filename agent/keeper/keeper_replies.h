@@ -23,7 +23,7 @@ class Replies {
     void failed(std::uint32_t id, Stage stage, int error);
     void exited(pid_t pid, int wait_status, Time at);
     void stopped(pid_t pid, int signal);
-    void swept(std::uint32_t id);
+    void swept(std::uint32_t id, const LeftRunning& left);
     void passed();
     void expired();
     void works();

@@ -24,6 +24,9 @@ namespace {
 constexpr int kLooks = 100;
 // How long a round waits for a process to stop, to find out whether it is a janitor.
 constexpr Duration kPatience = std::chrono::milliseconds{200};
+// How long processes may take to end by themselves after their worker has succeeded. Most are about
+// to: a loader's, whose parent has gone.
+constexpr Duration kGoByThemselves = std::chrono::milliseconds{100};
 // How long rounds go on that find nothing to kill. A setuid program may drop its rights, and a
 // process that changes its parent may be missed once.
 constexpr Duration kNothingToKill = std::chrono::seconds{1};
@@ -139,6 +142,16 @@ bool Killing::janitors_work(Time now) const {
                                [now](const auto& each) { return now < each.second.until; });
 }
 
+// Counts what runs, and may be killed, at the end of the wait.
+bool Killing::waits_for_left(Time now) {
+    std::vector<pid_t> running = find_descendants(::getpid());
+    std::erase_if(running, [](pid_t pid) { return is_zombie(pid) || !send(pid, 0); });
+    if (!running.empty() && now < began_ + kGoByThemselves) return true;
+    gives_time_ = false;
+    if (!running.empty()) left_ = {static_cast<int>(running.size()), survivor(running.front())};
+    return false;
+}
+
 bool Killing::blocks(pid_t pid) const {
     // At a terminal a worker leads a group only. The leader of a group may have gone.
     for (const pid_t worker : {pid, ::getsid(pid), ::getpgid(pid)})
@@ -167,6 +180,7 @@ void Killing::forget() {
     janitors_.clear();
     groups_.clear();
     succeeded_.clear();
+    gives_time_ = false;
     began_ = nothing_since_ = kNever;
 }
 
@@ -174,16 +188,24 @@ void Killing::forget() {
 // deadline between two rounds.
 bool Killing::round(const Reaped& reaped) {
     const Time now = boot_now();
-    if (began_ == kNever) began_ = now;
+    if (began_ == kNever) {
+        began_ = now;
+        left_ = {};
+    }
+    // The pids of dead processes are recorded, too: the names of their objects in shared memory
+    // contain them.
+    const Reaped reap = [&](pid_t pid, int status) {
+        memory_.belongs(pid);
+        if (reaped) reaped(pid, status);
+    };
+    if (gives_time_ && waits_for_left(now)) {
+        reap_children(reap);
+        return false;
+    }
     blocked_ = false;
     const std::vector<pid_t> stopped = stop_all(now);
     const bool killed = proc_is_ours() ? kill_all(stopped, now) : kill_groups();
-    // The pids of dead processes are recorded, too: the names of their objects in shared memory
-    // contain them.
-    const bool none_left = reap_children([&](pid_t pid, int status) {
-        memory_.belongs(pid);
-        if (reaped) reaped(pid, status);
-    });
+    const bool none_left = reap_children(reap);
     const bool busy = killed || janitors_work(now);
     if (busy) nothing_since_ = kNever;
     if (none_left || (!busy && only_survivors(now))) {
@@ -210,6 +232,14 @@ std::string survivor_sentence(const Survivor& survivor) {
         who += " (" + survivor.name + ") of user " + std::to_string(survivor.user);
     if (survivor.blocks) return who + " belongs to a worker, and may not be killed from here";
     return who + ", which a worker has started, may not be killed from here; it runs on";
+}
+
+std::string left_sentence(const LeftRunning& left) {
+    std::string who = "process " + std::to_string(left.first.pid);
+    if (!left.first.name.empty()) who += " (" + left.first.name + ")";
+    if (left.count > 1) who += " and " + std::to_string(left.count - 1) + " more";
+    return who + ", which the workers had left running, " + (left.count > 1 ? "were" : "was") +
+           " killed";
 }
 
 bool kill_all_descendants(Duration limit, const Reaped& reaped) {

@@ -43,6 +43,14 @@ struct Survivor {
 // here; it runs on".
 std::string survivor_sentence(const Survivor& survivor);
 
+// What was killed although it might have run on.
+struct LeftRunning {
+    int count = 0;
+    Survivor first;
+};
+// For example "process 4711 (tail) and 2 more, which the workers had left running, were killed".
+std::string left_sentence(const LeftRunning& left);
+
 // Kills generations, one after the other. When nothing of a generation is left, its records are
 // cleared for the next one.
 class Killing {
@@ -55,6 +63,11 @@ class Killing {
     void started(pid_t worker) { groups_.insert(worker); }
     // A process of the generation was reaped outside a round.
     void reaped(pid_t pid, int wait_status);
+    // The workers have succeeded. What they have left running gets a moment to end by itself, and
+    // what is killed then is counted. Call it before the first round; hurry() takes it back.
+    void give_time() { gives_time_ = true; }
+    void hurry() { gives_time_ = false; }
+    const LeftRunning& left() const { return left_; }  // by the newest generation
     // Nothing of the generation is left.
     void forget();
     // Does one round. Returns true when nothing is left but survivors that do not block. Otherwise
@@ -68,6 +81,7 @@ class Killing {
     bool kill_all(const std::vector<pid_t>& stopped, Time now);
     bool kill_groups();
     bool spare(pid_t pid, Time now);
+    bool waits_for_left(Time now);
     bool janitors_work(Time now) const;
     bool only_survivors(Time now);
     bool blocks(pid_t pid) const;
@@ -86,6 +100,8 @@ class Killing {
     std::set<pid_t> succeeded_;  // workers that have ended with 0 by themselves
     std::set<pid_t> refused_;    // may not be killed, as this round has found
     bool blocked_ = false;
+    bool gives_time_ = false;
+    LeftRunning left_;
     std::set<pid_t> told_;  // all of them so far
     bool told_hidden_ = false;
     Time nothing_since_ = kNever;  // since when no round has found anything to kill

@@ -272,13 +272,18 @@ void Runner::sweep(Generation generation) {
     sweeping_ = generation;
     if (workers_) workers_->kill();
     keeper_.noticed();
-    keeper_.sweep([this, generation, alive = std::weak_ptr(alive_)] {
-        // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
-        // machine, not Swept.
-        if (!alive.lock() || !keeper_.alive()) return;
-        const auto swept = [this, generation] { post(Swept{generation}); };
-        workers_ ? workers_->when_told(swept) : swept();
-    });
+    const bool succeeded = workers_ && workers_->have_succeeded();
+    keeper_.sweep(succeeded,
+                  [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
+                      // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
+                      // machine, not Swept.
+                      if (!alive.lock() || !keeper_.alive()) return;
+                      if (left.count > 0) log_(Note{Note::Level::info, left_sentence(left)});
+                      const auto swept = [this, generation] { post(Swept{generation}); };
+                      if (!workers_) return swept();
+                      workers_->finish();
+                      workers_->when_told(swept);
+                  });
 }
 
 void Runner::on_survivor(const Survivor& survivor) {
@@ -299,6 +304,7 @@ void Runner::look_for_stuck(const LookForStuck& look) {
 
 // The new keeper knows nothing, so it is told again what to do at the end.
 void Runner::keeper_died(const std::string& how) {
+    if (workers_) workers_->finish();
     post(KeeperDied{how});
     if (const auto again = keeper_.restart(); !again)
         return post(NoKeeper{again.error().sentence()});

@@ -196,20 +196,24 @@ struct Pump : std::enable_shared_from_this<Pump> {
         });
     }
 
-    // Reads what the pipe holds now. The number of reads is limited: a process that the worker left
-    // behind may write forever.
-    void drain() {
+    // Reads what the pipe holds now, and passes on unfinished lines. The number of reads is limited:
+    // a process that the worker left behind may write forever.
+    void settle() {
         if (!pipe) return;
         // A read returns at least one page of the pipe.
         const std::size_t reads = 1 + pipe_size / 4096;
         std::size_t total = 0;
         for (std::size_t i = 0; i < reads && read_once(total) == Left::maybe_more; ++i) {
         }
-        end();
+        finish_lines();
     }
 
-    // The stream has ended: passes on unfinished lines.
     void end() {
+        finish_lines();
+        abandon();
+    }
+
+    void finish_lines() {
         if (route.filtered != nullptr) route.filtered->write(filter.finish());
         if (route.console != nullptr) {
             heed_cut();
@@ -217,7 +221,6 @@ struct Pump : std::enable_shared_from_this<Pump> {
             route.console->release(this);
         }
         tail->finish(line);
-        abandon();
     }
 
     // Stops reading and gives up all destinations. A long line that is open on the console is ended
@@ -285,9 +288,15 @@ Result<WorkerOutput::ChildEnds> WorkerOutput::open() {
     return ends;
 }
 
-void WorkerOutput::finish() {
+void WorkerOutput::settle() {
     for (const auto& pump : impl_->pumps)
-        if (pump) pump->drain();
+        if (pump) pump->settle();
+}
+
+void WorkerOutput::finish() {
+    settle();
+    for (const auto& pump : impl_->pumps)
+        if (pump) pump->abandon();
 }
 
 std::vector<std::string> WorkerOutput::tail() const { return impl_->tail.lines(); }

@@ -64,9 +64,11 @@ class WorkerOutput {
     // Makes the pipes and begins to read. Possible errors: internal (no descriptors left).
     Result<ChildEnds> open();
 
-    // Call when the worker has exited: takes what is in the pipes now, passes on an unfinished last
-    // line, and closes them. It does not wait for the end of the pipes, because a process that the
-    // worker left behind may hold them open.
+    // Call when the worker has exited: takes what is in the pipes now, and passes on an unfinished
+    // last line. It does not wait for the end of the pipes, because a process that the worker has
+    // left running may hold them open; what this process prints still comes.
+    void settle();
+    // Call when nothing of the generation is left: settles, and closes the pipes.
     void finish();
 
     // The last 20 lines of both streams, in the order in which they arrived.

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/output/attempt_names.h"
@@ -159,7 +160,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
 
 // The program never ran, so there is no process to wait for.
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
-    worker.ended = true;
+    worker.ended = failed_ = true;
     worker.progress.stop();
     on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
 }
@@ -238,8 +239,9 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         if (worker->pid != pid || worker->ended) continue;
         worker->ended = true;
         worker->progress.finish();
-        worker->output->finish();
+        worker->output->settle();
         DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
+        failed_ |= facts.status.failed();
         if (facts.status.failed() && !worker->error_file.empty())
             read_account(*worker, std::move(facts));
         else
@@ -275,6 +277,16 @@ void WorkerSet::tell(int index, DeathFacts facts) {
     Death death = judge_death(std::move(facts));
     death.outcome.local_rank = index;
     on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
+}
+
+bool WorkerSet::have_succeeded() const {
+    return !failed_ && signalled_ == 0 &&
+           std::ranges::all_of(workers_, [](const auto& worker) { return worker->ended; });
+}
+
+void WorkerSet::finish() {
+    for (const auto& worker : workers_)
+        if (worker->output) worker->output->finish();
 }
 
 void WorkerSet::when_told(std::function<void()> done) {

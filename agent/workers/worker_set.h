@@ -57,6 +57,10 @@ class WorkerSet {
     // The keeper has reaped a process. Returns false if it is not a worker of this set. The event
     // follows when its error file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
+    // Whether all workers have ended with 0, and none was sent a signal.
+    bool have_succeeded() const;
+    // Nothing of the generation is left: passes on the last output.
+    void finish();
     // Calls back when the events of all workers that have exited are out; at once if they are.
     void when_told(std::function<void()> done);
 
@@ -90,6 +94,7 @@ class WorkerSet {
     std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
+    bool failed_ = false;                     // one has, or was not started
     bool forgone_ = false;                    // kill() was called
     std::optional<Time> signalled_at_;        // time of the first one
     std::vector<std::unique_ptr<Worker>> workers_;

@@ -65,6 +65,17 @@ print("descriptors", *[n for n in own if n != int(os.environ["DDPRUN_PROGRESS_FD
 expect_code 0
 (($(grep -c 'descriptors 0 1 2$' "$work/run.out") == 2)) || fail "others leak"
 
+say "what a worker leaves running may print until the end of its generation, and is named when it is killed then"
+run 20 --standalone --nproc-per-node=2 bash -c '
+    ((RANK == 1)) || { (until [[ -e $0/ended ]]; do sleep 0.05; done; echo late; touch "$0/printed"; exec sleep 331) &
+        echo -n early; exit; }
+    touch "$0/ended"; until [[ -e $0/printed ]]; do sleep 0.05; done' "$work"
+expect_code 0
+expect_in "$work/run.out" '^\[default0\]:early$'
+expect_in "$work/run.out" '^\[default0\]:late$'
+expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\), which the workers had left running, was killed$'
+expect_nothing_left
+
 say "SIGUSR1 and SIGUSR2 reach all workers, and the job goes on"
 start job --standalone --nproc-per-node=2 bash -c '
     trap "echo first >>$0/heard.$RANK" USR1; trap "echo second >>$0/heard.$RANK; exit 0" USR2

@@ -85,6 +85,7 @@ as_user() {
 say "nor is what a worker that succeeds leaves in its own session"
 as_user 0 '$0 --reuid=0 sleep 347 & sleep 0.1'
 expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) of user 0, which a worker has started, may not be killed'
+expect_not_in "$work/run.err" 'left running'
 end_survivors 347
 
 say "but a program that has become root in the place of a worker may be the training: no other generation runs beside it"
