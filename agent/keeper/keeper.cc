@@ -109,7 +109,7 @@ Result<> Keeper::restart() {
     return {};
 }
 
-// Works without the loop. Callbacks are dropped first: what they would touch may be gone already.
+// Works without the loop. Callbacks go first: what they would touch may be gone already.
 Result<> Keeper::shutdown(Duration limit) {
     Impl& impl = *impl_;
     impl.spawns.clear();
@@ -248,8 +248,7 @@ void Keeper::Impl::call_back_died() {
     const Error closed{ErrorCode::closed, "the keeper died, so its workers were killed"};
     for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
     for (auto& [id, done] : std::exchange(sweeps, {})) done({});
-    const std::string how = std::exchange(how_died, {});
-    if (events.died) events.died(how.empty() ? "has died" : how);
+    if (events.died) events.died(how_died.empty() ? "has died" : std::exchange(how_died, {}));
 }
 
 void Keeper::Impl::stop_timers() {
@@ -340,8 +339,9 @@ void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) 
     impl_->socket->send(request, frame, fds);
 }
 
-void Keeper::remove_when_gone(const std::string& folder) {
-    if (alive()) impl_->socket->send(of(RequestKind::folder), folder);
+void Keeper::remove_when_gone(const std::string& folder, int lock_fd) {
+    const std::vector<int> lock(lock_fd >= 0 ? 1 : 0, lock_fd);
+    if (alive()) impl_->socket->send(of(RequestKind::folder), folder, lock);
 }
 
 bool Keeper::alive() const { return impl_ && impl_->alive(); }

@@ -112,9 +112,10 @@ class Keeper {
     // While a link is prepared, close() on our side does not end the connection, because the keeper
     // has a duplicate. Use shutdown(2), or prepare another link.
     void prepare_gone(const std::string& frame, int link_fd, int listen_fd);
-    // Names a folder (absolute path) that the keeper removes with its content when ddprun is gone.
-    // shutdown() leaves it. Each call replaces the one before. A new keeper must be told again.
-    void remove_when_gone(const std::string& folder);
+    // Names a folder (absolute path) that the keeper removes with its content when ddprun is gone,
+    // and keeps a duplicate of its lock (-1: none) until then. shutdown() leaves the folder. Each
+    // call replaces the one before. A new keeper must be told again.
+    void remove_when_gone(const std::string& folder, int lock_fd);
 
     // Starts a new keeper by exec of /proc/self/exe; main passes argv[1] == kKeeperArgument on to
     // keeper_main_exec(). Only after Events::died. Possible errors:

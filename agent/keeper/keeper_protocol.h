@@ -34,7 +34,8 @@ enum class RequestKind : std::uint32_t {
     sweep,
     // Payload: the Gone frame. Descriptors: payload, then link and listener, as `present` says.
     prepare,
-    // Payload: path of a folder to be removed when ddprun is gone.
+    // Payload: path of a folder to be removed when ddprun is gone. Descriptors: payload, then its
+    // lock, if there is one.
     folder,
     // Sweep, then end without the Gone frame. Answered by `swept`.
     shutdown,

@@ -37,9 +37,10 @@ void Will::prepare(const Request& request, std::vector<UniqueFd>& fds) {
     listener_ = take(1);
 }
 
-void Will::set_folder(const Request& request, const std::vector<UniqueFd>& fds) {
+void Will::set_folder(const Request& request, std::vector<UniqueFd>& fds) {
     const std::vector<char> path = payload_of(request, fds);
     folder_.assign(path.begin(), path.end());
+    folder_lock_ = fds.size() > 1 ? std::move(fds[1]) : UniqueFd();
 }
 
 void Will::execute() {

@@ -16,7 +16,7 @@ class Will {
     // Each call replaces what the same function was told before. An incomplete request counts as
     // "nothing".
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
-    void set_folder(const Request& request, const std::vector<UniqueFd>& fds);
+    void set_folder(const Request& request, std::vector<UniqueFd>& fds);
 
     // Writes the Gone frame to the link, closes the listening socket, then removes the folder and
     // the sockets that the job left. The order matters: others wait for the frame, and a file
@@ -29,6 +29,7 @@ class Will {
     std::vector<char> frame_;
     UniqueFd link_, listener_;
     std::string folder_;
+    UniqueFd folder_lock_;  // until this process ends
     LeftSockets left_sockets_;
 };
 

@@ -46,14 +46,6 @@ bool is_zombie(pid_t pid) {
     return name_end != stat.npos && name_end + 2 < stat.size() && stat[name_end + 2] == 'Z';
 }
 
-Survivor survivor(pid_t pid) {
-    Survivor found{pid, read_small_file(proc_file(pid, "comm")), 0};
-    if (found.name.ends_with('\n')) found.name.pop_back();
-    struct stat folder {};
-    if (::stat(proc_file(pid, "").c_str(), &folder) == 0) found.user = folder.st_uid;
-    return found;
-}
-
 // Waits until a child ends, or for a few milliseconds: a descendant that is not our child yet
 // becomes our child when its parent dies, and the kernel does not announce that.
 void wait_a_little(pid_t child) {
@@ -148,7 +140,8 @@ bool Killing::waits_for_left(Time now) {
     std::erase_if(running, [](pid_t pid) { return is_zombie(pid) || !send(pid, 0); });
     if (!running.empty() && now < began_ + kGoByThemselves) return true;
     gives_time_ = false;
-    if (!running.empty()) left_ = {static_cast<int>(running.size()), survivor(running.front())};
+    if (!running.empty())
+        left_ = {static_cast<int>(running.size()), find_survivor(running.front())};
     return false;
 }
 
@@ -168,7 +161,7 @@ bool Killing::only_survivors(Time now) {
         if (on_survivor_) on_survivor_(found);
     };
     for (const pid_t pid : refused_) {
-        Survivor found = survivor(pid);
+        Survivor found = find_survivor(pid);
         blocked_ |= found.blocks = blocks(pid);
         if (told_.insert(pid).second) tell(found);
     }
@@ -222,6 +215,14 @@ bool Killing::round(const Reaped& reaped) {
     return false;
 }
 
+Survivor find_survivor(pid_t pid) {
+    Survivor found{pid, read_small_file(proc_file(pid, "comm")), 0};
+    if (found.name.ends_with('\n')) found.name.pop_back();
+    struct stat folder {};
+    if (::stat(proc_file(pid, "").c_str(), &folder) == 0) found.user = folder.st_uid;
+    return found;
+}
+
 std::string survivor_sentence(const Survivor& survivor) {
     if (survivor.pid == 0)
         return "something that the workers have started runs on: /proc does not show it, so it "
@@ -234,12 +235,11 @@ std::string survivor_sentence(const Survivor& survivor) {
     return who + ", which a worker has started, may not be killed from here; it runs on";
 }
 
-std::string left_sentence(const LeftRunning& left) {
+std::string left_sentence(const LeftRunning& left, const std::string& origin) {
     std::string who = "process " + std::to_string(left.first.pid);
     if (!left.first.name.empty()) who += " (" + left.first.name + ")";
     if (left.count > 1) who += " and " + std::to_string(left.count - 1) + " more";
-    return who + ", which the workers had left running, " + (left.count > 1 ? "were" : "was") +
-           " killed";
+    return who + ", " + origin + ", " + (left.count > 1 ? "were" : "was") + " killed";
 }
 
 bool kill_all_descendants(Duration limit, const Reaped& reaped) {

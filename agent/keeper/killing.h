@@ -39,6 +39,9 @@ struct Survivor {
     bool blocks = false;  // the rounds find no end while it lives
 };
 
+// What /proc says about a process.
+Survivor find_survivor(pid_t pid);
+
 // For example "process 4711 (sudo) of user 0, which a worker has started, may not be killed from
 // here; it runs on".
 std::string survivor_sentence(const Survivor& survivor);
@@ -49,7 +52,8 @@ struct LeftRunning {
     Survivor first;
 };
 // For example "process 4711 (tail) and 2 more, which the workers had left running, were killed".
-std::string left_sentence(const LeftRunning& left);
+std::string left_sentence(const LeftRunning& left,
+                          const std::string& origin = "which the workers had left running");
 
 // Kills generations, one after the other. When nothing of a generation is left, its records are
 // cleared for the next one.

@@ -6,9 +6,11 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <filesystem>
 
 #include "agent/death/process_stack.h"
 #include "agent/death/stuck_processes.h"
+#include "agent/keeper/orphans.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
 #include "base/exit_code.h"
@@ -20,8 +22,6 @@
 namespace ddprun::agent {
 namespace {
 
-// Expired timers of processes that are no workers, told in each generation.
-constexpr int kStrangeTimers = 10;
 // Share of the lease in which the keeper must answer.
 constexpr double kKeeperAnswers = 0.5;
 
@@ -38,7 +38,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       log_(std::move(log)),
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
-      folder_(consoles_.files, config_.log_dir, config_.machine.run_id),
+      folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
+      orphans_(loop),
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
@@ -54,9 +55,16 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
           post(std::move(event));
           if (up) prepare_gone();
       })),
+      timers_(
+          loop, consoles_.files, config_.timer_file,
+          [this](std::int64_t pid, int signal, const std::string& why) {
+              return workers_ && workers_->signal_one(pid, signal, why);
+          },
+          [this](const std::string& sentence) { warn(sentence); }),
       timer_(loop) {}
 
 Runner::~Runner() {
+    alive_.reset();
     remove_left_sockets();
     service_.on_standby(nullptr);
     link_->close();
@@ -183,7 +191,9 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         [this](Event event) { post(std::move(event)); },
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(place, [this](const std::string& folder) {
-        if (config_.serve_timers) serve_timers(folder);
+        if (config_.serve_timers)
+            if (const std::string path = timers_.serve(folder); !path.empty())
+                config_.workers.environment[kTimerVariable] = path;
         bequeath_folder();
     });
     // Posted after the folders on the same thread, so no worker waits for it.
@@ -199,45 +209,6 @@ void Runner::spawn_nothing(const rendezvous::NodePlace& place) {
 
 void Runner::remove_left_sockets() {
     consoles_.files.post([left = left_sockets_] { left.remove(); });
-}
-
-// Each generation has a FIFO of its own, so that no timer survives it. It is at the path that the
-// user named, or beside the workers' files.
-void Runner::serve_timers(const std::string& folder) {
-    if (config_.timer_file.empty() && folder.empty()) {
-        timers_.reset();
-        return warn("no folder for the workers' timers; name a file in " +
-                    std::string(kTimerVariable));
-    }
-    strange_timers_ = 0;
-    const std::string path =
-        config_.timer_file.empty() ? folder + "/" + kTimerFile : config_.timer_file;
-    auto opened = TimerFifo::open(
-        loop_, consoles_.files, path,
-        [this](const TimerRequest& request) { timer_expired(request); },
-        [this](const std::string& sentence) { warn(sentence); });
-    // Only now: the old FIFO may have the same path, and its destructor removes nothing but its own
-    // file.
-    timers_.reset();
-    if (!opened) return warn(opened.error().sentence());
-    timers_ = std::move(*opened);
-    config_.workers.environment[kTimerVariable] = timers_->path();
-}
-
-// torchrun ends together with such a worker. Here its death is a failure like any other, and
-// restarts apply.
-void Runner::timer_expired(const TimerRequest& request) {
-    if (request.signal <= 0) return;
-    if (!workers_ || !workers_->signal_one(request.pid, request.signal,
-                                           "its timer " + request.scope + " has run out")) {
-        // Any worker can write timers of any process, without end.
-        if (++strange_timers_ > kStrangeTimers) return;
-        return warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
-                    " has expired, but this is no worker of ours" +
-                    (strange_timers_ == kStrangeTimers ? "; further ones are not told" : ""));
-    }
-    warn("timer " + request.scope + " of process " + std::to_string(request.pid) +
-         " has expired; it is sent signal " + std::to_string(request.signal));
 }
 
 void Runner::ask_job_end() {
@@ -325,7 +296,37 @@ void Runner::prepare_gone() {
 // do it.
 void Runner::bequeath_folder() {
     if (const std::string folder = folder_.temporary(); !folder.empty())
-        keeper_.remove_when_gone(folder);
+        keeper_.remove_when_gone(folder, folder_.temporary_lock());
+}
+
+AttemptFolder::Heirs Runner::heirs() {
+    return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
+            .abandoned =
+                [this, alive = std::weak_ptr(alive_)](std::shared_ptr<AbandonedFolder> folder) {
+                    if (alive.lock()) end_orphans(folder);
+                },
+            .made =
+                [this, alive = std::weak_ptr(alive_)] {
+                    if (alive.lock()) bequeath_folder();
+                }};
+}
+
+// A record that cannot be read is left alone: another version of ddprun may know better.
+void Runner::end_orphans(const std::shared_ptr<AbandonedFolder>& folder) {
+    const std::optional<Origin> origin = read_origin(folder->origin);
+    if (!origin) return;
+    auto left = std::make_shared<std::optional<LeftRunning>>();
+    orphans_.post(
+        [left, folder, origin = *origin] {
+            *left = kill_orphans(origin);
+            std::error_code ignored;
+            if (*left) std::filesystem::remove_all(folder->path, ignored);
+        },
+        [this, left, alive = std::weak_ptr(alive_)] {
+            if (alive.lock() && *left && (*left)->count > 0)
+                warn(left_sentence(**left,
+                                   "left by a ddprun that was killed together with its keeper"));
+        });
 }
 
 std::string Runner::log_folder() const { return folder_.base(); }

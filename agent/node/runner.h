@@ -17,8 +17,8 @@
 #include "agent/machine/machine.h"
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
-#include "agent/workers/timer_fifo.h"
 #include "agent/workers/worker_set.h"
+#include "agent/workers/worker_timers.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
@@ -66,9 +66,7 @@ class Runner {
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);
-    void serve_timers(const std::string& folder);
     void remove_left_sockets();
-    void timer_expired(const TimerRequest& request);
     void ask_job_end();
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
@@ -78,8 +76,12 @@ class Runner {
     void keeper_died(const std::string& how);
     void prepare_gone();
     void bequeath_folder();
+    AttemptFolder::Heirs heirs();
+    void end_orphans(const std::shared_ptr<AbandonedFolder>& folder);
     void warn(const std::string& sentence);
 
+    // Reset first at the end. Callbacks that others hold look at it.
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     boost::asio::io_context& loop_;
     Config config_;
     Keeper& keeper_;
@@ -89,20 +91,19 @@ class Runner {
     OnExit on_exit_;
     Machine machine_;
     AttemptFolder folder_;
+    FileThread orphans_;  // looks into processes of dead ddpruns, which may hang
     LeftSockets left_sockets_;
     NodeStore store_;
     std::string no_store_;  // why this generation has none; empty: it has one, or needs none
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
-    std::unique_ptr<TimerFifo> timers_;
+    WorkerTimers timers_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
-    int strange_timers_ = 0;  // expired timers of no worker, in this generation
-    bool told_end_ = false;   // the leader has told the end
-    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+    bool told_end_ = false;  // the leader has told the end
 };
 
 }  // namespace ddprun::agent

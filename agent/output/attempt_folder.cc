@@ -1,6 +1,7 @@
 // Makes the folders and files of a generation, on the file thread.
 #include "agent/output/attempt_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,7 +94,15 @@ struct AttemptFolder::Maker {
     std::string base;           // empty until it is made
     TemporaryFolder temporary;  // the same
     std::string last;           // of the last generation, in `temporary`
+    std::string recorded;       // the temporary folder that has its record
 
+    // What is done when the workers have their folders. `temporary` is empty if nothing is new.
+    struct Tidied {
+        std::string temporary;
+        UniqueFd lock;
+        std::vector<AbandonedFolder> abandoned;
+    };
+    Tidied tidy(Generation generation, const Heirs& heirs);
     AttemptFiles make(Generation generation, const WantedFiles& wanted);
     Result<> make_base();
     Result<> use_temporary(AttemptFiles& made, Generation generation, const WantedFiles& wanted);
@@ -171,16 +180,32 @@ void AttemptFolder::Maker::remove_past(const std::string& now) {
     if (!past.empty() && past != now) fs::remove_all(past, ignored);
 }
 
+// The folder of the last generation goes. For each new temporary folder, one a job as a rule, there
+// is more: the record, and the folders of dead ddpruns. With --log-dir the folder holds nothing else.
+AttemptFolder::Maker::Tidied AttemptFolder::Maker::tidy(Generation generation, const Heirs& heirs) {
+    if (temporary.path.empty() && heirs.origin)
+        for (const std::string& parent : by_room(temporary_parents()))
+            if (temporary = make_temporary_folder(parent); !temporary.path.empty()) break;
+    if (temporary.path.empty()) return {};
+    remove_past(attempt_folder(temporary.path, generation));
+    if (std::exchange(recorded, temporary.path) == temporary.path) return {};
+    if (heirs.origin) record_origin(temporary, heirs.origin(base.empty() ? temporary.path : base));
+    return {temporary.path, UniqueFd(::fcntl(temporary.lock.get(), F_DUPFD_CLOEXEC, 3)),
+            remove_abandoned_folders(fs::path(temporary.path).parent_path())};
+}
+
 void AttemptFolder::Maker::remove() {
     std::error_code ignored;
     if (!temporary.path.empty()) fs::remove_all(temporary.path, ignored);
     temporary = {};
 }
 
-AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string run_id)
+AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string run_id,
+                             Heirs heirs)
     : files_(files),
       stays_(!log_dir.empty()),
-      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}}) {}
+      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}, {}}),
+      heirs_(std::make_shared<Heirs>(std::move(heirs))) {}
 
 // The last job on the file thread removes the temporary folder, after everything that was posted
 // before.
@@ -199,14 +224,19 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
-    // What is removed comes after the folders for our workers, so no worker waits for it: the
-    // folder of the last generation, and the first time the folders of dead ddpruns, too.
-    files_.post([maker = maker_, generation, first = std::exchange(first_, false)] {
-        const std::string& own = maker->temporary.path;
-        if (own.empty()) return;
-        maker->remove_past(attempt_folder(own, generation));
-        if (first) remove_abandoned_folders(fs::path(own).parent_path());
-    });
+    // The rest comes after the folders for our workers, so no worker waits for it.
+    auto tidied = std::make_shared<Maker::Tidied>();
+    files_.post([tidied, maker = maker_, generation,
+                 heirs = heirs_] { *tidied = maker->tidy(generation, *heirs); },
+                [tidied, heirs = heirs_, temporary = temporary_, lock = lock_] {
+                    if (tidied->temporary.empty()) return;
+                    *temporary = tidied->temporary;
+                    *lock = std::move(tidied->lock);
+                    if (heirs->made) heirs->made();
+                    if (!heirs->abandoned) return;
+                    for (AbandonedFolder& folder : tidied->abandoned)
+                        heirs->abandoned(std::make_shared<AbandonedFolder>(std::move(folder)));
+                });
 }
 
 }  // namespace ddprun::agent

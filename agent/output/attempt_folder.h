@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/output/temporary_folder.h"
 #include "base/error.h"
 #include "base/loop/file_thread.h"
 #include "base/system/unique_fd.h"
@@ -54,8 +55,20 @@ class AttemptFolder {
   public:
     using Done = std::function<void(AttemptFiles)>;
 
+    // For a ddprun that is killed together with its keeper, and for those that were.
+    struct Heirs {
+        // What the temporary folder says about the processes whose stop file lies below `folder`.
+        // On the file thread; may be empty.
+        std::function<std::string(const std::string& folder)> origin;
+        // A dead ddprun had this folder; its processes are to be ended, then the folder goes. On the
+        // loop.
+        std::function<void(std::shared_ptr<AbandonedFolder>)> abandoned;
+        // The temporary folder has been made, or another one in its place. On the loop.
+        std::function<void()> made;
+    };
+
     // `log_dir` is the value of --log-dir; empty if the user gave none.
-    AttemptFolder(FileThread& files, std::string log_dir, std::string run_id);
+    AttemptFolder(FileThread& files, std::string log_dir, std::string run_id, Heirs heirs = {});
     ~AttemptFolder();
     AttemptFolder(const AttemptFolder&) = delete;
     AttemptFolder& operator=(const AttemptFolder&) = delete;
@@ -68,15 +81,18 @@ class AttemptFolder {
     const std::string& base() const { return *base_; }
     // The temporary folder; empty until it is made.
     const std::string& temporary() const { return *temporary_; }
+    // Shared by all who keep the temporary folder; -1 if there is none.
+    int temporary_lock() const { return lock_->get(); }
 
   private:
     struct Maker;
     FileThread& files_;
     const bool stays_;
-    bool first_ = true;             // make() has not been called yet
     std::shared_ptr<Maker> maker_;  // used on the file thread only
     std::shared_ptr<std::string> base_ = std::make_shared<std::string>();
     std::shared_ptr<std::string> temporary_ = std::make_shared<std::string>();
+    std::shared_ptr<UniqueFd> lock_ = std::make_shared<UniqueFd>();
+    std::shared_ptr<Heirs> heirs_;
 };
 
 }  // namespace ddprun::agent

@@ -13,10 +13,12 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "agent/output/attempt_names.h"
 #include "base/system/careful_open.h"
+#include "base/system/small_file.h"
 
 namespace ddprun::agent {
 namespace {
@@ -52,13 +54,17 @@ std::uint64_t room_in(const std::string& folder) {
 }
 
 // An exclusive lock can be taken only if no ddprun holds its shared lock. The kernel releases locks
-// when a process dies, however it dies.
-bool is_abandoned(const std::string& path) {
-    const auto folder = open_folder(path);
+// when a process dies, however it dies. A record is written under the lock, so a folder that has one
+// is not just being made.
+std::optional<AbandonedFolder> abandoned(const std::string& path) {
+    auto folder = open_folder(path);
     struct stat status {};
-    return folder && ::fstat(folder->get(), &status) == 0 && status.st_uid == ::geteuid() &&
-           status.st_mtime < std::time(nullptr) - kUntouched &&
-           ::flock(folder->get(), LOCK_EX | LOCK_NB) == 0;
+    if (!folder || ::fstat(folder->get(), &status) != 0 || status.st_uid != ::geteuid() ||
+        ::flock(folder->get(), LOCK_EX | LOCK_NB) != 0)
+        return std::nullopt;
+    std::string origin = read_small_file(path + "/" + kOriginFile);
+    if (origin.empty() && status.st_mtime >= std::time(nullptr) - kUntouched) return std::nullopt;
+    return AbandonedFolder{path, std::move(origin), std::move(*folder)};
 }
 
 }  // namespace
@@ -91,8 +97,15 @@ TemporaryFolder make_temporary_folder(const std::string& parent) {
     return {fs::absolute(name, ignored).string(), lock ? std::move(*lock) : UniqueFd()};
 }
 
-void remove_abandoned_folders(const std::string& parent) {
-    if (!is_of_this_host(parent)) return;
+void record_origin(const TemporaryFolder& folder, const std::string& origin) {
+    // Without a lock the record would look like that of a dead owner.
+    if (folder.lock && ::flock(folder.lock.get(), LOCK_SH | LOCK_NB) == 0)
+        replace_file(folder.path + "/" + kOriginFile, origin);
+}
+
+std::vector<AbandonedFolder> remove_abandoned_folders(const std::string& parent) {
+    std::vector<AbandonedFolder> with_origin;
+    if (!is_of_this_host(parent)) return with_origin;
     const std::string_view pattern = kTemporaryFolder;
     const std::string_view prefix = pattern.substr(0, pattern.find('X'));
     std::error_code error;
@@ -100,9 +113,14 @@ void remove_abandoned_folders(const std::string& parent) {
         const std::string name = at->path().filename();
         // Another ddprun may remove the folder at the same time.
         std::error_code ignored;
-        if (name.size() == pattern.size() && name.starts_with(prefix) && is_abandoned(at->path()))
-            fs::remove_all(at->path(), ignored);
+        if (name.size() != pattern.size() || !name.starts_with(prefix)) continue;
+        auto found = abandoned(at->path());
+        if (found && !found->origin.empty())
+            with_origin.push_back(std::move(*found));
+        else if (found)
+            fs::remove_all(found->path, ignored);
     }
+    return with_origin;
 }
 
 }  // namespace ddprun::agent

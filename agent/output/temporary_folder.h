@@ -2,10 +2,10 @@
 // remove theirs. This happens when ddprun and its keeper are killed at the same moment, as Slurm
 // does when its patience ends.
 //
-// A living ddprun holds a lock on its folder. A folder without a lock belongs to a dead one if it
-// is owned by this user, has not been changed for a minute (it may just have been made), and is on
-// a local file system (locks of other hosts may be invisible). Blocking calls that may hang with
-// the file system: use the file thread.
+// A living ddprun, and its keeper, hold a lock on its folder. A folder without a lock belongs to a
+// dead one if it is owned by this user, is on a local file system (locks of other hosts may be
+// invisible), and has the record of an origin or has not been changed for a minute (it may just have
+// been made). Blocking calls that may hang with the file system: use the file thread.
 #pragma once
 
 #include <string>
@@ -28,7 +28,16 @@ std::vector<std::string> by_room(std::vector<std::string> parents);
 
 // Makes a folder with a random name in `parent` and locks it.
 TemporaryFolder make_temporary_folder(const std::string& parent);
-// Removes all folders of dead ddpruns in `parent`.
-void remove_abandoned_folders(const std::string& parent);
+// Writes who owns the folder, from its lock on. The text comes back in AbandonedFolder.
+void record_origin(const TemporaryFolder& folder, const std::string& origin);
+
+// The folder of a dead ddprun, of which processes may be left. While this object lives, no other
+// ddprun takes the folder for abandoned.
+struct AbandonedFolder {
+    std::string path, origin;
+    UniqueFd lock;
+};
+// Removes the folders of dead ddpruns in `parent`, except those with a record: these are returned.
+std::vector<AbandonedFolder> remove_abandoned_folders(const std::string& parent);
 
 }  // namespace ddprun::agent

@@ -67,15 +67,55 @@ for successor in no yes; do
     wait_until 5 ended "$keeper" || fail "the keeper stays"
 done
 
-say "ddprun and keeper are killed at once: no worker survives, and the next ddprun removes their folder"
-start job --standalone bash -c 'touch "$0/alone"; exec sleep 326' "$work"
+# Kills ddprun and keeper of a job. The keeper is stopped first, so that it does not act between the two.
+kill_both() {
+    local keeper; keeper=$(keeper_of job)
+    kill -STOP "$keeper"
+    kill -KILL "${pid[job]}" "$keeper"
+    join job 10
+}
+sleeps() { pgrep --count --full "^sleep $1\$" || true; }
+is() { [[ $("${@:2}") == "$1" ]]; }
+for option in "" "--log-dir=$work/logs"; do
+    say "ddprun and keeper are killed at once: the next ddprun ends what they have left ${option:+($option)}"
+    # The worker itself dies with its keeper. One of the others carries another job's number, as if it had been submitted.
+    start job --standalone $option bash -c '(setsid sleep 326 & setsid sleep 326 & SLURM_JOB_ID=99 setsid sleep 336 &)
+        touch "$0/alone"; exec sleep 327' "$work"
+    wait_until 10 test -e "$work/alone" || fail "the worker does not run"
+    wait_until 10 compgen -G "$TMPDIR/ddprun_*/origin.json" >/dev/null || fail "no record"
+    kill_both
+    wait_until 5 is 0 sleeps 327 || fail "the worker lives"
+    is 2 sleeps 326 || fail "nothing is left, so this story proves nothing"
+    run 20 --standalone sleep 1
+    expect_code 0
+    expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) and 1 more, left by a ddprun that was killed together with its keeper, were killed$'
+    wait_until 5 is 0 sleeps 326 || fail "orphans live"
+    is 1 sleeps 336 || fail "the process of another job was killed"
+    pkill --full '^sleep 336$'
+    expect_nothing_left
+    rm "$work/alone"
+done
+
+say "a ddprun that a worker of the dead one has started leaves them alone"
+start job --standalone bash -c '(setsid sleep 337 &)
+    (until [[ -e $0/go ]]; do sleep 0.05; done; "$1" --standalone sleep 1 >"$0/inner.out" 2>"$0/inner.err"; touch "$0/inner") &
+    disown; touch "$0/alone"; exec sleep 338' "$work" "$ddprun"
 wait_until 10 test -e "$work/alone" || fail "the worker does not run"
-kill -KILL "${pid[job]}" $(pgrep --parent "${pid[job]}")
-join job 10
-none_runs() { [[ -z $(marked) ]]; }
-wait_until 5 none_runs || fail "left: $(marked | xargs -r ps -o pid,args -p)"
-# ddprun leaves folders alone that were changed in the last minute: their owner may still be starting.
-touch --date="1 hour ago" "$TMPDIR"/ddprun_*
-run 20 --standalone true
+wait_until 10 compgen -G "$TMPDIR/ddprun_*/origin.json" >/dev/null || fail "no record"
+kill_both
+touch "$work/go"
+wait_until 20 test -e "$work/inner" || fail "the inner job does not end"
+is 1 sleeps 337 || fail "the inner ddprun has killed them"
+run 20 --standalone sleep 1
+expect_code 0
+wait_until 5 is 0 sleeps 337 || fail "orphans live"
+expect_nothing_left
+
+say "a folder without a record goes when it has not been changed for a minute"
+mkdir "$TMPDIR/ddprun_abcdef"
+run 20 --standalone sleep 0.5
+[[ -d $TMPDIR/ddprun_abcdef ]] || fail "its owner may just be starting"
+touch --date="1 hour ago" "$TMPDIR/ddprun_abcdef"
+run 20 --standalone sleep 0.5
 expect_code 0
 expect_nothing_left

@@ -16,7 +16,7 @@ survives() {
     local pattern=$1 times=$2 script=$3 begin=$SECONDS; shift 3
     printf '#!/bin/bash\n%s\n' "$script" >"$work/leave"
     chmod 755 "$work/leave"
-    rm -f "$TMPDIR"/left.*
+    rm -f "$TMPDIR"/{left,root}.*
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 60 "$@" "$ddprun" --standalone --nproc-per-node=2 --max-restarts=1 \
         bash -c "$leaves" "$work/leave" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
@@ -27,7 +27,7 @@ survives() {
 }
 end_survivors() {
     pkill -KILL --full "^sleep $1\$" || fail "nothing was left of the survivors"
-    rm -f "$TMPDIR"/left.*
+    rm -f "$TMPDIR"/{left,root}.*
     expect_nothing_left
 }
 hidden='something that the workers have started runs on: /proc does not show it'
@@ -65,12 +65,22 @@ mkdir -m 755 "$work/programs"
 cp "$ddprun" "$work/programs/"
 ddprun=$work/programs/ddprun
 install -m 4755 "$(command -v setpriv)" "$work/programs/become"
+# Runs a command as root, and waits until it is root: before that, it may be killed. (A setuid program does not get
+# TMPDIR.)
+cat >"$work/programs/rooted" <<ROOTED
+#!/bin/bash
+is=$TMPDIR/root.\$RANK
+rm -f "\$is"
+$work/programs/become --reuid=0 bash -c 'touch "\$0"; exec "\$@"' "\$is" "\$@" &
+until [[ -e \$is ]]; do sleep 0.02; done
+ROOTED
+chmod 755 "$work/programs/rooted"
 user=(setpriv --reuid=54321 --regid=54321 --clear-groups)
 "${user[@]}" "$work/programs/become" --reuid=0 true || skip "no setuid programs in $work"
 
 say "a setuid program may not be killed: this is no failure of the job"
 survives "process [0-9]+ \\(sleep\\) of user 0, which a worker has started, may not be killed from here; it runs on" 2 \
-    "(setsid $work/programs/become --reuid=0 sleep 345 &)" "${user[@]}"
+    "setsid $work/programs/rooted sleep 345" "${user[@]}"
 end_survivors 345
 
 # Arguments: expected code, what the worker does.
@@ -78,23 +88,23 @@ as_user() {
     local begin=$SECONDS
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 60 "${user[@]}" "$ddprun" --standalone --max-restarts=1 \
-        bash -c "$2" "$work/programs/become" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+        bash -c "$2" "$work/programs/rooted" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time 20 "$begin" || fail "it took $((SECONDS - begin)) s"
     expect_code "$1"
 }
 say "nor is what a worker that succeeds leaves in its own session"
-as_user 0 '$0 --reuid=0 sleep 347 & sleep 0.1'
+as_user 0 '$0 sleep 347'
 expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) of user 0, which a worker has started, may not be killed'
 expect_not_in "$work/run.err" 'left running'
 end_survivors 347
 
 say "but a program that has become root in the place of a worker may be the training: no other generation runs beside it"
-as_user 5 '$0 --reuid=0 sleep 348 & sleep 0.1; exit 5'
+as_user 5 '$0 sleep 348; exit 5'
 expect_in "$work/run.err" 'no restart: node .* is unusable: process [0-9]+ \(sleep\) of user 0 belongs to a worker, and may not be killed from here'
 expect_not_in "$work/run.err" 'generation 1'
 end_survivors 348
 
 say "a setuid program that /proc hides (hidepid)"
-survives "process [0-9]+, which a worker has started, may not be killed from here; it runs on" 2 "(setsid $work/programs/become --reuid=0 sleep 346 &)" unshare --mount bash -c \
+survives "process [0-9]+, which a worker has started, may not be killed from here; it runs on" 2 "setsid $work/programs/rooted sleep 346" unshare --mount bash -c \
     'mount -t proc -o hidepid=2 proc /proc; exec setpriv --reuid=54321 --regid=54321 --clear-groups "$@"' hidden
 end_survivors 346

@@ -213,7 +213,7 @@ TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
     if (agent == 0) {
         Bench bench;
         bench.keeper.prepare_gone("", -1, listener.in.get());
-        bench.keeper.remove_when_gone(folder);
+        bench.keeper.remove_when_gone(folder, -1);
         listener.in.reset();
         bench.spawn(family(alive));
         alive.in.reset();

@@ -54,6 +54,27 @@ TEST_F(TemporaryFolderTest, OneThatNobodyHoldsIsRemoved) {
     EXPECT_TRUE(there(gone.path));
 }
 
+// One with a record is given back, however young it is: processes may be left. As long as somebody
+// has it, nobody else gets it.
+TEST_F(TemporaryFolderTest, OneWithARecordIsGivenBack) {
+    std::string path;
+    {
+        const TemporaryFolder held = make_temporary_folder(rig.folder);
+        path = held.path;
+        record_origin(held, "who");
+        EXPECT_TRUE(remove_abandoned_folders(rig.folder).empty()) << "it is held";
+    }
+    {
+        const auto found = remove_abandoned_folders(rig.folder);
+        ASSERT_EQ(found.size(), 1U);
+        EXPECT_EQ(found[0].path, path);
+        EXPECT_EQ(found[0].origin, "who");
+        EXPECT_TRUE(remove_abandoned_folders(rig.folder).empty()) << "somebody ends its processes";
+    }
+    EXPECT_EQ(remove_abandoned_folders(rig.folder).size(), 1U);
+    EXPECT_TRUE(there(path));
+}
+
 // Other names, a folder that is only 10 s old (its owner may not have locked it yet), a file, and a
 // link. Nothing of it goes, nor what the link points to.
 TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {

@@ -1,0 +1,97 @@
+// What is left of a dead ddprun, and what only looks like it.
+#include "agent/keeper/orphans.h"
+
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+using namespace ddprun::agent;
+
+namespace {
+
+// A process with these variables, which would live for long.
+struct Sleeper {
+    pid_t pid = -1;
+    explicit Sleeper(std::vector<std::string> environment) {
+        std::string program = "sleep", time = "300";
+        char* const argv[] = {program.data(), time.data(), nullptr};
+        std::vector<char*> variables;
+        for (std::string& each : environment) variables.push_back(each.data());
+        variables.push_back(nullptr);
+        EXPECT_EQ(::posix_spawn(&pid, "/bin/sleep", nullptr, nullptr, argv, variables.data()), 0);
+    }
+    ~Sleeper() {
+        if (pid <= 0) return;
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+    }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+    // Only after it was killed.
+    bool was_killed() {
+        int status = 0;
+        const bool reaped = ::waitpid(pid, &status, 0) == pid;
+        pid = -1;
+        return reaped && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    }
+    bool lives() const { return ::waitpid(pid, nullptr, WNOHANG) == 0; }
+};
+
+std::string unique_folder() { return "/no/such/ddprun_" + std::to_string(::getpid()); }
+
+}  // namespace
+
+TEST(Orphans, AreKnownByFolderAndJob) {
+    Origin origin = origin_here(unique_folder());
+    origin.slurm_job_id = "4711";
+    const std::string stop = "DDPRUN_STOP_FILE=" + origin.folder;
+    Sleeper one({stop + "/attempt_0/0/stop.json", "SLURM_JOB_ID=4711"});
+    Sleeper two({"SLURM_JOB_ID=4711", "PATH=/bin", stop + "/attempt_1/0/stop.json"});
+    // Submitted by a worker; started without the variables; of a folder with a longer name.
+    Sleeper submitted({stop + "/attempt_0/0/stop.json", "SLURM_JOB_ID=4712"});
+    Sleeper at({stop + "/attempt_0/0/stop.json"});
+    Sleeper plain({"SLURM_JOB_ID=4711", "OLD_DDPRUN_STOP_FILE=" + origin.folder + "/x"});
+    Sleeper other({stop + "2/attempt_0/0/stop.json", "SLURM_JOB_ID=4711"});
+    const auto left = kill_orphans(origin);
+    ASSERT_TRUE(left);
+    EXPECT_EQ(left->count, 2);
+    EXPECT_EQ(left->first.name, "sleep");
+    EXPECT_TRUE(one.was_killed());
+    EXPECT_TRUE(two.was_killed());
+    for (const Sleeper* stranger : {&submitted, &at, &plain, &other})
+        EXPECT_TRUE(stranger->lives());
+}
+
+// In another place the same variables say nothing.
+TEST(Orphans, AreOfThisBootNamespaceAndCgroup) {
+    const Origin here = origin_here(unique_folder());
+    Sleeper one({"DDPRUN_STOP_FILE=" + here.folder + "/stop.json"});
+    for (std::string Origin::*part : {&Origin::boot, &Origin::pid_namespace, &Origin::cgroup}) {
+        Origin elsewhere = here;
+        elsewhere.*part += "x";
+        EXPECT_EQ(kill_orphans(elsewhere)->count, 0);
+    }
+    EXPECT_TRUE(one.lives());
+    EXPECT_EQ(kill_orphans(here)->count, 1);
+    EXPECT_TRUE(one.was_killed());
+}
+
+TEST(Orphans, ARecordIsReadAsItWasWritten) {
+    Origin origin = origin_here("/tmp/ddprun_abcdef");
+    origin.slurm_job_id = "4711";
+    EXPECT_EQ(read_origin(to_json(origin)), origin);
+    EXPECT_FALSE(origin.boot.empty());
+    EXPECT_FALSE(origin.pid_namespace.empty());
+    for (const char* text : {"", "{", "[]", "{\"folder\": 1}", "{\"folder\": \"/tmp/x\"}"})
+        EXPECT_FALSE(read_origin(text)) << text;
+    // Below these everything lies.
+    for (const char* folder : {"", "/", "tmp"}) {
+        origin.folder = folder;
+        EXPECT_FALSE(read_origin(to_json(origin))) << folder;
+    }
+}
