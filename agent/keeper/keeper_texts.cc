@@ -63,8 +63,8 @@ Error start_error(Stage stage, int error, const std::string& program) {
             return {ErrorCode::timed_out,
                     "the lease's deadline passed before " + program + " could be started"};
         case Stage::fork:
-            return {ErrorCode::unavailable,
-                    "cannot fork for " + program + ": " + reason + "; see ulimit -u"};
+            return {ErrorCode::unavailable, "cannot fork for " + program + ": " + reason +
+                                                "; see ulimit -u and the pids limit of the cgroup"};
         case Stage::descriptors:
             return {ErrorCode::unavailable,
                     "no descriptors for " + program + ": " + reason + "; see ulimit -n"};

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "base/system/boot_clock.h"
 #include "base/system/own_proc.h"
@@ -37,6 +38,12 @@ bool send(pid_t pid, int signal) { return ::kill(pid, signal) == 0 || errno != E
 
 std::string proc_file(pid_t pid, const char* name) {
     return "/proc/" + std::to_string(pid) + '/' + name;
+}
+
+bool is_living_child(pid_t pid) {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
 }
 
 // The state is the first field after the name, which may contain parentheses.
@@ -157,6 +164,8 @@ bool Killing::only_survivors(Time now) {
     if (nothing_since_ == kNever) nothing_since_ = now;
     const bool known = !refused_.empty() && std::ranges::includes(told_, refused_);
     if (!known && now < nothing_since_ + kNothingToKill) return false;
+    // A worker that /proc hides is our child all the same.
+    std::ranges::copy_if(groups_, std::inserter(refused_, refused_.end()), is_living_child);
     const auto tell = [this](const Survivor& found) {
         if (on_survivor_) on_survivor_(found);
     };

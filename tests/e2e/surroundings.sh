@@ -111,6 +111,28 @@ if ((EUID != 0)); then
     echo "- the other surroundings can be made by root only"
     exit 0
 fi
+
+say "a cgroup whose pids or memory are at the limit"
+in_group() { row "$1" "$2" bash -c "echo \$BASHPID >$group/cgroup.procs; exec \"\$@\"" in-group JOB; }
+group=/sys/fs/cgroup/pids/$mark
+[[ -d ${group%/*} ]] || group=/sys/fs/cgroup/$mark
+if mkdir "$group" 2>/dev/null && [[ -e $group/pids.max ]]; then
+    for most in 1 2 3 4; do
+        echo $most >"$group/pids.max"
+        in_group 126 "cannot fork the keeper|no thread to be had|cannot fork for"
+    done
+    echo 16 >"$group/pids.max"
+    in_group 0 ""
+    rmdir "$group"
+fi
+group=/sys/fs/cgroup/memory/$mark limit=memory.limit_in_bytes
+[[ -d ${group%/*} ]] || group=/sys/fs/cgroup/$mark limit=memory.max
+if mkdir "$group" 2>/dev/null && [[ -e $group/$limit ]]; then
+    echo 16M >"$group/$limit"
+    in_group 0 ""
+    rmdir "$group"
+fi
+
 unshare -m true 2>/dev/null || skip "no mount namespace"
 mounts() { row_after "$1" "$2" "$3" unshare -m "${@:4}"; }
 

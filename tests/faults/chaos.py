@@ -5,13 +5,15 @@ Each round runs one real job and one plan of acts, both drawn from a seed. Then 
 a code that its acts explain; no two generations have run at once; no process and no folder of the job is left; ddprun
 has not crashed. Two rounds run side by side.
 
-    tests/faults/chaos.py --seconds 300          for so long, with new seeds
+    tests/faults/chaos.py                        ten seconds, the same each time; in a long run five minutes with new seeds
+    tests/faults/chaos.py --seconds 3600         for so long, with new seeds
     tests/faults/chaos.py --seed 4711 --rounds 1 one round again
 
 Exit code: 0 if nothing was found, else 1; the seed, the acts and ddprun's lines of each bad round are printed.
 """
 
 import argparse
+import collections
 import fcntl
 import os
 import pathlib
@@ -113,6 +115,7 @@ class Round:
         self.mark = f"{os.getpid()}-{seed}"
         self.acts: list[str] = []
         self.allowed = set(CODES["always"]) | CODES["worker"]
+        self.needs_heir = False
 
     def run(self) -> list[str]:
         """What is wrong; empty: nothing."""
@@ -130,6 +133,9 @@ class Round:
                 if self.ddprun.poll() is None:
                     self.act()
             problems = self.look_at_the_end()
+            if self.needs_heir:
+                heir = [self.binary, "--standalone", "sleep", "1"]
+                subprocess.run(heir, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, check=False)
         problems += self.look_at_what_is_left()
         if not problems:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -144,9 +150,10 @@ class Round:
 
     def act(self) -> None:
         act = self.dice.choice([self.kill_one, self.freeze_one, self.keeper_dies, self.keeper_freezes,
-                                self.ddprun_freezes, self.ddprun_stops, self.ddprun_dies, self.signals])  # fmt: skip
+                                self.ddprun_freezes, self.ddprun_stops, self.ddprun_dies, self.both_die,
+                                self.signals])  # fmt: skip
         # Deaths of ddprun end the round, so they are rarer.
-        if act in (self.ddprun_dies, self.ddprun_stops) and self.dice.random() < 0.6:
+        if act in (self.ddprun_dies, self.ddprun_stops, self.both_die) and self.dice.random() < 0.6:
             act = self.kill_one
         self.acts.append(act.__name__)
         act()
@@ -187,6 +194,18 @@ class Round:
             return
         self.allowed |= CODES["ddprun_killed"]
         send(self.ddprun.pid, signal.SIGKILL)
+
+    def both_die(self) -> None:
+        """What is left then is ended by the next ddprun, once the record is there by which it is found."""
+        keeper = self.keeper()
+        if not keeper or not list((self.folder / "tmp").glob("ddprun_*/origin.json")):
+            return
+        self.allowed |= CODES["ddprun_killed"]
+        send(keeper, signal.SIGSTOP)  # it must not act between the two
+        send(self.ddprun.pid, signal.SIGKILL)
+        send(keeper, signal.SIGKILL)
+        self.needs_heir = True
+        self.acts[-1] = "both_die (done)"
 
     def signals(self) -> None:
         for _ in range(self.dice.choice([1, 200])):
@@ -229,15 +248,18 @@ def main() -> int:
     if sys.argv[1:2] == ["--worker"]:
         return worker()
     options = argparse.ArgumentParser()
-    options.add_argument("--seconds", type=float, default=0)
-    options.add_argument("--rounds", type=int, default=0)
-    options.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    long = os.environ.get("DDPRUN_LONG", "") != ""
+    options.add_argument("--seconds", type=float, default=300 if long else 10)
+    options.add_argument("--rounds", type=int, default=0, help="instead of seconds")
+    options.add_argument("--seed", type=int)
     options.add_argument("--side-by-side", type=int, default=2)
     options.add_argument("--ddprun", default=os.environ.get("DDPRUN_BIN", str(ROOT / "build/bin")) + "/ddprun")
     asked = options.parse_args()
+    if asked.seed is None:
+        asked.seed = random.randrange(1 << 30) if long or len(sys.argv) > 1 else 1
     end, lock = time.monotonic() + asked.seconds, threading.Lock()
     seeds, bad = iter(range(asked.seed, asked.seed + (1 << 30))), []
-    done = [0]
+    done, acts = [0], collections.Counter()
 
     def one_after_another() -> None:
         while True:
@@ -247,8 +269,10 @@ def main() -> int:
                 done[0] += 1
                 seed = next(seeds)
             one = Round(seed, asked.ddprun)
-            if problems := one.run():
-                with lock:
+            problems = one.run()
+            with lock:
+                acts.update(one.acts)
+                if problems:
                     bad.append(seed)
                     print(one.describe(problems), flush=True)
 
@@ -257,6 +281,7 @@ def main() -> int:
         thread.start()
     for thread in threads:
         thread.join()
+    print(", ".join(f"{count} {name}" for name, count in acts.most_common()))
     print(f"{done[0]} rounds from seed {asked.seed} on, {len(bad)} bad" + (f": {bad}" if bad else ""))
     return 1 if bad else 0
 
