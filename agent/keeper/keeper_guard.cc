@@ -30,9 +30,7 @@ void Guard::begin(pid_t keeper) {
 }
 
 void Guard::work_asked() {
-    if (!watch_.work_asked(boot_now())) return;
-    ask_();
-    arm();
+    if (watch_.work_asked(boot_now())) arm();
 }
 
 void Guard::answered() {

@@ -17,7 +17,7 @@ namespace ddprun::agent::keeper {
 
 class Guard {
   public:
-    // Sends the question to the keeper. It is called from begin()'s timer and from work_asked().
+    // Sends the question to the keeper.
     using Ask = std::function<void()>;
     // The keeper has not answered for this time. The callback may destroy this object.
     using OnFrozen = std::function<void(Duration silence)>;

@@ -4,9 +4,9 @@
 namespace ddprun::agent::keeper {
 namespace {
 
-// Share of the patience after which a keeper without an answer is looked at. The rest shows whether
-// it uses CPU time.
-constexpr double kDoubt = 0.75;
+// Shares of the patience. From work to the question; from the question to the look at a keeper
+// without an answer; from there to the end, in which it shows whether it uses CPU time.
+constexpr double kAskSoon = 0.25, kDoubt = 0.5, kRest = 0.25;
 
 }  // namespace
 
@@ -16,10 +16,9 @@ void Watch::begin(Time now) {
 }
 
 bool Watch::work_asked(Time now) {
-    if (state_ != State::idle || next_ == kNever) return false;
-    state_ = State::asked;
-    asked_at_ = now;
-    next_ = now + share(patience_, kDoubt);
+    const Time soon = now + share(patience_, kAskSoon);
+    if (state_ != State::idle || next_ <= soon || next_ == kNever) return false;
+    next_ = soon;
     return true;
 }
 
@@ -29,8 +28,13 @@ void Watch::answered(Time now) {
 
 Watch::Due Watch::look(Time now, Duration cpu_time) {
     if (now < next_) return Due::nothing;
-    if (state_ == State::idle) return work_asked(now) ? Due::ask : Due::nothing;
-    const Duration rest = patience_ - share(patience_, kDoubt);
+    const Duration rest = share(patience_, kRest);
+    if (state_ == State::idle) {
+        state_ = State::asked;
+        asked_at_ = now;
+        next_ = now + share(patience_, kDoubt);
+        return Due::ask;
+    }
     if (now - next_ > rest) {
         // ddprun was not scheduled, and so perhaps the keeper was not either. The question still
         // stands.

@@ -2,9 +2,9 @@
 // (keeper_deadline.h). Pure; owned by Keeper.
 //
 //   look(now, …)     → ask the keeper whether it works; each `patience`
-//   work_asked(now)  → ask at once, because somebody waits for the work
+//   work_asked(now)  somebody waits for the work, so the question comes soon
 //   answered(now)    the keeper works
-//   no answer within `patience` → frozen: kill it
+//   no answer within `patience` of the work, or 3/4 of it of a question → frozen: kill it
 //
 // Slow is not frozen. A keeper that removes gigabytes of shared memory does not answer for a while,
 // but it uses CPU time. So a keeper without an answer gets more time as long as it does, up to
@@ -29,7 +29,8 @@ class Watch {
     void begin(Time now);
     // It is gone.
     void end() { next_ = kNever; }
-    // The keeper has been asked to do something. True: ask it now whether it works.
+    // The keeper has been asked to do something. Most work is done before the question is due, so it
+    // costs no message. True: next() has become earlier.
     bool work_asked(Time now);
     void answered(Time now);
 

@@ -16,7 +16,7 @@ Time at(double seconds_passed) {
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1000 + seconds_passed))};
 }
 
-// A patience of 4 s: it is looked at 3 s after a question, and given up after 4 s.
+// A patience of 4 s: it is looked at 2 s after a question, and given up after 3 s.
 struct Story {
     Watch watch{seconds{4}};
     Story() { watch.begin(at(0)); }
@@ -35,20 +35,20 @@ TEST(KeeperWatch, AsksAgainAndAgain) {
     EXPECT_EQ(s.watch.next(), at(8.1));
     EXPECT_EQ(s.look(8.1), Due::ask);
     // A late answer is one all the same.
-    EXPECT_EQ(s.look(11.1), Due::nothing);
-    s.watch.answered(at(12));
-    EXPECT_EQ(s.look(15.9), Due::nothing);
-    EXPECT_EQ(s.look(16), Due::ask);
+    EXPECT_EQ(s.look(10.1), Due::nothing);
+    s.watch.answered(at(11));
+    EXPECT_EQ(s.look(14.9), Due::nothing);
+    EXPECT_EQ(s.look(15), Due::ask);
 }
 
 TEST(KeeperWatch, NoAnswerMeansFrozen) {
     Story s;
     EXPECT_EQ(s.look(4), Due::ask);
+    EXPECT_EQ(s.watch.next(), at(6));
+    EXPECT_EQ(s.look(6), Due::nothing);
     EXPECT_EQ(s.watch.next(), at(7));
-    EXPECT_EQ(s.look(7), Due::nothing);
-    EXPECT_EQ(s.watch.next(), at(8));
-    EXPECT_EQ(s.look(8), Due::frozen);
-    EXPECT_EQ(s.watch.silence(at(8)), seconds{4});
+    EXPECT_EQ(s.look(7), Due::frozen);
+    EXPECT_EQ(s.watch.silence(at(7)), seconds{3});
     // Once. The next keeper is watched from its own start.
     EXPECT_EQ(s.watch.next(), kNever);
     EXPECT_EQ(s.look(100), Due::nothing);
@@ -56,15 +56,26 @@ TEST(KeeperWatch, NoAnswerMeansFrozen) {
     EXPECT_EQ(s.look(104), Due::ask);
 }
 
-// Somebody waits for a start or a sweep: the question is not put off to the next regular one.
-TEST(KeeperWatch, WorkIsAskedForAtOnce) {
+// Somebody waits for a start or a sweep: the question is not put off to the next regular one, and a
+// frozen keeper is known after the patience. Quick work costs no question of its own.
+TEST(KeeperWatch, WorkIsAskedForSoon) {
     Story s;
     EXPECT_TRUE(s.watch.work_asked(at(1)));
+    EXPECT_EQ(s.watch.next(), at(2));
     // 64 workers are 64 requests and one question.
     EXPECT_FALSE(s.watch.work_asked(at(1.5)));
+    EXPECT_EQ(s.look(2), Due::ask);
+    EXPECT_FALSE(s.watch.work_asked(at(2.5)));
     EXPECT_EQ(s.look(4), Due::nothing);
     EXPECT_EQ(s.look(5), Due::frozen);
     EXPECT_FALSE(s.watch.work_asked(at(6)));
+}
+
+// The regular question comes before that of the work.
+TEST(KeeperWatch, WorkPutsNoQuestionOff) {
+    Story s;
+    EXPECT_FALSE(s.watch.work_asked(at(3.5)));
+    EXPECT_EQ(s.watch.next(), at(4));
 }
 
 // Gigabytes of shared memory are removed: there is no answer, but CPU time. This cannot go on for
@@ -73,7 +84,7 @@ TEST(KeeperWatch, SlowIsNotFrozenForAMinute) {
     Story s;
     Duration used = seconds{1};
     EXPECT_EQ(s.watch.look(at(4), used), Due::ask);
-    double now = 7;
+    double now = 6;
     while (s.watch.look(at(now), used += milliseconds{1}) != Due::frozen) {
         ASSERT_LT(now, 100);
         now = static_cast<double>((s.watch.next() - at(0)).count()) / 1e9;
@@ -88,12 +99,12 @@ TEST(KeeperWatch, TimeInWhichDdprunItselfDidNotRunIsNotCounted) {
         Story s;
         EXPECT_EQ(s.look(4), Due::ask);
         if (doubted) {
-            EXPECT_EQ(s.look(7), Due::nothing);
+            EXPECT_EQ(s.look(6), Due::nothing);
         }
         EXPECT_EQ(s.look(17), Due::nothing);
-        EXPECT_EQ(s.watch.next(), at(20));
-        EXPECT_EQ(s.look(20), Due::nothing);
-        EXPECT_EQ(s.look(21), Due::frozen);
+        EXPECT_EQ(s.watch.next(), at(19));
+        EXPECT_EQ(s.look(19), Due::nothing);
+        EXPECT_EQ(s.look(20), Due::frozen);
     }
 }
 
