@@ -64,6 +64,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     std::size_t at_the_file = 0;  // bytes that the file thread is writing
     bool armed = false;           // the loop waits for room in the output
     bool dead = false;            // writing is not possible any more
+    bool stalled = false;         // it was full, and half of the limit is not free again
     std::vector<std::function<void()>> on_room;
 
     std::size_t waiting() const { return queue.size() + at_the_file + line.bytes_behind(); }
@@ -157,7 +158,6 @@ void Console::Impl::handed_over(int error) {
     // The Console was destroyed in the meantime.
     if (!target) return;
     if (error != 0) fail(error);
-    impatience.cancel();
     hand_over();
     heed_room();
 }
@@ -170,15 +170,16 @@ void Console::Impl::fail(int error) {
 }
 
 // Called after every write. With `drop` it enforces the limit. With `block` the caller stops
-// reading (full()). In both cases the operator hears of it once, after `patience`.
+// reading (full()). In both cases the operator hears of it once, if it lasts for `patience`. It
+// lasts until half of the limit is free: writers wait until then, and nobody else would look again.
 void Console::Impl::heed_overflow() {
     if (waiting() < options.limit) return;
     if (options.overflow == Overflow::drop) reports.count_dropped(queue.drop_oldest(options.limit));
-    if (reports.said_slow()) return;
     if (options.patience == Duration::zero()) return say(reports.slow());
+    if (std::exchange(stalled, true)) return;
     impatience.expires_after(options.patience);
     impatience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-        if (!error && self->full()) self->say(self->reports.slow());
+        if (!error && self->stalled) self->say(self->reports.slow());
     });
 }
 
@@ -218,6 +219,7 @@ void Console::Impl::let_go(const std::string& line_end) {
 // started for every line.
 void Console::Impl::heed_room() {
     if (waiting() > options.limit / 2) return;
+    if (std::exchange(stalled, false)) impatience.cancel();
     say(reports.dropped());
     for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
 }

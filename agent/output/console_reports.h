@@ -24,7 +24,6 @@ class ConsoleReports {
     std::optional<Error> broken(int error, bool for_good);
     // The limit is reached. Said once.
     std::optional<Error> slow();
-    bool said_slow() const { return said_slow_; }
     // Lines were dropped; they are only counted here.
     void count_dropped(std::size_t lines) { dropped_ += lines; }
     // All that were counted since the last call.

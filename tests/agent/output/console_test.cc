@@ -175,6 +175,41 @@ TEST(Console, DropsTheOldestLinesWhereTheUserSaysSo) {
                                             "was too slow (--console-overflow=drop)");
 }
 
+// A reader takes a little and then nothing more. Writers wait until half of the limit is free, so
+// the output is still too slow, although it is not quite full any more.
+TEST(Console, AReaderThatTakesALittleIsStillTooSlow) {
+    Rig rig;
+    Ends slow;
+    const auto console =
+        rig.console(slow.in.get(), {.limit = 100'000, .patience = std::chrono::milliseconds{20}});
+    console->write(std::string(200'000, 'x'));
+    ASSERT_TRUE(console->full());
+    bool room = false;
+    console->when_room([&] { room = true; });
+    char little[40'000];
+    ASSERT_EQ(::read(slow.out.get(), little, sizeof little), 40'000);
+    ASSERT_TRUE(rig.run_until([&] { return !console->full(); }));
+    EXPECT_TRUE(rig.run_until([&] { return !rig.errors.empty(); }));
+    EXPECT_FALSE(room);
+}
+
+// The same for a file, whose file system ends one write and hangs in the next.
+TEST(Console, AFileThatHangsInItsSecondWriteIsTooSlow) {
+    Rig rig;
+    Ends hung;
+    Console console(rig.io, rig.files, UniqueFd(::dup(hung.in.get())), "out", rig.tell,
+                    {.limit = 100'000, .patience = std::chrono::milliseconds{20}});
+    console.write(std::string(100'000, 'x'));
+    console.write(std::string(150'000, 'y'));
+    std::size_t got = 0;
+    ASSERT_TRUE(rig.run_until([&] {
+        if (console.waiting() > 150'000) got += hung.read_now().size();
+        return console.waiting() == 150'000;
+    }));
+    EXPECT_TRUE(rig.run_until([&] { return !rig.errors.empty(); }));
+    EXPECT_TRUE(rig.run_until([&] { return (got += hung.read_now().size()) == 250'000; }));
+}
+
 // With `2>&1`, stdout and stderr are one place. Two queues in front of it would mix their lines.
 TEST(Console, KnowsWhenTwoNamesAreOnePlace) {
     Rig rig;
