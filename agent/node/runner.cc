@@ -6,7 +6,6 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
-#include <filesystem>
 
 #include "agent/death/process_stack.h"
 #include "agent/death/stuck_processes.h"
@@ -39,7 +38,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
-      orphans_(loop),
+      orphans_(loop, [this](const std::string& sentence) { warn(sentence); }),
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
@@ -301,32 +300,14 @@ void Runner::bequeath_folder() {
 
 AttemptFolder::Heirs Runner::heirs() {
     return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
-            .abandoned =
-                [this, alive = std::weak_ptr(alive_)](std::shared_ptr<AbandonedFolder> folder) {
-                    if (alive.lock()) end_orphans(folder);
+            .found =
+                [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
+                    if (alive.lock()) orphans_.begin(std::move(others));
                 },
             .made =
                 [this, alive = std::weak_ptr(alive_)] {
                     if (alive.lock()) bequeath_folder();
                 }};
-}
-
-// A record that cannot be read is left alone: another version of ddprun may know better.
-void Runner::end_orphans(const std::shared_ptr<AbandonedFolder>& folder) {
-    const std::optional<Origin> origin = read_origin(folder->origin);
-    if (!origin) return;
-    auto left = std::make_shared<std::optional<LeftRunning>>();
-    orphans_.post(
-        [left, folder, origin = *origin] {
-            *left = kill_orphans(origin);
-            std::error_code ignored;
-            if (*left) std::filesystem::remove_all(folder->path, ignored);
-        },
-        [this, left, alive = std::weak_ptr(alive_)] {
-            if (alive.lock() && *left && (*left)->count > 0)
-                warn(left_sentence(**left,
-                                   "left by a ddprun that was killed together with its keeper"));
-        });
 }
 
 std::string Runner::log_folder() const { return folder_.base(); }

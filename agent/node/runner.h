@@ -17,6 +17,7 @@
 #include "agent/machine/machine.h"
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
+#include "agent/node/orphan_search.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
 #include "base/system/unique_fd.h"
@@ -77,7 +78,6 @@ class Runner {
     void prepare_gone();
     void bequeath_folder();
     AttemptFolder::Heirs heirs();
-    void end_orphans(const std::shared_ptr<AbandonedFolder>& folder);
     void warn(const std::string& sentence);
 
     // Reset first at the end. Callbacks that others hold look at it.
@@ -91,7 +91,7 @@ class Runner {
     OnExit on_exit_;
     Machine machine_;
     AttemptFolder folder_;
-    FileThread orphans_;  // looks into processes of dead ddpruns, which may hang
+    OrphanSearch orphans_;
     LeftSockets left_sockets_;
     NodeStore store_;
     std::string no_store_;  // why this generation has none; empty: it has one, or needs none

@@ -100,7 +100,7 @@ struct AttemptFolder::Maker {
     struct Tidied {
         std::string temporary;
         UniqueFd lock;
-        std::vector<AbandonedFolder> abandoned;
+        OthersFolders others;
     };
     Tidied tidy(Generation generation, const Heirs& heirs);
     AttemptFiles make(Generation generation, const WantedFiles& wanted);
@@ -191,7 +191,7 @@ AttemptFolder::Maker::Tidied AttemptFolder::Maker::tidy(Generation generation, c
     if (std::exchange(recorded, temporary.path) == temporary.path) return {};
     if (heirs.origin) record_origin(temporary, heirs.origin(base.empty() ? temporary.path : base));
     return {temporary.path, UniqueFd(::fcntl(temporary.lock.get(), F_DUPFD_CLOEXEC, 3)),
-            remove_abandoned_folders(fs::path(temporary.path).parent_path())};
+            look_beside(temporary)};
 }
 
 void AttemptFolder::Maker::remove() {
@@ -233,9 +233,7 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = tidied->temporary;
                     *lock = std::move(tidied->lock);
                     if (heirs->made) heirs->made();
-                    if (!heirs->abandoned) return;
-                    for (AbandonedFolder& folder : tidied->abandoned)
-                        heirs->abandoned(std::make_shared<AbandonedFolder>(std::move(folder)));
+                    if (heirs->found) heirs->found(std::move(tidied->others));
                 });
 }
 

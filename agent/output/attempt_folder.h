@@ -60,9 +60,8 @@ class AttemptFolder {
         // What the temporary folder says about the processes whose stop file lies below `folder`.
         // On the file thread; may be empty.
         std::function<std::string(const std::string& folder)> origin;
-        // A dead ddprun had this folder; its processes are to be ended, then the folder goes. On the
-        // loop.
-        std::function<void(std::shared_ptr<AbandonedFolder>)> abandoned;
+        // What lies beside the temporary folder. On the loop.
+        std::function<void(OthersFolders)> found;
         // The temporary folder has been made, or another one in its place. On the loop.
         std::function<void()> made;
     };

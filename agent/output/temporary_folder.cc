@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -56,15 +57,20 @@ std::uint64_t room_in(const std::string& folder) {
 // An exclusive lock can be taken only if no ddprun holds its shared lock. The kernel releases locks
 // when a process dies, however it dies. A record is written under the lock, so a folder that has one
 // is not just being made.
-std::optional<AbandonedFolder> abandoned(const std::string& path) {
+void look_at(const std::string& path, OthersFolders& found) {
     auto folder = open_folder(path);
     struct stat status {};
-    if (!folder || ::fstat(folder->get(), &status) != 0 || status.st_uid != ::geteuid() ||
-        ::flock(folder->get(), LOCK_EX | LOCK_NB) != 0)
-        return std::nullopt;
+    if (!folder || ::fstat(folder->get(), &status) != 0 || status.st_uid != ::geteuid()) return;
+    if (::flock(folder->get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) found.held.push_back(path);
+        return;
+    }
     std::string origin = read_small_file(path + "/" + kOriginFile);
-    if (origin.empty() && status.st_mtime >= std::time(nullptr) - kUntouched) return std::nullopt;
-    return AbandonedFolder{path, std::move(origin), std::move(*folder)};
+    std::error_code ignored;
+    if (!origin.empty())
+        found.abandoned.push_back({path, std::move(origin), std::move(*folder)});
+    else if (status.st_mtime < std::time(nullptr) - kUntouched)
+        fs::remove_all(path, ignored);
 }
 
 }  // namespace
@@ -103,24 +109,25 @@ void record_origin(const TemporaryFolder& folder, const std::string& origin) {
         replace_file(folder.path + "/" + kOriginFile, origin);
 }
 
-std::vector<AbandonedFolder> remove_abandoned_folders(const std::string& parent) {
-    std::vector<AbandonedFolder> with_origin;
-    if (!is_of_this_host(parent)) return with_origin;
+OthersFolders look_at_folders(const std::vector<std::string>& paths) {
+    OthersFolders found;
+    for (const std::string& path : paths) look_at(path, found);
+    return found;
+}
+
+OthersFolders look_beside(const TemporaryFolder& own) {
+    const fs::path parent = fs::path(own.path).parent_path();
+    if (!is_of_this_host(parent)) return {};
     const std::string_view pattern = kTemporaryFolder;
     const std::string_view prefix = pattern.substr(0, pattern.find('X'));
+    std::vector<std::string> paths;
     std::error_code error;
     for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
         const std::string name = at->path().filename();
-        // Another ddprun may remove the folder at the same time.
-        std::error_code ignored;
-        if (name.size() != pattern.size() || !name.starts_with(prefix)) continue;
-        auto found = abandoned(at->path());
-        if (found && !found->origin.empty())
-            with_origin.push_back(std::move(*found));
-        else if (found)
-            fs::remove_all(found->path, ignored);
+        if (name.size() == pattern.size() && name.starts_with(prefix) && at->path() != own.path)
+            paths.push_back(at->path());
     }
-    return with_origin;
+    return look_at_folders(paths);
 }
 
 }  // namespace ddprun::agent

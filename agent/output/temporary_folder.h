@@ -37,7 +37,15 @@ struct AbandonedFolder {
     std::string path, origin;
     UniqueFd lock;
 };
-// Removes the folders of dead ddpruns in `parent`, except those with a record: these are returned.
-std::vector<AbandonedFolder> remove_abandoned_folders(const std::string& parent);
+// The folders of other ddpruns, without those that are gone now.
+struct OthersFolders {
+    std::vector<AbandonedFolder> abandoned;
+    // Somebody has the lock: the owner lives, or was killed just now and has not come to its end.
+    std::vector<std::string> held;
+};
+// Removes the folders of dead ddpruns, except those with a record: these are returned.
+OthersFolders look_at_folders(const std::vector<std::string>& paths);
+// The same for all beside this ddprun's own.
+OthersFolders look_beside(const TemporaryFolder& own);
 
 }  // namespace ddprun::agent

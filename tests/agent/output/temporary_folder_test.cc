@@ -31,6 +31,8 @@ struct TemporaryFolderTest : testing::Test {
         return path;
     }
     static bool there(const std::string& path) { return std::filesystem::exists(path); }
+    // What a ddprun sees whose own folder is here.
+    OthersFolders look() const { return look_beside({rig.path("ddprun_myself"), {}}); }
 };
 
 }  // namespace
@@ -44,12 +46,12 @@ TEST_F(TemporaryFolderTest, OneThatNobodyHoldsIsRemoved) {
         const TemporaryFolder ended = make_temporary_folder(rig.folder);
         // This folder is old and held: a job may run for days without a change in its folder.
         grow_old(ended.path, 3600);
-        remove_abandoned_folders(rig.folder);
+        EXPECT_EQ(look().held.size(), 2U);
         EXPECT_TRUE(there(ended.path)) << "it is held";
     }
     EXPECT_FALSE(there(dead));
     // `ended` has been let go, so its folder is abandoned now. `gone` is new and still held.
-    remove_abandoned_folders(rig.folder);
+    EXPECT_EQ(look().held, std::vector{gone.path});
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 1);
     EXPECT_TRUE(there(gone.path));
 }
@@ -62,17 +64,27 @@ TEST_F(TemporaryFolderTest, OneWithARecordIsGivenBack) {
         const TemporaryFolder held = make_temporary_folder(rig.folder);
         path = held.path;
         record_origin(held, "who");
-        EXPECT_TRUE(remove_abandoned_folders(rig.folder).empty()) << "it is held";
+        EXPECT_TRUE(look().abandoned.empty()) << "it is held";
+        // Its owner may just be dying, so it is looked at again.
+        EXPECT_EQ(look().held, std::vector{path});
     }
     {
-        const auto found = remove_abandoned_folders(rig.folder);
-        ASSERT_EQ(found.size(), 1U);
-        EXPECT_EQ(found[0].path, path);
-        EXPECT_EQ(found[0].origin, "who");
-        EXPECT_TRUE(remove_abandoned_folders(rig.folder).empty()) << "somebody ends its processes";
+        const OthersFolders found = look_at_folders({path});
+        ASSERT_EQ(found.abandoned.size(), 1U);
+        EXPECT_EQ(found.abandoned[0].path, path);
+        EXPECT_EQ(found.abandoned[0].origin, "who");
+        EXPECT_TRUE(look().abandoned.empty()) << "somebody ends its processes";
     }
-    EXPECT_EQ(remove_abandoned_folders(rig.folder).size(), 1U);
+    EXPECT_EQ(look().abandoned.size(), 1U);
     EXPECT_TRUE(there(path));
+}
+
+// One's own is not among them, nor one that has gone in the meantime.
+TEST_F(TemporaryFolderTest, OnesOwnIsNotLookedAt) {
+    const TemporaryFolder own = make_temporary_folder(rig.folder);
+    record_origin(own, "me");
+    EXPECT_TRUE(look_beside(own).held.empty());
+    EXPECT_TRUE(look_at_folders({rig.path("ddprun_isgone")}).held.empty());
 }
 
 // Other names, a folder that is only 10 s old (its owner may not have locked it yet), a file, and a
@@ -84,8 +96,8 @@ TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {
     std::ofstream(rig.path("ddprun_isfile")) << "bytes";
     grow_old(rig.path("ddprun_isfile"), 3600);
     std::filesystem::create_directory_symlink(rig.path("mine"), rig.path("ddprun_linked"));
-    remove_abandoned_folders(rig.folder);
-    remove_abandoned_folders(rig.path("there-is-none"));
+    look();
+    look_beside({rig.path("there-is-none/ddprun_myself"), {}});
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 7);
     EXPECT_TRUE(there(rig.path("mine") + "/file"));
 }
