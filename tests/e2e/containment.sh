@@ -68,7 +68,7 @@ expect_code 0
 say "what a worker leaves running may print until the end of its generation, and is named when it is killed then"
 run 20 --standalone --nproc-per-node=2 bash -c '
     ((RANK == 1)) || { (until [[ -e $0/ended ]]; do sleep 0.05; done; echo late; touch "$0/printed"; exec sleep 331) &
-        echo -n early; exit; }
+        echo early; exit; }
     touch "$0/ended"; until [[ -e $0/printed ]]; do sleep 0.05; done' "$work"
 expect_code 0
 expect_in "$work/run.out" '^\[default0\]:early$'
