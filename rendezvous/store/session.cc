@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <new>
 #include <utility>
 
@@ -17,6 +18,9 @@ namespace {
 constexpr int kReadsInARow = 8;
 // The same for writing: a fast reader of a large value would otherwise take the loop for itself.
 constexpr std::size_t kWriteInARow = 4 << 20;
+// Bytes of replies that are built for one connection in a row. A byte asks for a list of all keys, so
+// a single read may hold hours of work. (Large values are shared, and cost nothing.)
+constexpr std::size_t kBuildInARow = 4 << 20;
 // The number of buffers in one gathered write; and the size up to which a piece is joined with the
 // next one.
 constexpr std::size_t kBuffersAWrite = 32;
@@ -66,13 +70,8 @@ void Session::wait_readable() {
 }
 
 void Session::read() {
-    try {
-        for (int i = 0; i < kReadsInARow; ++i) {
-            if (!read_once()) break;
-        }
-        // The allocation failed for this connection's request, so only this connection is closed.
-    } catch (const std::bad_alloc&) {
-        end("no memory for its requests");
+    for (int i = 0; i < kReadsInARow; ++i) {
+        if (!read_once()) break;
     }
     wait_readable();
 }
@@ -94,13 +93,18 @@ bool Session::read_once() {
     }
     // A read that does not fill the buffer has emptied the socket: the peer has paused.
     const bool burst_ends = got < room.size();
-    serve({room.data(), got}, burst_ends);
-    return !burst_ends && !closed() && queued_bytes_ <= kPauseReadingAt;
+    serve({room.data(), got}, burst_ends ? got : 0);
+    return !burst_ends && !reading_ && !closed() && queued_bytes_ <= kPauseReadingAt;
 }
 
-void Session::serve(std::string_view bytes, bool burst_ends) {
-    const std::size_t burst = burst_ends ? bytes.size() : 0;
+// `burst`: how many bytes came together, if the peer has paused behind them; else 0.
+void Session::serve(std::string_view bytes, std::size_t burst) try {
+    built_ = 0;
     while (!closed()) {
+        if (built_ > kBuildInARow && !bytes.empty()) {
+            serve_later(bytes, burst);
+            break;
+        }
         const Result<bool> complete = decoder_.take(bytes, burst);
         if (complete && !*complete) break;
         if (complete) {
@@ -112,6 +116,21 @@ void Session::serve(std::string_view bytes, bool burst_ends) {
         return;
     }
     owner_.after_requests();
+    // The allocation failed for this connection's request, so only this connection is closed.
+} catch (const std::bad_alloc&) {
+    end("no memory for its requests");
+}
+
+// The others have their turn first. Nothing more is read meanwhile.
+void Session::serve_later(std::string_view bytes, std::size_t burst) {
+    reading_ = true;
+    asio::post(socket_.get_executor(),
+               [self = shared_from_this(), rest = std::string(bytes), burst] {
+                   self->reading_ = false;
+                   if (self->closed()) return;
+                   self->serve(rest, burst);
+                   self->wait_readable();
+               });
 }
 
 // The peer has left. Half a request is worth a log line, because the peer meant to send more.
@@ -122,6 +141,7 @@ void Session::left() {
 void Session::queue(Reply reply) {
     if (closed()) return;
     queued_bytes_ += reply.size();
+    built_ += reply.bytes.size();
     owner_.memory().used += reply.bytes.size();
     // Small replies are joined into one buffer. A piece with a shared value cannot be joined
     // behind.

@@ -77,7 +77,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void wait_writable();
     void read();
     bool read_once();
-    void serve(std::string_view bytes, bool burst_ends);
+    void serve(std::string_view bytes, std::size_t burst);
+    void serve_later(std::string_view bytes, std::size_t burst);
     void write_pieces(boost::system::error_code& error);
     void discard(std::size_t sent);
     void forget_output();
@@ -92,7 +93,8 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t front_ = 0;       // output_[front_] is the first piece that is not completely sent
     std::size_t front_sent_ = 0;  // bytes of that piece that are sent
     std::size_t queued_bytes_ = 0;
-    bool reading_ = false;  // a wait for readability is pending
+    std::size_t built_ = 0;  // bytes of replies that were built in this turn of the loop
+    bool reading_ = false;   // a wait for readability, or for the next turn, is pending
     bool writing_ = false;
     bool peer_finished_ = false;  // the peer sends no more; what is queued is still sent
 };

@@ -144,6 +144,11 @@ class Raw {
         const Result<> got = socket_.receive(bytes.data(), count, soon());
         return got ? bytes : to_string(got.error().code());
     }
+    // A byte if one is there, else nothing.
+    std::string receive_now() {
+        char byte = 0;
+        return socket_.receive_some(&byte, 1, Deadline::clock::now()) ? std::string(1, byte) : "";
+    }
     // Whether the store closes the connection without another byte.
     bool ends() { return receive(1) == "closed"; }
 
