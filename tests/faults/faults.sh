@@ -6,6 +6,7 @@
 #   faults.sh NAME...       these cells; a pattern (leader-*) names several
 #   faults.sh --list        all cells, each with its acts
 #   faults.sh --times N ... each N times, for the medians that it prints at the end
+#   faults.sh --random N [SEED]  N random stories (random.sh), from this seed on; a long run has 40 of them
 #
 # cells.txt lists the cells, acts.sh knows the words in it, rendezvous/FAULTS.md says what a user sees in each.
 if [[ -z ${FAULTS_INSIDE:-} ]] && unshare --net --mount --time true 2>/dev/null; then
@@ -16,6 +17,7 @@ source "$here/../e2e/common.sh"
 source "$here/hosts.sh"
 source "$here/job.sh"
 source "$here/acts.sh"
+source "$here/random.sh"
 
 # The lines of cells.txt without its comments.
 cells() { grep -vE '^(#|$)' "$here/cells.txt"; }
@@ -74,12 +76,18 @@ medians() {
 clean_up() { clear_story >/dev/null 2>&1; }
 
 if [[ ${1:-} == --list ]]; then cells; exit; fi
-times=1
-if [[ ${1:-} == --times ]]; then times=$2; shift 2; fi
+times=1 random=0 seed=$EPOCHSECONDS
+case ${1:-} in
+    --times) times=$2; shift 2 ;;
+    --random) random=$2 seed=${3:-$seed} random_only=yes; set -- ;;
+    *) [[ $# -gt 0 || -z ${DDPRUN_LONG:-} ]] || random=40 ;;
+esac
 set_defaults
 need_built ddprun
 [[ -x $train ]] || skip "train is not built"
 need_hosts
+for ((turn = 0; turn < random; turn++)); do play_random $((seed + turn)); done
+[[ -z ${random_only:-} ]] || exit 0
 mapfile -t stories < <(chosen "$@")
 ((${#stories[@]})) || { echo "no cell has this name: $*; see $0 --list" >&2; exit 2; }
 for name in "${stories[@]}"; do
