@@ -386,6 +386,7 @@ expect_in "$work/run.err" "^$stamp ddprun: generation 0: 1 node, 1 worker\$"
     fail "the last line is not the end"
 
 say "--log-format=json: each line of ddprun's own is an object, and the report is one"
+rm -f "$work"/said.*
 run 30 --standalone --log-format=json --nproc-per-node=2 bash -c 'echo "{not json"; touch "$0/said.$RANK"
     until [[ -e $0/said.$((1 - RANK)) ]]; do sleep 0.02; done; exit $((3 + RANK))' "$work"
 (($(grep -c 'not json' "$work/run.out") == 2)) || fail "the workers' lines have changed"
