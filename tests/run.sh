@@ -90,16 +90,18 @@ install_current_torch() {
 }
 
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+torch="" # process that installs it
+trap 'rm -rf "$logs"; [[ -z $torch ]] || kill "$torch" 2>/dev/null || true' EXIT
 if [[ $mode == --sanitize ]]; then
     sanitize
     exit
 fi
 configure release
+# The download takes the network's time, and the build the processors'.
+if [[ $mode == --long || $ci == true ]]; then install_current_torch & torch=$!; fi
 cmake --build --preset release
-if [[ $mode == --long || $ci == true ]]; then
-    install_current_torch || echo "the current PyTorch could not be installed" >&2
-fi
+[[ -z $torch ]] || wait "$torch" || echo "the current PyTorch could not be installed" >&2
+torch=""
 if [[ $mode == --long ]]; then
     export DDPRUN_LONG=1 DDPRUN_SEEDS=${DDPRUN_SEEDS:-10000}
 fi
