@@ -153,6 +153,7 @@ struct Spawn {
 struct SignalWorkers {
     int signal = 0;
     std::optional<StopHint> hint = {};
+    bool stops = true;  // false: somebody else's signal, which is only passed on
     bool operator==(const SignalWorkers&) const = default;
 };
 // The job makes no progress: find out where these workers are while they live. Answered by

@@ -247,7 +247,7 @@ void MachineState::pass_on(int number) {
     note(Note::Level::info,
          signal_name(number) + (to_somebody ? " is passed on to the workers of this node"
                                             : " is ignored: no worker runs on this node"));
-    if (to_somebody) effects.push_back(SignalWorkers{number});
+    if (to_somebody) effects.push_back(SignalWorkers{.signal = number, .stops = false});
 }
 
 void MachineState::kill_now(Time now) {

@@ -145,7 +145,9 @@ void Runner::perform(Effect& effect) {
             [&](const OpenStore& e) { open_store(e.place); },
             [&](const CloseStore&) { store_.close(); }, [&](const Spawn& e) { spawn(e.place); },
             [&](const SignalWorkers& e) {
-                if (workers_) e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
+                if (!workers_) return;
+                if (!e.stops) return workers_->pass_on(e.signal);
+                e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
             },
             [&](const AskJobEnd&) { ask_job_end(); }, [&](const ExamineWorkers& e) { examine(e); },
             [&](const Sweep& e) { sweep(e.generation); },
@@ -273,8 +275,13 @@ void Runner::look_for_stuck(const LookForStuck& look) {
 }
 
 // The new keeper knows nothing, so it is told again what to do at the end.
+// A worker whose folder is still being made must not start on the next keeper: its generation ends
+// here, and the next one may begin.
 void Runner::keeper_died(const std::string& how) {
-    if (workers_) workers_->finish();
+    if (workers_) {
+        workers_->kill();
+        workers_->finish();
+    }
     post(KeeperDied{how});
     if (const auto again = keeper_.restart(); !again)
         return post(NoKeeper{again.error().sentence()});

@@ -171,6 +171,11 @@ void WorkerSet::signal(int number) {
     // The folders are still being made, so no worker has been requested yet, and none will be.
     if (!output_ && !std::exchange(forgone_, true))
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
+    pass_on(number);
+}
+
+// A worker that is not running yet could have no handler, and would die of it.
+void WorkerSet::pass_on(int number) {
     for (const auto& worker : workers_)
         if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
 }

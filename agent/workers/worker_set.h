@@ -43,8 +43,11 @@ class WorkerSet {
     // Sends SIGKILL to the living workers, but to nothing that they started: that is the keeper's
     // work. Workers that have not been requested yet will not be started.
     void kill();
-    // Sends a signal to the process group of each living worker.
+    // Stops the workers: sends a signal to the process group of each that lives, or will live.
     void signal(int number);
+    // Sends a signal to the process group of each living worker. It stops nothing: what a worker dies
+    // of later is its own.
+    void pass_on(int number);
     // As signal(), but first writes the file that tells the workers why. If this takes too long,
     // the signal is sent without the file.
     void stop(const StopHint& hint);

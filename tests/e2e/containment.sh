@@ -91,6 +91,18 @@ expect_code 0
 for rank in 0 1; do [[ $(<"$work/heard.$rank") == $'first\nsecond' ]] || fail "rank $rank heard $(<"$work/heard.$rank")"; done
 expect_nothing_left
 
+say "what a worker dies of later, and what it leaves running, is judged as without the signal"
+rm -f "$work"/up.*
+start job --standalone --nproc-per-node=2 --max-restarts=0 bash -c '
+    trap "sleep 0.3; kill -SEGV \$\$" USR1; touch "$0/up.$RANK"; while :; do sleep 0.05; done' "$work"
+wait_until 10 both_up || fail "the workers do not run"
+kill -USR1 "${pid[job]}"
+join job 20
+expect_code 139
+expect_in "$work/job.err" 'was killed by signal 11 \(SIGSEGV\) after .*; invalid memory access'
+expect_not_in "$work/job.err" 'while ddprun was stopping it; generation 0 ends'
+expect_nothing_left
+
 say "a signal that --signals-to-handle names stops the job"
 rm -f "$work"/up.*
 start job --standalone --nproc-per-node=2 --signals-to-handle=SIGTERM,SIGUSR1 bash -c '

@@ -350,6 +350,28 @@ if ((EUID == 0)) && mount_that_can_hang 2>/dev/null; then
         (($(tr -d '\n' <"$work/node$rank.out" | wc -c) == 20000000)) || fail "the console of node $rank"
     done
 
+    # The keeper of node 0 stands still, so that generation 0 cannot end there while node 1 has its folders at last.
+    say "workers whose folders are made after the keeper has died, and their generation with it, do not start any more"
+    fsfreeze -f "$work/hangs"
+    at=$(free_port)
+    for rank in 0 1; do
+        ((rank)) && logs=$work/hangs/late || logs=$work/late
+        start "late$rank" --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=20 --log-dir="$logs" --tee=1 \
+            bash -c 'touch "$0/late.$TORCHELASTIC_RESTART_COUNT.$RANK"; ((TORCHELASTIC_RESTART_COUNT)) || exec sleep 342' "$work"
+    done
+    wait_until 20 test -e "$work/late.0.0" || fail "the worker of node 0 does not run"
+    keeper=$(pgrep --parent "${pid[late0]}" -x job-keeper)
+    kill -STOP "$keeper"
+    pkill -KILL --parent "${pid[late1]}" -x job-keeper
+    wait_until 20 has "$work/late1.err" 'the keeper has died' || fail "node 1 does not tell"
+    fsfreeze -u "$work/hangs"
+    wait_until 20 compgen -G "$work/hangs/late/*/attempt_0/*" >/dev/null || fail "no folder is made"
+    sleep 0.5 # a worker would start within milliseconds
+    [[ ! -e $work/late.0.1 ]] || fail "a worker of generation 0 starts on the new keeper"
+    kill -CONT "$keeper"
+    for rank in 0 1; do join "late$rank" 30; expect_code 0; done
+    [[ -e $work/late.1.1 ]] || fail "generation 1 has not run"
+
     say "a job whose folders cannot be made yet can be stopped"
     fsfreeze -f "$work/hangs"
     start early --standalone --log-dir="$work/hangs/early" --tee=1 sleep 341

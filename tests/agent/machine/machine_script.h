@@ -96,7 +96,7 @@ inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Spawn>(&effect))
         return "spawn " + std::to_string(e->place.generation.value);
     if (const auto* e = std::get_if<SignalWorkers>(&effect))
-        return "signal " + std::to_string(e->signal) +
+        return std::string(e->stops ? "signal " : "pass on ") + std::to_string(e->signal) +
                (e->hint && e->hint->cause != rendezvous::StopCause::signal
                     ? std::string(", ") + to_string(e->hint->cause) + ", " + to_text(e->hint->grace)
                     : "");
