@@ -7,9 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/system/own_proc.h"
@@ -19,8 +21,10 @@
 namespace ddprun::agent {
 namespace {
 
-// Rounds of stopping and killing: a process may fork until it is stopped.
+// Rounds of stopping and killing: a process may fork until it is stopped, and one that is in the
+// middle of execve() is looked at again.
 constexpr int kRounds = 20;
+constexpr auto kPauseForExec = std::chrono::milliseconds{2};
 
 std::string proc(pid_t pid, const char* name) {
     return "/proc/" + (pid == 0 ? "self" : std::to_string(pid)) + '/' + name;
@@ -41,13 +45,17 @@ std::string variable(const std::string& environment, const std::string& name) {
     return environment.substr(at, environment.find('\0', at) - at);
 }
 
-// This process is looked at like any other (0).
-bool stems_from(pid_t pid, const Origin& origin) {
+// This process is looked at like any other (0). In the middle of execve() the kernel shows a new
+// program, but not yet its variables: nothing can be said then.
+enum class Stems { no, yes, unclear };
+Stems stems_from(pid_t pid, const Origin& origin) {
     const std::string environment = read_small_file(proc(pid, "environ"));
-    return variable(environment, "DDPRUN_STOP_FILE").starts_with(origin.folder + "/") &&
-           variable(environment, "SLURM_JOB_ID") == origin.slurm_job_id &&
-           link_of(proc(pid, "ns/pid")) == origin.pid_namespace &&
-           read_small_file(proc(pid, "cgroup")) == origin.cgroup;
+    if (environment.empty()) return link_of(proc(pid, "exe")).empty() ? Stems::no : Stems::unclear;
+    const bool same = variable(environment, "DDPRUN_STOP_FILE").starts_with(origin.folder + "/") &&
+                      variable(environment, "SLURM_JOB_ID") == origin.slurm_job_id &&
+                      link_of(proc(pid, "ns/pid")) == origin.pid_namespace &&
+                      read_small_file(proc(pid, "cgroup")) == origin.cgroup;
+    return same ? Stems::yes : Stems::no;
 }
 
 bool is_ours(pid_t pid) {
@@ -68,12 +76,21 @@ std::vector<pid_t> all_processes() {
 
 // The descriptor is opened first, so what was looked at and what gets the signal are the same.
 using Handles = std::map<pid_t, UniqueFd>;
-void add_orphans(const Origin& origin, Handles& handles) {
+
+// Returns whether there may be more.
+bool add_orphans(const Origin& origin, Handles& handles) {
+    const std::size_t before = handles.size();
+    bool unclear = false;
     for (const pid_t pid : all_processes()) {
         if (handles.contains(pid) || !is_ours(pid)) continue;
         UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-        if (handle && stems_from(pid, origin)) handles.emplace(pid, std::move(handle));
+        if (!handle) continue;
+        const Stems stems = stems_from(pid, origin);
+        if (stems == Stems::yes) handles.emplace(pid, std::move(handle));
+        unclear |= stems == Stems::unclear;
     }
+    if (unclear) std::this_thread::sleep_for(kPauseForExec);
+    return unclear || handles.size() > before;
 }
 
 void signal_all(const Handles& handles, int number) {
@@ -125,14 +142,10 @@ std::optional<LeftRunning> kill_orphans(const Origin& origin) {
     if (!proc_is_ours() || here.boot != origin.boot || here.pid_namespace != origin.pid_namespace)
         return left;
     // A worker of the dead ddprun has started this one, perhaps by way of others.
-    if (stems_from(0, origin)) return std::nullopt;
+    if (stems_from(0, origin) == Stems::yes) return std::nullopt;
     Handles handles;
-    for (int round = 0; round < kRounds; ++round) {
-        const std::size_t before = handles.size();
-        add_orphans(origin, handles);
-        if (handles.size() == before) break;
+    for (int round = 0; round < kRounds && add_orphans(origin, handles); ++round)
         signal_all(handles, SIGSTOP);
-    }
     left.count = static_cast<int>(handles.size());
     if (!handles.empty()) left.first = find_survivor(handles.begin()->first);
     signal_all(handles, SIGKILL);

@@ -51,6 +51,16 @@ TEST(Orphans, AreOfThisBootNamespaceAndCgroup) {
     EXPECT_TRUE(one.was_killed());
 }
 
+// The kernel shows a new program before it shows its variables.
+TEST(Orphans, AreFoundInTheMiddleOfExec) {
+    const Origin here = origin_here(unique_folder());
+    for (int i = 0; i < 300; ++i) {
+        Sleeper one({"DDPRUN_STOP_FILE=" + here.folder + "/stop.json"});
+        ASSERT_EQ(kill_orphans(here)->count, 1) << "process " << i;
+        ASSERT_TRUE(one.was_killed());
+    }
+}
+
 TEST(Orphans, ARecordIsReadAsItWasWritten) {
     Origin origin = origin_here("/tmp/ddprun_abcdef");
     origin.slurm_job_id = "4711";

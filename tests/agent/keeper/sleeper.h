@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>
@@ -29,8 +30,15 @@ struct Sleeper {
     }
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
-    // Only after it was killed.
+    // Only after it was killed. It is given ten seconds to end.
     bool was_killed() {
+        siginfo_t ended{};
+        for (int i = 0; i < 1000 && ended.si_pid == 0; ++i) {
+            if (i > 0) ::usleep(10'000);
+            if (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG) != 0)
+                return false;
+        }
+        if (ended.si_pid == 0) return false;
         int status = 0;
         const bool reaped = ::waitpid(pid, &status, 0) == pid;
         pid = -1;
