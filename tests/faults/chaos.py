@@ -194,6 +194,8 @@ class Round:
             return
         self.allowed |= CODES["ddprun_killed"]
         send(self.ddprun.pid, signal.SIGKILL)
+        # There may have been no keeper at this moment, or a new one that has not been told of the folder.
+        self.needs_heir = "keeper_dies" in self.acts
 
     def both_die(self) -> None:
         """What is left then is ended by the next ddprun, once the record is there by which it is found."""
