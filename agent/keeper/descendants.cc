@@ -92,6 +92,12 @@ std::vector<pid_t> find_descendants(pid_t root) {
     return found;
 }
 
+bool is_living_child(pid_t pid) {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+}
+
 bool reap_children(const Reaped& reaped) {
     for (;;) {
         int status = 0;

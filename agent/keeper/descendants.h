@@ -17,6 +17,9 @@ namespace ddprun::agent {
 // not ours (own_proc.h).
 std::vector<pid_t> find_descendants(pid_t root);
 
+// Whether this is a child of this process that has not ended.
+bool is_living_child(pid_t pid);
+
 // Called for each child that was reaped. May be empty.
 using Reaped = std::function<void(pid_t pid, int wait_status)>;
 

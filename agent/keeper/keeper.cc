@@ -34,12 +34,6 @@ namespace {
 constexpr int kShortLives = 5;
 constexpr Duration kShortLife = std::chrono::seconds{10};
 
-Request of(RequestKind kind) {
-    Request request;
-    request.kind = kind;
-    return request;
-}
-
 }  // namespace
 
 // Held by shared_ptr: a timer's handler and the socket's callbacks, while they run, may outlive the
@@ -67,6 +61,12 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     std::vector<std::int64_t> foreground;  // pids of workers that hold the terminal
 
     bool alive() const { return pid > 0 && socket->is_open(); }
+    // With a dead keeper the answer still comes from the loop and never from inside a call.
+    void refuse(SpawnCallback done) {
+        asio::post(*io, [done = std::move(done)] {
+            done(Error{ErrorCode::closed, "cannot start workers: the keeper is dead"});
+        });
+    }
 
     void adopt(keeper::Started started);
     void listen();
@@ -119,7 +119,7 @@ Result<> Keeper::shutdown(Duration limit) {
     if (!impl.alive()) return {};
     // A keeper that sweeps for long still answers the check.
     impl.check();
-    impl.socket->send(of(RequestKind::shutdown));
+    impl.socket->send(keeper::of(RequestKind::shutdown));
     const keeper::Socket::End end = impl.socket->await_end(limit);
     const std::string name = "the keeper (process " + std::to_string(impl.pid) + ")";
     if (end == keeper::Socket::End::not_yet)
@@ -164,7 +164,7 @@ void Keeper::Impl::send_work(const Request& request, const std::string& payload,
     if (guard) guard->work_asked();
 }
 
-void Keeper::Impl::check() { socket->send(of(RequestKind::check)); }
+void Keeper::Impl::check() { socket->send(keeper::of(RequestKind::check)); }
 
 void Keeper::Impl::on_frozen(Duration silence) {
     const auto self = shared_from_this();
@@ -174,11 +174,7 @@ void Keeper::Impl::on_frozen(Duration silence) {
     on_end();
 }
 
-void Keeper::Impl::noticed() {
-    Request request = of(RequestKind::noticed);
-    request.time_ns = boot_now().time_since_epoch().count();
-    socket->send(request);
-}
+void Keeper::Impl::noticed() { socket->send(keeper::of(RequestKind::noticed, boot_now())); }
 
 // Replies come in the order in which the keeper sent them.
 void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
@@ -287,15 +283,9 @@ void Keeper::attach(asio::io_context& io, Duration patience, KeeperEvents events
     impl_->listen();
 }
 
-// With a dead keeper the answer still comes from the loop and never from inside this call.
 void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     Impl& impl = *impl_;
-    if (!impl.alive()) {
-        asio::post(*impl.io, [done = std::move(done)] {
-            done(Error{ErrorCode::closed, "cannot start workers: the keeper is dead"});
-        });
-        return;
-    }
+    if (!impl.alive()) return impl.refuse(std::move(done));
     const keeper::ForkRequest fork = keeper::make_fork_request(start);
     Request request = fork.request;
     // If ddprun was started in the background, its worker must not take the terminal either.
@@ -307,11 +297,18 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     impl.send_work(request, fork.payload, fork.fds);
 }
 
+void Keeper::adopt(std::int64_t pid, int release, SpawnCallback done) {
+    Impl& impl = *impl_;
+    if (!impl.alive()) return impl.refuse(std::move(done));
+    Request request = keeper::of(RequestKind::adopt);
+    request.pid = static_cast<std::int32_t>(pid);
+    request.id = impl.next_id++;
+    impl.spawns.emplace(request.id, Impl::Spawn{std::move(done), "a forked worker", false});
+    impl.send_work(request, {}, {release});
+}
+
 void Keeper::set_deadline(Time deadline, Duration lease) {
-    Request request = of(RequestKind::deadline);
-    request.time_ns = deadline.time_since_epoch().count();
-    request.lease_ns = lease.count();
-    if (alive()) impl_->socket->send(request);
+    if (alive()) impl_->socket->send(keeper::of(RequestKind::deadline, deadline, lease));
 }
 
 void Keeper::noticed() {
@@ -323,7 +320,7 @@ void Keeper::sweep(bool succeeded, SweptCallback done) {
     // If its processes are still being killed, call_back_died() answers.
     if (!alive() && impl_->pid < 0)
         return asio::post(*impl_->io, [done = std::move(done)] { done({}); });
-    Request request = of(RequestKind::sweep);
+    Request request = keeper::of(RequestKind::sweep);
     request.id = impl_->next_id++;
     request.give_time = succeeded ? 1 : 0;
     impl_->sweeps.emplace(request.id, std::move(done));
@@ -332,7 +329,7 @@ void Keeper::sweep(bool succeeded, SweptCallback done) {
 
 void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) {
     if (!alive()) return;
-    Request request = of(RequestKind::prepare);
+    Request request = keeper::of(RequestKind::prepare);
     std::vector<int> fds;
     if (link_fd >= 0) fds.push_back(link_fd), request.present |= 1U;
     if (listen_fd >= 0) fds.push_back(listen_fd), request.present |= 2U;
@@ -341,7 +338,7 @@ void Keeper::prepare_gone(const std::string& frame, int link_fd, int listen_fd) 
 
 void Keeper::remove_when_gone(const std::string& folder, int lock_fd) {
     const std::vector<int> lock(lock_fd >= 0 ? 1 : 0, lock_fd);
-    if (alive()) impl_->socket->send(of(RequestKind::folder), folder, lock);
+    if (alive()) impl_->socket->send(keeper::of(RequestKind::folder), folder, lock);
 }
 
 bool Keeper::alive() const { return impl_ && impl_->alive(); }

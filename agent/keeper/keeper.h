@@ -94,6 +94,11 @@ class Keeper {
     using SpawnCallback = std::function<void(Result<Spawned>)>;
     void spawn(const WorkerStart& start, SpawnCallback done);
 
+    // Takes a worker that a spared helper has forked as the keeper's child. It waits for a byte on a
+    // pipe whose other end is `release` (borrowed), and goes on when the keeper has taken it. Answered
+    // as spawn(); if the answer is an error, it never goes on.
+    void adopt(std::int64_t pid, int release, SpawnCallback done);
+
     // Workers may run until `deadline`; kNever means no deadline. `lease` determines when a frozen
     // ddprun is killed (0.1 lease after the deadline).
     void set_deadline(Time deadline, Duration lease);
@@ -101,7 +106,7 @@ class Keeper {
     // deadline in the future, and may be called at any time.
     void noticed();
     // Kills and reaps all workers and everything that they started. Calls back when nothing is
-    // left. `succeeded`: the workers have, so what they have left running gets a moment to end by
+    // left but spared helpers. `succeeded`: the workers have, so what they have left running gets a moment to end by
     // itself; only then `left` is told.
     using SweptCallback = std::function<void(const LeftRunning& left)>;
     void sweep(bool succeeded, SweptCallback done);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/keeper/deadline_timer.h"
 #include "agent/keeper/descendants.h"
 #include "agent/keeper/keeper_deadline.h"
 #include "agent/keeper/keeper_replies.h"
@@ -55,6 +55,7 @@ class Process {
         UniqueFd exec_pipe;                  // open until it is known whether the program runs
         std::shared_ptr<const void> memory;  // what the child reads until exec
         bool foreground;
+        bool spared;
         bool started = false;
     };
 
@@ -63,20 +64,21 @@ class Process {
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
     void start_one(const Request& request, const std::vector<UniqueFd>& fds);
+    void adopt(const Request& request, const std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
     void tell_stopped();
     void reaped(pid_t pid, int wait_status);
-    void begin_killing();
+    void begin_killing(bool with_spared);
     void go_on_killing();
-    void arm_timer();
     void on_timer();
     void read_signals();
     void signal_agent(int number);
 
     pid_t agent_;
     UniqueFd agent_pidfd_;
-    UniqueFd timer_, signals_;
+    DeadlineTimer timer_;
+    UniqueFd signals_;
     std::vector<pollfd> polled_;
     std::vector<Worker> workers_;
     Replies replies_{kSocket};
@@ -93,13 +95,11 @@ class Process {
     Will will_;
 };
 
-// A timerfd on CLOCK_BOOTTIME fires for a deadline that passed while the host was suspended.
 // All signals are blocked (keeper_setup.h) and arrive through the signalfd.
 bool Process::open() {
-    timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     const sigset_t read = signals_to_read();
     signals_.reset(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
-    return timer_ && signals_;
+    return timer_.open() && signals_;
 }
 
 // The order inside the loop matters, see below. Returns the exit code of the process.
@@ -140,7 +140,7 @@ void Process::wait(int milliseconds) {
     polled_.push_back({gone_ ? -1 : kSocket,
                        static_cast<short>(replies_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
     polled_.push_back({signals_.get(), POLLIN, 0});
-    polled_.push_back({timer_.get(), POLLIN, 0});
+    polled_.push_back({timer_.fd(), POLLIN, 0});
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), milliseconds);
@@ -168,7 +168,7 @@ void Process::read_requests() {
             gone_ = true;
             rounds_.hurry();
             replies_.agent_is_gone();
-            begin_killing();
+            begin_killing(true);
             return;
         }
         handle(request, fds);
@@ -184,12 +184,14 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
     switch (request.kind) {
         case RequestKind::fork:
             return start_one(request, fds);
+        case RequestKind::adopt:
+            return adopt(request, fds);
         case RequestKind::deadline:
             deadline_.set(Time{Duration{request.time_ns}}, Duration{request.lease_ns});
-            return arm_timer();
+            return timer_.set(deadline_.next());
         case RequestKind::noticed:
             deadline_.noticed(Time{Duration{request.time_ns}});
-            return arm_timer();
+            return timer_.set(deadline_.next());
         // A shutdown is a sweep after which the keeper ends.
         case RequestKind::shutdown:
             shutdown_ = true;
@@ -197,7 +199,7 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
         case RequestKind::sweep:
             sweeps_.push_back(request.id);
             if (request.give_time != 0 && !killing_) rounds_.give_time();
-            return begin_killing();
+            return begin_killing(shutdown_);
         case RequestKind::prepare:
             return will_.prepare(request, fds);
         case RequestKind::folder:
@@ -222,9 +224,24 @@ void Process::start_one(const Request& request, const std::vector<UniqueFd>& fds
     if (boot_now() >= until) return replies_.failed(request.id, Stage::deadline, ETIME);
     Child child = start_worker(request, std::move(payload), fds, until);
     if (child.pid < 0) return replies_.failed(request.id, child.failure.stage, child.failure.error);
-    rounds_.started(child.pid);
+    request.spared != 0 ? rounds_.spare_always(child.pid) : rounds_.started(child.pid);
     workers_.push_back({child.pid, request.id, std::move(child.pidfd), std::move(child.exec_pipe),
-                        std::move(child.memory), request.foreground != 0});
+                        std::move(child.memory), request.foreground != 0, request.spared != 0});
+}
+
+// A number that is our living child cannot belong to another process.
+void Process::adopt(const Request& request, const std::vector<UniqueFd>& fds) {
+    const auto failed = [&](Stage stage, int error) { replies_.failed(request.id, stage, error); };
+    if (fds.size() != 1) return failed(Stage::request, EINVAL);
+    if (killing_) return failed(Stage::request, EBUSY);
+    if (boot_now() >= deadline_.workers_until()) return failed(Stage::deadline, ETIME);
+    if (!is_living_child(request.pid)) return failed(Stage::adoption, ESRCH);
+    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, request.pid, 0)));
+    rounds_.started(request.pid);
+    workers_.push_back({request.pid, request.id, {}, {}, {}, false, false, true});
+    // The end of the pipe without a byte would tell it to end.
+    [[maybe_unused]] const ssize_t told = ::write(fds[0].get(), "\n", 1);
+    replies_.forked(request.id, request.pid, std::move(pidfd));
 }
 
 // The exec pipe has ended, or has brought a failure. This reports which of them happened. It blocks
@@ -240,7 +257,7 @@ void Process::settle(Worker& worker) {
     replies_.forked(worker.id, worker.pid, std::move(worker.pidfd));
 }
 
-// Compares descriptor numbers, because workers may have been added or removed since the poll.
+// Compares numbers: workers may have been added or removed since the poll.
 void Process::settle_ready() {
     std::size_t at = 3;
     for (Worker& worker : workers_) {
@@ -271,16 +288,17 @@ void Process::reaped(pid_t pid, int wait_status) {
                                      [pid](const Worker& w) { return w.pid == pid; });
     // A descendant whose parent has died. The keeper inherited it as a subreaper.
     if (worker == workers_.end()) return;
-    // The worker is dead, so its end of the pipe is closed, and this read cannot block. `forked` or
-    // `failed` goes out before `exited` in this way.
+    // Its end of the pipe is closed, so this cannot block. `exited` comes after `forked` or `failed`.
     if (worker->exec_pipe) settle(*worker);
     if (worker->started) replies_.exited(pid, wait_status, boot_now());
     workers_.erase(worker);
 }
 
 // Workers get SIGKILL at once. The rounds, which have to read /proc, then find everything else.
-void Process::begin_killing() {
-    for (const Worker& worker : workers_) ::kill(worker.pid, SIGKILL);
+void Process::begin_killing(bool with_spared) {
+    if (with_spared) rounds_.spare_nobody();
+    for (const Worker& worker : workers_)
+        if (!worker.spared || with_spared) ::kill(worker.pid, SIGKILL);
     killing_ = true;
 }
 
@@ -292,22 +310,9 @@ void Process::go_on_killing() {
     if (std::exchange(tell_expired_, false)) replies_.expired();
 }
 
-void Process::arm_timer() {
-    const Time next = deadline_.next();
-    itimerspec when{};
-    if (next != kNever) {
-        const std::int64_t ns = std::max<std::int64_t>(next.time_since_epoch().count(), 1);
-        // Zero would disarm the timer, so the value is at least 1 ns. A moment in the past fires at
-        // once.
-        when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
-    }
-    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-}
-
 // The clock decides, not the timer: the deadline may have moved since the timer fired.
 void Process::on_timer() {
-    std::uint64_t ignored = 0;
-    if (::read(timer_.get(), &ignored, sizeof ignored) < 0) return;
+    if (!timer_.fired()) return;
     const Deadline::Due due = deadline_.look(boot_now());
     if (due.passed) {
         tell_expired_ = true;
@@ -315,10 +320,10 @@ void Process::on_timer() {
         // delay the end of the killing forever, and ddprun is not frozen because of that.
         replies_.passed();
         rounds_.hurry();
-        begin_killing();
+        begin_killing(true);
     }
     if (due.agent_frozen) signal_agent(SIGKILL);
-    arm_timer();
+    timer_.set(deadline_.next());
 }
 
 // The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.

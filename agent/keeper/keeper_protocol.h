@@ -26,6 +26,9 @@ enum class RequestKind : std::uint32_t {
     // Start a worker. Payload: see WorkerPayload. Descriptors: payload, stdin, stdout, stderr,
     // extra ones.
     fork,
+    // Take a worker that a helper of ours has forked, and that is our child by now. Descriptors: where
+    // it waits for a byte before it goes on. Answered by `forked` or `failed`.
+    adopt,
     // New deadline: time_ns (kNever: none) and lease_ns.
     deadline,
     // ddprun knows of all deadlines before time_ns, the moment of sending.
@@ -46,7 +49,7 @@ enum class RequestKind : std::uint32_t {
 // One packet to the keeper. Fields that a kind does not use are zero.
 struct Request {
     RequestKind kind{};
-    std::uint32_t id = 0;  // of fork and sweep; the reply has the same id
+    std::uint32_t id = 0;  // of fork, adopt and sweep; the reply has the same id
     std::int64_t time_ns = 0;
     std::int64_t lease_ns = 0;
     std::uint64_t nofile_soft = 0;               // soft limit of open files; 0: leave it
@@ -54,6 +57,8 @@ struct Request {
     std::uint32_t payload_bytes = 0;
     std::uint32_t give_time = 0;
     std::uint32_t foreground = 0;  // the worker stays in ddprun's session
+    std::uint32_t spared = 0;      // sweeps leave it alone
+    std::int32_t pid = 0;          // of adopt
     std::uint32_t in_front = 0;    // it becomes the foreground process group at once
     std::uint32_t present = 0;     // bit i: the i-th descriptor after the payload is there
     std::int32_t extra_numbers[kMaxExtra] = {};  // numbers of the extra descriptors in the worker
@@ -84,7 +89,8 @@ enum class Stage : std::uint32_t {
     cpus,
     limits,
     deadline,
-    exec
+    exec,
+    adoption
 };
 
 // One packet to ddprun. Fields that a kind does not use are zero.

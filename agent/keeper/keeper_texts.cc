@@ -6,6 +6,14 @@
 
 namespace ddprun::agent::keeper {
 
+Request of(RequestKind kind, Time time, Duration lease) {
+    Request request;
+    request.kind = kind;
+    request.time_ns = time.time_since_epoch().count();
+    request.lease_ns = lease.count();
+    return request;
+}
+
 ForkRequest make_fork_request(const WorkerStart& start) {
     DDPRUN_CHECK(start.extra.size() <= kMaxExtra, "a worker has at most 8 extra descriptors");
     ForkRequest fork;
@@ -13,6 +21,7 @@ ForkRequest make_fork_request(const WorkerStart& start) {
     request.kind = RequestKind::fork;
     request.nofile_soft = start.nofile_soft.value_or(0);
     request.foreground = start.foreground ? 1 : 0;
+    request.spared = start.spared ? 1 : 0;
     request.argc = static_cast<std::uint32_t>(start.argv.size());
     request.envc = static_cast<std::uint32_t>(start.environment.size());
     request.cpus = static_cast<std::uint32_t>(start.cpus.size());
@@ -68,6 +77,8 @@ Error start_error(Stage stage, int error, const std::string& program) {
         case Stage::descriptors:
             return {ErrorCode::unavailable,
                     "no descriptors for " + program + ": " + reason + "; see ulimit -n"};
+        case Stage::adoption:
+            return {ErrorCode::unavailable, program + " has died at its start: " + reason};
         case Stage::request:
             break;
     }

@@ -8,8 +8,12 @@
 #include "agent/keeper/keeper_protocol.h"
 #include "agent/keeper/worker_start.h"
 #include "base/error.h"
+#include "base/time.h"
 
 namespace ddprun::agent::keeper {
+
+// A packet of this kind; the times as far as it has them.
+Request of(RequestKind kind, Time time = Time{}, Duration lease = {});
 
 // A packet that asks for a worker. `fds` are borrowed from the WorkerStart; they follow the
 // payload's descriptor.

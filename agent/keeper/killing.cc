@@ -40,12 +40,6 @@ std::string proc_file(pid_t pid, const char* name) {
     return "/proc/" + std::to_string(pid) + '/' + name;
 }
 
-bool is_living_child(pid_t pid) {
-    siginfo_t ended{};
-    return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           ended.si_pid == 0;
-}
-
 // The state is the first field after the name, which may contain parentheses.
 bool is_zombie(pid_t pid) {
     const std::string stat = read_small_file(proc_file(pid, "stat"));
@@ -78,7 +72,7 @@ std::vector<pid_t> Killing::stop_all(Time now) {
             if (place != stopped.end() && *place == pid) continue;
             const auto spared = janitors_.find(pid);
             if (spared != janitors_.end() && now < spared->second.until) continue;
-            if (refused_.contains(pid)) continue;
+            if (refused_.contains(pid) || always_spared_.contains(pid)) continue;
             found_new = true;
             if (send(pid, SIGSTOP))
                 stopped.insert(place, pid);
@@ -133,6 +127,7 @@ bool Killing::kill_groups() {
 
 void Killing::reaped(pid_t pid, int wait_status) {
     memory_.belongs(pid);
+    always_spared_.erase(pid);
     if (wait_status == 0 && groups_.contains(pid)) succeeded_.insert(pid);
 }
 
@@ -144,12 +139,22 @@ bool Killing::janitors_work(Time now) const {
 // Counts what runs, and may be killed, at the end of the wait.
 bool Killing::waits_for_left(Time now) {
     std::vector<pid_t> running = find_descendants(::getpid());
-    std::erase_if(running, [](pid_t pid) { return is_zombie(pid) || !send(pid, 0); });
+    std::erase_if(running, [this](pid_t pid) {
+        return is_zombie(pid) || always_spared_.contains(pid) || !send(pid, 0);
+    });
     if (!running.empty() && now < began_ + kGoByThemselves) return true;
     gives_time_ = false;
     if (!running.empty())
         left_ = {static_cast<int>(running.size()), find_survivor(running.front())};
     return false;
+}
+
+// With a spared child waitpid() cannot say that nothing else is left. Two looks one behind the other
+// do: stop_all() has found nothing, either.
+bool Killing::only_always_spared() const {
+    return !always_spared_.empty() && refused_.empty() && proc_is_ours() &&
+           std::ranges::all_of(find_descendants(::getpid()),
+                               [this](pid_t pid) { return always_spared_.contains(pid); });
 }
 
 bool Killing::blocks(pid_t pid) const {
@@ -198,6 +203,7 @@ bool Killing::round(const Reaped& reaped) {
     // contain them.
     const Reaped reap = [&](pid_t pid, int status) {
         memory_.belongs(pid);
+        always_spared_.erase(pid);
         if (reaped) reaped(pid, status);
     };
     if (gives_time_ && waits_for_left(now)) {
@@ -207,7 +213,7 @@ bool Killing::round(const Reaped& reaped) {
     blocked_ = false;
     const std::vector<pid_t> stopped = stop_all(now);
     const bool killed = proc_is_ours() ? kill_all(stopped, now) : kill_groups();
-    const bool none_left = reap_children(reap);
+    const bool none_left = reap_children(reap) || (stopped.empty() && only_always_spared());
     const bool busy = killed || janitors_work(now);
     if (busy) nothing_since_ = kNever;
     if (none_left || (!busy && only_survivors(now))) {

@@ -65,6 +65,9 @@ class Killing {
 
     // A worker of the generation was started; it leads a session and a process group.
     void started(pid_t worker) { groups_.insert(worker); }
+    // A child that belongs to no generation is not killed, but what it has started is.
+    void spare_always(pid_t child) { always_spared_.insert(child); }
+    void spare_nobody() { always_spared_.clear(); }
     // A process of the generation was reaped outside a round.
     void reaped(pid_t pid, int wait_status);
     // The workers have succeeded. What they have left running gets a moment to end by itself, and
@@ -86,6 +89,7 @@ class Killing {
     bool kill_groups();
     bool spare(pid_t pid, Time now);
     bool waits_for_left(Time now);
+    bool only_always_spared() const;
     bool janitors_work(Time now) const;
     bool only_survivors(Time now);
     bool blocks(pid_t pid) const;
@@ -100,6 +104,7 @@ class Killing {
     Time began_ = kNever;  // of the first round for this generation; kNever: no killing in progress
 
     OnSurvivor on_survivor_;
+    std::set<pid_t> always_spared_;
     std::set<pid_t> groups_;     // of the workers
     std::set<pid_t> succeeded_;  // workers that have ended with 0 by themselves
     std::set<pid_t> refused_;    // may not be killed, as this round has found

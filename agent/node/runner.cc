@@ -37,6 +37,9 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       log_(std::move(log)),
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
+      warm_(loop, keeper, consoles_.files, config_.warm, config_.workers.argv,
+            {.info = [this](const std::string& line) { log_(Note{Note::Level::info, line}); },
+             .debug = [this](const std::string& line) { log_(Note{Note::Level::debug, line}); }}),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
       orphans_(loop, [this](const std::string& sentence) { warn(sentence); }),
       store_(
@@ -75,6 +78,7 @@ void Runner::start() {
     keeper_.attach(loop_, share(config_.lease, kKeeperAnswers),
                    {.exited =
                         [this](std::int64_t pid, int status, Time at) {
+                            if (warm_.exited(pid)) return;
                             heed_terminal(status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
@@ -188,10 +192,18 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
 void Runner::spawn(const rendezvous::NodePlace& place) {
     if (place.has_store() && !no_store_.empty()) return spawn_nothing(place);
     workers_ = std::make_unique<WorkerSet>(
-        loop_, config_.workers, keeper_, consoles_, folder_,
-        [this](Event event) { post(std::move(event)); },
+        loop_, config_.workers,
+        [this](const WorkerStart& start, Keeper::SpawnCallback done) {
+            warm_.spawn(start, std::move(done));
+        },
+        consoles_, folder_,
+        [this](Event event) {
+            if (std::holds_alternative<WorkerProgress>(event)) warm_.progressed();
+            post(std::move(event));
+        },
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(place, [this](const std::string& folder) {
+        warm_.begin(folder_.temporary());
         if (config_.serve_timers)
             if (const std::string path = timers_.serve(folder); !path.empty())
                 config_.workers.environment[kTimerVariable] = path;
@@ -245,6 +257,7 @@ void Runner::sweep(Generation generation) {
     if (workers_) workers_->kill();
     keeper_.noticed();
     const bool succeeded = workers_ && workers_->have_succeeded();
+    warm_.ended(!succeeded);
     keeper_.sweep(succeeded,
                   [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
                       // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
@@ -307,6 +320,7 @@ void Runner::bequeath_folder() {
 
 AttemptFolder::Heirs Runner::heirs() {
     return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
+            .furnish = warm_.furnish(),
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
                     if (alive.lock()) orphans_.begin(std::move(others));

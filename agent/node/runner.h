@@ -18,6 +18,7 @@
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
 #include "agent/node/orphan_search.h"
+#include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
 #include "base/system/unique_fd.h"
@@ -30,6 +31,7 @@ class Runner {
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
+        warm::Mode warm = warm::Mode::off;
         std::string log_dir;        // empty: workers' files go to a temporary folder
         Duration lease;             // goes to the keeper with each deadline
         bool serve_timers = false;  // offer torchrun's file timers
@@ -90,6 +92,7 @@ class Runner {
     Log log_;
     OnExit on_exit_;
     Machine machine_;
+    warm::WarmStarts warm_;
     AttemptFolder folder_;
     OrphanSearch orphans_;
     LeftSockets left_sockets_;

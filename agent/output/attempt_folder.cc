@@ -95,6 +95,7 @@ struct AttemptFolder::Maker {
     TemporaryFolder temporary;  // the same
     std::string last;           // of the last generation, in `temporary`
     std::string recorded;       // the temporary folder that has its record
+    std::string furnished;      // the one that was furnished
 
     // What is done when the workers have their folders. `temporary` is empty if nothing is new.
     struct Tidied {
@@ -103,8 +104,9 @@ struct AttemptFolder::Maker {
         OthersFolders others;
     };
     Tidied tidy(Generation generation, const Heirs& heirs);
-    AttemptFiles make(Generation generation, const WantedFiles& wanted);
+    AttemptFiles make(Generation generation, const WantedFiles& wanted, const Heirs& heirs);
     Result<> make_base();
+    void make_temporary();
     Result<> use_temporary(AttemptFiles& made, Generation generation, const WantedFiles& wanted);
     void remove_past(const std::string& now);
     void remove();
@@ -152,7 +154,13 @@ Result<> AttemptFolder::Maker::use_temporary(AttemptFiles& made, Generation gene
     return result;
 }
 
-AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted) {
+void AttemptFolder::Maker::make_temporary() {
+    for (const std::string& parent : by_room(temporary_parents()))
+        if (temporary = make_temporary_folder(parent); !temporary.path.empty()) return;
+}
+
+AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted,
+                                        const Heirs& heirs) {
     AttemptFiles made;
     Result<> done;
     if (!log_dir.empty()) {
@@ -167,6 +175,11 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
     }
     made.workers.resize(wanted.streams.size());
     if (!done) made.problem = done.error();
+    if (heirs.furnish) {
+        if (temporary.path.empty()) make_temporary();
+        if (std::exchange(furnished, temporary.path) != temporary.path)
+            heirs.furnish(temporary.path);
+    }
     made.base = base;
     made.temporary = this->temporary.path;
     return made;
@@ -183,9 +196,7 @@ void AttemptFolder::Maker::remove_past(const std::string& now) {
 // The folder of the last generation goes. For each new temporary folder, one a job as a rule, there
 // is more: the record, and the folders of dead ddpruns. With --log-dir the folder holds nothing else.
 AttemptFolder::Maker::Tidied AttemptFolder::Maker::tidy(Generation generation, const Heirs& heirs) {
-    if (temporary.path.empty() && heirs.origin)
-        for (const std::string& parent : by_room(temporary_parents()))
-            if (temporary = make_temporary_folder(parent); !temporary.path.empty()) break;
+    if (temporary.path.empty() && heirs.origin) make_temporary();
     if (temporary.path.empty()) return {};
     remove_past(attempt_folder(temporary.path, generation));
     if (std::exchange(recorded, temporary.path) == temporary.path) return {};
@@ -204,7 +215,7 @@ AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string
                              Heirs heirs)
     : files_(files),
       stays_(!log_dir.empty()),
-      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}, {}}),
+      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}, {}, {}}),
       heirs_(std::make_shared<Heirs>(std::move(heirs))) {}
 
 // The last job on the file thread removes the temporary folder, after everything that was posted
@@ -217,8 +228,8 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
     auto made = std::make_shared<AttemptFiles>();
     // `made` is filled on the file thread and read on the loop afterwards; FileThread's queue
     // orders the two accesses.
-    files_.post([made, maker = maker_, generation,
-                 wanted = std::move(wanted)] { *made = maker->make(generation, wanted); },
+    files_.post([made, maker = maker_, generation, heirs = heirs_,
+                 wanted = std::move(wanted)] { *made = maker->make(generation, wanted, *heirs); },
                 [made, base = base_, temporary = temporary_, done = std::move(done)] {
                     *base = made->base;
                     *temporary = made->temporary;

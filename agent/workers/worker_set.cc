@@ -48,11 +48,11 @@ struct WorkerSet::Worker {
     ProgressPipe progress;
 };
 
-WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
+WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Spawn spawn,
                      const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn)
     : loop_(loop),
       plan_(plan),
-      keeper_(keeper),
+      spawn_(std::move(spawn)),
       consoles_(consoles),
       folder_(folder),
       on_event_(std::move(on_event)),
@@ -144,7 +144,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     start.nofile_soft = plan_.nofile_soft;
     start.foreground = plan_.foreground;
     worker.started = boot_now();
-    keeper_.spawn(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+    spawn_(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;
         // The keeper died with this request. Its death is reported separately, and it is not the
         // worker's fault.

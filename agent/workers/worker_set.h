@@ -33,7 +33,10 @@ class WorkerSet {
     // is none.
     using Ready = std::function<void(const std::string& folder)>;
 
-    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Keeper& keeper,
+    // Starts one worker: Keeper::spawn(), or what stands before it.
+    using Spawn = std::function<void(const WorkerStart& start, Keeper::SpawnCallback done)>;
+
+    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Spawn spawn,
               const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn);
     ~WorkerSet();
 
@@ -84,7 +87,7 @@ class WorkerSet {
 
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;
-    Keeper& keeper_;
+    Spawn spawn_;
     const Consoles& consoles_;
     AttemptFolder& folder_;
     OnEvent on_event_;

@@ -63,6 +63,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     // At a terminal a second Ctrl-C kills at once; in a batch job repeated signals mean nothing.
     config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
+    config.warm = plan.warm;
     // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     // Nobody outside this host uses the workers' store then, so it listens on loopback only.

@@ -17,6 +17,12 @@ MaybeError set_timestamps(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
+MaybeError set_warm(Options& options, const std::string& value) {
+    using agent::warm::Mode;
+    options.warm = value == "auto" ? Mode::automatic : value == "always" ? Mode::always : Mode::off;
+    return std::nullopt;
+}
+
 MaybeError set_log_format(Options& options, const std::string& value) {
     options.log_json = value == "json";
     return std::nullopt;
@@ -164,6 +170,14 @@ constexpr OptionRow kWorker[] = {
      .default_text = "PYTHON_EXEC, else the virtual environment's, else python3",
      .help = "Interpreter for Python programs",
      .set = text<&Options::python>},
+    {.name = "warm",
+     .placeholder = "auto|off|always",
+     .choices = "auto off always",
+     .closed = true,
+     .default_text = "off",
+     .help = "Fork Python workers from a process that has imported what they import. auto: at a "
+             "restart, if this process is ready. always: at the first start, too",
+     .set = set_warm},
     {.name = "role",
      .placeholder = "NAME",
      .torchrun = true,

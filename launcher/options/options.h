@@ -21,6 +21,7 @@
 
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
+#include "agent/warm/warm_policy.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "launcher/options/config_file.h"
@@ -122,6 +123,7 @@ struct Options {
     bool task_per_worker = false;
     std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;
+    agent::warm::Mode warm = agent::warm::Mode::off;
     std::optional<slurm::WorkerVariables> slurm_env;
     std::string program;
     std::vector<std::string> arguments;

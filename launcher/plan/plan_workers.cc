@@ -254,6 +254,7 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
 void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     std::vector<std::string>& argv = plan.workers.argv;
     plan.program = {runs_by_python(options, host), options.program};
+    plan.warm = options.warm;
     if (plan.program.python) {
         // -u as in torchrun: Python would hold back its output while stdout is a pipe.
         argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};

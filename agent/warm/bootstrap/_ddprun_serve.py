@@ -1,0 +1,303 @@
+"""The server: imports once, and forks the workers of each generation.
+
+It speaks with ddprun on a SOCK_SEQPACKET socket; agent/warm/messages.h has both directions. The
+workers are children of an intermediate process that ends at once, so ddprun's keeper, which is a
+subreaper, becomes their parent. They wait for the keeper's word before they go on to the script.
+"""
+import atexit
+import ctypes
+import fcntl
+import gc
+import os
+import sys
+import _socket
+
+_MOST = 1 << 16  # bytes of a packet
+_MOST_FDS = 32
+_PR_SET_PDEATHSIG = 1
+_SIGKILL = 9
+# What a shell says of a program that cannot be run.
+_CANNOT_RUN = 126
+
+
+def serve(channel, preload_module):
+    """Returns in each worker: the file for the record of its imports, or ""."""
+    return _Server(channel, preload_module).run()
+
+
+class _Packet:
+    """Words, and descriptors. With a payload, its text is read from the first of them."""
+
+    def __init__(self, words, fds):
+        self.kind, self.words, self.fds = words[0], words[1:], fds
+
+    def payload(self):
+        file = self.fds.pop(0)
+        pieces = []
+        while True:
+            piece = os.read(file, 1 << 20)
+            if not piece:
+                break
+            pieces.append(piece)
+        os.close(file)
+        return [os.fsdecode(text) for text in b"".join(pieces).split(b"\0")[:-1]]
+
+
+class _Worker:
+    """What a worker gets of its own."""
+
+    def __init__(self, packet):
+        texts = packet.payload()
+        self.imports, numbers, cpus = texts[0], texts[1].split(), texts[2].split()
+        self.cpus = [int(each) for each in cpus]
+        self.environment = [text.partition("=") for text in texts[3:]]
+        self.release = packet.fds.pop(0)
+        self.descriptors = dict(zip((int(each) for each in numbers), packet.fds))
+
+    def close(self):
+        for each in [self.release, *self.descriptors.values()]:
+            os.close(each)
+
+
+class _Server:
+    def __init__(self, channel, preload_module):
+        self._socket = _socket.socket(fileno=channel)
+        self._module = preload_module
+        self._keeper = os.getppid()
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._preload = None
+        self._sent, self._found = {}, {}  # the environment, from ddprun and at the interpreter
+        self._printed = (b"", b"")
+        self._workers = []
+
+    def run(self):
+        self._say("hello")
+        while True:
+            packet = self._receive()
+            if packet is None:
+                os._exit(0)
+            if packet.kind == "import":
+                self._import(packet)
+            elif packet.kind == "worker":
+                self._workers.append(_Worker(packet))
+            elif packet.kind == "fork":
+                workers, self._workers = self._workers, []
+                mine = self._fork(packet.words[0], workers)
+                if mine is not None:
+                    return mine.imports
+            elif packet.kind == "forget":
+                for each in self._workers:
+                    each.close()
+                self._workers = []
+
+    def _say(self, *words):
+        self._socket.send("\0".join(words).encode("utf-8", "surrogateescape"))
+
+    def _receive(self):
+        data, extra, _, _ = self._socket.recvmsg(
+            _MOST, _socket.CMSG_SPACE(4 * _MOST_FDS), _socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return None
+        fds = []
+        for level, kind, content in extra:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                fds += memoryview(content)[:len(content) // 4 * 4].cast("i").tolist()
+        return _Packet([os.fsdecode(word) for word in data.split(b"\0")], fds)
+
+    # What imports print is printed by each worker, as if it had imported itself.
+    def _import(self, packet):
+        plan = {"rank": [], "script": [], "leave": [], "import": [], "read": [], "slowly": [],
+                "sent": []}
+        texts = packet.payload()
+        for key, value in zip(texts[::2], texts[1::2]):
+            plan[key].append(value)
+        if self._preload is None:
+            self._sent = dict(text.split("=", 1) for text in plan["sent"])
+            self._found = dict(os.environ)
+            self._preload = self._module.Preload(plan)
+        wanted = [tuple(each.split("\t")) for each in plan["import"]]
+        for script in plan["read"]:
+            wanted += [(name, "") for name in self._module.imports_of(script)]
+        with _Captured() as captured:
+            self._preload.add(wanted, bool(plan["slowly"]))
+        self._printed = tuple(a + b for a, b in zip(self._printed, captured.texts))
+        gc.collect()
+        gc.freeze()
+        kind, texts = self._preload.verdict()
+        self._say(kind, *texts)
+
+    def _fork(self, number, workers):
+        changed = self._preload.changed()
+        if changed:
+            self._say("stale", number, changed)
+            return None
+        reading, writing = os.pipe()
+        fork = self._module.fork_quietly
+        try:
+            middle = fork()
+        except OSError as error:
+            os.close(reading)
+            os.close(writing)
+            self._end(number, workers, [], error.errno)
+            return None
+        if middle == 0:
+            return self._fork_all(reading, writing, workers)
+        os.close(writing)
+        answer = _read_line(reading).split()
+        os.close(reading)
+        # Only now the keeper is the parent of the workers.
+        os.waitpid(middle, 0)
+        if not answer:
+            answer = ["4"]  # EINTR: the process in the middle was killed
+        self._end(number, workers, answer[1:], int(answer[0]))
+        return None
+
+    def _end(self, number, workers, pids, error):
+        for each in workers:
+            each.close()
+        if error:
+            self._say("failed", number, str(error))
+        else:
+            self._say("forked", number, *pids)
+
+    # In the process in the middle. Returns in each worker.
+    def _fork_all(self, reading, writing, workers):
+        os.close(reading)
+        pids = []
+        for worker in workers:
+            try:
+                pid = os.fork()
+            except OSError as error:
+                os.write(writing, b"%d\n" % error.errno)
+                os._exit(0)
+            if pid == 0:
+                self._become(worker)
+                return worker
+            pids.append(pid)
+        os.write(writing, " ".join(["0", *map(str, pids)]).encode() + b"\n")
+        os._exit(0)
+
+    # Everything that takes time comes before the keeper's word.
+    def _become(self, worker):
+        try:
+            os.setsid()
+            _place(worker)
+            if worker.cpus:
+                os.sched_setaffinity(0, worker.cpus)
+            self._set_environment(worker)
+            self._new_identity()
+            word = os.read(worker.release, 1)
+            os.close(worker.release)
+            if not word:
+                os._exit(_CANNOT_RUN)
+            self._libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+            # The keeper may have died before prctl(). Then no death signal will come.
+            if os.getppid() != self._keeper:
+                os._exit(_CANNOT_RUN)
+            for number, text in enumerate(self._printed, 1):
+                _write_all(number, text)
+        except BaseException as error:
+            _write_all(2, b"ddprun: cannot become a worker: %s\n" % str(error).encode())
+            os._exit(_CANNOT_RUN)
+        self._socket.detach()
+
+    def _set_environment(self, worker):
+        wanted = {name: value for name, _, value in worker.environment}
+        if self._found != self._sent:
+            # The interpreter is behind a script that sets variables. They are found, not sent.
+            for name, value in self._found.items():
+                if wanted.get(name) == self._sent.get(name):
+                    wanted[name] = value
+            for name in set(self._sent) - set(self._found):
+                wanted.pop(name, None)
+        os.environ.clear()
+        for name, value in wanted.items():
+            os.environ[name] = value
+        for name, value in self._preload.written.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    # What each process has for itself, but a fork shares.
+    @staticmethod
+    def _new_identity():
+        loaded = sys.modules.get
+        if loaded("numpy.random") is not None:
+            loaded("numpy.random").seed()
+        if loaded("torch") is not None:
+            loaded("torch").default_generator.seed()
+        process = loaded("multiprocessing.process")
+        if process is not None:
+            process.current_process().authkey = os.urandom(32)
+        threading = loaded("threading")
+        if threading is not None and hasattr(threading.main_thread(), "_set_native_id"):
+            threading.main_thread()._set_native_id()
+        # Frozen objects at the end look like leaks to some libraries.
+        atexit.register(gc.unfreeze)
+
+
+def _place(worker):
+    """Gives the descriptors their numbers, and closes all others."""
+    above = max([2, *worker.descriptors]) + 1
+    moved = {}
+    for number in sorted({0, 1, 2, *worker.descriptors}):
+        source = worker.descriptors.get(number)
+        if source is None:
+            source = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        moved[number] = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
+    release = fcntl.fcntl(worker.release, fcntl.F_DUPFD_CLOEXEC, above)
+    for number, source in moved.items():
+        os.dup2(source, number)
+    worker.release = release
+    keep = {*moved, release}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in keep:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one of listdir()
+
+
+def _read_line(file):
+    text = b""
+    while not text.endswith(b"\n"):
+        piece = os.read(file, 1 << 16)
+        if not piece:
+            return ""
+        text += piece
+    return text.decode()
+
+
+def _write_all(file, text):
+    while text:
+        try:
+            text = text[os.write(file, text):]
+        except OSError:
+            return
+
+
+class _Captured:
+    """Takes what is written to standard output and standard error."""
+
+    def __enter__(self):
+        self._kept = [os.dup(1), os.dup(2)]
+        self._files = [os.memfd_create("printed") for _ in self._kept]
+        for number, file in enumerate(self._files, 1):
+            os.dup2(file, number)
+        return self
+
+    def __exit__(self, *_):
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass  # closed, or None
+        for number, kept in enumerate(self._kept, 1):
+            os.dup2(kept, number)
+            os.close(kept)
+        self.texts = []
+        for file in self._files:
+            os.lseek(file, 0, os.SEEK_SET)
+            self.texts.append(os.read(file, 1 << 20))
+            os.close(file)

@@ -1,0 +1,283 @@
+// Chooses between warm and cold starts, and keeps the fork server.
+#include "agent/warm/warm_starts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <filesystem>
+#include <utility>
+
+#include "agent/warm/bootstrap.h"
+#include "agent/warm/rank_variables.h"
+#include "base/system/boot_clock.h"
+#include "base/system/careful_open.h"
+#include "base/system/own_proc.h"
+#include "base/system/small_file.h"
+
+namespace ddprun::agent::warm {
+namespace {
+
+// Each attempt leaves out more; a program with more layers than this stays cold.
+constexpr int kMostAttempts = 10;
+// In a row, of servers that have never been ready.
+constexpr int kMostFailures = 3;
+// Longer than the records of any program.
+constexpr std::size_t kMostRecord = std::size_t{16} << 20;
+
+}  // namespace
+
+WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Mode mode,
+                       const std::vector<std::string>& argv, Say say)
+    : io_(io), keeper_(keeper), files_(files), policy_(mode), say_(std::move(say)), timer_(io) {
+    if (mode == Mode::off) return;
+    const Result<PythonCommand> command = python_command(argv);
+    if (!command)
+        say_.debug("all starts are cold, because " + command.error().sentence());
+    else if (!proc_is_ours())
+        say_.debug("all starts are cold, because there is no /proc of this PID namespace");
+    else
+        command_ = *command;
+}
+
+std::function<void(const std::string&)> WarmStarts::furnish() const {
+    if (!command_) return {};
+    // If it cannot be written, the interpreter does not find it, and nothing is warm.
+    return [](const std::string& temporary) { (void)write_bootstrap(temporary); };
+}
+
+std::string WarmStarts::record_of(int index) const {
+    return bootstrap_folder(temporary_) + "/imports_" + std::to_string(index);
+}
+
+void WarmStarts::begin(const std::string& temporary) {
+    temporary_ = temporary;
+    if (std::exchange(failed_early_, false))
+        say_.info(
+            policy_.off()
+                ? "the workers have failed early twice after a warm start; this start and all "
+                  "later ones are cold"
+                : "the workers have failed early after a warm start; this one is cold");
+    requested_ = 0;
+    environments_.clear();
+    first_.reset();
+    const bool can = command_ && !temporary.empty() && policy_.warm_allowed();
+    warm_ = can && ((server_ && server_->ready()) || policy_.waits_for_server());
+    policy_.begin(warm_, boot_now());
+    arm();
+}
+
+// All are requested in one turn of the loop, and forked together.
+void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
+    if (!command_ || temporary_.empty() || policy_.off() || start.foreground)
+        return keeper_.spawn(start, std::move(done));
+    const int index = requested_++;
+    environments_.push_back(start.environment);
+    if (!first_) {
+        first_ = start;
+        first_->stdout_fd = first_->stderr_fd = -1;
+        first_->extra.clear();
+    }
+    // The command line of a server is that of all workers.
+    if (first_->argv != start.argv) command_.reset();
+    if (!warm_) {
+        WorkerStart cold = start;
+        add_bootstrap(cold.environment, bootstrap_folder(temporary_),
+                      {"DDPRUN_WARM=record", "DDPRUN_WARM_IMPORTS=" + record_of(index)});
+        return keeper_.spawn(cold, std::move(done));
+    }
+    Waiting waiting{start, {start.environment, record_of(index), start.cpus, {}, std::move(done)}};
+    const auto keep = [&](int number, int fd) {
+        if (fd >= 0)
+            waiting.worker.fds.push_back({number, UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3))});
+    };
+    keep(0, start.stdin_fd);
+    keep(1, start.stdout_fd);
+    keep(2, start.stderr_fd);
+    for (const ExtraFd& extra : start.extra) keep(extra.number, extra.fd);
+    waiting_.push_back(std::move(waiting));
+    if (waiting_.size() == 1)
+        boost::asio::post(io_, [this, alive = std::weak_ptr(alive_)] {
+            if (alive.lock()) flush();
+        });
+}
+
+void WarmStarts::flush() {
+    if (waiting_.empty()) return;
+    if (!command_) return start_waiting_cold();
+    if (server_ && !fits()) drop_server();
+    if (!server_) {
+        if (!policy_.waits_for_server()) return start_waiting_cold();
+        return make_server();
+    }
+    if (server_->ready()) fork_waiting();
+}
+
+void WarmStarts::fork_waiting() {
+    std::vector<WarmWorker> workers;
+    for (Waiting& each : std::exchange(waiting_, {})) {
+        // If the server fails, none of its workers runs, and the same ones start cold.
+        auto again = std::make_shared<Waiting>();
+        again->start = std::move(each.start);
+        for (const WarmWorker::Fd& fd : each.worker.fds)
+            again->worker.fds.push_back(
+                {fd.number, UniqueFd(::fcntl(fd.fd.get(), F_DUPFD_CLOEXEC, 3))});
+        again->worker.done = std::move(each.worker.done);
+        each.worker.done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+            const bool cold = !spawned && spawned.error().code() == ErrorCode::unavailable;
+            if (!cold || !alive.lock()) return again->worker.done(std::move(spawned));
+            warm_ = false;
+            waiting_.push_back(std::move(*again));
+            start_waiting_cold();
+        };
+        workers.push_back(std::move(each.worker));
+    }
+    server_->fork(std::move(workers));
+}
+
+void WarmStarts::start_waiting_cold() {
+    for (Waiting& each : std::exchange(waiting_, {})) {
+        WorkerStart& start = each.start;
+        start.stdin_fd = start.stdout_fd = start.stderr_fd = -1;
+        start.extra.clear();
+        for (const WarmWorker::Fd& fd : each.worker.fds) {
+            if (fd.number == 0) start.stdin_fd = fd.fd.get();
+            if (fd.number == 1) start.stdout_fd = fd.fd.get();
+            if (fd.number == 2) start.stderr_fd = fd.fd.get();
+            if (fd.number > 2) start.extra.push_back({fd.number, fd.fd.get()});
+        }
+        keeper_.spawn(start, std::move(each.worker.done));
+    }
+}
+
+void WarmStarts::progressed() {
+    policy_.progressed(boot_now());
+    arm();
+}
+
+void WarmStarts::ended(bool failed) {
+    failed_early_ = policy_.ended(failed, boot_now());
+    if (policy_.off()) drop_server();
+    if (command_ && !temporary_.empty()) read_records({});
+    arm();
+}
+
+bool WarmStarts::exited(std::int64_t pid) { return server_ && server_->exited(pid); }
+
+void WarmStarts::arm() {
+    timer_.cancel();
+    if (!command_ || policy_.prepare_at() == kNever) return;
+    timer_.expires_after(std::max(policy_.prepare_at() - boot_now(), Duration{0}));
+    timer_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
+        if (!error && alive.lock()) prepare();
+    });
+}
+
+// A worker may put anything in their place. They are removed: each generation adds to them.
+void WarmStarts::read_records(std::function<void()> then) {
+    auto texts = std::make_shared<std::vector<std::string>>();
+    std::vector<std::string> records;
+    for (int index = 0; index < requested_; ++index) records.push_back(record_of(index));
+    files_.post(
+        [texts, records] {
+            for (const std::string& record : records) {
+                const Result<UniqueFd> file = open_to_read(record);
+                if (!file) continue;
+                texts->push_back(read_bounded(file->get(), kMostRecord));
+                ::unlink(record.c_str());
+            }
+        },
+        [this, texts, then = std::move(then), alive = std::weak_ptr(alive_)] {
+            if (!alive.lock()) return;
+            for (const std::string& text : *texts) imports_.add(text);
+            if (then) then();
+        });
+}
+
+void WarmStarts::prepare() {
+    read_records([this] {
+        if (!command_ || policy_.off() || !first_) return;
+        if (server_ && !fits()) drop_server();
+        if (!server_) return make_server();
+        if (server_->ready()) import_more();
+    });
+}
+
+// Whether the server is what a server for this generation would be.
+bool WarmStarts::fits() const {
+    return first_ && server_argv_ == first_->argv &&
+           without(server_environment_, rank_variables_) ==
+               without(first_->environment, rank_variables_);
+}
+
+Words WarmStarts::plan(std::size_t first_import) const {
+    Words plan{"script", command_->script};
+    for (const std::string& name : rank_variables_) plan.insert(plan.end(), {"rank", name});
+    for (const std::string& name : left_out_) plan.insert(plan.end(), {"leave", name});
+    for (const std::string& each : server_environment_) plan.insert(plan.end(), {"sent", each});
+    // A job that has not run yet: what the script says.
+    if (imports_.imports().empty()) plan.insert(plan.end(), {"read", command_->script});
+    // Workers that train need the CPU more.
+    if (waiting_.empty()) plan.insert(plan.end(), {"slowly", "1"});
+    for (std::size_t i = first_import; i < imports_.imports().size(); ++i)
+        plan.insert(plan.end(),
+                    {"import", imports_.imports()[i].name + "\t" + imports_.imports()[i].file});
+    return plan;
+}
+
+void WarmStarts::make_server() {
+    rank_variables_ = rank_variables(environments_);
+    server_argv_ = first_->argv;
+    server_environment_ = without(first_->environment, rank_variables_);
+    // Its children are known by this variable, if everything is killed at once (orphans.h).
+    for (const std::string& each : first_->environment)
+        if (each.starts_with("DDPRUN_STOP_FILE=")) server_environment_.push_back(each);
+    WorkerStart start = *first_;
+    start.environment = server_environment_;
+    imported_ = imports_.imports().size();
+    const Time began = boot_now();
+    server_ = std::make_unique<ForkServer>(
+        io_, keeper_,
+        ForkServer::Wanted{*command_, std::move(start), bootstrap_folder(temporary_), plan(0)},
+        ForkServer::Events{
+            .ready =
+                [this, began](const std::string& modules) {
+                    attempts_ = failures_ = 0;
+                    say_.debug("a fork server for warm starts is ready after " +
+                               to_text(boot_now() - began) + ", with " + modules + " modules");
+                    flush();
+                },
+            .more = [this] { flush(); },
+            .again =
+                [this](const std::vector<ForkServer::Events::LeftOut>& found) {
+                    for (const auto& [name, why] : found) {
+                        left_out_.push_back(name);
+                        say_.debug("the fork server does not import " + name + ": it " + why);
+                    }
+                    drop_server();
+                    if (++attempts_ < kMostAttempts) return make_server();
+                    on_server_ended("too many modules depend on the rank");
+                },
+            .ended = [this](const std::string& reason) { on_server_ended(reason); }});
+}
+
+void WarmStarts::import_more() {
+    const std::size_t known = std::exchange(imported_, imports_.imports().size());
+    if (known < imported_) server_->import(plan(known));
+}
+
+// Its callbacks may be on the stack.
+void WarmStarts::drop_server() {
+    if (server_) boost::asio::post(io_, [gone = std::shared_ptr(std::move(server_))] {});
+}
+
+void WarmStarts::on_server_ended(const std::string& reason) {
+    const bool last = ++failures_ >= kMostFailures;
+    say_.info(std::string(last ? "all later starts are cold" : "the workers are started cold") +
+              ", because " + reason);
+    if (last) command_.reset();
+    drop_server();
+    start_waiting_cold();
+}
+
+}  // namespace ddprun::agent::warm

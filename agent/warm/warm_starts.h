@@ -1,0 +1,102 @@
+// Starts the workers of each generation: from a fork server if one is ready and may be used, else
+// cold, by the keeper. Prepares the server while a generation trains. warm_policy.h decides.
+//
+//   furnish()    once, on the file thread: the Python files of the bootstrap
+//   begin()      a generation
+//   spawn()      each of them, in this turn of the loop
+//   progressed(), ended(), exited(): what the policy and the server need to know
+//
+// A cold worker of Python records what it imports. It gets the bootstrap for that.
+//
+// Thread: the loop's, but for furnish(). Owner: the runner.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/keeper/keeper.h"
+#include "agent/warm/fork_server.h"
+#include "agent/warm/import_list.h"
+#include "agent/warm/warm_policy.h"
+#include "base/loop/file_thread.h"
+
+namespace ddprun::agent::warm {
+
+class WarmStarts {
+  public:
+    struct Say {
+        std::function<void(const std::string&)> info, debug;
+    };
+    // `argv` is the workers' command line.
+    WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Mode mode,
+               const std::vector<std::string>& argv, Say say);
+
+    // What the temporary folder needs before the first worker; empty where no worker can be warm.
+    std::function<void(const std::string& temporary)> furnish() const;
+    // `temporary`: the job's temporary folder; empty if there is none.
+    void begin(const std::string& temporary);
+    // As Keeper::spawn().
+    void spawn(const WorkerStart& start, Keeper::SpawnCallback done);
+    void progressed();
+    // The generation ends; `failed`: not because all workers have succeeded or were stopped.
+    void ended(bool failed);
+    // The keeper has reaped a process. Returns whether it is not a worker but of the server.
+    bool exited(std::int64_t pid);
+
+  private:
+    struct Waiting {
+        WorkerStart start;  // without descriptors
+        WarmWorker worker;
+    };
+
+    void spawn_cold(WorkerStart start, Keeper::SpawnCallback done);
+    void flush();
+    void fork_waiting();
+    void start_waiting_cold();
+    void arm();
+    void read_records(std::function<void()> then);
+    void prepare();
+    void make_server();
+    void import_more();
+    bool fits() const;
+    void drop_server();
+    void on_server_ended(const std::string& reason);
+    Words plan(std::size_t first_import) const;
+    std::string record_of(int index) const;
+
+    boost::asio::io_context& io_;
+    Keeper& keeper_;
+    FileThread& files_;
+    WarmPolicy policy_;
+    std::optional<PythonCommand> command_;  // none: no worker can be warm
+    Say say_;
+    boost::asio::steady_timer timer_;
+
+    // Of the generation.
+    std::string temporary_;  // empty: no bootstrap
+    int requested_ = 0;
+    bool warm_ = false;
+    bool failed_early_ = false;  // the last one, after a warm start
+    std::vector<Waiting> waiting_;
+    std::vector<std::vector<std::string>> environments_;  // of all its workers
+    std::optional<WorkerStart> first_;                    // of its first worker
+
+    ImportList imports_;
+    std::size_t imported_ = 0;              // in the server
+    std::vector<std::string> left_out_;     // modules that a server must not import
+    int attempts_ = 0;                      // to make this server
+    int failures_ = 0;                      // of servers that have never been ready, in a row
+    std::set<std::string> rank_variables_;  // of the server
+    std::vector<std::string> server_environment_, server_argv_;
+    std::unique_ptr<ForkServer> server_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::agent::warm

@@ -1,0 +1,12 @@
+# Makes the Python files of the fork server (agent/warm/bootstrap) a part of the program.
+function(ddprun_embed_bootstrap target)
+  set(folder ${CMAKE_SOURCE_DIR}/agent/warm/bootstrap)
+  set(DDPRUN_BOOTSTRAP "")
+  foreach(name sitecustomize.py _ddprun_preload.py _ddprun_record.py _ddprun_serve.py)
+    file(READ ${folder}/${name} text)
+    string(APPEND DDPRUN_BOOTSTRAP "    {\"${name}\", R\"python(${text})python\"},\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
+  endforeach()
+  configure_file(${CMAKE_SOURCE_DIR}/agent/warm/bootstrap_files.cc.in ${CMAKE_BINARY_DIR}/bootstrap_files.cc @ONLY)
+  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/bootstrap_files.cc)
+endfunction()
