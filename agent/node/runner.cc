@@ -38,8 +38,14 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       warm_(loop, keeper, consoles_.files, config_.warm, config_.workers.argv,
-            {.info = [this](const std::string& line) { log_(Note{Note::Level::info, line}); },
-             .debug = [this](const std::string& line) { log_(Note{Note::Level::debug, line}); }}),
+            {.info =
+                 [this](const std::string& line) {
+                     log_(Note{Note::Level::info, line});
+                 },
+             .debug =
+                 [this](const std::string& line) {
+                     log_(Note{Note::Level::debug, line});
+                 }}),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
       orphans_(loop, [this](const std::string& sentence) { warn(sentence); }),
       store_(

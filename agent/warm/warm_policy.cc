@@ -2,12 +2,14 @@
 #include "agent/warm/warm_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ddprun::agent::warm {
 
 void WarmPolicy::begin(bool warm, Time now) {
     warm_ = warm;
-    progressed_ = next_is_cold_ = false;
+    on_trial_ = std::exchange(next_is_cold_, false) && !warm;
+    progressed_ = false;
     began_ = now;
     prepare_at_ = off() ? kNever : now + kSettled;
 }
@@ -20,12 +22,11 @@ void WarmPolicy::progressed(Time now) {
 
 bool WarmPolicy::ended(bool failed, Time now) {
     if (began_ == kNever) return false;
-    const bool early = failed && warm_ && !progressed_ && now - began_ < kEarly;
+    const bool early = failed && is_early(now);
+    if (std::exchange(on_trial_, false) && !early) ++blamed_;
     began_ = prepare_at_ = kNever;
-    if (!early) return false;
-    ++early_;
-    next_is_cold_ = true;
-    return true;
+    next_is_cold_ = early && warm_;
+    return next_is_cold_;
 }
 
 }  // namespace ddprun::agent::warm

@@ -6,7 +6,8 @@
 //   ended(now, bad)   the generation has ended
 //
 // Nobody can prove that a forked worker behaves as a cold one. So a warm generation that fails
-// early, without progress, makes the next one cold; after a second one, the job stays cold.
+// early, without progress, makes the next one cold. If that one fares better, the warm start is to
+// blame; after a second time the job stays cold. If it fails early, too, the program is.
 #pragma once
 
 #include "base/time.h"
@@ -35,7 +36,7 @@ class WarmPolicy {
     // Returns whether the next generation has become cold by this.
     bool ended(bool failed, Time now);
 
-    bool off() const { return mode_ == Mode::off || early_ >= kMostEarly; }
+    bool off() const { return mode_ == Mode::off || blamed_ >= kMostBlamed; }
     // Whether the next generation may come from a server.
     bool warm_allowed() const { return !off() && !next_is_cold_; }
     // Whether the next generation waits for a server that is not ready.
@@ -44,11 +45,14 @@ class WarmPolicy {
     Time prepare_at() const { return prepare_at_; }
 
   private:
-    static constexpr int kMostEarly = 2;
+    bool is_early(Time now) const { return !progressed_ && now - began_ < kEarly; }
+
+    static constexpr int kMostBlamed = 2;
 
     Mode mode_;
     bool warm_ = false, progressed_ = false, next_is_cold_ = false;
-    int early_ = 0;  // warm generations that failed early
+    bool on_trial_ = false;  // this cold generation follows a warm one that failed early
+    int blamed_ = 0;         // warm starts after which a cold one fared better
     Time began_ = kNever, prepare_at_ = kNever;
 };
 

@@ -53,11 +53,7 @@ std::string WarmStarts::record_of(int index) const {
 void WarmStarts::begin(const std::string& temporary) {
     temporary_ = temporary;
     if (std::exchange(failed_early_, false))
-        say_.info(
-            policy_.off()
-                ? "the workers have failed early twice after a warm start; this start and all "
-                  "later ones are cold"
-                : "the workers have failed early after a warm start; this one is cold");
+        say_.info("the workers have failed early after a warm start, so this one is cold");
     requested_ = 0;
     environments_.clear();
     first_.reset();
@@ -157,7 +153,11 @@ void WarmStarts::progressed() {
 
 void WarmStarts::ended(bool failed) {
     failed_early_ = policy_.ended(failed, boot_now());
-    if (policy_.off()) drop_server();
+    if (policy_.off() && command_) {
+        say_.info("all later starts are cold: twice a cold start has fared better than a warm one");
+        command_.reset();
+        drop_server();
+    }
     if (command_ && !temporary_.empty()) read_records({});
     arm();
 }

@@ -123,7 +123,8 @@ class Round:
         environment = dict(os.environ, TMPDIR=str(self.folder / "tmp"), OMP_NUM_THREADS="1")
         environment[MARK] = self.mark
         command = [self.binary, "--standalone", f"--nproc-per-node={self.dice.randint(1, 4)}", "--max-restarts=3"]
-        command += ["--lease=2", "--shutdown-timeout=1", sys.executable, __file__, "--worker", str(self.folder)]
+        command += ["--lease=2", "--shutdown-timeout=1", "--warm=" + self.dice.choice(["off", "always", "auto"])]
+        command += [sys.executable, __file__, "--worker", str(self.folder)]
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             self.ddprun = subprocess.Popen(
                 command + [str(self.seed)], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment

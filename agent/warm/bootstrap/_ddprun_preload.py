@@ -18,6 +18,12 @@ _SHARE = 2
 _OWN = ("os", "_collections_abc", "collections.abc", "_ddprun_preload")
 
 
+# Known not to bear it: wandb makes folders that the first worker to end deletes for all; MPI is
+# started by its import. Arrow starts a thread unless it is told not to.
+_NEVER = ("wandb", "mpi4py.MPI")
+_CURES = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
 class _LeftOut(BaseException):
     """Ends an import. No `except Exception` around an optional import may catch it."""
 
@@ -122,7 +128,7 @@ class Preload:
         self._script = "".join(plan["script"])
         self._hidden = hidden_by(folder_of(self._script))
         self._before = set(sys.modules)
-        self._left_out = set(plan["leave"])
+        self._left_out = {*plan["leave"], *_NEVER}
         self._found = {}  # left out by this attempt: name -> why
         self._refused = 0  # imports that were ended here
         self._latest = None
@@ -139,6 +145,9 @@ class Preload:
 
     # A finder: it sees the begin of each import.
     def find_spec(self, name, path=None, target=None):
+        # Others may only ask whether there is such a module.
+        if sys._getframe(2).f_code.co_name != "_find_and_load_unlocked":
+            return None
         self._look()
         if name in self._left_out:
             self._refused += 1
@@ -184,6 +193,8 @@ class Preload:
         CPU to others most of the time."""
         self._slowly, self._cpu = slowly, time.thread_time()
         self._known_files = _descriptors()
+        cures = {name: value for name, value in _CURES.items() if name not in os.environ}
+        os.environ.update(cures)
         end_watch = _watch(self._variables, self._on_read)
         sys.meta_path.insert(0, self)
         try:
@@ -193,6 +204,8 @@ class Preload:
         finally:
             sys.meta_path.remove(self)
             end_watch()
+            for name in cures:
+                os.environ.pop(name, None)
         self._check(dict(wanted))
         now = self._environment()
         for name in set(now) | set(self._seen):

@@ -38,22 +38,34 @@ TEST(WarmPolicy, OnlyAlwaysWaitsForAServer) {
     EXPECT_EQ(off.prepare_at(), kNever);
 }
 
-// A warm generation dies at once; the next one is cold and dies, too: the start is not to blame. The
-// second early death after a warm start is the last warm one.
-TEST(WarmPolicy, StaysColdAfterTheSecondEarlyDeath) {
+// The cold generation behind a warm one that died at once fares better. The second time, the job
+// stays cold.
+TEST(WarmPolicy, StaysColdIfColdStartsFareBetter) {
     WarmPolicy policy(Mode::always);
-    policy.begin(true, at(0));
-    EXPECT_TRUE(policy.ended(true, at(1)));
-    EXPECT_FALSE(policy.warm_allowed());
-    EXPECT_FALSE(policy.waits_for_server());
-    EXPECT_FALSE(policy.off());
-    policy.begin(false, at(2));
-    EXPECT_FALSE(policy.ended(true, at(3)));
-    EXPECT_TRUE(policy.warm_allowed());
-    policy.begin(true, at(4));
-    EXPECT_TRUE(policy.ended(true, at(5)));
+    for (double start : {0.0, 100.0}) {
+        ASSERT_TRUE(policy.warm_allowed());
+        policy.begin(true, at(start));
+        EXPECT_TRUE(policy.ended(true, at(start + 1)));
+        EXPECT_FALSE(policy.warm_allowed());
+        EXPECT_FALSE(policy.waits_for_server());
+        policy.begin(false, at(start + 2));
+        policy.progressed(at(start + 3));
+        EXPECT_FALSE(policy.ended(true, at(start + 4)));
+    }
     EXPECT_TRUE(policy.off());
     EXPECT_FALSE(policy.warm_allowed());
+}
+
+// The cold one dies as early: the program is to blame, and each second start is warm.
+TEST(WarmPolicy, ForgivesWhatColdStartsSufferToo) {
+    WarmPolicy policy(Mode::always);
+    for (int i = 0; i < 5; ++i) {
+        policy.begin(true, at(10 * i));
+        EXPECT_TRUE(policy.ended(true, at(10 * i + 1)));
+        policy.begin(false, at(10 * i + 2));
+        EXPECT_FALSE(policy.ended(true, at(10 * i + 3)));
+        EXPECT_TRUE(policy.warm_allowed());
+    }
 }
 
 // With progress, after ten seconds, or because the job was stopped: nothing is wrong with warm

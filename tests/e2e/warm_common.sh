@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# What the tests of warm starts share. Sourced, after common.sh's own.
+
+# The lines of the workers in a file: those that are not ddprun's. Several workers print in any order.
+workers_lines() { sed '/^=====/,$d' "$1" | grep -v '^ddprun: ' | sort || true; }
+
+# Runs a command cold and warm, and compares what comes of it: ddprun's arguments.
+same_warm_and_cold() {
+    local cold_code
+    run 120 --standalone --no-label --max-restarts=0 --warm=off "$@"
+    cold_code=$code
+    workers_lines "$work/run.out" >"$work/cold.out"
+    workers_lines "$work/run.err" >"$work/cold.err"
+    run 120 --standalone --no-label --max-restarts=0 --warm=always -v "$@"
+    expect_in "$work/run.err" 'a fork server for warm starts is ready'
+    expect_not_in "$work/run.err" 'cold, because'
+    expect_code "$cold_code"
+    cmp <(workers_lines "$work/run.out") "$work/cold.out" || fail "other output of $*"
+    cmp <(workers_lines "$work/run.err") "$work/cold.err" || fail "other errors of $*"
+    expect_nothing_left 5
+}
