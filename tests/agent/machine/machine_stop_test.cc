@@ -153,8 +153,9 @@ TEST(AgentMachine, PassesOnWhatIsTheWorkersBusiness) {
     EXPECT_THAT(s.step(0, SignalCame{10}),
                 ElementsAre("note: SIGUSR1 is ignored: no worker runs on this node"));
     s.run();
-    EXPECT_THAT(s.step(0.3, SignalCame{12}),
-                ElementsAre("note: SIGUSR2 is passed on to the workers of this node", "pass on 12"));
+    EXPECT_THAT(
+        s.step(0.3, SignalCame{12}),
+        ElementsAre("note: SIGUSR2 is passed on to the workers of this node", "pass on 12"));
     EXPECT_EQ(s.snapshot().phase, Phase::running);
     EXPECT_THAT(s.step(0.4, SignalCame{15}), ElementsAre("StopAsked 15")) << "others still stop";
 }
