@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <deque>
 #include <utility>
@@ -55,6 +56,16 @@ struct Channel::Impl : std::enable_shared_from_this<Channel::Impl> {
                               if (!error && self->stream.is_open()) self->take();
                           });
     }
+    // The other side cannot be told what it must know.
+    void end_later() {
+        asio::post(stream.get_executor(), [self = shared_from_this()] { self->end(); });
+    }
+    void end() {
+        if (!stream.is_open()) return;
+        stream.close();
+        // A callback may destroy the channel, and with it the callbacks.
+        if (const auto told = events.end) told();
+    }
     void take();
     void flush();
 
@@ -69,14 +80,10 @@ void Channel::Impl::take() {
     std::string text(kMostBytes, '\0');
     const ssize_t bytes = ::recv(stream.native_handle(), text.data(), text.size(), MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return read();
-    if (bytes <= 0) {
-        stream.close();
-        if (events.end) events.end();
-        return;
-    }
+    if (bytes <= 0) return end();
     text.resize(static_cast<std::size_t>(bytes));
     const auto self = shared_from_this();
-    if (events.words) events.words(split(text));
+    if (const auto told = events.words) told(split(text));
     if (stream.is_open()) read();
 }
 
@@ -113,7 +120,8 @@ Channel::~Channel() {
 
 void Channel::send(const Words& words, const std::vector<int>& fds) {
     Impl::Packet packet{join(words), {}};
-    for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    for (const int fd : fds)
+        if (!packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3))) return impl_->end_later();
     impl_->waiting.push_back(std::move(packet));
     if (!impl_->waits_for_room) impl_->flush();
 }

@@ -39,7 +39,8 @@ class Channel {
     Channel(boost::asio::io_context& io, UniqueFd socket, Events events);
     ~Channel();
 
-    // Descriptors are borrowed. Waits, without blocking, until there is room.
+    // Descriptors are borrowed. Waits, without blocking, until there is room. Where a descriptor cannot
+    // be duplicated, the channel ends.
     void send(const Words& words, const std::vector<int>& fds = {});
     // The same with a payload, whose descriptor comes first.
     void send(const Words& words, const Words& payload, const std::vector<int>& fds);

@@ -21,7 +21,7 @@ namespace {
 // The interpreter's own start, on a slow file system.
 constexpr Duration kToStart = std::chrono::seconds{20};
 // Thousands of files from a slow file system.
-constexpr Duration kToImport = std::chrono::minutes{5};
+constexpr Duration kToImport = std::chrono::minutes{2};
 // Usually 50 ms for 8 workers. A cold start is better than a long wait.
 constexpr Duration kToFork = std::chrono::seconds{5};
 // Beyond the standard streams and the workers' progress pipe.
@@ -155,7 +155,7 @@ void ForkServer::fork(std::vector<WarmWorker> workers) {
         std::vector<int> fds{reading.get()};
         for (const WarmWorker::Fd& each : worker.fds) {
             numbers += std::to_string(each.number) + " ";
-            fds.push_back(each.fd.get());
+            fds.push_back(each.fd);
         }
         for (const int cpu : worker.cpus) cpus += std::to_string(cpu) + " ";
         Words payload{worker.record, numbers, cpus};

@@ -28,14 +28,14 @@
 
 namespace ddprun::agent::warm {
 
-// A worker to be forked. It has its own descriptors.
+// A worker to be forked.
 struct WarmWorker {
     std::vector<std::string> environment;
     std::string record;  // file for the record of its imports
     std::vector<int> cpus;
     struct Fd {
         int number;  // in the worker
-        UniqueFd fd;
+        int fd;      // borrowed during fork()
     };
     std::vector<Fd> fds;  // those that are missing among 0, 1 and 2 are /dev/null
     Keeper::SpawnCallback done;

@@ -58,7 +58,8 @@ void WarmStarts::begin(const std::string& temporary) {
     environments_.clear();
     first_.reset();
     const bool can = command_ && !temporary.empty() && policy_.warm_allowed();
-    warm_ = can && ((server_ && server_->ready()) || policy_.waits_for_server());
+    // A server that imports more does so slowly: a cold start is quicker.
+    warm_ = can && (server_ ? server_->ready() : policy_.waits_for_server());
     policy_.begin(warm_, boot_now());
     arm();
 }
@@ -82,20 +83,30 @@ void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
                       {"DDPRUN_WARM=record", "DDPRUN_WARM_IMPORTS=" + record_of(index)});
         return keeper_.spawn(cold, std::move(done));
     }
-    Waiting waiting{start, {start.environment, record_of(index), start.cpus, {}, std::move(done)}};
-    const auto keep = [&](int number, int fd) {
-        if (fd >= 0)
-            waiting.worker.fds.push_back({number, UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3))});
-    };
-    keep(0, start.stdin_fd);
-    keep(1, start.stdout_fd);
-    keep(2, start.stderr_fd);
-    for (const ExtraFd& extra : start.extra) keep(extra.number, extra.fd);
+    Waiting waiting{start, {}, record_of(index), {}};
+    if (!hold(start, waiting)) return keeper_.spawn(start, std::move(done));
+    waiting.done = std::move(done);
     waiting_.push_back(std::move(waiting));
     if (waiting_.size() == 1)
         boost::asio::post(io_, [this, alive = std::weak_ptr(alive_)] {
             if (alive.lock()) flush();
         });
+}
+
+// The caller closes its descriptors soon. Returns false if there are none left.
+bool WarmStarts::hold(const WorkerStart& start, Waiting& waiting) const {
+    bool good = true;
+    const auto keep = [&](int& fd) {
+        if (fd < 0) return;
+        fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        good = good && fd >= 0;
+        if (fd >= 0) waiting.held.emplace_back(fd);
+    };
+    waiting.start = start;
+    for (int* fd : {&waiting.start.stdin_fd, &waiting.start.stdout_fd, &waiting.start.stderr_fd})
+        keep(*fd);
+    for (ExtraFd& extra : waiting.start.extra) keep(extra.fd);
+    return good;
 }
 
 void WarmStarts::flush() {
@@ -109,41 +120,31 @@ void WarmStarts::flush() {
     if (server_->ready()) fork_waiting();
 }
 
+// If the server fails, none of its workers runs, and the same ones start cold.
 void WarmStarts::fork_waiting() {
     std::vector<WarmWorker> workers;
+    std::vector<std::shared_ptr<Waiting>> kept;
     for (Waiting& each : std::exchange(waiting_, {})) {
-        // If the server fails, none of its workers runs, and the same ones start cold.
-        auto again = std::make_shared<Waiting>();
-        again->start = std::move(each.start);
-        for (const WarmWorker::Fd& fd : each.worker.fds)
-            again->worker.fds.push_back(
-                {fd.number, UniqueFd(::fcntl(fd.fd.get(), F_DUPFD_CLOEXEC, 3))});
-        again->worker.done = std::move(each.worker.done);
-        each.worker.done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+        const auto again = kept.emplace_back(std::make_shared<Waiting>(std::move(each)));
+        const WorkerStart& start = again->start;
+        WarmWorker worker{start.environment, again->record, start.cpus, {}, {}};
+        const int standard[] = {start.stdin_fd, start.stdout_fd, start.stderr_fd};
+        for (int i = 0; i < 3; ++i)
+            if (standard[i] >= 0) worker.fds.push_back({i, standard[i]});
+        for (const ExtraFd& extra : start.extra) worker.fds.push_back({extra.number, extra.fd});
+        worker.done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
             const bool cold = !spawned && spawned.error().code() == ErrorCode::unavailable;
-            if (!cold || !alive.lock()) return again->worker.done(std::move(spawned));
-            warm_ = false;
-            waiting_.push_back(std::move(*again));
-            start_waiting_cold();
+            if (cold && alive.lock()) return keeper_.spawn(again->start, std::move(again->done));
+            again->done(std::move(spawned));
         };
-        workers.push_back(std::move(each.worker));
+        workers.push_back(std::move(worker));
     }
     server_->fork(std::move(workers));
 }
 
 void WarmStarts::start_waiting_cold() {
-    for (Waiting& each : std::exchange(waiting_, {})) {
-        WorkerStart& start = each.start;
-        start.stdin_fd = start.stdout_fd = start.stderr_fd = -1;
-        start.extra.clear();
-        for (const WarmWorker::Fd& fd : each.worker.fds) {
-            if (fd.number == 0) start.stdin_fd = fd.fd.get();
-            if (fd.number == 1) start.stdout_fd = fd.fd.get();
-            if (fd.number == 2) start.stderr_fd = fd.fd.get();
-            if (fd.number > 2) start.extra.push_back({fd.number, fd.fd.get()});
-        }
-        keeper_.spawn(start, std::move(each.worker.done));
-    }
+    for (Waiting& each : std::exchange(waiting_, {}))
+        keeper_.spawn(each.start, std::move(each.done));
 }
 
 void WarmStarts::progressed() {

@@ -51,12 +51,15 @@ class WarmStarts {
     bool exited(std::int64_t pid);
 
   private:
+    // A worker that a server shall fork, or the keeper starts cold after all.
     struct Waiting {
-        WorkerStart start;  // without descriptors
-        WarmWorker worker;
+        WorkerStart start;
+        std::vector<UniqueFd> held;  // the descriptors of `start`
+        std::string record;
+        Keeper::SpawnCallback done;
     };
 
-    void spawn_cold(WorkerStart start, Keeper::SpawnCallback done);
+    bool hold(const WorkerStart& start, Waiting& waiting) const;
     void flush();
     void fork_waiting();
     void start_waiting_cold();

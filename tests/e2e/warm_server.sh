@@ -40,6 +40,7 @@ end_restarts() { # generation
 say "a restart comes from the server, which imports what the workers have imported"
 start_restarts restart --warm=auto
 wait_until 30 ready 1 || fail "the server is not ready"
+[[ $(<"/proc/$(server)/oom_score_adj") == 1000 ]] || fail "the server does not go first when memory runs out"
 imports=$(wc -l <"$folder/imports")
 ((imports == 3)) || fail "two workers and a server have imported the library $imports times"
 touch "$folder/go.0"

@@ -6,12 +6,12 @@ subreaper, becomes their parent. They wait for the keeper's word before they go 
 """
 import atexit
 import ctypes
-import fcntl
 import gc
 import os
 import sys
 import _socket
 
+from _ddprun_process import place, read_oom, write_all, write_oom
 from _ddprun_script import imports_of
 
 _MOST = 1 << 16  # bytes of a packet
@@ -73,8 +73,15 @@ class _Server:
         self._sent, self._found = {}, {}  # the environment, from ddprun and at the interpreter
         self._printed = (b"", b"")
         self._workers = []
+        self._oom = None  # what the workers' oom_score_adj is, if that of the server could be raised
 
     def run(self):
+        self._oom = read_oom()
+        # If memory runs out, the server goes, not the training. Its workers must be able to go back.
+        if not write_oom("1000"):
+            self._oom = None
+        elif not (write_oom(self._oom) and write_oom("1000")):
+            os._exit(1)
         self._say("hello")
         while True:
             packet = self._receive()
@@ -138,10 +145,10 @@ class _Server:
     def _use_huge_pages(self):
         with open("/proc/self/maps") as maps:
             regions = [line.split() for line in maps]
-        for place, rights, *rest in regions:
+        for span, rights, *rest in regions:
             if rights != "rw-p" or rest[3:] not in ([], ["[heap]"]):
                 continue
-            begin, end = (int(each, 16) for each in place.split("-"))
+            begin, end = (int(each, 16) for each in span.split("-"))
             begin, end = -(-begin // _HUGE) * _HUGE, end // _HUGE * _HUGE
             if begin < end:
                 self._libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), _MADV_COLLAPSE)
@@ -202,7 +209,9 @@ class _Server:
     def _become(self, worker):
         try:
             os.setsid()
-            _place(worker)
+            if self._oom is not None and not write_oom(self._oom):
+                os._exit(_CANNOT_RUN)
+            place(worker)
             if worker.cpus:
                 os.sched_setaffinity(0, worker.cpus)
             self._set_environment(worker)
@@ -216,9 +225,9 @@ class _Server:
             if os.getppid() != self._keeper:
                 os._exit(_CANNOT_RUN)
             for number, text in enumerate(self._printed, 1):
-                _write_all(number, text)
+                write_all(number, text)
         except BaseException as error:
-            _write_all(2, b"ddprun: cannot become a worker: %s\n" % str(error).encode())
+            write_all(2, b"ddprun: cannot become a worker: %s\n" % str(error).encode())
             os._exit(_CANNOT_RUN)
         self._socket.detach()
 
@@ -258,26 +267,7 @@ class _Server:
         atexit.register(gc.unfreeze)
 
 
-def _place(worker):
-    """Gives the descriptors their numbers, and closes all others."""
-    above = max([2, *worker.descriptors]) + 1
-    moved = {}
-    for number in sorted({0, 1, 2, *worker.descriptors}):
-        source = worker.descriptors.get(number)
-        if source is None:
-            source = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        moved[number] = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
-    release = fcntl.fcntl(worker.release, fcntl.F_DUPFD_CLOEXEC, above)
-    for number, source in moved.items():
-        os.dup2(source, number)
-    worker.release = release
-    keep = {*moved, release}
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in keep:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the one of listdir()
+
 
 
 def _read_line(file):
@@ -289,13 +279,6 @@ def _read_line(file):
         text += piece
     return text.decode()
 
-
-def _write_all(file, text):
-    while text:
-        try:
-            text = text[os.write(file, text):]
-        except OSError:
-            return
 
 
 class _Captured:

@@ -44,7 +44,7 @@ def _begin(here):
     except Exception:
         pass
     _leave(here)
-    for name in ("_ddprun_preload", "_ddprun_record", "_ddprun_script", "_ddprun_serve"):
+    for name in [each for each in sys.modules if each.startswith("_ddprun_")]:
         sys.modules.pop(name, None)
 
 

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def place():
             print(file.read())
     with open("/proc/self/status") as file:
         for line in file:
-            if line.startswith(("Groups", "Sig", "Shd", "Cpus_allowed", "NoNewPrivs", "Umask", "Cap", "Seccomp:")):
+            # Not SigQ: it counts the signals of all processes of the user.
+            if re.match("Groups|Sig(Pnd|Blk|Ign|Cgt)|Shd|Cpus_allowed|NoNewPrivs|Umask|Cap|Seccomp:", line):
                 print(line, end="")
     print(sorted(os.listdir("/proc/self/fd")), os.getcwd())
     print(os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid())
