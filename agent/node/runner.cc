@@ -157,6 +157,7 @@ void Runner::perform(Effect& effect) {
             [&](const SignalWorkers& e) {
                 if (!workers_) return;
                 if (!e.stops) return workers_->pass_on(e.signal);
+                warm_.cancel();
                 e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
             },
             [&](const AskJobEnd&) { ask_job_end(); }, [&](const ExamineWorkers& e) { examine(e); },
@@ -261,6 +262,7 @@ void Runner::examine(const ExamineWorkers& asked) {
 void Runner::sweep(Generation generation) {
     sweeping_ = generation;
     if (workers_) workers_->kill();
+    warm_.cancel();
     keeper_.noticed();
     const bool succeeded = workers_ && workers_->have_succeeded();
     warm_.ended(!succeeded);
@@ -301,6 +303,7 @@ void Runner::keeper_died(const std::string& how) {
         workers_->kill();
         workers_->finish();
     }
+    warm_.keeper_died();
     post(KeeperDied{how});
     if (const auto again = keeper_.restart(); !again)
         return post(NoKeeper{again.error().sentence()});

@@ -178,17 +178,21 @@ void ForkServer::forked(const Words& words) {
         keeper_.adopt(pids[i], workers[i].release.get(), std::move(workers[i].worker.done));
 }
 
-// Workers that the server may have forked wait for a byte that does not come, and end.
 void ForkServer::fail(const std::string& reason) {
     if (state_ == State::over) return;
+    const auto alive = std::weak_ptr(alive_);
+    stop(Error{ErrorCode::unavailable, reason});
+    if (alive.lock()) events_.ended(reason);
+}
+
+// Workers that the server may have forked wait for a byte that does not come, and end.
+void ForkServer::stop(const Error& error) {
     state_ = State::over;
     kill();
     std::vector<Forking> workers = std::move(forking_);
     forking_.clear();
-    const auto alive = std::weak_ptr(alive_);
     for (Forking& each : workers) each.release.reset();
-    for (Forking& each : workers) each.worker.done(Error{ErrorCode::unavailable, reason});
-    if (alive.lock()) events_.ended(reason);
+    for (Forking& each : workers) each.worker.done(error);
 }
 
 void ForkServer::fail_later(const std::string& reason) {

@@ -72,6 +72,9 @@ class ForkServer {
     // Only when ready. Each worker is answered as by Keeper::spawn(); with the error `unavailable`
     // none of them runs, and the server is at its end.
     void fork(std::vector<WarmWorker> workers);
+    // Ends it. Workers that are being forked are answered with this error, and never run.
+    void stop(const Error& error);
+    bool forking() const { return state_ == State::forking; }
     // Imports more. It is not ready until that is done.
     void import(Words plan);
     // The keeper has reaped a process. Returns whether it was of this object.

@@ -147,13 +147,30 @@ void WarmStarts::start_waiting_cold() {
         keeper_.spawn(each.start, std::move(each.done));
 }
 
+void WarmStarts::cancel() {
+    const Error stopped{ErrorCode::refused, "stopped before it was started"};
+    if (server_ && server_->forking()) {
+        const std::shared_ptr<ForkServer> server = std::move(server_);
+        boost::asio::post(io_, [server] {});
+        server->stop(stopped);
+    }
+    for (Waiting& each : std::exchange(waiting_, {})) each.done(stopped);
+}
+
+void WarmStarts::keeper_died() {
+    waiting_.clear();
+    if (server_) server_->stop(Error{ErrorCode::closed, "the keeper has died"});
+    drop_server();
+    ended(true);
+}
+
 void WarmStarts::progressed() {
     policy_.progressed(boot_now());
     arm();
 }
 
 void WarmStarts::ended(bool failed) {
-    failed_early_ = policy_.ended(failed, boot_now());
+    failed_early_ |= policy_.ended(failed, boot_now());
     if (policy_.off() && command_) {
         say_.info("all later starts are cold: twice a cold start has fared better than a warm one");
         command_.reset();
@@ -227,6 +244,8 @@ Words WarmStarts::plan(std::size_t first_import) const {
 }
 
 void WarmStarts::make_server() {
+    // The generation that it was for may have gone.
+    if (!command_ || !first_) return start_waiting_cold();
     rank_variables_ = rank_variables(environments_);
     server_argv_ = first_->argv;
     server_environment_ = without(first_->environment, rank_variables_);

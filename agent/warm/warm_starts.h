@@ -42,8 +42,12 @@ class WarmStarts {
     std::function<void(const std::string& temporary)> furnish() const;
     // `temporary`: the job's temporary folder; empty if there is none.
     void begin(const std::string& temporary);
-    // As Keeper::spawn().
+    // As Keeper::spawn(). Or, after cancel(), with the error `refused`.
     void spawn(const WorkerStart& start, Keeper::SpawnCallback done);
+    // The workers are being stopped: those that have not started will not.
+    void cancel();
+    // All workers are dead, and no spawn will be answered.
+    void keeper_died();
     void progressed();
     // The generation ends; `failed`: not because all workers have succeeded or were stopped.
     void ended(bool failed);

@@ -21,12 +21,17 @@ server() { # its process id: a marked Python process that is no worker, and has 
     return 0
 }
 
-# A job of two workers with tests/e2e/warm/restarts.py, up to the moment at which its server is ready.
-start_restarts() {
-    new_folder "$1"; shift
+# A folder for tests/e2e/warm/restarts.py.
+restarts_folder() {
+    new_folder "$1"
     cp "$e2e/warm/restarts.py" "$folder/train.py"
     printf 'import os\nVALUE = 1\nopen("%s/imports", "a").write("once\\n")\n' "$folder" >"$folder/lib/library.py"
     echo 'VALUE = 1' >"$folder/mine.py"
+}
+
+# A job of two workers that runs it, up to its first generation.
+start_restarts() {
+    restarts_folder "$1"; shift
     start job --standalone --no-label -v --nproc-per-node=2 --max-restarts=9 "$@" "$folder/train.py" "$folder"
     wait_until 20 seen 'generation 0' 2 || fail "generation 0 has not started"
 }
@@ -80,6 +85,49 @@ wait_until 30 ready 1 || fail "the server is not ready"
 kill -KILL "${pid[job]}"
 join job 10
 expect_nothing_left 10
+
+say "a generation that ends while its workers wait for the server never starts"
+new_folder waits
+echo 'import time; time.sleep(2)' >"$folder/lib/slow.py"
+cat >"$folder/train.py" <<'END'
+import os, sys
+import slow
+sys.stdout.write("generation %s\n" % os.environ["TORCHELASTIC_RESTART_COUNT"])
+END
+start job --standalone --no-label -v --nproc-per-node=2 --max-restarts=3 --warm=always "$folder/train.py"
+there_is_a_server() { [[ -n $(server) ]]; }
+wait_until 10 there_is_a_server || fail "there is no server"
+pkill -KILL -P "${pid[job]}" -x job-keeper
+join job 40
+expect_code 0
+[[ $(sort "$work/job.out") == $'generation 1\ngeneration 1' ]] || fail "other workers have run"
+expect_nothing_left 5
+
+say "nor do workers whose server answers too late, or never, when another node has failed meanwhile"
+restarts_folder late
+at=127.0.0.1:$(free_port)
+node() { # name, number, arguments…
+    local name=$1 number=$2; shift 2
+    start "$name" --nnodes=2 --node-rank="$number" --rdzv-endpoint="$at" --rdzv-id="$mark" --no-label -v --max-restarts=9 \
+        "$@" "$folder/train.py" "$folder"
+}
+node job 0 --warm=auto
+node other 1 --warm=off
+wait_until 20 seen 'generation 0' 1 || fail "generation 0 has not started"
+wait_until 30 ready 1 || fail "the server is not ready"
+kill -STOP "$(server)"
+touch "$folder/go.0"
+wait_until 20 has "$work/other.out" 'generation 1' || fail "generation 1 has not started on the other node"
+touch "$folder/go.1"
+wait_until 20 seen 'generation 2' 1 || fail "generation 2 has not started"
+sleep 6 # the server has 5 s to answer
+expect_not_in "$work/job.out" 'generation 1'
+expect_not_in "$work/job.err" 'not answered for' # the end of the generation waits for nobody
+touch "$folder/last.2" "$folder/go.2"
+join job 20
+expect_code 0
+join other 20
+expect_nothing_left 5
 
 say "what reads a rank, starts a thread or opens a file while it is imported is left out, with what needs it"
 new_folder left_out

@@ -83,7 +83,7 @@ KINDS = {
     "load_spawn": lambda: load("spawn"),
     "load_forkserver": lambda: load("forkserver"),
     "spawn": spawn,
-    "cuda": lambda: say(torch.cuda.is_available(), torch._C._cuda_isInBadFork() if hasattr(torch._C, "_cuda_isInBadFork") else False),
+    "cuda": lambda: say(torch.cuda.is_available(), getattr(torch._C, "_cuda_isInBadFork", lambda: None)()),
     "pickled": lambda: say(pickle.loads(pickle.dumps(torch.ones(3))), torch.__config__.parallel_info().count("\n")),
     "fails": fails,
     "killed": lambda: os.kill(os.getpid(), 11),
