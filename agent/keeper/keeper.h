@@ -105,9 +105,9 @@ class Keeper {
     // Tells the keeper that ddprun knows that its deadline has passed. It says nothing about a
     // deadline in the future, and may be called at any time.
     void noticed();
-    // Kills and reaps all workers and everything that they started. Calls back when nothing is
-    // left but spared helpers. `succeeded`: the workers have, so what they have left running gets a moment to end by
-    // itself; only then `left` is told.
+    // Kills and reaps all workers and everything that they started. Calls back when nothing is left
+    // but spared helpers. `succeeded`: the workers have, so what they have left running gets a moment
+    // to end by itself; only then `left` is told.
     using SweptCallback = std::function<void(const LeftRunning& left)>;
     void sweep(bool succeeded, SweptCallback done);
     // Prepares what the keeper does last, when ddprun is gone: it writes `frame` to its duplicate

@@ -41,7 +41,8 @@ void add_bootstrap(std::vector<std::string>& environment, const std::string& fol
         environment.push_back(std::string(kPath) + folder);
     } else {
         const std::string old = path->substr(kPath.size());
-        *path = std::string(kPath) + folder + ":" + old;
+        // An empty element would be the working directory, while an empty variable means nothing.
+        *path = std::string(kPath) + folder + (old.empty() ? "" : ":" + old);
         environment.push_back("DDPRUN_WARM_PYTHONPATH=" + old);
     }
     environment.insert(environment.end(), variables.begin(), variables.end());

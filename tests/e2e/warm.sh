@@ -13,3 +13,10 @@ for kind in $(sed -n 's/^    "\([a-z_]*\)": .*/\1/p' "$scripts/kinds.py"); do
     same_warm_and_cold "$scripts/kinds.py" "$kind"
 done
 same_warm_and_cold "$scripts/broken.py"
+
+say "an empty PYTHONPATH is no folder, also for a worker that starts cold and records its imports"
+export PYTHONPATH=
+same_warm_and_cold "$scripts/kinds.py" surroundings
+run 30 --standalone --no-label --max-restarts=0 --warm=auto "$scripts/kinds.py" surroundings
+expect_code 0
+cmp <(workers_lines "$work/run.out") "$work/cold.out" || fail "other output with --warm=auto"

@@ -7,7 +7,7 @@ A module is left out, and with it all that imports it, if during its import
   - a descriptor was opened: the workers would share it.
 
 What was imported cannot be taken back. So the server reports what to leave out, and ends; the next
-one imports the rest (Preload.verdict). Measured for thirty packages: reference/fork-server.md.
+one imports the rest (Preload.verdict).
 """
 import os
 import sys
@@ -18,7 +18,6 @@ from _ddprun_script import folder_of, hidden_by
 # Slowly: this many seconds of sleep for each of work.
 _SHARE = 2
 _OWN = ("os", "_collections_abc", "collections.abc", "_ddprun_preload")
-
 
 # Known not to bear it: wandb makes folders that the first worker to end deletes for all; MPI is
 # started by its import. Arrow starts a thread unless it is told not to.
@@ -31,15 +30,14 @@ class _LeftOut(BaseException):
 
 
 def _importing():
-    """The modules whose import is in progress, innermost first."""
-    frame, found = sys._getframe(1), []
+    """The innermost module whose import is in progress, or ""."""
+    frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "<module>":
-            name = frame.f_globals.get("__name__")
-            if name and name != "sitecustomize":
-                found.append(name)
+        name = frame.f_globals.get("__name__")
+        if frame.f_code.co_name == "<module>" and name and name != "sitecustomize":
+            return name
         frame = frame.f_back
-    return found
+    return ""
 
 
 def _reader():
@@ -116,12 +114,8 @@ class Preload:
         self._known_files = {}
         self._files = {}  # what was imported -> its state
         self._cold = None  # why no worker may be forked here at all
-        self._seen = self._environment()
+        self._seen = dict(os.environ)
         self.written = {}  # what imports have written into the environment; None: removed
-
-    @staticmethod
-    def _environment():
-        return dict(os.environ)
 
     # A finder: it sees the begin of each import.
     def find_spec(self, name, path=None, target=None):
@@ -165,8 +159,7 @@ class Preload:
         return _threads() > 1
 
     def _on_read(self, variable):
-        for name in _importing()[:1]:
-            self._leave_out(name, "reads " + variable)
+        self._leave_out(_importing(), "reads " + variable)
 
     def add(self, wanted, slowly):
         """Imports (name, file) in this order, where they are not imported yet. `slowly`: leaves the
@@ -187,7 +180,7 @@ class Preload:
             for name in cures:
                 os.environ.pop(name, None)
         self._check(dict(wanted))
-        now = self._environment()
+        now = dict(os.environ)
         for name in set(now) | set(self._seen):
             if now.get(name) != self._seen.get(name):
                 self.written[name] = now.get(name)

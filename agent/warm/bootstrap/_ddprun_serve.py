@@ -1,6 +1,6 @@
 """The server: imports once, and forks the workers of each generation.
 
-It speaks with ddprun on a SOCK_SEQPACKET socket; agent/warm/messages.h has both directions. The
+It speaks with ddprun on a SOCK_SEQPACKET socket; agent/warm/channel.h has both directions. The
 workers are children of an intermediate process that ends at once, so ddprun's keeper, which is a
 subreaper, becomes their parent. They wait for the keeper's word before they go on to the script.
 """
@@ -11,6 +11,7 @@ import os
 import sys
 import _socket
 
+from _ddprun_preload import Preload, fork_quietly
 from _ddprun_process import place, read_oom, write_all, write_oom
 from _ddprun_script import imports_of
 
@@ -24,9 +25,9 @@ _HUGE = 1 << 21
 _CANNOT_RUN = 126
 
 
-def serve(channel, preload_module):
+def serve(channel):
     """Returns in each worker: the file for the record of its imports, or ""."""
-    return _Server(channel, preload_module).run()
+    return _Server(channel).run()
 
 
 class _Packet:
@@ -64,9 +65,8 @@ class _Worker:
 
 
 class _Server:
-    def __init__(self, channel, preload_module):
+    def __init__(self, channel):
         self._socket = _socket.socket(fileno=channel)
-        self._module = preload_module
         self._keeper = os.getppid()
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._preload = None
@@ -96,10 +96,6 @@ class _Server:
                 mine = self._fork(packet.words[0], workers)
                 if mine is not None:
                     return mine.imports
-            elif packet.kind == "forget":
-                for each in self._workers:
-                    each.close()
-                self._workers = []
 
     def _say(self, *words):
         self._socket.send("\0".join(words).encode("utf-8", "surrogateescape"))
@@ -125,8 +121,8 @@ class _Server:
         if self._preload is None:
             self._sent = dict(text.split("=", 1) for text in plan["sent"])
             self._found = dict(os.environ)
-            self._preload = self._module.Preload(plan)
-        wanted = [tuple(each.split("\t")) for each in plan["import"]]
+            self._preload = Preload(plan)
+        wanted = [tuple(each.split("\t", 1)) for each in plan["import"]]
         for script in plan["read"]:
             wanted += [(name, "") for name in imports_of(script)]
         with _Captured() as captured:
@@ -155,9 +151,8 @@ class _Server:
 
     def _fork(self, number, workers):
         reading, writing = os.pipe()
-        fork = self._module.fork_quietly
         try:
-            middle = fork()
+            middle = fork_quietly()
         except OSError as error:
             os.close(reading)
             os.close(writing)
@@ -267,9 +262,6 @@ class _Server:
         atexit.register(gc.unfreeze)
 
 
-
-
-
 def _read_line(file):
     text = b""
     while not text.endswith(b"\n"):
@@ -278,7 +270,6 @@ def _read_line(file):
             return ""
         text += piece
     return text.decode()
-
 
 
 class _Captured:

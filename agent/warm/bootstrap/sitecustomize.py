@@ -30,10 +30,9 @@ def _begin(here):
         os._exit(0)
     if mode == "serve":
         try:
-            import _ddprun_preload
             import _ddprun_serve
             _leave(here)  # nothing that is imported sees this folder
-            imports = _ddprun_serve.serve(int(channel), _ddprun_preload)
+            imports = _ddprun_serve.serve(int(channel))
         except BaseException:
             os._exit(1)  # never go on with the script in the server
         sys.path.insert(0, here)
