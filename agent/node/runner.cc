@@ -9,6 +9,7 @@
 
 #include "agent/death/process_stack.h"
 #include "agent/death/stuck_processes.h"
+#include "agent/host/hardware.h"
 #include "agent/keeper/orphans.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
@@ -37,7 +38,12 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       log_(std::move(log)),
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
-      warm_(loop, keeper, consoles_.files, config_.warm, config_.workers.argv,
+      warm_(loop, keeper, consoles_.files,
+            {.mode = config_.warm,
+             .argv = config_.workers.argv,
+             .environment = config_.workers.environment,
+             .workers = config_.machine.offer.slots,
+             .cpus = static_cast<int>(allowed_cpus().size())},
             {.info =
                  [this](const std::string& line) {
                      log_(Note{Note::Level::info, line});
@@ -167,6 +173,7 @@ void Runner::perform(Effect& effect) {
                 // The machine has decided the end, so no further event reaches it.
                 finished_ = true;
                 timer_.cancel();
+                warm_.close();
                 UniqueFd leader;
                 // Keeps the connection to a leader that has told us the end: main can wait for its
                 // close.

@@ -40,11 +40,17 @@ bool ImportList::add(std::string_view record) {
         record.remove_prefix(end + 1);
     }
     std::ranges::stable_sort(found, {}, &Numbered::first);
+    std::vector<Import> sorted;
+    for (auto& [number, import] : found) sorted.push_back(std::move(import));
     const std::size_t before = imports_.size();
-    for (auto& [number, import] : found)
-        if (imports_.size() < kMost && names_.insert(import.name).second)
-            imports_.push_back(std::move(import));
+    add(sorted);
     return imports_.size() > before;
+}
+
+void ImportList::add(const std::vector<Import>& known) {
+    for (const Import& import : known)
+        if (imports_.size() < kMost && names_.insert(import.name).second)
+            imports_.push_back(import);
 }
 
 }  // namespace ddprun::agent::warm

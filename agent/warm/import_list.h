@@ -24,6 +24,7 @@ class ImportList {
     // worker may have written the file itself, or died in the middle of a line. Returns whether
     // something was new.
     bool add(std::string_view record);
+    void add(const std::vector<Import>& known);
     const std::vector<Import>& imports() const { return imports_; }
 
   private:

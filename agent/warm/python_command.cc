@@ -44,6 +44,9 @@ Result<PythonCommand> python_command(const std::vector<std::string>& argv) {
             if (letter == 'm' || letter == 'c') {
                 // What stands before it in the same word are options, too.
                 if (at > 1) command.interpreter.push_back(word.substr(0, at));
+                if (letter == 'm') command.module = word.substr(at + 1);
+                if (letter == 'm' && command.module.empty() && i + 1 < argv.size())
+                    command.module = argv[i + 1];
                 return command;
             }
             if (kNoSite.find(letter) != kNoSite.npos)

@@ -16,6 +16,7 @@ struct PythonCommand {
     std::vector<std::string> interpreter;
     // What runs: the path of a file, or of a folder or archive with a __main__; empty for -m and -c.
     std::string script;
+    std::string module;  // of -m
 };
 
 // Possible errors, with a reason that follows "because": refused.

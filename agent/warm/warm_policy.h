@@ -16,8 +16,8 @@ namespace ddprun::agent::warm {
 
 enum class Mode {
     off,
-    automatic,  // the restarts, once a server is ready
-    always,     // the first start, too: it waits for the server
+    automatic,  // starts wait for no server, unless that is quicker (wait_is_quicker())
+    always,     // starts wait for the server, the first one, too
 };
 
 // A generation that lives longer has started well.
@@ -33,6 +33,10 @@ class WarmPolicy {
 
     void begin(bool warm, Time now);
     void progressed(Time now);
+    // It has been started cold after all.
+    void went_cold() { warm_ = false; }
+    // One process imports what is known sooner than all workers would.
+    void wait_is_quicker(bool quicker) { quicker_ = quicker; }
     // Returns whether the next generation has become cold by this.
     bool ended(bool failed, Time now);
 
@@ -40,7 +44,7 @@ class WarmPolicy {
     // Whether the next generation may come from a server.
     bool warm_allowed() const { return !off() && !next_is_cold_; }
     // Whether the next generation waits for a server that is not ready.
-    bool waits_for_server() const { return mode_ == Mode::always && warm_allowed(); }
+    bool waits_for_server() const { return (mode_ == Mode::always || quicker_) && warm_allowed(); }
     // kNever: not in this generation.
     Time prepare_at() const { return prepare_at_; }
 
@@ -50,6 +54,7 @@ class WarmPolicy {
     static constexpr int kMostBlamed = 2;
 
     Mode mode_;
+    bool quicker_ = false;
     bool warm_ = false, progressed_ = false, next_is_cold_ = false;
     bool on_trial_ = false;  // this cold generation follows a warm one that failed early
     int blamed_ = 0;         // warm starts after which a cold one fared better

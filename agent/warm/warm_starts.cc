@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
 #include <utility>
@@ -24,20 +25,45 @@ constexpr int kMostAttempts = 10;
 constexpr int kMostFailures = 3;
 // Longer than the records of any program.
 constexpr std::size_t kMostRecord = std::size_t{16} << 20;
+// A script that imports less starts sooner than a server.
+constexpr std::size_t kManyModules = 300;
 
 }  // namespace
 
-WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Mode mode,
-                       const std::vector<std::string>& argv, Say say)
-    : io_(io), keeper_(keeper), files_(files), policy_(mode), say_(std::move(say)), timer_(io) {
-    if (mode == Mode::off) return;
-    const Result<PythonCommand> command = python_command(argv);
+WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files,
+                       const Job& job, Say say)
+    : io_(io),
+      keeper_(keeper),
+      files_(files),
+      policy_(job.mode),
+      say_(std::move(say)),
+      timer_(io),
+      crowded_(job.workers > job.cpus) {
+    if (job.mode == Mode::off) return;
+    const Result<PythonCommand> command = python_command(job.argv);
     if (!command)
         say_.debug("all starts are cold, because " + command.error().sentence());
     else if (!proc_is_ours())
         say_.debug("all starts are cold, because there is no /proc of this PID namespace");
     else
         command_ = *command;
+    if (!command_) return;
+    memory_ = std::make_unique<ImportMemory>(io, *command_, job.environment);
+    reading_ = true;
+    memory_->read([this, alive = std::weak_ptr(alive_)](std::optional<KnownImports> known) {
+        if (alive.lock()) on_known(std::move(known));
+    });
+}
+
+// Before the first generation, or soon after its start.
+void WarmStarts::on_known(std::optional<KnownImports> known) {
+    reading_ = false;
+    if (known) {
+        imports_.add(known->imports);
+        left_out_ = std::move(known->left_out);
+        policy_.wait_is_quicker(crowded_ && known->imports.size() >= kManyModules);
+    }
+    flush();
 }
 
 std::function<void(const std::string&)> WarmStarts::furnish() const {
@@ -59,7 +85,8 @@ void WarmStarts::begin(const std::string& temporary) {
     first_.reset();
     const bool can = command_ && !temporary.empty() && policy_.warm_allowed();
     // A server that imports more does so slowly: a cold start is quicker.
-    warm_ = can && (server_ ? server_->ready() : policy_.waits_for_server());
+    const bool may_wait = policy_.waits_for_server() || (reading_ && crowded_);
+    warm_ = can && (server_ ? server_->ready() : may_wait);
     policy_.begin(warm_, boot_now());
     arm();
 }
@@ -78,10 +105,7 @@ void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
     // The command line of a server is that of all workers.
     if (first_->argv != start.argv) command_.reset();
     if (!warm_) {
-        WorkerStart cold = start;
-        add_bootstrap(cold.environment, bootstrap_folder(temporary_),
-                      {"DDPRUN_WARM=record", "DDPRUN_WARM_IMPORTS=" + record_of(index)});
-        return keeper_.spawn(cold, std::move(done));
+        return keeper_.spawn(recorded(start, record_of(index)), std::move(done));
     }
     Waiting waiting{start, {}, record_of(index), {}};
     if (!hold(start, waiting)) return keeper_.spawn(start, std::move(done));
@@ -91,6 +115,13 @@ void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
         boost::asio::post(io_, [this, alive = std::weak_ptr(alive_)] {
             if (alive.lock()) flush();
         });
+}
+
+WorkerStart WarmStarts::recorded(const WorkerStart& start, const std::string& record) const {
+    WorkerStart cold = start;
+    add_bootstrap(cold.environment, bootstrap_folder(temporary_),
+                  {"DDPRUN_WARM=record", "DDPRUN_WARM_IMPORTS=" + record});
+    return cold;
 }
 
 // The caller closes its descriptors soon. Returns false if there are none left.
@@ -110,7 +141,7 @@ bool WarmStarts::hold(const WorkerStart& start, Waiting& waiting) const {
 }
 
 void WarmStarts::flush() {
-    if (waiting_.empty()) return;
+    if (waiting_.empty() || reading_) return;
     if (!command_) return start_waiting_cold();
     if (server_ && !fits()) drop_server();
     if (!server_) {
@@ -134,7 +165,10 @@ void WarmStarts::fork_waiting() {
         for (const ExtraFd& extra : start.extra) worker.fds.push_back({extra.number, extra.fd});
         worker.done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
             const bool cold = !spawned && spawned.error().code() == ErrorCode::unavailable;
-            if (cold && alive.lock()) return keeper_.spawn(again->start, std::move(again->done));
+            if (cold && alive.lock()) {
+                policy_.went_cold();
+                return keeper_.spawn(recorded(again->start, again->record), std::move(again->done));
+            }
             again->done(std::move(spawned));
         };
         workers.push_back(std::move(worker));
@@ -143,8 +177,9 @@ void WarmStarts::fork_waiting() {
 }
 
 void WarmStarts::start_waiting_cold() {
+    if (!waiting_.empty()) policy_.went_cold();
     for (Waiting& each : std::exchange(waiting_, {}))
-        keeper_.spawn(each.start, std::move(each.done));
+        keeper_.spawn(recorded(each.start, each.record), std::move(each.done));
 }
 
 void WarmStarts::cancel() {
@@ -207,7 +242,10 @@ void WarmStarts::read_records(std::function<void()> then) {
         },
         [this, texts, then = std::move(then), alive = std::weak_ptr(alive_)] {
             if (!alive.lock()) return;
-            for (const std::string& text : *texts) imports_.add(text);
+            for (const std::string& text : *texts) {
+                imports_.add(text);
+                own_.add(text);
+            }
             if (then) then();
         });
 }
@@ -263,11 +301,16 @@ void WarmStarts::make_server() {
             .ready =
                 [this, began](const std::string& modules) {
                     attempts_ = failures_ = 0;
+                    remember();
                     say_.debug("a fork server for warm starts is ready after " +
                                to_text(boot_now() - began) + ", with " + modules + " modules");
                     flush();
                 },
-            .more = [this] { flush(); },
+            .more =
+                [this] {
+                    remember();
+                    flush();
+                },
             .again =
                 [this](const std::vector<ForkServer::Events::LeftOut>& found) {
                     for (const auto& [name, why] : found) {
@@ -291,13 +334,37 @@ void WarmStarts::drop_server() {
     if (server_) boost::asio::post(io_, [gone = std::shared_ptr(std::move(server_))] {});
 }
 
+// One node writes for all.
+void WarmStarts::remember() {
+    proven_ = true;
+    if (!environments_.empty() && std::ranges::count(environments_.front(), "RANK=0") != 0)
+        memory_->write({imports_.imports(), left_out_});
+}
+
 void WarmStarts::on_server_ended(const std::string& reason) {
+    // What the last job has left may be old: then this one learns it anew.
+    if (!std::exchange(proven_, true) && imports_.imports().size() > own_.imports().size()) {
+        say_.debug("the imports that are known from an earlier job are forgotten, because " +
+                   reason);
+        memory_->forget();
+        policy_.wait_is_quicker(false);
+        imports_ = own_;
+        left_out_.clear();
+        attempts_ = 0;
+        drop_server();
+        return start_waiting_cold();
+    }
     const bool last = ++failures_ >= kMostFailures;
     say_.info(std::string(last ? "all later starts are cold" : "the workers are started cold") +
               ", because " + reason);
     if (last) command_.reset();
     drop_server();
     start_waiting_cold();
+}
+
+void WarmStarts::close() {
+    timer_.cancel();
+    if (memory_) memory_->close();
 }
 
 }  // namespace ddprun::agent::warm

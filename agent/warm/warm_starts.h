@@ -24,6 +24,7 @@
 #include "agent/keeper/keeper.h"
 #include "agent/warm/fork_server.h"
 #include "agent/warm/import_list.h"
+#include "agent/warm/import_memory.h"
 #include "agent/warm/warm_policy.h"
 #include "base/loop/file_thread.h"
 
@@ -31,12 +32,17 @@ namespace ddprun::agent::warm {
 
 class WarmStarts {
   public:
+    struct Job {
+        Mode mode = Mode::off;
+        std::vector<std::string> argv;                   // the workers' command line
+        std::map<std::string, std::string> environment;  // what they have in common
+        int workers = 1, cpus = 1;                       // on this node
+    };
     struct Say {
         std::function<void(const std::string&)> info, debug;
     };
-    // `argv` is the workers' command line.
-    WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Mode mode,
-               const std::vector<std::string>& argv, Say say);
+    WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, const Job& job,
+               Say say);
 
     // What the temporary folder needs before the first worker; empty where no worker can be warm.
     std::function<void(const std::string& temporary)> furnish() const;
@@ -53,6 +59,8 @@ class WarmStarts {
     void ended(bool failed);
     // The keeper has reaped a process. Returns whether it is not a worker but of the server.
     bool exited(std::int64_t pid);
+    // The loop is about to end.
+    void close();
 
   private:
     // A worker that a server shall fork, or the keeper starts cold after all.
@@ -63,9 +71,11 @@ class WarmStarts {
         Keeper::SpawnCallback done;
     };
 
+    void on_known(std::optional<KnownImports> known);
     bool hold(const WorkerStart& start, Waiting& waiting) const;
     void flush();
     void fork_waiting();
+    WorkerStart recorded(const WorkerStart& start, const std::string& record) const;
     void start_waiting_cold();
     void arm();
     void read_records(std::function<void()> then);
@@ -74,6 +84,7 @@ class WarmStarts {
     void import_more();
     bool fits() const;
     void drop_server();
+    void remember();
     void on_server_ended(const std::string& reason);
     Words plan(std::size_t first_import) const;
     std::string record_of(int index) const;
@@ -85,6 +96,9 @@ class WarmStarts {
     std::optional<PythonCommand> command_;  // none: no worker can be warm
     Say say_;
     boost::asio::steady_timer timer_;
+    const bool crowded_;                    // one import for all workers is quicker than many
+    std::unique_ptr<ImportMemory> memory_;  // if the job may have warm starts
+    bool reading_ = false;                  // what the last job has left
 
     // Of the generation.
     std::string temporary_;  // empty: no bootstrap
@@ -95,7 +109,8 @@ class WarmStarts {
     std::vector<std::vector<std::string>> environments_;  // of all its workers
     std::optional<WorkerStart> first_;                    // of its first worker
 
-    ImportList imports_;
+    ImportList imports_, own_;              // all that are known; those of this job
+    bool proven_ = false;                   // a server was ready with them
     std::size_t imported_ = 0;              // in the server
     std::vector<std::string> left_out_;     // modules that a server must not import
     int attempts_ = 0;                      // to make this server

@@ -174,9 +174,10 @@ constexpr OptionRow kWorker[] = {
      .placeholder = "auto|off|always",
      .choices = "auto off always",
      .closed = true,
-     .default_text = "off",
-     .help = "Fork Python workers from a process that has imported what they import. auto: at a "
-             "restart, if this process is ready. always: at the first start, too",
+     .default_text = "auto; off when called as torchrun",
+     .help = "Fork Python workers from a process that has imported what they import. auto: where "
+             "this is quicker; at a restart, if this process is ready. always: at the first start, "
+             "too",
      .set = set_warm},
     {.name = "role",
      .placeholder = "NAME",

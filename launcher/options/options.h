@@ -123,7 +123,7 @@ struct Options {
     bool task_per_worker = false;
     std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;
-    agent::warm::Mode warm = agent::warm::Mode::off;
+    std::optional<agent::warm::Mode> warm;
     std::optional<slurm::WorkerVariables> slurm_env;
     std::string program;
     std::vector<std::string> arguments;

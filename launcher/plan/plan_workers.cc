@@ -254,7 +254,8 @@ std::optional<Error> plan_shares(Plan& plan, const Options& options,
 void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     std::vector<std::string>& argv = plan.workers.argv;
     plan.program = {runs_by_python(options, host), options.program};
-    plan.warm = options.warm;
+    using agent::warm::Mode;
+    plan.warm = options.warm.value_or(host.called_as_torchrun ? Mode::off : Mode::automatic);
     if (plan.program.python) {
         // -u as in torchrun: Python would hold back its output while stdout is a pipe.
         argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};

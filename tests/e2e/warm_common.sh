@@ -1,6 +1,13 @@
 # shellcheck shell=bash
 # What the tests of warm starts share. Sourced, after common.sh's own.
 
+# A folder with a script (the words behind the name) and a folder for libraries, which is on PYTHONPATH.
+new_folder() {
+    folder=$work/$1
+    mkdir -p "$folder/lib"
+    export PYTHONPATH=$folder/lib
+}
+
 # The lines of the workers in a file: those that are not ddprun's. Several workers print in any order.
 workers_lines() { sed '/^=====/,$d' "$1" | grep -v '^ddprun: ' | sort || true; }
 

@@ -3,14 +3,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 need_program python3
+source "$e2e/warm_common.sh"
 export PYTHONDONTWRITEBYTECODE=1
 
-# A folder with a script (the words behind the name) and a folder for libraries, which is on PYTHONPATH.
-new_folder() {
-    folder=$work/$1
-    mkdir -p "$folder/lib"
-    export PYTHONPATH=$folder/lib
-}
 ready() { (($(grep -c 'a fork server for warm starts is ready' "$work/job.err") >= $1)); }
 seen() { (($(grep -c "$1" "$work/job.out") >= $2)); } # pattern, how often
 server() { # its process id: a marked Python process that is no worker, and has no workers' descriptor

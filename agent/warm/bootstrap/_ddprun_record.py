@@ -2,8 +2,9 @@
 
 One line for a module: its number, its name, and its file. A line is written when the module is
 complete, so a package comes after what it imports itself. What fails is not written. The file is
-opened for each piece of work, so that the worker has no descriptor more than usual. What a worker
-imports in its last five milliseconds before a kill may be lost; it is then imported late again.
+opened for each piece of work, so that the worker has no descriptor more than usual. Imports are
+written with a later import or at the end, so the last five milliseconds of them may be missing; the
+server then lacks a few modules, and the workers import them themselves.
 """
 import atexit
 import os

@@ -12,7 +12,7 @@ import sys
 import _socket
 
 from _ddprun_preload import Preload, fork_quietly
-from _ddprun_process import place, read_oom, write_all, write_oom
+from _ddprun_process import place, read_oom, show_environment, write_all, write_oom
 from _ddprun_script import imports_of
 
 _MOST = 1 << 16  # bytes of a packet
@@ -55,7 +55,7 @@ class _Worker:
         texts = packet.payload()
         self.imports, numbers, cpus = texts[0], texts[1].split(), texts[2].split()
         self.cpus = [int(each) for each in cpus]
-        self.environment = [text.partition("=") for text in texts[3:]]
+        self.environment = texts[3:]
         self.release = packet.fds.pop(0)
         self.descriptors = dict(zip((int(each) for each in numbers), packet.fds))
 
@@ -227,7 +227,7 @@ class _Server:
         self._socket.detach()
 
     def _set_environment(self, worker):
-        wanted = {name: value for name, _, value in worker.environment}
+        wanted = dict(text.split("=", 1) for text in worker.environment)
         if self._found != self._sent:
             # The interpreter is behind a script that sets variables. They are found, not sent.
             for name, value in self._found.items():
@@ -235,6 +235,7 @@ class _Server:
                     wanted[name] = value
             for name in set(self._sent) - set(self._found):
                 wanted.pop(name, None)
+        show_environment(self._libc, [os.fsencode(name + "=" + value) for name, value in wanted.items()])
         os.environ.clear()
         for name, value in wanted.items():
             os.environ[name] = value

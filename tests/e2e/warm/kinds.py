@@ -37,6 +37,10 @@ def in_processes(method):
         print(pool.map(square, range(4)))
 
 
+# These differ from job to job.
+HIDDEN = ("MASTER_PORT", "DDPRUN_STOP_FILE", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID", "_", "KIND_TAG")
+
+
 def place():
     """What /proc says about this process."""
     with open("/proc/self/cmdline", "rb") as file:
@@ -51,6 +55,10 @@ def place():
                 print(line, end="")
     print(sorted(os.listdir("/proc/self/fd")), os.getcwd())
     print(os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid())
+    with open("/proc/self/environ", "rb") as file:
+        found = [each for each in file.read().decode().split("\0") if each]
+    print(sorted(each for each in found if each.split("=")[0] not in HIDDEN))
+    print(len(found) == len(os.environ), all(os.environ[each.split("=", 1)[0]] == each.split("=", 1)[1] for each in found))
     with open("/proc/%d/comm" % os.getppid()) as file:
         print(file.read())
     print(threading.main_thread().native_id == os.getpid())
@@ -60,8 +68,7 @@ def surroundings():
     """What Python says about itself."""
     print(sys.argv, sys.orig_argv, sys.path, sys.flags, sys.executable, sys.prefix)
     print(__name__, __file__, __spec__, sorted(globals())[:12])
-    hidden = ("MASTER_PORT", "DDPRUN_STOP_FILE", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID", "_", "KIND_TAG")
-    print(sorted(item for item in os.environ.items() if item[0] not in hidden))
+    print(sorted(item for item in os.environ.items() if item[0] not in HIDDEN))
     print([type(stream).__name__ + str(stream.line_buffering) for stream in (sys.stdout, sys.stderr)])
     print([(stream.isatty(), stream.seekable(), stream.fileno()) for stream in (sys.stdin, sys.stdout, sys.stderr)])
     print([name for name in sys.modules if "ddprun" in name], "sitecustomize" in sys.modules)

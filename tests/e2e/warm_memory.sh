@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# What one job leaves for the next one of its script: the imports, so that the first generation may be warm, too.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$e2e/warm_common.sh"
+need_built ddprun
+need_program python3
+export PYTHONDONTWRITEBYTECODE=1
+crowd=$(($(OMP_NUM_THREADS="" nproc) + 1)) # more workers than CPUs
+
+# A script that imports many modules from the folder's library. One of them counts its imports.
+new_library() {
+    new_folder "$1"
+    mkdir "$folder/lib/many"
+    : >"$folder/lib/many/__init__.py"
+    for number in {1..320}; do echo "VALUE = $number" >"$folder/lib/many/m$number.py"; done
+    printf 'VALUE = 1\nopen("%s/imports", "a").write("once\\n")\n' "$folder" >"$folder/lib/counted.py"
+    cat >"$folder/train.py" <<'END'
+import importlib, os, sys, time
+import counted
+for number in range(1, 321):
+    importlib.import_module("many.m%d" % number)
+time.sleep(0.01)  # imports are written with a later one
+import colorsys
+os.write(int(os.environ["DDPRUN_PROGRESS_FD"]), b"step=1\n")
+sys.stdout.write("rank %s counted %d\n" % (os.environ["RANK"], counted.VALUE))
+end = time.monotonic() + 60
+while not os.path.exists(sys.argv[1]) and time.monotonic() < end:
+    time.sleep(0.01)
+END
+}
+imports() { if [[ -e $folder/imports ]]; then wc -l <"$folder/imports"; else echo 0; fi; }
+remembered() { ls "$XDG_CACHE_HOME/ddprun/imports/"train.py-* 2>/dev/null; }
+is_remembered() { [[ -n $(remembered) ]]; }
+ranks() { (($(grep -c '^rank' "$work/job.out") == $1)); }
+# Runs a job of the folder's script until it has said something: pattern of standard error, arguments…
+job_until() {
+    local pattern=$1; shift
+    rm -f "$folder/imports" "$folder/go"
+    start job --standalone --no-label -v --max-restarts=0 "$@" "$folder/train.py" "$folder/go"
+    wait_until 30 has "$work/job.err" "$pattern" || fail "no \"$pattern\""
+}
+end_job() { # workers
+    wait_until 30 ranks "$1" || fail "not all workers have started"
+    touch "$folder/go"
+    join job 30
+    expect_code 0
+    expect_nothing_left 5
+}
+
+say "a job remembers what its workers import, and the next one imports it once for all of them"
+new_library memory
+job_until 'a fork server for warm starts is ready' --nproc-per-node="$crowd"
+end_job "$crowd"
+(($(imports) == crowd + 1)) || fail "$crowd workers and a server have imported $(imports) times"
+[[ $(stat -c %a "$XDG_CACHE_HOME/ddprun/imports") == 700 ]] || fail "others may read what is remembered"
+[[ $(remembered | wc -l) == 1 ]] || fail "not one file: $(remembered)"
+job_until 'a fork server for warm starts is ready' --nproc-per-node="$crowd"
+end_job "$crowd"
+(($(imports) == 1)) || fail "the second job has imported $(imports) times"
+
+say "with a CPU for each worker the first generation does not wait for a server"
+job_until 'generation 0' --nproc-per-node=1
+end_job 1
+(($(imports) == 1)) || fail "one worker has imported $(imports) times"
+expect_not_in "$work/job.err" 'fork server'
+
+say "a library that has moved makes the job forget what it knew, and start cold"
+mkdir "$folder/lib/counted"
+mv "$folder/lib/counted.py" "$folder/lib/counted/__init__.py"
+job_until 'are forgotten, because .*another place' --nproc-per-node="$crowd"
+wait_until 20 ranks "$crowd" || fail "the workers have not started"
+wait_until 30 has "$work/job.err" 'a fork server for warm starts is ready' || fail "nothing was learnt anew"
+end_job "$crowd"
+job_until 'a fork server for warm starts is ready' --nproc-per-node="$crowd"
+end_job "$crowd"
+(($(imports) == 1)) || fail "the job after it has imported $(imports) times"
+
+say "a file that is something else is as good as none"
+file=$(remembered)
+for kind in garbage cut link fifo folder; do
+    rm -rf "$file"
+    case $kind in
+        garbage) head -c 5000 /dev/urandom >"$file" ;;
+        cut) printf 'ddprun imports 1\nimport counted' >"$file" ;;
+        link) ln -s /dev/zero "$file" ;;
+        fifo) mkfifo "$file" ;;
+        folder) mkdir "$file" ;;
+    esac
+    job_until 'generation 0' --nproc-per-node="$crowd"
+    end_job "$crowd"
+    (($(imports) >= crowd)) || fail "$kind: $crowd workers have imported $(imports) times"
+done
+rm -rf "$file"
+
+say "without a folder to remember in, jobs run as ever"
+for cache in /proc/nowhere relative ""; do
+    XDG_CACHE_HOME=$cache HOME=$cache job_until 'a fork server for warm starts is ready' --nproc-per-node=2
+    end_job 2
+    [[ ! -e relative ]] || fail "a relative folder was made"
+done
+
+say "torchrun's name means cold starts, unless warm ones are asked for"
+ln -s "$ddprun" "$work/torchrun"
+ddprun=$work/torchrun job_until 'generation 0' --nproc-per-node="$crowd"
+end_job "$crowd"
+sleep 1.5 # a server would be prepared a second after the first progress
+expect_not_in "$work/job.err" 'fork server'
+
+say "a module that hangs when the server imports it delays nobody's restart"
+new_folder hangs
+cat >"$folder/lib/hanging.py" <<'END'
+import os, time
+if "RANK" not in os.environ:
+    time.sleep(1000)
+END
+cat >"$folder/train.py" <<'END'
+import os, sys, time
+import hanging
+generation = os.environ["TORCHELASTIC_RESTART_COUNT"]
+os.write(int(os.environ["DDPRUN_PROGRESS_FD"]), b"step=1\n")
+sys.stdout.write("generation %s\n" % generation)
+time.sleep(3)
+sys.exit(3 if generation == "0" else 0)
+END
+run 40 --standalone --no-label -v --nproc-per-node=2 --max-restarts=1 "$folder/train.py"
+expect_code 0
+(($(grep -c '^generation 1' "$work/run.out") == 2)) || fail "generation 1 has not run"
+expect_nothing_left 5
