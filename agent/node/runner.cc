@@ -9,8 +9,8 @@
 
 #include "agent/death/process_stack.h"
 #include "agent/death/stuck_processes.h"
-#include "agent/host/hardware.h"
 #include "agent/keeper/orphans.h"
+#include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
 #include "base/exit_code.h"
@@ -39,27 +39,21 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       warm_(loop, keeper, consoles_.files,
-            {.mode = config_.warm,
-             .argv = config_.workers.argv,
-             .environment = config_.workers.environment,
-             .workers = config_.machine.offer.slots,
-             .cpus = static_cast<int>(allowed_cpus().size())},
-            {.info =
-                 [this](const std::string& line) {
-                     log_(Note{Note::Level::info, line});
-                 },
-             .debug =
-                 [this](const std::string& line) {
-                     log_(Note{Note::Level::debug, line});
+            warm_job(config_.warm, config_.workers, config_.machine.offer.slots),
+            {.info = says(Note::Level::info),
+             .debug = says(Note::Level::debug),
+             .make_folder =
+                 [this](std::function<void(const std::string&)> done) {
+                     folder_.prepare([this, done = std::move(done)] { done(folder_.temporary()); });
                  }}),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
-      orphans_(loop, [this](const std::string& sentence) { warn(sentence); }),
+      orphans_(loop, says(Note::Level::warn)),
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
               post(StoreContact{generation, processes});
           },
-          [this](const std::string& sentence) { warn(sentence); }),
+          says(Note::Level::warn)),
       // The link's events pass through here for two facts that the machine does not need: whether
       // the leader has told the end, and that the keeper needs the new connection.
       link_(make_link([this](Event event) {
@@ -74,7 +68,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
           [this](std::int64_t pid, int signal, const std::string& why) {
               return workers_ && workers_->signal_one(pid, signal, why);
           },
-          [this](const std::string& sentence) { warn(sentence); }),
+          says(Note::Level::warn)),
       timer_(loop) {}
 
 Runner::~Runner() {
@@ -349,6 +343,8 @@ AttemptFolder::Heirs Runner::heirs() {
 
 std::string Runner::log_folder() const { return folder_.base(); }
 
-void Runner::warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
+std::function<void(const std::string&)> Runner::says(Note::Level level) {
+    return [this, level](const std::string& line) { log_(Note{level, line}); };
+}
 
 }  // namespace ddprun::agent

@@ -80,7 +80,8 @@ class Runner {
     void prepare_gone();
     void bequeath_folder();
     AttemptFolder::Heirs heirs();
-    void warn(const std::string& sentence);
+    std::function<void(const std::string&)> says(Note::Level level);
+    void warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
 
     // Reset first at the end. Callbacks that others hold look at it.
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -105,6 +105,7 @@ struct AttemptFolder::Maker {
     };
     Tidied tidy(Generation generation, const Heirs& heirs);
     AttemptFiles make(Generation generation, const WantedFiles& wanted, const Heirs& heirs);
+    void prepare(const Heirs& heirs);
     Result<> make_base();
     void make_temporary();
     Result<> use_temporary(AttemptFiles& made, Generation generation, const WantedFiles& wanted);
@@ -159,6 +160,12 @@ void AttemptFolder::Maker::make_temporary() {
         if (temporary = make_temporary_folder(parent); !temporary.path.empty()) return;
 }
 
+void AttemptFolder::Maker::prepare(const Heirs& heirs) {
+    if (!heirs.furnish) return;
+    if (temporary.path.empty()) make_temporary();
+    if (std::exchange(furnished, temporary.path) != temporary.path) heirs.furnish(temporary.path);
+}
+
 AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted,
                                         const Heirs& heirs) {
     AttemptFiles made;
@@ -175,11 +182,7 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
     }
     made.workers.resize(wanted.streams.size());
     if (!done) made.problem = done.error();
-    if (heirs.furnish) {
-        if (temporary.path.empty()) make_temporary();
-        if (std::exchange(furnished, temporary.path) != temporary.path)
-            heirs.furnish(temporary.path);
-    }
+    prepare(heirs);
     made.base = base;
     made.temporary = this->temporary.path;
     return made;
@@ -235,7 +238,25 @@ void AttemptFolder::make(Generation generation, WantedFiles wanted, Done done) {
                     *temporary = made->temporary;
                     done(std::move(*made));
                 });
-    // The rest comes after the folders for our workers, so no worker waits for it.
+    tidy(generation);
+}
+
+void AttemptFolder::prepare(std::function<void()> done) {
+    auto made = std::make_shared<std::string>();
+    files_.post(
+        [made, maker = maker_, heirs = heirs_] {
+            maker->prepare(*heirs);
+            *made = maker->temporary.path;
+        },
+        [made, temporary = temporary_, done = std::move(done)] {
+            *temporary = *made;
+            done();
+        });
+    tidy(kNoGeneration);
+}
+
+// Comes after the folders for our workers, so no worker waits for it.
+void AttemptFolder::tidy(Generation generation) {
     auto tidied = std::make_shared<Maker::Tidied>();
     files_.post([tidied, maker = maker_, generation,
                  heirs = heirs_] { *tidied = maker->tidy(generation, *heirs); },

@@ -76,6 +76,8 @@ class AttemptFolder {
 
     // Makes the folders of a generation and opens its files. `done` runs on the loop.
     void make(Generation generation, WantedFiles wanted, Done done);
+    // Makes the temporary folder before the first generation. `done` runs on the loop.
+    void prepare(std::function<void()> done);
     // Whether the files stay after the end of the job.
     bool stays() const { return stays_; }
     // The folder of all generations, if the files stay and some exist; else empty.
@@ -87,6 +89,7 @@ class AttemptFolder {
 
   private:
     struct Maker;
+    void tidy(Generation generation);
     FileThread& files_;
     const bool stays_;
     std::shared_ptr<Maker> maker_;  // used on the file thread only

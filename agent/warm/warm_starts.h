@@ -23,8 +23,8 @@
 
 #include "agent/keeper/keeper.h"
 #include "agent/warm/fork_server.h"
-#include "agent/warm/import_list.h"
-#include "agent/warm/import_memory.h"
+#include "agent/warm/held_start.h"
+#include "agent/warm/learnt_imports.h"
 #include "agent/warm/warm_policy.h"
 #include "base/loop/file_thread.h"
 
@@ -34,15 +34,19 @@ class WarmStarts {
   public:
     struct Job {
         Mode mode = Mode::off;
-        std::vector<std::string> argv;                   // the workers' command line
-        std::map<std::string, std::string> environment;  // what they have in common
-        int workers = 1, cpus = 1;                       // on this node
+        WorkerStart worker;  // an example, without pipes
+        // Variables in its environment that are others as soon as the node has a place.
+        std::set<std::string> placed;
+        std::map<std::string, std::string> own_environment;  // ddprun's
+        int workers = 1, cpus = 1;                           // on this node
     };
-    struct Say {
-        std::function<void(const std::string&)> info, debug;
+    struct Calls {
+        std::function<void(const std::string&)> info, debug;  // lines of the log
+        // Makes the job's temporary folder, for a server before the first generation.
+        std::function<void(std::function<void(const std::string& temporary)>)> make_folder;
     };
-    WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, const Job& job,
-               Say say);
+    WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Job job,
+               Calls calls);
 
     // What the temporary folder needs before the first worker; empty where no worker can be warm.
     std::function<void(const std::string& temporary)> furnish() const;
@@ -65,14 +69,12 @@ class WarmStarts {
   private:
     // A worker that a server shall fork, or the keeper starts cold after all.
     struct Waiting {
-        WorkerStart start;
-        std::vector<UniqueFd> held;  // the descriptors of `start`
+        HeldStart held;
         std::string record;
         Keeper::SpawnCallback done;
     };
 
-    void on_known(std::optional<KnownImports> known);
-    bool hold(const WorkerStart& start, Waiting& waiting) const;
+    void recall();
     void flush();
     void fork_waiting();
     WorkerStart recorded(const WorkerStart& start, const std::string& record) const;
@@ -80,6 +82,7 @@ class WarmStarts {
     void arm();
     void read_records(std::function<void()> then);
     void prepare();
+    void prepare_to_wait();
     void make_server();
     void import_more();
     bool fits() const;
@@ -91,14 +94,15 @@ class WarmStarts {
 
     boost::asio::io_context& io_;
     Keeper& keeper_;
-    FileThread& files_;
     WarmPolicy policy_;
     std::optional<PythonCommand> command_;  // none: no worker can be warm
-    Say say_;
+    Calls calls_;
     boost::asio::steady_timer timer_;
-    const bool crowded_;                    // one import for all workers is quicker than many
-    std::unique_ptr<ImportMemory> memory_;  // if the job may have warm starts
-    bool reading_ = false;                  // what the last job has left
+    Job job_;
+    const bool crowded_;                     // one import for all workers is quicker than many
+    bool begun_ = false;                     // a generation
+    Time wait_until_ = kNever;               // if none has begun by then, a server is prepared
+    std::unique_ptr<LearntImports> learnt_;  // if workers may be warm
 
     // Of the generation.
     std::string temporary_;  // empty: no bootstrap
@@ -109,10 +113,7 @@ class WarmStarts {
     std::vector<std::vector<std::string>> environments_;  // of all its workers
     std::optional<WorkerStart> first_;                    // of its first worker
 
-    ImportList imports_, own_;              // all that are known; those of this job
-    bool proven_ = false;                   // a server was ready with them
     std::size_t imported_ = 0;              // in the server
-    std::vector<std::string> left_out_;     // modules that a server must not import
     int attempts_ = 0;                      // to make this server
     int failures_ = 0;                      // of servers that have never been ready, in a row
     std::set<std::string> rank_variables_;  // of the server

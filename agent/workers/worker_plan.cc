@@ -1,6 +1,9 @@
 // Computes the place of a worker from the place of its node.
 #include "agent/workers/worker_plan.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace ddprun::agent {
 
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index) {
@@ -30,6 +33,32 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.slurm_env = plan.slurm_env;
     if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(index)];
     return place;
+}
+
+// Two places that have nothing in common.
+EnvironmentToCome environment_to_come(const WorkerPlan& plan) {
+    const auto environment = [&plan](int number) {
+        rendezvous::NodePlace node;
+        node.generation = Generation{number};
+        node.node_rank = number;
+        node.nodes = node.slots = number + 1;
+        node.rank_offset = node.role_rank_offset = number * node.slots;
+        node.world_size = node.role_world_size = node.nodes * node.slots;
+        node.master_address = "node" + std::to_string(number);
+        node.master_port = static_cast<std::uint16_t>(number + 1);
+        node.max_restarts = number;
+        WorkerPlace place = place_of(plan, node, 0);
+        place.error_file = place.stop_file = "/" + std::to_string(number);
+        std::vector<std::string> lines = worker_environment(plan.environment, place);
+        std::ranges::sort(lines);
+        return lines;
+    };
+    EnvironmentToCome found{environment(0), {}};
+    const std::vector<std::string> other = environment(1);
+    std::vector<std::string> different;
+    std::ranges::set_symmetric_difference(found.example, other, std::back_inserter(different));
+    for (const std::string& each : different) found.placed.insert(each.substr(0, each.find('=')));
+    return found;
 }
 
 }  // namespace ddprun::agent

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,5 +46,13 @@ inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 // The place of a worker, by its index on this node. The caller adds the error file and the stop
 // file.
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index);
+
+// The environment of a worker before its node has a place, and the variables in it that change with
+// the place.
+struct EnvironmentToCome {
+    std::vector<std::string> example;
+    std::set<std::string> placed;
+};
+EnvironmentToCome environment_to_come(const WorkerPlan& plan);
 
 }  // namespace ddprun::agent

@@ -31,6 +31,19 @@ int shell_code(const Error& error) { return error.code() == ErrorCode::not_found
 
 }  // namespace
 
+WorkerStart worker_start(const WorkerPlan& plan, int index, int local_rank) {
+    WorkerStart start;
+    start.argv =
+        worker_arguments(plan.argv, plan.first_argument, local_rank, plan.collapse_dollars);
+    if (!plan.cpus.empty()) start.cpus = plan.cpus[static_cast<std::size_t>(index)];
+    // Only a lone worker may read the terminal. Several would take turns at the keystrokes, which
+    // may be meant for the shell: they get /dev/null.
+    start.stdin_fd = !plan.foreground && ::isatty(STDIN_FILENO) ? -1 : STDIN_FILENO;
+    start.nofile_soft = plan.nofile_soft;
+    start.foreground = plan.foreground;
+    return start;
+}
+
 // One worker, from its request to its reported end.
 struct WorkerSet::Worker {
     Worker(boost::asio::io_context& loop, std::shared_ptr<TurnBudget> turns,
@@ -130,19 +143,11 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     const UniqueFd progress_end = ends ? worker.progress.open() : UniqueFd{};
     if (!progress_end) return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
 
-    WorkerStart start;
-    start.argv = worker_arguments(plan_.argv, plan_.first_argument, worker.local_rank,
-                                  plan_.collapse_dollars);
-    if (!plan_.cpus.empty()) start.cpus = plan_.cpus[static_cast<std::size_t>(worker.index)];
+    WorkerStart start = worker_start(plan_, worker.index, worker.local_rank);
     start.environment = environment;
-    // Only a lone worker may read the terminal. Several would take turns at the keystrokes, which
-    // may be meant for the shell: they get /dev/null.
-    start.stdin_fd = !plan_.foreground && ::isatty(STDIN_FILENO) ? -1 : STDIN_FILENO;
     start.stdout_fd = ends->out.get();
     start.stderr_fd = ends->err.get();
     start.extra = {{kProgressFd, progress_end.get()}};
-    start.nofile_soft = plan_.nofile_soft;
-    start.foreground = plan_.foreground;
     worker.started = boot_now();
     spawn_(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;

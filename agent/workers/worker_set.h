@@ -25,6 +25,10 @@
 
 namespace ddprun::agent {
 
+// What the keeper needs to know of a worker, without its environment and its pipes. `index` counts
+// the workers of this ddprun.
+WorkerStart worker_start(const WorkerPlan& plan, int index, int local_rank);
+
 class WorkerSet {
   public:
     using OnEvent = std::function<void(Event)>;

@@ -75,6 +75,26 @@ job_until 'a fork server for warm starts is ready' --nproc-per-node="$crowd"
 end_job "$crowd"
 (($(imports) == 1)) || fail "the job after it has imported $(imports) times"
 
+say "a node that waits has a server ready when its turn comes"
+at=127.0.0.1:$(free_port)
+node() { # name, number
+    start "$1" --nnodes=2 --node-rank="$2" --rdzv-endpoint="$at" --rdzv-id="$mark" --no-label -v --max-restarts=0 \
+        "$folder/train.py" "$folder/go"
+}
+rm -f "$folder/imports" "$folder/go"
+node job 0
+wait_until 30 has "$work/job.err" 'a fork server for warm starts is ready' || fail "the waiting node has no server"
+(($(imports) == 1)) || fail "the server has imported $(imports) times"
+node other 1
+wait_until 30 has "$work/other.out" '^rank' || fail "the other node's worker has not started"
+wait_until 30 ranks 1 || fail "the worker has not started"
+(($(imports) == 2)) || fail "a server and a cold worker have imported $(imports) times"
+touch "$folder/go"
+join job 30
+expect_code 0
+join other 30
+expect_nothing_left 5
+
 say "a file that is something else is as good as none"
 file=$(remembered)
 for kind in garbage cut link fifo folder; do

@@ -1,6 +1,7 @@
 // The place of a worker in a generation, and torchrun's names for log folders. Pure.
 #include "agent/workers/worker_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "agent/output/attempt_names.h"
@@ -44,6 +45,23 @@ TEST(WorkerPlan, PlaceInAGeneration) {
     EXPECT_EQ(place.progress_fd, kProgressFd);
     EXPECT_EQ(place.signal_names, "SIGTERM");
     EXPECT_EQ(place.more, (Environment{{"A", "1"}}));
+}
+
+// A node that has no place yet knows what will not change when it gets one.
+TEST(WorkerPlan, EnvironmentBeforeThereIsAPlace) {
+    WorkerPlan plan;
+    plan.environment = {{"HOME", "/home/me"}, {"SLURM_JOB_ID", "7"}, {"SLURM_NODEID", "3"}, {"SLURM_NNODES", "4"}};
+    plan.run_id = "job";
+    plan.more = {{{"CUDA_VISIBLE_DEVICES", "0"}}};
+    const EnvironmentToCome to_come = environment_to_come(plan);
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
+                             "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID",
+                             "SLURM_NNODES", "TORCHELASTIC_ERROR_FILE", "DDPRUN_STOP_FILE"})
+        EXPECT_TRUE(to_come.placed.contains(name)) << name;
+    for (const char* name : {"HOME", "TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES"})
+        EXPECT_FALSE(to_come.placed.contains(name)) << name;
+    EXPECT_THAT(to_come.example, testing::IsSupersetOf({"HOME=/home/me", "TORCHELASTIC_RUN_ID=job",
+                                                        "CUDA_VISIBLE_DEVICES=0"}));
 }
 
 // --task-per-worker: srun starts two tasks on each of two hosts and deals them out in turn (a, b,

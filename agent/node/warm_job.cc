@@ -1,0 +1,27 @@
+// Makes an example of a worker.
+#include "agent/node/warm_job.h"
+
+#include <utility>
+
+#include "agent/host/hardware.h"
+#include "agent/warm/python_command.h"
+#include "agent/workers/worker_set.h"
+
+namespace ddprun::agent {
+
+warm::WarmStarts::Job warm_job(warm::Mode mode, const WorkerPlan& plan, int workers) {
+    warm::WarmStarts::Job job;
+    job.mode = mode;
+    job.worker = worker_start(plan, 0, 0);
+    // Only Python's workers cost more than this.
+    if (mode == warm::Mode::off || !warm::python_command(job.worker.argv)) return job;
+    EnvironmentToCome environment = environment_to_come(plan);
+    job.worker.environment = std::move(environment.example);
+    job.placed = std::move(environment.placed);
+    job.own_environment = plan.environment;
+    job.workers = workers;
+    job.cpus = static_cast<int>(allowed_cpus().size());
+    return job;
+}
+
+}  // namespace ddprun::agent
