@@ -2,7 +2,7 @@
 function(ddprun_embed_bootstrap target)
   set(folder ${CMAKE_SOURCE_DIR}/agent/warm/bootstrap)
   set(DDPRUN_BOOTSTRAP "")
-  foreach(name sitecustomize.py _ddprun_preload.py _ddprun_process.py _ddprun_record.py _ddprun_script.py
+  foreach(name sitecustomize.py _ddprun_check.py _ddprun_preload.py _ddprun_process.py _ddprun_record.py _ddprun_script.py
                _ddprun_serve.py)
     file(READ ${folder}/${name} text)
     string(APPEND DDPRUN_BOOTSTRAP "    {\"${name}\", R\"python(${text})python\"},\n")

@@ -118,4 +118,17 @@ void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids,
                               });
 }
 
+void add_stacks(boost::asio::io_context& loop, std::vector<rendezvous::WorkerOutcome> outcomes,
+                std::function<void(std::vector<rendezvous::WorkerOutcome>)> done) {
+    std::vector<Process> pids;
+    for (const rendezvous::WorkerOutcome& outcome : outcomes) pids.push_back(outcome.pid);
+    stacks_of(loop, pids,
+              [outcomes = std::move(outcomes),
+               done = std::move(done)](std::vector<StackLines> stacks) mutable {
+                  for (std::size_t i = 0; i < stacks.size(); ++i)
+                      outcomes[i].stack = std::move(stacks[i]);
+                  done(std::move(outcomes));
+              });
+}
+
 }  // namespace ddprun::agent

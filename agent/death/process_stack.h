@@ -15,11 +15,16 @@
 #include <vector>
 
 #include "agent/death/kernel_stack.h"
+#include "rendezvous/model/model.h"
 
 namespace ddprun::agent {
 
 // Calls `done` once from the loop. The result has one entry for each pid, in the same order.
 void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids,
                std::function<void(std::vector<StackLines>)> done);
+
+// The same for workers: calls `done` with these outcomes and the stacks in them.
+void add_stacks(boost::asio::io_context& loop, std::vector<rendezvous::WorkerOutcome> outcomes,
+                std::function<void(std::vector<rendezvous::WorkerOutcome>)> done);
 
 }  // namespace ddprun::agent

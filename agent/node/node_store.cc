@@ -62,4 +62,10 @@ Result<> NodeStore::open(const rendezvous::NodePlace& place) {
     return {};
 }
 
+std::optional<Time> NodeStore::last_request() {
+    if (!store_) return std::nullopt;
+    store_->stop_timing();
+    return store_->last_request();
+}
+
 }  // namespace ddprun::agent

@@ -38,6 +38,8 @@ class NodeStore {
     // Possible errors: unavailable, with what the process lacks.
     Result<> open(const rendezvous::NodePlace& place);
     void close() { store_.reset(); }
+    // When the last request came to the store of this generation, if it is here. It is asked once.
+    std::optional<Time> last_request();
 
   private:
     boost::asio::io_context& loop_;

@@ -51,6 +51,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
+              phases_.met(processes, boot_now());
               post(StoreContact{generation, processes});
           },
           says(Note::Level::warn)),
@@ -199,6 +200,7 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
 // now.
 void Runner::spawn(const rendezvous::NodePlace& place) {
     if (place.has_store() && !no_store_.empty()) return spawn_nothing(place);
+    phases_.begin(place.world_size, boot_now());
     workers_ = std::make_unique<WorkerSet>(
         loop_, config_.workers,
         [this](const WorkerStart& start, Keeper::SpawnCallback done) {
@@ -206,7 +208,7 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         },
         consoles_, folder_,
         [this](Event event) {
-            if (std::holds_alternative<WorkerProgress>(event)) warm_.progressed();
+            see(event);
             post(std::move(event));
         },
         [this](const Error& error) { warn(error.sentence()); });
@@ -228,10 +230,6 @@ void Runner::spawn_nothing(const rendezvous::NodePlace& place) {
         post(WorkerNotStarted{place.generation, i, no_store_, kCannotRunCode});
 }
 
-void Runner::remove_left_sockets() {
-    consoles_.files.post([left = left_sockets_] { left.remove(); });
-}
-
 void Runner::ask_job_end() {
     if (!config_.find_job_end) return;
     config_.find_job_end([this, alive = std::weak_ptr(alive_)](std::optional<Time> end) {
@@ -243,17 +241,20 @@ void Runner::ask_job_end() {
 // event.
 void Runner::examine(const ExamineWorkers& asked) {
     if (!workers_) return;
-    std::vector<rendezvous::WorkerOutcome> outcomes = workers_->living(asked.local_ranks);
-    std::vector<std::int64_t> pids;
-    for (const rendezvous::WorkerOutcome& outcome : outcomes) pids.push_back(outcome.pid);
-    stacks_of(loop_, pids,
-              [this, alive = std::weak_ptr(alive_), generation = asked.generation,
-               outcomes = std::move(outcomes)](std::vector<StackLines> stacks) mutable {
-                  if (!alive.lock()) return;
-                  for (std::size_t i = 0; i < stacks.size(); ++i)
-                      outcomes[i].stack = std::move(stacks[i]);
-                  post(WorkersExamined{generation, std::move(outcomes)});
-              });
+    add_stacks(loop_, workers_->living(asked.local_ranks),
+               [this, alive = std::weak_ptr(alive_),
+                generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
+                   if (alive.lock()) post(WorkersExamined{generation, std::move(outcomes)});
+               });
+}
+
+// What the machine does not need to know.
+void Runner::see(const Event& event) {
+    if (std::holds_alternative<WorkerStarted>(event)) phases_.started(boot_now());
+    if (!std::holds_alternative<WorkerProgress>(event)) return;
+    warm_.progressed();
+    if (!phases_.under_way()) return;
+    log_(Note{Note::Level::debug, phases_.progressed(boot_now(), store_.last_request())});
 }
 
 // The workers are killed from here, too: a frozen keeper would let them run on, perhaps beyond the
@@ -340,8 +341,6 @@ AttemptFolder::Heirs Runner::heirs() {
                     if (alive.lock()) bequeath_folder();
                 }};
 }
-
-std::string Runner::log_folder() const { return folder_.base(); }
 
 std::function<void(const std::string&)> Runner::says(Note::Level level) {
     return [this, level](const std::string& line) { log_(Note{level, line}); };

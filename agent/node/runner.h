@@ -18,6 +18,7 @@
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
 #include "agent/node/orphan_search.h"
+#include "agent/node/start_phases.h"
 #include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
@@ -58,7 +59,7 @@ class Runner {
     // A signal that ddprun has received.
     void signal(int number) { post(SignalCame{number}); }
     // The folder with the workers' files of all generations; empty if there is none that stays.
-    std::string log_folder() const;
+    std::string log_folder() const { return folder_.base(); }
 
   private:
     void post(Event event);
@@ -69,8 +70,11 @@ class Runner {
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);
-    void remove_left_sockets();
+    void remove_left_sockets() {
+        consoles_.files.post([left = left_sockets_] { left.remove(); });
+    }
     void ask_job_end();
+    void see(const Event& event);
     void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
     void on_survivor(const Survivor& survivor);
@@ -97,6 +101,7 @@ class Runner {
     AttemptFolder folder_;
     OrphanSearch orphans_;
     LeftSockets left_sockets_;
+    StartPhases phases_;
     NodeStore store_;
     std::string no_store_;  // why this generation has none; empty: it has one, or needs none
     std::unique_ptr<Link> link_;

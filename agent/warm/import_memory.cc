@@ -33,6 +33,15 @@ std::optional<KnownImports> read_file(const std::string& path) {
     return read_known_imports(read_bounded(file->get(), kMostText));
 }
 
+std::string path_of(const PythonCommand& command,
+                    const std::map<std::string, std::string>& environment) {
+    std::error_code error;
+    const std::string folder = imports_folder(environment);
+    const std::string name =
+        imports_file_name(command, fs::current_path(error).string(), environment);
+    return error || folder.empty() || name.empty() ? "" : folder + "/" + name;
+}
+
 void remove_oldest(const std::string& folder) {
     std::vector<std::pair<fs::file_time_type, fs::path>> found;
     std::error_code error;
@@ -48,14 +57,15 @@ void remove_oldest(const std::string& folder) {
 
 }  // namespace
 
+std::optional<KnownImports> recall_imports(const PythonCommand& command,
+                                           const std::map<std::string, std::string>& environment) {
+    const std::string path = path_of(command, environment);
+    return path.empty() ? std::nullopt : read_file(path);
+}
+
 ImportMemory::ImportMemory(boost::asio::io_context& loop, const PythonCommand& command,
                            const std::map<std::string, std::string>& environment)
-    : folder_(imports_folder(environment)), files_(loop) {
-    std::error_code error;
-    const std::string name =
-        imports_file_name(command, fs::current_path(error).string(), environment);
-    if (!error && !folder_.empty() && !name.empty()) path_ = folder_ + "/" + name;
-}
+    : folder_(imports_folder(environment)), path_(path_of(command, environment)), files_(loop) {}
 
 void ImportMemory::read(Done done) {
     const auto known = std::make_shared<std::optional<KnownImports>>();

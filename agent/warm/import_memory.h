@@ -20,6 +20,10 @@
 
 namespace ddprun::agent::warm {
 
+// What is in the file now. Blocks.
+std::optional<KnownImports> recall_imports(const PythonCommand& command,
+                                           const std::map<std::string, std::string>& environment);
+
 class ImportMemory {
   public:
     ImportMemory(boost::asio::io_context& loop, const PythonCommand& command,

@@ -23,6 +23,21 @@ Json clock_of(const std::optional<NodeFacts::Clock>& clock) {
     return clock ? Json{clock->ahead, clock->within} : Json();
 }
 
+Json warm_of(const std::optional<agent::warm::WarmCheck>& warm) {
+    if (!warm) return {};
+    return {{"cold", warm->cold},
+            {"modules", warm->modules},
+            {"files", warm->files},
+            {"looks", warm->looks},
+            {"left_out", warm->left_out}};
+}
+
+std::optional<agent::warm::WarmCheck> warm_of(const Json& json) {
+    if (json.is_null()) return std::nullopt;
+    return agent::warm::WarmCheck{json.at("cold"), json.at("modules"), json.at("files"),
+                                  json.at("looks"), json.at("left_out")};
+}
+
 }  // namespace
 
 std::string to_json(const NodeFacts& facts) {
@@ -39,6 +54,7 @@ std::string to_json(const NodeFacts& facts) {
                       {"gpus_shown", facts.gpus_shown},
                       {"gpu_faults", facts.gpu_faults},
                       {"program_fault", facts.program_fault},
+                      {"warm", warm_of(facts.warm)},
                       {"temporary", facts.temporary},
                       {"temporary_free", or_null(facts.temporary_free)},
                       {"shared_memory_free", or_null(facts.shared_memory_free)},
@@ -68,6 +84,7 @@ Result<NodeFacts> facts_from_json(std::string_view text) {
         facts.gpus_shown = all.at("gpus_shown");
         facts.gpu_faults = all.at("gpu_faults").get<std::vector<std::string>>();
         facts.program_fault = all.at("program_fault");
+        facts.warm = warm_of(all.at("warm"));
         facts.temporary = all.at("temporary");
         facts.temporary_free = optional_of<std::int64_t>(all.at("temporary_free"));
         facts.shared_memory_free = optional_of<std::int64_t>(all.at("shared_memory_free"));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/warm/warm_findings.h"
 #include "base/error.h"
 
 namespace ddprun::launcher {
@@ -43,7 +44,9 @@ struct NodeFacts {
     std::vector<std::string> gpu_faults;  // devices that cannot be opened, with the reason
 
     std::string program_fault;  // why the user's program cannot be started here
-    std::string temporary;      // the folder for temporary files
+    // Whether the workers could be warm (agent/warm/warm_check.h). Only rank 0 tries.
+    std::optional<agent::warm::WarmCheck> warm;
+    std::string temporary;  // the folder for temporary files
     std::optional<std::int64_t> temporary_free, shared_memory_free;  // bytes
     // Bytes, soft limit of RLIMIT_MEMLOCK; empty: no limit.
     std::optional<std::int64_t> locked_memory;

@@ -15,6 +15,8 @@
 #include <thread>
 
 #include "agent/host/gpu_share.h"
+#include "agent/warm/python_command.h"
+#include "agent/warm/warm_check.h"
 #include "base/system/unique_fd.h"
 #include "launcher/job/program_check.h"
 #include "rendezvous/ledger/ledger_open.h"
@@ -120,6 +122,17 @@ void look_at_gpus(NodeFacts& facts, const JobInput& input) {
     look_at_devices(facts, input.host.gpus);
 }
 
+// One node tries for all: it takes seconds.
+void look_at_warmth(NodeFacts& facts, const JobInput& input) {
+    using agent::warm::Mode;
+    const auto rank = input.environment.find("RANK");
+    if (rank == input.environment.end() || rank->second != "0" || !facts.program_fault.empty())
+        return;
+    const auto command = agent::warm::python_command(input.plan.workers.argv);
+    if (input.plan.warm == Mode::off || !command) return;
+    facts.warm = agent::warm::warm_check(*command, facts.temporary, input.environment);
+}
+
 }  // namespace
 
 NodeFacts look_at_node(const JobInput& input) {
@@ -136,6 +149,7 @@ NodeFacts look_at_node(const JobInput& input) {
         if (!good) facts.program_fault = good.error().sentence();
     }
     facts.temporary = input.host.temporary_directory;
+    look_at_warmth(facts, input);
     facts.temporary_free = free_bytes(facts.temporary);
     facts.shared_memory_free = free_bytes("/dev/shm");
     facts.rdma = ::access("/sys/class/infiniband", F_OK) == 0;

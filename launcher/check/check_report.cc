@@ -237,6 +237,27 @@ CheckRow program_row(const CheckedJob& job) {
     return row_of("workers", workers + " on each node", found.lines());
 }
 
+// A cold start is no fault, so this row is never wrong.
+CheckRow warm_row(const CheckedJob& job) {
+    const auto& first = job.nodes.front();
+    if (!first || !first->warm)
+        return {"warm", State::skipped, "no Python workers, or --warm=off: cold starts", {}};
+    const agent::warm::WarmCheck& warm = *first->warm;
+    if (!warm.cold.empty())
+        return {"warm", State::skipped, "cold starts, because " + warm.cold, {}};
+    if (warm.modules == 0)
+        return {"warm", State::skipped, "it is not known yet what the script imports", {}};
+    std::string sentence =
+        "a server can import " + counted(static_cast<std::size_t>(warm.modules), "module") +
+        "; a cold worker reads " + counted(static_cast<std::size_t>(warm.files), "file") +
+        " for them, with " + counted(static_cast<std::size_t>(warm.looks), "look") +
+        " for files; with the server that happens once on a node";
+    std::vector<std::string> out;
+    for (const auto& [name, why] : warm.left_out) out.push_back(name + " (it " + why + ")");
+    if (!out.empty()) sentence += "; left out: " + some_of(out);
+    return {"warm", State::good, std::move(sentence), {}};
+}
+
 std::string mib(std::int64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
 
 // A full /tmp or a small /dev/shm (in containers) makes workers fail in ways that hide the cause.
@@ -285,7 +306,7 @@ bool CheckReport::good() const {
 CheckReport make_check_report(CheckedJob job) {
     CheckReport report{std::move(job), {}};
     for (auto* make : {nodes_row, network_row, ledger_row, gpus_row, clocks_row, program_row,
-                       space_row, limits_row})
+                       warm_row, space_row, limits_row})
         report.rows.push_back(make(report.job));
     return report;
 }

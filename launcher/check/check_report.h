@@ -28,7 +28,7 @@ struct CheckedJob {
 
 // One line of the report and its findings.
 struct CheckRow {
-    std::string name;  // nodes, network, ledger, gpus, clocks, workers, space or limits
+    std::string name;  // nodes, network, ledger, gpus, clocks, workers, warm, space or limits
     enum class State {
         good,
         wrong,

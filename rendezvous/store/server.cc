@@ -235,6 +235,8 @@ bool Server::takes_replies(Session& session) {
 void Server::after_requests() {
     for (const auto& session : to_flush_) session->flush();
     to_flush_.clear();
+    if (timing_.load(std::memory_order_relaxed))
+        last_request_.store(boot_now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 // An empty reason means that the peer has left in good order.

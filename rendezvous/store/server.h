@@ -72,6 +72,10 @@ class Server : private SessionOwner {
     // its store is connected, in 1.13 and in 2.x. Where nobody does so, each connection counts as a
     // process. Loop thread only.
     std::uint64_t processes() const { return arrivals_ > 0 ? arrivals_ : contacts(); }
+    // When the last request came. Callable from any thread.
+    Time last_request() const { return Time{Duration{last_request_.load()}}; }
+    // Nobody wants to know it any more; it costs a look at the clock. Callable from any thread.
+    void stop_timing() { timing_ = false; }
     std::size_t connections() const { return sessions_.size(); }
     bool has_connection_from(const boost::asio::ip::address& address) const;
 
@@ -105,6 +109,8 @@ class Server : private SessionOwner {
     std::set<uid_t> refused_users_;               // already reported
     bool cannot_ask_ = false;                     // already reported
     std::atomic<std::uint64_t> contacts_{0};
+    std::atomic<bool> timing_{true};
+    std::atomic<Duration::rep> last_request_{0};
     std::uint64_t arrivals_ = 0;     // of processes that say so
     bool full_ = false;              // already reported
     Time minute_ends_{};             // the minute whose ended sessions are counted

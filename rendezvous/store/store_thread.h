@@ -27,8 +27,10 @@ class StoreThread {
     StoreThread(const StoreThread&) = delete;
     StoreThread& operator=(const StoreThread&) = delete;
 
-    // See Server::contacts(). Callable from any thread.
+    // See Server. Callable from any thread.
     std::uint64_t contacts() const { return server_.contacts(); }
+    Time last_request() const { return server_.last_request(); }
+    void stop_timing() { server_.stop_timing(); }
 
   private:
     StoreThread(std::unique_ptr<boost::asio::io_context> io,

@@ -46,7 +46,7 @@ say "the same as JSON"
 check 60 -- --check=json
 expect_code 0
 [[ $(jq -r '"\(.format) \(.version) \(.good) \(.nodes | join(",")) \(.checks | length)"' "$work/run.out") == \
-    "ddprun check 1 true n1,n2,n3,n4 8" ]] || fail "not what it should be"
+    "ddprun check 1 true n1,n2,n3,n4 9" ]] || fail "not what it should be"
 
 say "two nodes do not reach each other, though both reach the first"
 "$slurmlab" on n2 nft "add table inet cut; add chain inet cut in { type filter hook input priority 0; }; add rule inet cut in ip saddr $net.3 drop"

@@ -69,8 +69,13 @@ expect("as does Ctrl-\\",
 os.environ["PS1"] = "shell> "
 os.environ["JOB"] = f"{ddprun} -q --standalone --nproc-per-node=1 python3 -c"
 os.environ["READS"] = """
-import signal
-signal.signal(signal.SIGCONT, lambda *_: print("worker goes on", flush=True))
+import signal, threading
+# A thread hears it. A handler would not run if the stop came just before the read that input() waits in.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
+def tell():
+    while signal.sigwait({signal.SIGCONT}):
+        print("worker goes on", flush=True)
+threading.Thread(target=tell, daemon=True).start()
 print("worker ready", flush=True)
 print("worker got", input(), flush=True)
 """

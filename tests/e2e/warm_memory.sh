@@ -95,6 +95,24 @@ expect_code 0
 join other 30
 expect_nothing_left 5
 
+say "a check says what a server would save, what it leaves out, and why a start would be cold"
+printf 'import os\nRANK = os.environ["RANK"]\n' >"$folder/lib/reader.py"
+check() { # what its row says, arguments…
+    local row=$1; shift
+    run 40 --check --standalone "$@"
+    expect_in "$work/run.out" "^  warm  *$row"
+    expect_nothing_left 5
+}
+check 'ok .* import 32[0-9] modules; a cold worker reads [0-9]* files for them, with [0-9]* looks' "$folder/train.py" go
+echo 'import reader, json' >"$folder/other.py"
+check 'ok .*left out: reader \(it reads RANK\)' "$folder/other.py"
+check '- .*no Python workers, or --warm=off' --warm=off "$folder/train.py"
+check '- .*no Python workers' true
+printf '#!/bin/sh\nexec python3 -I "$@"\n' >"$folder/python3"
+chmod +x "$folder/python3"
+check '- .*cold starts, because the interpreter does not read a sitecustomize' --python "$folder/python3" "$folder/train.py"
+[[ -z $(ls "$TMPDIR") ]] || fail "the check has left $(ls "$TMPDIR")"
+
 say "a file that is something else is as good as none"
 file=$(remembered)
 for kind in garbage cut link fifo folder; do

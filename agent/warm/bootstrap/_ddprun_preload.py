@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from _ddprun_script import folder_of, hidden_by
+from _ddprun_script import folder_of, hidden_by, imports_of
 
 # Slowly: this many seconds of sleep for each of work.
 _SHARE = 2
@@ -27,6 +27,22 @@ _CURES = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 class _LeftOut(BaseException):
     """Ends an import. No `except Exception` around an optional import may catch it."""
+
+
+def plan_of(texts):
+    """What ddprun wants, from keys and values in turn."""
+    plan = {"rank": [], "script": [], "leave": [], "import": [], "read": [], "slowly": [], "sent": []}
+    for key, value in zip(texts[::2], texts[1::2]):
+        plan[key].append(value)
+    return plan
+
+
+def wanted_of(plan):
+    """(name, file) of what a plan wants imported, in this order."""
+    wanted = [tuple(each.split("\t", 1)) for each in plan["import"]]
+    for script in plan["read"]:
+        wanted += [(name, "") for name in imports_of(script)]
+    return wanted
 
 
 def _importing():

@@ -11,9 +11,8 @@ import os
 import sys
 import _socket
 
-from _ddprun_preload import Preload, fork_quietly
+from _ddprun_preload import Preload, fork_quietly, plan_of, wanted_of
 from _ddprun_process import place, read_oom, show_environment, write_all, write_oom
-from _ddprun_script import imports_of
 
 _MOST = 1 << 16  # bytes of a packet
 _MOST_FDS = 32
@@ -113,20 +112,13 @@ class _Server:
 
     # What imports print is printed by each worker, as if it had imported itself.
     def _import(self, packet):
-        plan = {"rank": [], "script": [], "leave": [], "import": [], "read": [], "slowly": [],
-                "sent": []}
-        texts = packet.payload()
-        for key, value in zip(texts[::2], texts[1::2]):
-            plan[key].append(value)
+        plan = plan_of(packet.payload())
         if self._preload is None:
             self._sent = dict(text.split("=", 1) for text in plan["sent"])
             self._found = dict(os.environ)
             self._preload = Preload(plan)
-        wanted = [tuple(each.split("\t", 1)) for each in plan["import"]]
-        for script in plan["read"]:
-            wanted += [(name, "") for name in imports_of(script)]
         with _Captured() as captured:
-            self._preload.add(wanted, bool(plan["slowly"]))
+            self._preload.add(wanted_of(plan), bool(plan["slowly"]))
         self._printed = tuple(a + b for a, b in zip(self._printed, captured.texts))
         gc.collect()
         gc.freeze()

@@ -4,6 +4,7 @@ ddprun puts this folder first on PYTHONPATH, and says in DDPRUN_WARM what is wan
 
   probe   Say that this file is run, and end. With -E, -I or -S an interpreter does not run it, and
           a server would run the training itself.
+  check   Import these modules, say what that costs, and end (_ddprun_check.py).
   record  Note which modules the script imports (_ddprun_record.py), for the server.
   serve   Import these modules and fork the workers (_ddprun_serve.py). Returns in each worker.
 
@@ -28,6 +29,13 @@ def _begin(here):
     if mode == "probe":
         os.write(int(channel), b"%d.%d" % sys.version_info[:2])
         os._exit(0)
+    if mode == "check":
+        try:
+            import _ddprun_check
+            _leave(here)
+            _ddprun_check.check()
+        finally:
+            os._exit(0)
     if mode == "serve":
         try:
             import _ddprun_serve

@@ -226,6 +226,23 @@ TEST(CheckReport, ManyFindings) {
     EXPECT_THAT(check_json(report), HasSubstr("\"good\": false"));
 }
 
+// Cold starts are no fault. The reason is told, and what a server would save.
+TEST(CheckReport, WarmStarts) {
+    CheckedJob job = job_of(2);
+    EXPECT_EQ(row(make_check_report(job), "warm").state, State::skipped);
+    at(job, 1).warm.emplace().cold = "the interpreter does not read it";
+    EXPECT_EQ(row(make_check_report(job), "warm").state, State::skipped);
+    EXPECT_EQ(row(make_check_report(job), "warm").sentence,
+              "cold starts, because the interpreter does not read it");
+    at(job, 1).warm = {"", 2000, 2100, 1, {{"wandb", "reads RANK"}}};
+    EXPECT_EQ(row(make_check_report(job), "warm").state, State::good);
+    EXPECT_EQ(row(make_check_report(job), "warm").sentence,
+              "a server can import 2000 modules; a cold worker reads 2100 files for them, with 1 "
+              "look for files; with the server that happens once on a node; left out: wandb (it "
+              "reads RANK)");
+    EXPECT_TRUE(make_check_report(job).good());
+}
+
 // A node writes its findings into the store, and the first node reads them. Reasons may hold any
 // bytes; what is no text arrives with a replacement character.
 TEST(CheckFacts, ThereAndBack) {
@@ -234,6 +251,7 @@ TEST(CheckFacts, ThereAndBack) {
     facts.gpus_given = 8;
     facts.gpu_faults = {"/dev/nvidia3: no"};
     facts.locked_memory = 1;
+    facts.warm = {"", 1, 2, 3, {{"module", "why"}}};
     const auto read = facts_from_json(to_json(facts));
     ASSERT_TRUE(read) << read.error();
     facts.unreached[1].why = "\xef\xbf\xbd not text";
