@@ -89,6 +89,17 @@ install_current_torch() {
     "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
 }
 
+# Libraries for training on top of that PyTorch (tests/e2e/warm_programs.sh).
+install_programs() {
+    local venv=build/programs-venv torch=$PWD/build/torch-venv
+    [[ -e $venv/complete ]] && return 0
+    rm -rf "$venv"
+    /usr/bin/python3 -m venv "$venv" || return
+    "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+        >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth" || return
+    "$venv/bin/pip" install --quiet lightning transformers accelerate && touch "$venv/complete"
+}
+
 logs=$(mktemp -d)
 torch="" # process that installs it
 trap 'rm -rf "$logs"; [[ -z $torch ]] || kill "$torch" 2>/dev/null || true' EXIT
@@ -103,6 +114,7 @@ cmake --build --preset release
 [[ -z $torch ]] || wait "$torch" || echo "the current PyTorch could not be installed" >&2
 torch=""
 if [[ $mode == --long ]]; then
+    install_programs || echo "Lightning, transformers and accelerate could not be installed" >&2
     export DDPRUN_LONG=1 DDPRUN_SEEDS=${DDPRUN_SEEDS:-10000}
 fi
 check build env --

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a user feels of a restart: an unmodified DDP script, from the crash of a rank to the first resumed step.
 
-Four Gloo ranks, a snapshot after each step. Rank 1 kills itself in each generation but the last. Subjects: torchrun, and
+Four Gloo ranks ($RANKS), a snapshot after each step. Rank 1 kills itself in each generation but the last. Subjects: torchrun, and
 ddprun with cold and with warm starts. $PT_PYTHON is a Python with torch. Also the first step of a job from the
 launcher's exec, and the memory (PSS) of all processes of the node after 50 steps.
 """
@@ -16,7 +16,7 @@ from report import Row, main
 from subjects import note
 from workplace import descendants, finish, folder, start
 
-RANKS = 4
+RANKS = int(os.environ.get("RANKS", "4"))
 PYTHON = os.environ.get("PT_PYTHON", sys.executable)
 ROOT = Path(__file__).resolve().parents[2]
 DDPRUN = os.environ.get("DDPRUN", str(ROOT / "build/bin/ddprun"))
@@ -115,6 +115,7 @@ def play(name, crashes):
 def measure(options):
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else some of torchrun's restarts fail
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ["XDG_CACHE_HOME"] = str(folder())  # what jobs remember for the next one
     rows = {}
     names = ["torchrun", "ddprun cold", "ddprun warm", "ddprun warm from the start"]
     for name in [each for each in names if options.subjects is None or any(s in each for s in options.subjects)]:

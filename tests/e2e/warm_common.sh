@@ -8,6 +8,15 @@ new_folder() {
     export PYTHONPATH=$folder/lib
 }
 
+# The fork server's process id: a marked Python process that is no worker, and has no workers' descriptor.
+server() {
+    local id
+    for id in $(marked); do
+        [[ -e /proc/$id/fd/10 && $(cat "/proc/$id/comm") == python* ]] && echo "$id"
+    done
+    return 0
+}
+
 # The lines of the workers in a file: those that are not ddprun's. Several workers print in any order.
 workers_lines() { sed '/^=====/,$d' "$1" | grep -v '^ddprun: ' | sort || true; }
 

@@ -8,13 +8,6 @@ export PYTHONDONTWRITEBYTECODE=1
 
 ready() { (($(grep -c 'a fork server for warm starts is ready' "$work/job.err") >= $1)); }
 seen() { (($(grep -c "$1" "$work/job.out") >= $2)); } # pattern, how often
-server() { # its process id: a marked Python process that is no worker, and has no workers' descriptor
-    local id
-    for id in $(marked); do
-        [[ -e /proc/$id/fd/10 && $(cat "/proc/$id/comm") == python3* ]] && echo "$id"
-    done
-    return 0
-}
 
 # A folder for tests/e2e/warm/restarts.py.
 restarts_folder() {
