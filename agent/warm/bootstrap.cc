@@ -25,11 +25,19 @@ Result<> write_bootstrap(const std::string& temporary) {
         const std::string path = folder + "/" + std::string(name);
         const UniqueFd file(
             ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file ||
-            ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-            return failed(path);
+        if (file &&
+            ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
+            continue;
+        const Error error = failed(path);
+        ::unlink(path.c_str());
+        return error;
     }
     return {};
+}
+
+bool has_bootstrap(const std::string& temporary) {
+    const std::string last = bootstrap_folder(temporary) + "/sitecustomize.py";
+    return ::access(last.c_str(), R_OK) == 0;
 }
 
 void add_bootstrap(std::vector<std::string>& environment, const std::string& folder,

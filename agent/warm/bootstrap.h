@@ -17,8 +17,11 @@ std::span<const BootstrapFile> bootstrap_files();
 
 // Where they are, in the temporary folder of a job.
 std::string bootstrap_folder(const std::string& temporary);
-// Writes them there. Blocks: use the file thread. Possible errors: unavailable.
+// Writes them there. Blocks: use the file thread. Possible errors: unavailable; then none is there
+// that Python would find.
 Result<> write_bootstrap(const std::string& temporary);
+// Whether they are there.
+bool has_bootstrap(const std::string& temporary);
 
 // Puts this folder first on PYTHONPATH, and adds these variables ("NAME=value"). The bootstrap takes
 // both back.

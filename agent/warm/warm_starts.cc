@@ -63,7 +63,6 @@ void WarmStarts::recall() {
 
 std::function<void(const std::string&)> WarmStarts::furnish() const {
     if (!command_) return {};
-    // If it cannot be written, the interpreter does not find it, and nothing is warm.
     return [](const std::string& temporary) { (void)write_bootstrap(temporary); };
 }
 
@@ -72,14 +71,20 @@ std::string WarmStarts::record_of(int index) const {
 }
 
 void WarmStarts::begin(const std::string& temporary) {
-    temporary_ = temporary;
+    const bool there = command_ && !temporary.empty() && has_bootstrap(temporary);
+    temporary_ = there ? temporary : "";
     begun_ = true;
+    if (command_ && !there)
+        calls_.info(
+            "the workers are started cold, because there is no room for the fork server's "
+            "files in " +
+            (temporary.empty() ? "any temporary folder" : temporary));
     if (std::exchange(failed_early_, false))
         calls_.info("the workers have failed early after a warm start, so this one is cold");
     requested_ = 0;
     environments_.clear();
     first_.reset();
-    const bool can = command_ && !temporary.empty() && policy_.warm_allowed();
+    const bool can = there && policy_.warm_allowed();
     // A server that imports more does so slowly: a cold start is quicker.
     const bool may_wait =
         policy_.waits_for_server() || (learnt_ && learnt_->recalling() && crowded_);
@@ -232,7 +237,7 @@ void WarmStarts::prepare_to_wait() {
         return arm();
     }
     calls_.make_folder([this, alive = std::weak_ptr(alive_)](const std::string& temporary) {
-        if (!alive.lock() || begun_ || temporary.empty()) return;
+        if (!alive.lock() || begun_ || temporary.empty() || !has_bootstrap(temporary)) return;
         temporary_ = temporary;
         first_ = job_.worker;
         std::erase_if(first_->environment, is_stop_file);

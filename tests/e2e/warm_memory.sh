@@ -144,6 +144,25 @@ end_job "$crowd"
 sleep 1.5 # a server would be prepared a second after the first progress
 expect_not_in "$work/job.err" 'fork server'
 
+say "a temporary folder without room makes the start cold, and no worker sees half a file of ours"
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    script=$(mktemp -d -p /var/tmp)
+    echo 'import os, sys; sys.stdout.write("ran %d\n" % sum(name.startswith("DDPRUN_WARM") for name in os.environ))' >"$script/small.py"
+    for size in 8k 24k 36k; do
+        code=0
+        # shellcheck disable=SC2016
+        DDPRUN_TEST_MARK=$mark timeout 30 unshare --mount bash -c \
+            'for where in /dev/shm /tmp; do mount -t tmpfs -o size="$0" none "$where"; done; cd / && exec "$@"' "$size" \
+            env -u TMPDIR XDG_CACHE_HOME=/nowhere "$ddprun" --standalone --no-label --nproc-per-node="$crowd" --warm=always \
+            "$script/small.py" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+        expect_code 0
+        (($(grep -c '^ran 0' "$work/run.out") == crowd)) || fail "$size: the workers have run otherwise"
+        expect_in "$work/run.err" 'started cold, because there is no room'
+        expect_not_in "$work/run.err" 'sitecustomize'
+    done
+    rm -r "$script"
+fi
+
 say "a module that hangs when the server imports it delays nobody's restart"
 new_folder hangs
 cat >"$folder/lib/hanging.py" <<'END'

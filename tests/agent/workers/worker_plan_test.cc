@@ -50,7 +50,8 @@ TEST(WorkerPlan, PlaceInAGeneration) {
 // A node that has no place yet knows what will not change when it gets one.
 TEST(WorkerPlan, EnvironmentBeforeThereIsAPlace) {
     WorkerPlan plan;
-    plan.environment = {{"HOME", "/home/me"}, {"SLURM_JOB_ID", "7"}, {"SLURM_NODEID", "3"}, {"SLURM_NNODES", "4"}};
+    plan.environment = {
+        {"HOME", "/home/me"}, {"SLURM_JOB_ID", "7"}, {"SLURM_NODEID", "3"}, {"SLURM_NNODES", "4"}};
     plan.run_id = "job";
     plan.more = {{{"CUDA_VISIBLE_DEVICES", "0"}}};
     const EnvironmentToCome to_come = environment_to_come(plan);
