@@ -4,7 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 source "$e2e/warm_common.sh"
 need_built ddprun
-[[ -n ${DDPRUN_LONG:-} ]] || exit 77
 programs=$root/build/programs-venv/bin/python
 [[ -x $programs ]] || skip "no $programs; tests/run.sh --long makes it"
 export PYTHONWARNINGS=ignore TRANSFORMERS_VERBOSITY=error HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1

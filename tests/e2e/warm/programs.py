@@ -91,6 +91,8 @@ def with_trainer():
 
     class Saver(transformers.TrainerCallback):
         def on_save(self, args, state, *_, **__):
+            # Each rank saves a part of it: what rank 0 is still writing would be lost with it.
+            torch.distributed.barrier()
             after_step(state.global_step)
 
     arguments = transformers.TrainingArguments(
