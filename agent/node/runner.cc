@@ -7,12 +7,12 @@
 #include <boost/asio/post.hpp>
 #include <csignal>
 
-#include "agent/death/process_stack.h"
 #include "agent/death/stuck_processes.h"
 #include "agent/keeper/orphans.h"
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/stacks/process_stack.h"
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"

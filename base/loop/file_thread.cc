@@ -158,11 +158,20 @@ void FileThread::abandon() {
     shared_->guard.reset();
 }
 
+void FileThread::let_go() {
+    abandon();
+    const std::lock_guard held(shared_->lock);
+    shared_->ending = true;
+    shared_->changed.notify_all();
+    if (shared_->thread.joinable()) shared_->thread.detach();
+}
+
 // Waits up to 2 s for pending work. A thread that is stuck in a system call cannot be ended from
 // here, so it is detached. It touches only Shared, which it owns.
 FileThread::~FileThread() {
     abandon();
     std::unique_lock held(shared_->lock);
+    if (shared_->ending) return;  // let_go()
     shared_->ending = true;
     shared_->changed.notify_all();
     const bool idle = shared_->changed.wait_for(held, std::chrono::seconds{2}, [this] {

@@ -3,7 +3,8 @@
 // for a file.
 //
 // ddprun has several of them (for the ledger, for the workers' output files, for a console that is
-// a file), so that one hanging file system does not block work for another.
+// a file), so that one hanging file system does not block work for another. The same holds for /proc:
+// the kernel may let nobody look at a process while that process changes its memory.
 //
 // Thread: `work` runs on the file thread and must not touch anything of the loop. `done` runs on
 // the loop. The thread starts with the first post.
@@ -53,6 +54,10 @@ class FileThread {
 
     // From now on no `done` is called, and the loop may end. Pending work is still done.
     void abandon();
+
+    // As abandon(), and the destructor will not wait: for a thread whose work is known to hang.
+    // Nothing may be posted after it.
+    void let_go();
 
   private:
     struct Shared;

@@ -21,7 +21,7 @@ normalised() {
         -e 's/out of memory: (the kernel.s log|its cgroup) .*/out of memory: WITNESS/' \
         -e 's|/[A-Za-z0-9_.-]+/failure.json|/RUN/failure.json|' \
         -e 's|/deaths_[A-Za-z0-9_]+/|/RUN/|' -e 's/[0-9.]+ s later/SPAN later/' \
-        -e 's/progress for [0-9.]+ s/progress for SPAN/' -e 's/^        (thread|gdb|Thread) .*/        STACK/' -e '/^        #/d' |
+        -e 's/progress for [0-9.]+ s/progress for SPAN/' -e 's/^        (thread|Thread) .*/        STACK/' -e '/^        #/d' |
         uniq
 }
 # Compares a report with its golden file: name, file of standard error.

@@ -1,5 +1,5 @@
-// Finds out from /proc where a living process is, without any tool: for each thread its name, its
-// state, the system call in which it is and, where we may read it, its stack in the kernel.
+// Finds out from /proc where the threads of a living process are, without any tool: the name of each,
+// its state, the system call in which it is and, where we may read it, its stack in the kernel.
 //
 // Thread: any. It waits for nothing but /proc.
 #pragma once
@@ -12,9 +12,11 @@ namespace ddprun::agent {
 
 using StackLines = std::vector<std::string>;
 
-// One line for each thread, the main thread first, at most sixteen: "thread 812 (python3) sleeps in
-// futex; kernel: futex_wait_queue < do_futex".
-StackLines kernel_stack(std::int64_t pid);
+// The threads of a process, the main thread first. Empty when the process is gone.
+std::vector<std::int64_t> threads_of(std::int64_t pid);
+
+// For example "thread 812 (python3) sleeps in futex; kernel: futex_wait_queue < do_futex".
+std::string kernel_line(std::int64_t pid, std::int64_t thread);
 
 // The state letter of proc(5): 'S' sleeps, 'T' is stopped, and so on; '?' when the process is gone.
 char process_state(std::int64_t pid);

@@ -1,5 +1,5 @@
 // Reads from /proc what the threads of a process are doing.
-#include "agent/death/kernel_stack.h"
+#include "agent/stacks/kernel_stack.h"
 
 #include <sys/syscall.h>
 
@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using Process = std::int64_t;
 
-// Limits for the report: threads of a process, and kernel functions of a thread.
-constexpr std::size_t kThreads = 16, kKernelFrames = 4;
+// Kernel functions of a thread, for the report.
+constexpr std::size_t kKernelFrames = 4;
 
 // Empty when the process has ended or the file may not be read.
 std::string first_line(const fs::path& path) {
@@ -173,21 +173,17 @@ std::vector<Process> numbered(const fs::path& path) {
 
 char process_state(Process pid) { return state_of(folder(pid)); }
 
-StackLines kernel_stack(Process pid) {
-    StackLines lines;
-    const std::vector<Process> threads = numbered(folder(pid) / "task");
-    for (std::size_t i = 0; i < std::min(threads.size(), kThreads); ++i)
-        lines.push_back(thread_line(folder(pid) / "task" / std::to_string(threads[i]), pid));
-    if (threads.size() > kThreads)
-        lines.push_back("and " + std::to_string(threads.size() - kThreads) + " more threads");
-    return lines;
+std::vector<Process> threads_of(Process pid) { return numbered(folder(pid) / "task"); }
+
+std::string kernel_line(Process pid, Process thread) {
+    return thread_line(folder(pid) / "task" / std::to_string(thread), pid);
 }
 
 // `all` grows while the loop runs, so that grandchildren are found, too.
 std::vector<Process> with_children(Process pid, std::size_t most) {
     std::vector<Process> all{pid};
     for (std::size_t i = 0; i < all.size() && all.size() < most; ++i)
-        for (const Process thread : numbered(folder(all[i]) / "task")) {
+        for (const Process thread : threads_of(all[i])) {
             std::istringstream children(
                 first_line(folder(all[i]) / "task" / std::to_string(thread) / "children"));
             for (Process child; children >> child && all.size() < most;) all.push_back(child);

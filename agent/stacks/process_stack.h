@@ -1,20 +1,22 @@
 // Finds out where living processes are, for the report of a job that hangs.
 //
-// The kernel's part needs no tool (kernel_stack.h). For the program's own functions the first tool
-// is used that is installed and answers in time: py-spy for Python, else eu-stack, else gdb. If
-// processes may not be traced (ptrace_scope, a container), only the kernel's part remains. A worker
-// may be a script that starts the real program, so a few of its children are examined, too.
+// What Python and the kernel say needs no tool (process_look.h). For other programs, and where Python
+// cannot be read, the first tool is used that is installed and answers in time: py-spy for Python,
+// else eu-stack. If processes may not be traced (ptrace_scope, a container), only the kernel's part
+// remains. A worker may be a script that starts the real program, so a few of its children are
+// examined, too.
 //
-// Thread: the loop's. The answer comes within six seconds, whatever the tools do. A tool that takes
-// too long is killed, and a process that it had stopped continues.
+// Thread: the loop's. The answer comes within eight seconds, whatever the tools and the kernel do. A
+// tool that takes too long is killed, and a process that it had stopped continues.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
-#include "agent/death/kernel_stack.h"
+#include "agent/stacks/kernel_stack.h"
 #include "rendezvous/model/model.h"
 
 namespace ddprun::agent {

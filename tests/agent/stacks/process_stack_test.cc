@@ -1,6 +1,6 @@
 // Where living processes are, for the report of a hang: by the kernel's files and by debugging
 // tools. The processes are real children of the test; the tools are shell scripts that it writes.
-#include "agent/death/process_stack.h"
+#include "agent/stacks/process_stack.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -76,6 +76,8 @@ class Tools {
     std::string path_;
 };
 
+std::string folder_file(const Folder& folder) { return folder / "eval.py"; }
+
 // Asks and runs the loop until all answers are there.
 std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
     boost::asio::io_context loop;
@@ -90,15 +92,15 @@ std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
 TEST(KernelStack, SaysInWhichCallAThreadWaits) {
     const Child child;
     ASSERT_TRUE(child.comes_to('S'));
-    const StackLines lines = kernel_stack(child.pid());
-    ASSERT_EQ(lines.size(), 1u);
-    EXPECT_THAT(lines[0], AllOf(HasSubstr("thread " + std::to_string(child.pid()) + " ("),
-                                HasSubstr(" sleeps in read on pipe:[")));
+    ASSERT_THAT(threads_of(child.pid()), ElementsAre(child.pid()));
+    EXPECT_THAT(kernel_line(child.pid(), child.pid()),
+                AllOf(HasSubstr("thread " + std::to_string(child.pid()) + " ("),
+                      HasSubstr(" sleeps in read on pipe:[")));
 }
 
 // A worker may end while the report is made. The pid is larger than any that Linux gives (4194304).
 TEST(KernelStack, OfOneThatIsGoneIsEmpty) {
-    EXPECT_THAT(kernel_stack(999999999), IsEmpty());
+    EXPECT_THAT(threads_of(999999999), IsEmpty());
     EXPECT_EQ(process_state(999999999), '?');
 }
 
@@ -113,18 +115,51 @@ TEST(ProcessStack, NeedsNoTool) {
     EXPECT_THAT(stacks({}), IsEmpty());
 }
 
-// eu-stack comes before gdb, but fails here, as it does without permission to trace. gdb answers,
-// and its lines that are no stack ("[New LWP 4]") are left out.
-TEST(ProcessStack, AsksTheFirstToolThatAnswers) {
+// py-spy is asked for Python only, and eu-stack for the rest.
+TEST(ProcessStack, AsksTheToolForTheProgram) {
     Tools tools;
-    tools.add("eu-stack", "echo broken; exit 1\n");
-    tools.add("gdb", "echo '[New LWP 4]'; echo 'Thread 1 (LWP 3):'; echo '#0  in_the_worker ()'\n");
+    tools.add("py-spy", "echo 'Thread 1 (idle)'\n");
+    tools.add("eu-stack", "echo '#0  in_the_worker ()'\n");
     const Child child;
     ASSERT_TRUE(child.comes_to('S'));
     const auto lines = stacks({child.pid()});
     EXPECT_THAT(lines[0], ElementsAre(HasSubstr("sleeps in read"),
-                                      "gdb of process " + std::to_string(child.pid()) + ":",
-                                      "Thread 1 (LWP 3):", "#0  in_the_worker ()"));
+                                      "eu-stack of process " + std::to_string(child.pid()) + ":",
+                                      "#0  in_the_worker ()"));
+}
+
+// Without permission to trace, a tool fails.
+TEST(ProcessStack, LeavesOutAToolThatFails) {
+    Tools tools;
+    tools.add("eu-stack", "echo broken; exit 1\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    EXPECT_THAT(stacks({child.pid()}), ElementsAre(ElementsAre(HasSubstr("sleeps in read"))));
+}
+
+// Nothing of Python is asked of a tool: the reader has it all. Its own functions come first.
+TEST(ProcessStack, ReadsPythonItself) {
+    Folder folder;
+    std::ofstream(folder_file(folder)) << "import time\ndef evaluate():\n    time.sleep(1000)\n"
+                                          "def main():\n    evaluate()\nmain()\n";
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::execlp("python3", "python3", folder_file(folder).c_str(), nullptr);
+        ::_exit(127);
+    }
+    std::vector<StackLines> found;
+    const std::string own = "in evaluate (" + folder_file(folder) + ":3), called by main (" +
+                            folder_file(folder) + ":5), called by <module> (" +
+                            folder_file(folder) + ":6)";
+    for (int i = 0; i < 500; ++i, ::usleep(10'000))
+        if (found = stacks({pid}); !found[0].empty() && found[0][0] == own) break;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    ASSERT_GE(found[0].size(), 3u);
+    EXPECT_EQ(found[0][0], own);
+    EXPECT_THAT(found[0][1], HasSubstr("thread " + std::to_string(pid) + " (python3) sleeps in "));
+    EXPECT_EQ(found[0][2], "    evaluate (" + folder_file(folder) + ":3)");
+    EXPECT_THAT(found[0], Not(Contains(HasSubstr(" of process "))));
 }
 
 // The script stops the process, as a debugger does, and never answers. (The loop over its arguments

@@ -1,0 +1,94 @@
+// Puts together what Python and the kernel say about a process.
+#include "agent/stacks/process_look.h"
+
+#include <algorithm>
+
+#include "agent/stacks/python_process.h"
+
+namespace ddprun::agent {
+namespace {
+
+using Process = std::int64_t;
+
+// Limits for one worker's part of the report: a worker may be a script that starts the real
+// program; a program with PyTorch has forty threads, most of them idle.
+constexpr std::size_t kProcesses = 4, kThreads = 16, kFrames = 10, kOwnFrames = 5;
+
+// The main thread first, then those that run Python: the others are seldom of interest.
+std::vector<Process> in_order(std::vector<Process> threads, const PythonProcess& python) {
+    const auto is_first = [&](Process thread) {
+        return std::ranges::any_of(python.threads,
+                                   [&](const PythonThread& each) { return each.id == thread; });
+    };
+    if (!threads.empty()) std::stable_partition(threads.begin() + 1, threads.end(), is_first);
+    return threads;
+}
+
+void add_frames(StackLines& lines, const PythonThread& thread) {
+    if (thread.holds_gil) lines.back() += "; holds the GIL";
+    for (std::size_t i = 0; i < std::min(thread.frames.size(), kFrames); ++i)
+        lines.push_back("    " + frame_text(thread.frames[i]));
+    if (thread.frames.size() > kFrames)
+        lines.push_back("    … called by " + std::to_string(thread.frames.size() - kFrames) +
+                        (thread.cut ? " or more" : "") + " functions");
+}
+
+void add_threads(StackLines& lines, Process pid, const PythonProcess& python) {
+    const std::vector<Process> threads = in_order(threads_of(pid), python);
+    for (std::size_t i = 0; i < std::min(threads.size(), kThreads); ++i) {
+        lines.push_back(kernel_line(pid, threads[i]));
+        for (const PythonThread& each : python.threads)
+            if (each.id == threads[i]) add_frames(lines, each);
+    }
+    if (threads.size() > kThreads)
+        lines.push_back("and " + std::to_string(threads.size() - kThreads) + " more threads");
+}
+
+// Up to 3.10 the number of a thread may not be known.
+void add_unknown_threads(StackLines& lines, const PythonProcess& python) {
+    for (const PythonThread& each : python.threads)
+        if (each.id == 0) {
+            lines.push_back("a thread of Python");
+            add_frames(lines, each);
+        }
+}
+
+// The main thread is what the ranks wait for, so its functions come first.
+void add_own(StackLines& lines, const PythonProcess& python) {
+    for (const PythonThread& thread : python.threads) {
+        const std::string own = own_frames(thread);
+        if (own.empty()) continue;
+        lines.push_back("in " + own);
+        break;
+    }
+}
+
+}  // namespace
+
+std::string own_frames(const PythonThread& thread) {
+    std::string text;
+    std::size_t count = 0;
+    for (const PythonFrame& frame : thread.frames) {
+        if (!is_users_own(frame)) continue;
+        if (++count > kOwnFrames) return text + ", …";
+        text += (text.empty() ? "" : ", called by ") + frame_text(frame);
+    }
+    return text;
+}
+
+ProcessLook look_at_process(Process pid) {
+    ProcessLook look;
+    for (const Process each : with_children(pid, kProcesses)) {
+        const PythonProcess python = read_python(each);
+        if (python.threads.empty()) look.for_tools.push_back(each);
+        add_own(look.lines, python);
+        add_threads(look.lines, each, python);
+        add_unknown_threads(look.lines, python);
+        if (!python.problem.empty())
+            look.lines.push_back("no functions of Python in process " + std::to_string(each) +
+                                 ", because " + python.problem);
+    }
+    return look;
+}
+
+}  // namespace ddprun::agent

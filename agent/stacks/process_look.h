@@ -1,0 +1,34 @@
+// Looks at a living process and its children: where each thread is, in Python and in the kernel.
+//
+// The lines of a process of Python begin with the user's own functions:
+//
+//     in Trainer.evaluate (eval.py:88), called by main (train.py:20)
+//     thread 812 (python3) sleeps in clock_nanosleep; kernel: hrtimer_nanosleep
+//         sleep_until (site-packages/x.py:3)
+//         Trainer.evaluate (eval.py:88)
+//
+// Thread: one of its own. /proc and the memory of a process may let nobody read them for as long as
+// the process hangs in the kernel.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/stacks/kernel_stack.h"
+#include "agent/stacks/python_stack.h"
+
+namespace ddprun::agent {
+
+struct ProcessLook {
+    StackLines lines;
+    // Processes whose own functions are not in the lines: debugging tools may show them.
+    std::vector<std::int64_t> for_tools;
+};
+
+ProcessLook look_at_process(std::int64_t pid);
+
+// What the user reads first: the own functions of a thread, the innermost first, at most five.
+// Empty when there are none.
+std::string own_frames(const PythonThread& thread);
+
+}  // namespace ddprun::agent
