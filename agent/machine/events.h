@@ -78,6 +78,11 @@ struct WorkersExamined {
     Generation generation;
     std::vector<rendezvous::WorkerOutcome> outcomes;
 };
+// All workers of this node stand still, or no longer do: then the list is empty.
+struct WorkersStill {
+    Generation generation;
+    std::vector<rendezvous::Still> still;
+};
 // Workers are in contact with this generation's store. Only seen on the node that has it.
 struct StoreContact {
     Generation generation;
@@ -98,7 +103,7 @@ struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                            WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
-                           NoKeeper, WorkerProgress, WorkersExamined, StoreContact, LedgerFound,
+                           NoKeeper, WorkerProgress, WorkersExamined, WorkersStill, StoreContact, LedgerFound,
                            SignalCame, JobEndKnown, Tick>;
 
 // ---- effects

@@ -130,6 +130,7 @@ struct MachineState {
     void tell_soon(Time now);
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(const WorkersExamined& event);
+    void on_still(Time now, const WorkersStill& event);
     rendezvous::Marks marks(Time now) const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 

@@ -252,6 +252,12 @@ void MachineState::on_examined(const WorkersExamined& event) {
     send(std::move(report));
 }
 
+void MachineState::on_still(Time now, const WorkersStill& event) {
+    if (!is_running(event.generation)) return;
+    running->workers.stand_still(event.still);
+    tell_soon(now);
+}
+
 void MachineState::on_contact(Time now, const StoreContact& event) {
     if (!is_running(event.generation)) return;
     if (running->workers.in_contact(now)) tell_soon(now);

@@ -12,7 +12,6 @@
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
-#include "agent/stacks/process_stack.h"
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
@@ -70,6 +69,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
               return workers_ && workers_->signal_one(pid, signal, why);
           },
           says(Note::Level::warn)),
+      looks_(
+          loop, [this] { return workers_.get(); }, [this](Event event) { post(std::move(event)); }),
       timer_(loop) {}
 
 Runner::~Runner() {
@@ -161,13 +162,15 @@ void Runner::perform(Effect& effect) {
                 warm_.cancel();
                 e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
             },
-            [&](const AskJobEnd&) { ask_job_end(); }, [&](const ExamineWorkers& e) { examine(e); },
+            [&](const AskJobEnd&) { ask_job_end(); },
+            [&](const ExamineWorkers& e) { looks_.examine(e); },
             [&](const Sweep& e) { sweep(e.generation); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
                 // The machine has decided the end, so no further event reaches it.
                 finished_ = true;
                 timer_.cancel();
+                looks_.close();
                 warm_.close();
                 UniqueFd leader;
                 // Keeps the connection to a leader that has told us the end: main can wait for its
@@ -235,17 +238,6 @@ void Runner::ask_job_end() {
     config_.find_job_end([this, alive = std::weak_ptr(alive_)](std::optional<Time> end) {
         if (alive.lock()) post(JobEndKnown{end});
     });
-}
-
-// Finds out where hanging workers are. The stacks come later, so the machine gets everything in one
-// event.
-void Runner::examine(const ExamineWorkers& asked) {
-    if (!workers_) return;
-    add_stacks(loop_, workers_->living(asked.local_ranks),
-               [this, alive = std::weak_ptr(alive_),
-                generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
-                   if (alive.lock()) post(WorkersExamined{generation, std::move(outcomes)});
-               });
 }
 
 // What the machine does not need to know.

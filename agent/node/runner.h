@@ -19,6 +19,7 @@
 #include "agent/node/node_store.h"
 #include "agent/node/orphan_search.h"
 #include "agent/node/start_phases.h"
+#include "agent/node/worker_looks.h"
 #include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
@@ -75,7 +76,6 @@ class Runner {
     }
     void ask_job_end();
     void see(const Event& event);
-    void examine(const ExamineWorkers& asked);
     void sweep(Generation generation);
     void on_survivor(const Survivor& survivor);
     void look_for_stuck(const LookForStuck& look);
@@ -107,6 +107,7 @@ class Runner {
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
     WorkerTimers timers_;
+    WorkerLooks looks_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;

@@ -44,6 +44,7 @@ void NodeWorkers::tell(rendezvous::Beat& beat, Time now) const {
     beat.reports = reports_;
     if (reports_ > 0) beat.reported = now - reported_at_;
     beat.slowest = slowest();
+    beat.still = still_;
 }
 
 std::vector<rendezvous::Mark> NodeWorkers::marks(Time now) const {

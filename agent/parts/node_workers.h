@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/model/messages.h"
@@ -32,6 +33,8 @@ class NodeWorkers {
 
     // A worker has said that it is at this step.
     void progressed(int local_rank, std::int64_t step, Time now);
+    // All of them stand still in these ways; empty: some move.
+    void stand_still(std::vector<rendezvous::Still> kinds) { still_ = std::move(kinds); }
     // A worker of any node is in contact with the store, which is on this node. True: the first.
     bool in_contact(Time now);
 
@@ -53,6 +56,7 @@ class NodeWorkers {
 
     std::vector<Worker> workers_;  // by local rank
     int first_rank_;
+    std::vector<rendezvous::Still> still_;
     int started_ = 0, ended_ = 0;
     std::int64_t step_ = -1;    // the newest of any worker
     std::int64_t reports_ = 0;  // of progress

@@ -68,10 +68,13 @@ void add_own(StackLines& lines, const PythonProcess& python) {
 std::string own_frames(const PythonThread& thread) {
     std::string text;
     std::size_t count = 0;
-    for (const PythonFrame& frame : thread.frames) {
-        if (!is_users_own(frame)) continue;
+    for (std::size_t i = 0; i < thread.frames.size(); ++i) {
+        if (!is_users_own(thread.frames[i])) continue;
         if (++count > kOwnFrames) return text + ", …";
-        text += (text.empty() ? "" : ", called by ") + frame_text(frame);
+        const std::string operation =
+            text.empty() ? called_operation(thread.frames, i) : std::string();
+        text += (text.empty() ? "" : ", called by ") + frame_text(thread.frames[i]);
+        if (!operation.empty()) text.insert(text.size() - 1, ", " + operation);
     }
     return text;
 }

@@ -27,8 +27,9 @@ struct ProcessLook {
 
 ProcessLook look_at_process(std::int64_t pid);
 
-// What the user reads first: the own functions of a thread, the innermost first, at most five.
-// Empty when there are none.
+// What the user reads first: the own functions of a thread, the innermost first, at most five, and
+// what that one has called of torch.distributed: "train (train.py:9, all_reduce)". Empty when there
+// are none.
 std::string own_frames(const PythonThread& thread);
 
 }  // namespace ddprun::agent

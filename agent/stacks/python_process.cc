@@ -64,14 +64,14 @@ std::vector<LoadedFile> loaded_files(std::int64_t pid) {
     return files;
 }
 
-PythonProcess read_python(std::int64_t pid) {
+PythonProcess read_python(std::int64_t pid, Threads which) {
     ProcessMemory memory(pid);
     for (const LoadedFile& file : loaded_files(pid)) {
         const PythonRuntime runtime = find_python(memory, file.load, file.name);
         if (runtime.address == 0) continue;
         PythonProcess found{true, {}, {}};
         if (const auto layout = python_layout(memory, runtime))
-            found.threads = python_stack(memory, runtime, *layout);
+            found.threads = python_stack(memory, runtime, *layout, which);
         else
             found.problem = "Python 3." + std::to_string(runtime.minor) + " is not known to ddprun";
         if (found.threads.empty() && found.problem.empty())

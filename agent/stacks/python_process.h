@@ -31,6 +31,6 @@ struct PythonProcess {
     std::string problem;
 };
 
-PythonProcess read_python(std::int64_t pid);
+PythonProcess read_python(std::int64_t pid, Threads which = Threads::all);
 
 }  // namespace ddprun::agent

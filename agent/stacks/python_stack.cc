@@ -36,25 +36,36 @@ class Reader {
     Reader(Memory& memory, Address runtime, const PythonLayout& layout)
         : memory_(memory), runtime_(runtime), layout_(layout) {}
 
-    std::vector<PythonThread> threads() {
+    std::vector<PythonThread> threads(Threads which) {
         std::vector<PythonThread> all;
-        Address interpreter = memory_.pointer(runtime_ + layout_.runtime.interpreters);
-        while (interpreter != 0 && all.size() < kThreads) {
-            const Address holder = gil_holder(interpreter);
-            Address thread = memory_.pointer(interpreter + layout_.interpreter.threads);
-            for (; thread != 0 && all.size() < kThreads;
-                 thread = memory_.pointer(thread + layout_.thread.next)) {
-                all.push_back(thread_at(thread));
-                all.back().holds_gil = thread == holder;
-            }
-            interpreter = memory_.pointer(interpreter + layout_.interpreter.next);
-        }
         // CPython puts new threads first.
-        std::reverse(all.begin(), all.end());
+        std::vector<Found> found = find();
+        if (which == Threads::main && found.size() > 1) found.erase(found.begin(), found.end() - 1);
+        for (auto thread = found.rbegin(); thread != found.rend(); ++thread) {
+            all.push_back(thread_at(thread->at));
+            all.back().holds_gil = thread->holds_gil;
+        }
         return all;
     }
 
   private:
+    struct Found {
+        Address at = 0;
+        bool holds_gil = false;
+    };
+    std::vector<Found> find() {
+        std::vector<Found> found;
+        Address interpreter = memory_.pointer(runtime_ + layout_.runtime.interpreters);
+        while (interpreter != 0 && found.size() < kThreads) {
+            const Address holder = gil_holder(interpreter);
+            Address thread = memory_.pointer(interpreter + layout_.interpreter.threads);
+            for (; thread != 0 && found.size() < kThreads;
+                 thread = memory_.pointer(thread + layout_.thread.next))
+                found.push_back({thread, thread == holder});
+            interpreter = memory_.pointer(interpreter + layout_.interpreter.next);
+        }
+        return found;
+    }
     // The thread that has the global interpreter lock; 0: none.
     Address gil_holder(Address interpreter) {
         Address gil = 0;
@@ -181,8 +192,8 @@ class Reader {
 }  // namespace
 
 std::vector<PythonThread> python_stack(Memory& memory, const PythonRuntime& runtime,
-                                       const PythonLayout& layout) {
-    return Reader(memory, runtime.address, layout).threads();
+                                       const PythonLayout& layout, Threads which) {
+    return Reader(memory, runtime.address, layout).threads(which);
 }
 
 bool is_users_own(const PythonFrame& frame) {
@@ -190,6 +201,13 @@ bool is_users_own(const PythonFrame& frame) {
     for (const char* folder : {"/site-packages/", "/dist-packages/", "/lib/python3"})
         if (frame.file.find(folder) != std::string::npos) return false;
     return true;
+}
+
+std::string called_operation(const std::vector<PythonFrame>& frames, std::size_t caller) {
+    for (std::size_t i = caller; i-- > 0;)
+        if (frames[i].file.ends_with("/torch/distributed/distributed_c10d.py"))
+            return frames[i].function.substr(frames[i].function.rfind('.') + 1);
+    return {};
 }
 
 std::string frame_text(const PythonFrame& frame) {

@@ -28,13 +28,20 @@ struct PythonThread {
     bool operator==(const PythonThread&) const = default;
 };
 
-// The oldest thread first, which usually is the main thread. Empty when nothing makes sense.
+enum class Threads { all, main };
+
+// The oldest thread first, which usually is the main thread; only that one if asked for. Empty when
+// nothing makes sense.
 std::vector<PythonThread> python_stack(Memory& memory, const PythonRuntime& runtime,
-                                       const PythonLayout& layout);
+                                       const PythonLayout& layout, Threads which = Threads::all);
 
 // Whether a frame is the user's own: not of Python's library, not of an installed package, and not
 // of an import ("<frozen importlib._bootstrap>").
 bool is_users_own(const PythonFrame& frame);
+
+// The operation of torch.distributed that a function has called, "all_reduce"; empty: none. `caller`
+// is its index in `frames`, which begin with the innermost one.
+std::string called_operation(const std::vector<PythonFrame>& frames, std::size_t caller);
 
 // For example "evaluate (eval.py:88)".
 std::string frame_text(const PythonFrame& frame);

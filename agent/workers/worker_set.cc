@@ -304,6 +304,15 @@ void WorkerSet::when_told(std::function<void()> done) {
     when_told_.push_back(std::move(done));
 }
 
+WatchedWorkers WorkerSet::watched() const {
+    WatchedWorkers all{node_place_.generation, {}, true};
+    for (const auto& worker : workers_) {
+        all.pids.push_back(worker->ended ? 0 : worker->pid);
+        all.have_started &= worker->pid > 0 || worker->ended;
+    }
+    return all;
+}
+
 std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
     std::map<std::int64_t, int> ranks;
     for (const auto& worker : workers_)

@@ -20,6 +20,7 @@
 #include "agent/machine/events.h"
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
+#include "agent/standstill/watched_workers.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
 
@@ -74,6 +75,7 @@ class WorkerSet {
     // Calls back when the events of all workers that have exited are out; at once if they are.
     void when_told(std::function<void()> done);
 
+    WatchedWorkers watched() const;
     // The ranks of the living workers by pid.
     std::map<std::int64_t, int> ranks_by_pid() const;
 

@@ -71,6 +71,7 @@ void MachineState::forget_generation() {
     for (auto& [id, node] : roster.nodes()) node.told.facts = 0;
     stop.regrouped();
     hang.forget();
+    standstill.forget();
 }
 
 // Members get their places; all other nodes learn that they are spares.

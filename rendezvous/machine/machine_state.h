@@ -10,6 +10,7 @@
 //   proposal.cc       what follows a generation: a restart, a wait, the next generation
 //   job_end.cc        the end of the job
 //   hanging.cc        generations that make no progress
+//   standing_still.cc who waits for whom when all workers stand still
 //   stopping.cc       planned stops
 //   allocations.cc    a requeue: what an earlier or a newer allocation of the job means here
 #pragma once
@@ -34,6 +35,7 @@
 #include "rendezvous/parts/ledger_patience.h"
 #include "rendezvous/parts/out_of_service.h"
 #include "rendezvous/parts/output.h"
+#include "rendezvous/parts/standstill_watch.h"
 #include "rendezvous/parts/successors.h"
 #include "rendezvous/parts/unusable_nodes.h"
 #include "rendezvous/rules/first_cause.h"
@@ -79,6 +81,7 @@ struct MachineState {
     EarlyFacts early;       // of generations that come after it
     JobRecord record;
     HangWatch hang;
+    StandstillWatch standstill;
     LateJoinWatch late;
     AgreedStop stop;
     Gathering gathering;
@@ -201,6 +204,14 @@ struct MachineState {
     void miss_reports(Time now);
     void examine(Time now);
     void end_hung(Time now);
+
+    // standing_still.cc: who waits for whom
+    void watch_for_standstill(Time now);
+    std::vector<RankStill> standing_still() const;
+    void ask_where(Time now);
+    void end_standing(Time now, const std::string& line);
+    const Member* member_of(int rank) const;
+    std::string name_of(int rank) const;
 
     // stopping.cc: the agreed stop
     void on_stop_asked(Time now, Session session, const StopAsked& asked);

@@ -162,7 +162,9 @@ void MachineState::on_report(Time now, Session session, const Report& report) {
     if (!node) return;
     if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
                     [](const WorkerOutcome& outcome) { return outcome.hung; })) {
-        if (report.generation == newest()) hang.answered(node->id, report);
+        if (report.generation != newest()) return;
+        hang.answered(node->id, report);
+        standstill.answered(node->id, report);
         return;
     }
     Facts said{.generation = report.generation};

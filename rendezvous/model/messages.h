@@ -11,6 +11,7 @@
 #include "rendezvous/model/model.h"
 #include "rendezvous/model/node_place.h"
 #include "rendezvous/model/reach.h"
+#include "rendezvous/model/standstill.h"
 
 namespace ddprun::rendezvous {
 
@@ -109,6 +110,7 @@ struct Beat {
     Duration reported{};         // how long ago the newest report came
     Marks marks{};
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
+    std::vector<Still> still = {};       // of its workers, those that stand still
     // All workers of `running` have exited 0, or stopped as a planned stop asked.
     bool complete = false;
     bool operator==(const Beat&) const = default;

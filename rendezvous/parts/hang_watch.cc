@@ -69,14 +69,11 @@ HangWatch::Hung HangWatch::take(Time now, const Limits& limits) {
     WorkerOutcome& outcome = hung.outcome;
     for (const Slow& slow : slowest) {
         const auto seen = found.seen.find(slow.rank);
-        outcome.stack.push_back(place_of(slow) +
-                                (seen == found.seen.end() ? ": its node has not answered" : ":"));
-        if (seen == found.seen.end()) continue;
-        if (slow == slowest.front()) {
-            outcome.pid = seen->second.pid;
-            outcome.tail = seen->second.tail;
-        }
-        for (const std::string& line : seen->second.stack) outcome.stack.push_back("    " + line);
+        const bool answered = seen != found.seen.end();
+        add_stack(outcome, place_of(slow), answered ? &seen->second : nullptr);
+        if (!answered || slow != slowest.front()) continue;
+        outcome.pid = seen->second.pid;
+        outcome.tail = seen->second.tail;
     }
     if (!slowest.empty()) {
         hung.node = slowest.front().node.name;

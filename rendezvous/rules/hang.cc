@@ -49,6 +49,12 @@ Time hangs_at(Time newest_report, const Limits& limits) {
     return newest_report + limits.hang_timeout + share(limits.times.lease, kStall);
 }
 
+void add_stack(WorkerOutcome& outcome, const std::string& who, const WorkerOutcome* answer) {
+    outcome.stack.push_back(who + (answer ? ":" : ": its node has not answered"));
+    if (!answer) return;
+    for (const std::string& line : answer->stack) outcome.stack.push_back("    " + line);
+}
+
 std::string place_of(const Slow& slow) {
     return "rank " + std::to_string(slow.rank) + " (local " + std::to_string(slow.local_rank) +
            " on " + slow.node.name + "), " +
@@ -64,8 +70,9 @@ std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& 
 std::string unjudged_sentence(Duration run, const Limits& limits) {
     return "no rank has reported progress in " + to_text(run) + ", so --hang-timeout " +
            to_text(limits.hang_timeout) +
-           " cannot tell whether the job hangs: it counts from the first report; let the program "
-           "write a line such as step=17 to the descriptor that DDPRUN_PROGRESS_FD names";
+           " ends the job only if all its workers stand still in collectives of Gloo; to have it "
+           "judged by its steps, let the program write a line such as step=17 to the descriptor "
+           "that DDPRUN_PROGRESS_FD names";
 }
 
 }  // namespace ddprun::rendezvous

@@ -40,6 +40,10 @@ Slowest find_slowest(const std::vector<NodeSteps>& nodes);
 // When the generation counts as hung, if no report comes before.
 Time hangs_at(Time newest_report, const Limits& limits);
 
+// Adds to a hung generation's outcome where a worker is: `who`, and what its node has answered; null:
+// it has not.
+void add_stack(WorkerOutcome& outcome, const std::string& who, const WorkerOutcome* answer);
+
 // "rank 3 (local 1 on gpu02), at step 17".
 std::string place_of(const Slow& slow);
 // "no rank has made progress for 31.2 s (--hang-timeout 30.0 s); the slowest is rank 3 …".

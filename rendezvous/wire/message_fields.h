@@ -65,6 +65,14 @@ void each_field(auto& v, Is<RankStep> auto& rank) {
     v(DDPRUN_FIELD(step), rank.step, kNumberOrNone);
 }
 
+void each_field(auto& v, Is<Still> auto& still) {
+    v(DDPRUN_FIELD(workers), still.workers, Any{});
+    v(DDPRUN_FIELD(doing), still.doing, up_to(Doing::has_ended));
+    v(DDPRUN_FIELD(lasted), still.lasted, kAnyPast);
+    v(DDPRUN_FIELD(usual), still.usual, kAnyPast);
+    v(DDPRUN_FIELD(place), still.place, Any{});
+}
+
 void each_field(auto& v, Is<Beat> auto& beat) {
     // Beats are numbered from 1 on; an echo of 0 means that no Ack has come yet.
     v(DDPRUN_FIELD(number), beat.number, Whole{1, kMaxNumber});
@@ -83,6 +91,7 @@ void each_field(auto& v, Is<Beat> auto& beat) {
     v(DDPRUN_FIELD(marked), beat.marks.generation, kNumberOrNone);
     v(DDPRUN_FIELD(marks), beat.marks.passed, Items{kRestartPhases});  // each once at most
     v(DDPRUN_FIELD(slowest), beat.slowest, Items{kSlowest});
+    v(DDPRUN_FIELD(still), beat.still, Items{kStillKinds});
 }
 
 // Mark and job are random numbers, so any value is valid.

@@ -124,6 +124,9 @@ inline Beat example_beat() {
                   {{RestartPhase::started, std::chrono::seconds{9}},
                    {RestartPhase::contact, std::chrono::seconds{8}}}};
     beat.slowest = {{3, 990}, {2, 995}, {5, -1}};
+    beat.still = {
+        {0b101, Doing::in_collective, std::chrono::seconds{17}, std::chrono::seconds{2}, 4711},
+        {0b010, Doing::sleeps, std::chrono::seconds{18}, {}, 0}};
     beat.complete = true;
     return beat;
 }

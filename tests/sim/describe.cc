@@ -212,6 +212,9 @@ std::string describe(const agent::Event& event) {
                      return "WorkersExamined g" + text(e.generation) + " " +
                             text(e.outcomes.size());
                  },
+                 [](const WorkersStill& e) {
+                     return "WorkersStill g" + text(e.generation) + " " + text(e.still.size());
+                 },
                  [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
                  [](const LedgerFound& e) {
                      return std::string(e.found ? "LedgerFound" : "LedgerFound not");

@@ -200,5 +200,17 @@ TEST(PythonFrames, TellsTheUsersOwn) {
     EXPECT_EQ(frame_text({}), "?");
 }
 
+// DDP's own operations are no line of the user's.
+TEST(PythonFrames, TellTheOperationOfTorch) {
+    const std::string torch = "/venv/lib/python3.11/site-packages/torch/distributed/";
+    const std::vector<PythonFrame> frames{{torch + "distributed_c10d.py", "Work.wait", 1},
+                                          {torch + "distributed_c10d.py", "all_reduce", 2},
+                                          {torch + "c10d_logger.py", "f.<locals>.wrapper", 3},
+                                          {"train.py", "train", 9},
+                                          {"train.py", "main", 20}};
+    EXPECT_EQ(called_operation(frames, 3), "all_reduce");
+    EXPECT_EQ(called_operation({{"train.py", "train", 9}}, 0), "");
+}
+
 }  // namespace
 }  // namespace ddprun::agent

@@ -158,7 +158,7 @@ TEST(Hanging, CountsFromTheFirstReportOn) {
 // how to report, once in a job: 0 + 35 s, and not again in generation 1. A program that reports in
 // time does not see it.
 TEST(Hanging, WithoutAnyReportOneLineSaysThatNothingIsJudged) {
-    const auto said = HasSubstr("cannot tell whether the job hangs");
+    const auto said = HasSubstr("ends the job only if all its workers stand still");
     Script never(patient());
     never.both_run();
     EXPECT_THAT(silent(never, 2, 34), Not(Contains(said)));

@@ -174,6 +174,11 @@ class Script {
         beats_[session].slowest = std::move(slowest);
         return beat(now, session);
     }
+    // The node's workers stand still in these ways.
+    Lines stands(double now, int session, std::vector<Still> still) {
+        beats_[session].still = std::move(still);
+        return beat(now, session);
+    }
     // The phases of that generation's restart that the node has passed, each with its moment.
     Lines marks(double now, int session, int generation,
                 const std::vector<std::pair<RestartPhase, double>>& passed) {

@@ -1,0 +1,37 @@
+// Looks at living workers from outside: once a second whether they stand still, and where they are
+// when the leader asks. What is seen becomes an event of the agent's machine.
+//
+// Thread: the loop's. Owner: the runner.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "agent/machine/events.h"
+#include "agent/standstill/still_watch.h"
+#include "agent/workers/worker_set.h"
+
+namespace ddprun::agent {
+
+class WorkerLooks {
+  public:
+    // The workers of the newest generation; null: none have been started yet.
+    using Workers = std::function<const WorkerSet*()>;
+    using Post = std::function<void(Event)>;
+
+    WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post);
+    // Finds out where hanging workers are. Answered by WorkersExamined.
+    void examine(const ExamineWorkers& asked);
+    // Looks no more.
+    void close() { still_.close(); }
+
+  private:
+    boost::asio::io_context& loop_;
+    Workers workers_;
+    Post post_;
+    StillWatch still_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::agent

@@ -1,0 +1,111 @@
+// Once a second: samples, then what follows from them.
+#include "agent/standstill/still_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr auto kPeriod = std::chrono::seconds{1};
+// Places are read so often at first, then each time the standstill has become a quarter longer.
+constexpr auto kPlacesPeriod = std::chrono::seconds{5};
+constexpr int kPlacesShare = 4;
+
+}  // namespace
+
+struct StillWatch::Readers {
+    std::map<std::int64_t, SampleReader> by_pid;
+};
+
+StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell)
+    : workers_(std::move(workers)),
+      tell_(std::move(tell)),
+      timer_(loop),
+      sampling_(loop),
+      placing_(loop),
+      readers_(std::make_shared<Readers>()) {
+    arm();
+}
+
+// A thread that hangs in /proc is left to itself.
+void StillWatch::close() {
+    closed_ = true;
+    timer_.cancel();
+    sampling_.let_go();
+    placing_.let_go();
+}
+
+void StillWatch::arm() {
+    timer_.expires_after(kPeriod);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (error || closed_) return;
+        look();
+        arm();
+    });
+}
+
+// The samples before these may not be there yet: /proc is slow, or hangs.
+void StillWatch::look() {
+    WatchedWorkers workers = workers_();
+    if (std::exchange(generation_, workers.generation) != workers.generation) {
+        still_.assign(workers.pids.size(), StillWorker());
+        told_ = false;
+        // The old ones may still be in use on the thread.
+        readers_ = std::make_shared<Readers>();
+    }
+    if (samples_ || !workers.have_started) return;
+    samples_ = true;
+    const auto samples = std::make_shared<std::vector<WorkerSample>>();
+    sampling_.post(
+        [readers = readers_, pids = workers.pids, samples] {
+            for (const std::int64_t pid : pids) {
+                if (pid > 0)
+                    samples->push_back(readers->by_pid.try_emplace(pid, pid).first->second.read());
+                else
+                    samples->push_back({.is_known = true, .has_ended = true});
+            }
+        },
+        [this, workers, samples] {
+            samples_ = false;
+            sampled(workers, *samples);
+        });
+}
+
+void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples) {
+    if (workers.generation != generation_) return;
+    const Time now = boot_now();
+    for (std::size_t i = 0; i < samples.size(); ++i) still_[i].sampled(now, samples[i]);
+    std::vector<rendezvous::Still> kinds = still_kinds(now, still_);
+    if (!kinds.empty()) {
+        const auto lasted = std::ranges::min(kinds, {}, &rendezvous::Still::lasted).lasted;
+        find_places(workers, now, lasted);
+    }
+    // One that has no place yet comes to this a second later.
+    const bool tells = !kinds.empty();
+    if (tells || std::exchange(told_, tells)) tell_(generation_, std::move(kinds));
+    told_ = tells;
+}
+
+void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration lasted) {
+    const Duration period = std::max<Duration>(kPlacesPeriod, lasted / kPlacesShare);
+    if (places_ || now < placed_at_ + period) return;
+    places_ = true;
+    placed_at_ = now;
+    const auto places = std::make_shared<std::vector<ProgramPlace>>();
+    placing_.post(
+        [pids = workers.pids, places] {
+            for (const std::int64_t pid : pids)
+                places->push_back(pid > 0 ? read_place(pid) : ProgramPlace());
+        },
+        [this, generation = workers.generation, places] {
+            places_ = false;
+            if (generation != generation_) return;
+            for (std::size_t i = 0; i < places->size(); ++i) still_[i].found_at((*places)[i]);
+        });
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,55 @@
+// Looks at the workers of this node once a second, and tells when all of them stand still.
+//
+// What is read each second takes some 30 us a worker (sample_reader.h). Only when all stand still,
+// their places in the program are read, too: every five seconds at first, later less often.
+//
+// Thread: the loop's. The files are read on two threads of its own, since /proc may let nobody read
+// it: one that hangs in the memory of a worker does not stop the samples.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "agent/standstill/sample_reader.h"
+#include "agent/standstill/still_kinds.h"
+#include "agent/standstill/watched_workers.h"
+#include "base/loop/file_thread.h"
+
+namespace ddprun::agent {
+
+class StillWatch {
+  public:
+    using Workers = std::function<WatchedWorkers()>;
+    // Called once a second while all stand still, and once with nothing when they do no longer.
+    using Tell = std::function<void(Generation, std::vector<rendezvous::Still>)>;
+
+    StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell);
+    // Looks no more.
+    void close();
+
+  private:
+    // What the threads work on. They may outlive this object.
+    struct Readers;
+    void arm();
+    void look();
+    void sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
+    void find_places(const WatchedWorkers& workers, Time now, Duration lasted);
+
+    Workers workers_;
+    Tell tell_;
+    boost::asio::steady_timer timer_;
+    FileThread sampling_, placing_;
+    std::shared_ptr<Readers> readers_;
+    Generation generation_ = kNoGeneration;
+    std::vector<StillWorker> still_;         // by local rank
+    bool samples_ = false, places_ = false;  // being read
+    bool told_ = false;                      // that they stand still
+    Time placed_at_{};
+    bool closed_ = false;
+};
+
+}  // namespace ddprun::agent

@@ -1,0 +1,65 @@
+// Compares each sample of a worker with the one before.
+#include "agent/standstill/still_worker.h"
+
+#include <chrono>
+#include <utility>
+
+namespace ddprun::agent {
+namespace {
+
+using rendezvous::Doing;
+
+// Samples in a row: a healthy worker waits for its disk in some of them.
+constexpr int kHangsInKernel = 3;
+constexpr auto kTick = std::chrono::milliseconds{10};
+constexpr double kComputes = 0.5;
+// Share of the newest pause in what is usual.
+constexpr double kNewest = 0.2;
+
+}  // namespace
+
+void StillWorker::moved(Time now) {
+    if (now - moved_at_ > Duration{}) {
+        const Duration pause = now - moved_at_;
+        usual_ = usual_ == Duration{} ? pause : share(pause, kNewest) + share(usual_, 1 - kNewest);
+    }
+    moved_at_ = now;
+}
+
+void StillWorker::sampled(Time now, const WorkerSample& sample) {
+    const WorkerSample before = std::exchange(last_, sample);
+    const Duration since = now - std::exchange(sampled_at_, now);
+    if (!std::exchange(sampled_, true) || !before.is_known) {
+        still_since_ = moved_at_ = now;
+        return;
+    }
+    const bool turned = (before.pending > 0) != (sample.pending > 0) ||
+                        before.has_ended != sample.has_ended || !sample.is_known;
+    const bool wrote = before.written != sample.written;
+    if (turned || wrote) moved(now);
+    if (turned || (wrote && sample.pending > 0)) still_since_ = now;
+    computes_ = kTick * (sample.cpu - before.cpu) > share(since, kComputes);
+    in_kernel_ = sample.state == 'D' ? in_kernel_ + 1 : 0;
+}
+
+Doing StillWorker::doing() const {
+    if (last_.has_ended) return Doing::has_ended;
+    if (last_.state == 'T' || last_.state == 't') return Doing::is_stopped;
+    if (in_kernel_ >= kHangsInKernel) return Doing::hangs_in_kernel;
+    if (place_.meets) return Doing::meets;
+    if (last_.pending > 0) return Doing::in_collective;
+    if (computes_ || last_.state == 'R') return Doing::computes;
+    switch (last_.waiting) {
+        case WaitingIn::timer:
+            return Doing::sleeps;
+        case WaitingIn::reading:
+            return Doing::reads;
+        case WaitingIn::child:
+            return Doing::waits_for_child;
+        case WaitingIn::anything:
+            break;
+    }
+    return Doing::waits;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,40 @@
+// Judges from samples whether a worker stands still, since when, and what it does meanwhile. Pure.
+//
+// It stands still while it is in a collective and writes nothing, or while it is in none. (A worker
+// that trains goes in and out, and what Gloo sends it writes.) Samples come once a second; shorter
+// pauses are not seen.
+#pragma once
+
+#include <optional>
+
+#include "agent/standstill/worker_sample.h"
+#include "base/time.h"
+#include "rendezvous/model/standstill.h"
+
+namespace ddprun::agent {
+
+class StillWorker {
+  public:
+    void sampled(Time now, const WorkerSample& sample);
+    void found_at(const ProgramPlace& place) { place_ = place; }
+
+    // For how long it has stood still.
+    Duration lasted(Time now) const { return sampled_ ? now - still_since_ : Duration{}; }
+    // How long it usually goes between two moves.
+    Duration usual() const { return usual_; }
+    std::uint32_t place() const { return place_.place; }
+    rendezvous::Doing doing() const;
+
+  private:
+    void moved(Time now);
+
+    bool sampled_ = false;
+    WorkerSample last_;
+    ProgramPlace place_;
+    Time sampled_at_{}, still_since_{}, moved_at_{};
+    Duration usual_{};
+    bool computes_ = false;  // it took more than half of a CPU since the sample before
+    int in_kernel_ = 0;      // samples in a row in which it could not be interrupted
+};
+
+}  // namespace ddprun::agent

@@ -1,0 +1,17 @@
+// The workers of a generation on this node, for who looks at them. Pure value.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/ids.h"
+
+namespace ddprun::agent {
+
+struct WatchedWorkers {
+    Generation generation = kNoGeneration;
+    std::vector<std::int64_t> pids;  // by local rank; 0: it has ended, or has not been started
+    bool have_started = false;       // all of them
+};
+
+}  // namespace ddprun::agent

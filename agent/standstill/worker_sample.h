@@ -1,0 +1,29 @@
+// One look at a worker from outside. Pure values.
+#pragma once
+
+#include <cstdint>
+
+namespace ddprun::agent {
+
+// In which kind of system call a thread waits.
+enum class WaitingIn { anything, timer, reading, child };
+
+struct WorkerSample {
+    bool is_known = false;                    // could be read
+    bool has_ended = false;                   // nothing else counts then
+    char state = '?';                         // of its main thread, as in proc(5)
+    WaitingIn waiting = WaitingIn::anything;  // its main thread
+    std::uint64_t cpu = 0;      // ticks of a hundredth of a second, of the whole process
+    std::uint64_t written = 0;  // bytes, to files, pipes and sockets
+    // Collectives of Gloo that it has begun and that have not ended, as far as they can be told
+    // apart: at most one for each of its two threads.
+    int pending = 0;
+};
+
+// Where a worker is in its program. Read more seldom than the rest.
+struct ProgramPlace {
+    std::uint32_t place = 0;  // a hash of the user's innermost line and what it calls; 0: not known
+    bool meets = false;       // it is in init_process_group() or new_group()
+};
+
+}  // namespace ddprun::agent

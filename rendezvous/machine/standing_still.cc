@@ -1,0 +1,77 @@
+// Says who waits for whom when all workers of the generation stand still. StandstillWatch decides
+// when. It is information, and ends the generation only where --hang-timeout asks for it. Part of the rendezvous machine.
+#include "rendezvous/machine/machine_state.h"
+
+namespace ddprun::rendezvous {
+
+// The first member any of whose workers moves ends the search: in a job that trains, that is the
+// first one.
+std::vector<RankStill> MachineState::standing_still() const {
+    std::vector<RankStill> ranks;
+    for (const Member& member : held()->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if (!node || !node->connected() || node->beat.running != newest() ||
+            node->beat.still.empty())
+            return {};
+        for (const Still& still : node->beat.still)
+            for (int i = 0; i < std::min(member.offer.slots, kStillWorkers); ++i)
+                if (still.workers >> i & 1)
+                    ranks.push_back({member.rank_offset + i, still.doing, still.lasted, still.usual,
+                                     still.place});
+    }
+    return ranks;
+}
+
+void MachineState::watch_for_standstill(Time now) {
+    if (!holding() || stop.is_under_way()) return standstill.forget();
+    const int world_size = held()->assignment.world_size;
+    if (const auto over = standstill.judged(judge_standstill(standing_still(), world_size)))
+        note(Note::Level::info, *over);
+    if (standstill.is_due(config.limits)) ask_where(now);
+    if (!standstill.asks()) return;
+    if (!standstill.is_complete(now)) return wake_at(standstill.asks_until());
+    const auto line = standstill.take([this](int rank) { return name_of(rank); });
+    if (!line) return;
+    // A program that reports its progress is judged by that (hanging.cc).
+    if (!hang.counts() && standstill.is_hung(config.limits)) return end_standing(now, *line);
+    note(Note::Level::warn, *line);
+}
+
+void MachineState::end_standing(Time now, const std::string& line) {
+    const WorkerOutcome outcome =
+        standstill.outcome(line + " (--hang-timeout " + to_text(config.limits.hang_timeout) + ")",
+                           [this](int rank) { return name_of(rank); });
+    const Member* member = member_of(outcome.rank);
+    facts.failed(member ? member->node.name : "", outcome, now - standstill.lasted());
+    end_generation(now, outcome.sentence, Note::Level::warn);
+}
+
+void MachineState::ask_where(Time now) {
+    std::map<NodeId, std::vector<int>> by_node;
+    for (const int rank : standstill.ask(now))
+        if (const Member* member = member_of(rank)) by_node[member->node].push_back(rank);
+    std::set<NodeId> asked;
+    for (const auto& [node, ranks] : by_node) {
+        asked.insert(node);
+        send(*roster.find(node)->session, Examine{newest(), ranks});
+    }
+    standstill.asked(std::move(asked));
+}
+
+// The member that has this rank; null: none has.
+const Member* MachineState::member_of(int rank) const {
+    for (const Member& member : held()->assignment.members)
+        if (rank >= member.rank_offset && rank < member.rank_offset + member.offer.slots)
+            return &member;
+    return nullptr;
+}
+
+// "rank 3 (local 1 on gpu02)".
+std::string MachineState::name_of(int rank) const {
+    const Member* member = member_of(rank);
+    if (!member) return "rank " + std::to_string(rank);
+    return "rank " + std::to_string(rank) + " (local " +
+           std::to_string(rank - member->rank_offset) + " on " + member->node.name + ")";
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,106 @@
+// When a standstill is told (standstill_watch.h).
+#include "rendezvous/parts/standstill_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "rendezvous/rules/hang.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+// Until when a node must have answered where its workers are.
+constexpr auto kAnswered = std::chrono::seconds{10};
+constexpr int kToldAgain = 4;
+
+// The innermost own function of "in evaluate (eval.py:88), called by main (train.py:20)", which is
+// the first line about a process of Python.
+std::string innermost(const std::vector<std::string>& stack) {
+    constexpr std::string_view kIn = "in ";
+    if (stack.empty() || !stack.front().starts_with(kIn)) return {};
+    const std::string& line = stack.front();
+    return line.substr(kIn.size(), line.find(", called by ") - kIn.size());
+}
+
+}  // namespace
+
+void StandstillWatch::forget() {
+    const Duration longest = longest_;
+    *this = StandstillWatch();
+    longest_ = longest;
+}
+
+std::optional<std::string> StandstillWatch::judged(const std::optional<Standstill>& found) {
+    const std::optional<Standstill> before = std::exchange(found_, found);
+    if (before && found && found->same_as(*before)) return std::nullopt;
+    asks_until_.reset();
+    if (before && before->kind == Standstill::Kind::waits_for)
+        longest_ = std::max(longest_, before->lasted);
+    const Duration told = std::exchange(told_, Duration{});
+    if (told == Duration{} || found) return std::nullopt;
+    return "the job goes on; all its ranks had stood still for " + to_text(before->lasted);
+}
+
+bool StandstillWatch::is_due(const Limits& limits) const {
+    if (!found_ || asks()) return false;
+    const Duration told = told_ == Duration{} ? told_after(*found_) : kToldAgain * told_;
+    return found_->lasted >= told || is_hung(limits);
+}
+
+Duration StandstillWatch::hangs_after(const Limits& limits) const {
+    const Duration timeout = hangs_at(Time{}, limits) - Time{};
+    if (found_->kind != Standstill::Kind::waits_for) return timeout;
+    return std::max(timeout, 2 * longest_);
+}
+
+bool StandstillWatch::is_hung(const Limits& limits) const {
+    return limits.hang_timeout > Duration{} && found_ && found_->lasted >= hangs_after(limits);
+}
+
+std::vector<int> StandstillWatch::ask(Time now) {
+    asks_until_ = now + kAnswered;
+    asked_about_ = *found_;
+    seen_.clear();
+    return worth_asking(*found_);
+}
+
+void StandstillWatch::answered(const NodeId& node, const Report& report) {
+    if (!asks() || unanswered_.erase(node) == 0) return;
+    for (const WorkerOutcome& outcome : report.outcomes) seen_[outcome.rank] = outcome;
+}
+
+bool StandstillWatch::is_complete(Time now) const {
+    return asks() && (unanswered_.empty() || now >= *asks_until_);
+}
+
+std::optional<std::string> StandstillWatch::take(const Name& name) {
+    asks_until_.reset();
+    if (!found_ || !found_->same_as(asked_about_)) return std::nullopt;
+    told_ = found_->lasted;
+    return standstill_sentence(*found_, [&](int rank) {
+        const auto seen = seen_.find(rank);
+        return Whereabouts{name(rank), seen == seen_.end() ? "" : innermost(seen->second.stack)};
+    });
+}
+
+WorkerOutcome StandstillWatch::outcome(const std::string& sentence, const Name& name) const {
+    const std::vector<int> ranks = worth_asking(asked_about_);
+    WorkerOutcome whole;
+    whole.rank = ranks.front();
+    whole.hung = true;
+    whole.sentence = sentence;
+    for (const int rank : ranks) {
+        const auto seen = seen_.find(rank);
+        const WorkerOutcome* answer = seen == seen_.end() ? nullptr : &seen->second;
+        add_stack(whole, name(rank), answer);
+        if (!answer || rank != whole.rank) continue;
+        whole.pid = answer->pid;
+        whole.local_rank = answer->local_rank;
+        whole.tail = answer->tail;
+    }
+    return whole;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,68 @@
+// Watches whether all workers of the running generation stand still, and says who waits for whom.
+// rules/standstill.h judges it; here is when to ask the nodes where their workers are, and when to
+// say it.
+//
+//     moves ──all stand still, for told_after()──▶ asking ──answers, or 10 s──▶ told
+//       ▲──────── anything moves: "the job goes on" ─────────┴───────────────────┘
+//                                                 told again when it has lasted four times as long
+//
+// With --hang-timeout a standstill that lasts as long is a hang. One in which all wait for a rank
+// outside may be a long evaluation, so it must also last twice as long as any that has ended.
+//
+// Pure; owned by the rendezvous machine.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/model/messages.h"
+#include "rendezvous/rules/standstill.h"
+
+namespace ddprun::rendezvous {
+
+class StandstillWatch {
+  public:
+    // Another generation has begun, or this one is over. What was learnt stays.
+    void forget();
+
+    // What is judged now. Returns a line when a standstill that was told is over.
+    std::optional<std::string> judged(const std::optional<Standstill>& found);
+
+    // Whether workers are to be asked where they are. Then ask() returns their ranks; `nodes` have
+    // them.
+    bool is_due(const Limits& limits) const;
+    std::vector<int> ask(Time now);
+    void asked(std::set<NodeId> nodes) { unanswered_ = std::move(nodes); }
+    void answered(const NodeId& node, const Report& report);
+
+    bool asks() const { return asks_until_.has_value(); }
+    Time asks_until() const { return *asks_until_; }
+    bool is_complete(Time now) const;
+    // Ends the asking. Returns the line; nothing if what stands still has changed meanwhile. `name`
+    // says "rank 2 (local 0 on n17)".
+    using Name = std::function<std::string(int rank)>;
+    std::optional<std::string> take(const Name& name);
+
+    // Whether it counts as hung. Then outcome(), after take(), is that of the first odd rank, with
+    // the stacks of all that were asked.
+    bool is_hung(const Limits& limits) const;
+    WorkerOutcome outcome(const std::string& sentence, const Name& name) const;
+    Duration lasted() const { return found_->lasted; }
+
+  private:
+    Duration hangs_after(const Limits& limits) const;
+
+    std::optional<Standstill> found_;
+    Duration told_{};  // how long it had lasted when it was said; 0: it was not
+    std::optional<Time> asks_until_;
+    Standstill asked_about_;
+    std::set<NodeId> unanswered_;
+    std::map<int, WorkerOutcome> seen_;  // by rank, what the nodes have answered
+    Duration longest_{};  // of all standstills that have ended and in which all waited for a rank
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,157 @@
+// Judges a job that stands still, and says what it found.
+#include "rendezvous/rules/standstill.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace ddprun::rendezvous {
+namespace {
+
+using Kind = Standstill::Kind;
+
+constexpr auto kToldAfter = std::chrono::seconds{15};
+constexpr int kUsualPauses = 10;
+
+bool is(const RankStill& rank, Doing doing) { return rank.doing == doing; }
+
+// Splits the ranks; false when all or none are odd.
+bool split(Standstill& found, Kind kind, const std::vector<RankStill>& ranks,
+           const std::function<bool(const RankStill&)>& is_odd) {
+    found.kind = kind;
+    found.odd.clear();
+    found.ordinary.clear();
+    for (const RankStill& rank : ranks) (is_odd(rank) ? found.odd : found.ordinary).push_back(rank);
+    return !found.odd.empty() && !found.ordinary.empty();
+}
+
+// The place at which most ranks are; 0: none is known.
+std::uint32_t usual_place(const std::vector<RankStill>& ranks) {
+    std::map<std::uint32_t, int> counts;
+    for (const RankStill& rank : ranks)
+        if (rank.place != 0) ++counts[rank.place];
+    const auto most =
+        std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
+    return most == counts.end() ? 0 : most->first;
+}
+
+std::string verb(Doing doing) {
+    switch (doing) {
+        case Doing::waits:
+            return "waits";
+        case Doing::in_collective:
+            return "waits in a collective";
+        case Doing::meets:
+            return "waits to meet the others";
+        case Doing::computes:
+            return "computes";
+        case Doing::sleeps:
+            return "sleeps";
+        case Doing::reads:
+            return "reads";
+        case Doing::waits_for_child:
+            return "waits for a process that it has started";
+        case Doing::hangs_in_kernel:
+            return "hangs in the kernel (D)";
+        case Doing::is_stopped:
+            return "is stopped by a signal";
+        case Doing::has_ended:
+            return "has ended";
+    }
+    return "waits";
+}
+
+std::string count_of(std::size_t count) {
+    return std::to_string(count) + (count == 1 ? " rank has" : " ranks have");
+}
+
+std::string which(const RankStill& rank, const FindWhereabouts& find) {
+    const Whereabouts found = find(rank.rank);
+    return found.who + ", which " + verb(rank.doing) +
+           (found.where.empty() ? "" : " in " + found.where);
+}
+
+std::string list(const std::vector<RankStill>& odd, const FindWhereabouts& find) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(odd.size(), kSlowest); ++i)
+        text += (text.empty() ? "" : "; ") + which(odd[i], find);
+    if (odd.size() > kSlowest) text += "; and " + std::to_string(odd.size() - kSlowest) + " more";
+    return text;
+}
+
+}  // namespace
+
+std::optional<Standstill> judge_standstill(const std::vector<RankStill>& ranks, int world_size) {
+    if (ranks.empty() || ranks.size() != static_cast<std::size_t>(world_size)) return std::nullopt;
+    Standstill found;
+    found.lasted = std::ranges::min(ranks, {}, &RankStill::lasted).lasted;
+    found.usual = std::ranges::max(ranks, {}, &RankStill::usual).usual;
+    const auto inside = [](const RankStill& rank) {
+        return is(rank, Doing::in_collective) || is(rank, Doing::meets);
+    };
+    // Nobody waits for anybody: a program that does something else.
+    if (std::ranges::none_of(ranks, inside)) return std::nullopt;
+    if (split(found, Kind::stopped, ranks,
+              [](const RankStill& rank) { return is(rank, Doing::is_stopped); }))
+        return found;
+    if (split(found, Kind::in_kernel, ranks,
+              [](const RankStill& rank) { return is(rank, Doing::hangs_in_kernel); }))
+        return found;
+    if (split(found, Kind::never_came, ranks,
+              [](const RankStill& rank) { return !is(rank, Doing::meets); }))
+        return found;
+    if (split(found, Kind::waits_for, ranks, [&](const RankStill& rank) { return !inside(rank); }))
+        return found;
+    const std::uint32_t usual = usual_place(ranks);
+    if (split(found, Kind::mismatch, ranks,
+              [&](const RankStill& rank) { return rank.place != usual && rank.place != 0; }))
+        return found;
+    // That has found no odd ones.
+    found.kind = Kind::all_inside;
+    return found;
+}
+
+Duration told_after(const Standstill& standstill) {
+    return std::max<Duration>(kToldAfter, kUsualPauses * standstill.usual);
+}
+
+bool Standstill::same_as(const Standstill& other) const {
+    return kind == other.kind &&
+           std::ranges::equal(odd, other.odd, {}, &RankStill::rank, &RankStill::rank);
+}
+
+std::vector<int> worth_asking(const Standstill& standstill) {
+    std::vector<int> ranks;
+    for (const RankStill& rank : standstill.odd)
+        if (ranks.size() < kSlowest) ranks.push_back(rank.rank);
+    if (!standstill.ordinary.empty()) ranks.push_back(standstill.ordinary.front().rank);
+    return ranks;
+}
+
+std::string standstill_sentence(const Standstill& standstill, const FindWhereabouts& find) {
+    const std::string lasted = " for " + to_text(standstill.lasted);
+    const std::string waiting = count_of(standstill.ordinary.size()) + " waited" + lasted;
+    const std::string where =
+        standstill.ordinary.empty() ? std::string() : find(standstill.ordinary.front().rank).where;
+    const std::string there = where.empty() ? "" : ", in " + where + ",";
+    switch (standstill.kind) {
+        case Kind::stopped:
+        case Kind::in_kernel:
+        case Kind::waits_for:
+            return waiting + " in a collective" + there + " for " + list(standstill.odd, find);
+        case Kind::never_came:
+            return waiting + " until all ranks have come" + there + " and so far without " +
+                   list(standstill.odd, find);
+        case Kind::mismatch:
+            return "all ranks have waited" + lasted +
+                   " in collectives, but not in the same one: " + list(standstill.odd, find) +
+                   "; the others" + (where.empty() ? " elsewhere" : " in " + where);
+        case Kind::all_inside:
+            return "all ranks have waited" + lasted + " in a collective" +
+                   (where.empty() ? "" : ", in " + where) +
+                   ": the network between them is lost, or they have not made the same calls";
+    }
+    return waiting;
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,115 @@
+// Real processes that stand still. They run Python, and have a thread as PyTorch's Gloo has: it waits
+// with a timeout while it is in a collective, and without one while it is not.
+#include "agent/standstill/still_watch.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/support/loop.h"
+
+namespace ddprun::agent {
+namespace {
+
+using rendezvous::Doing;
+using rendezvous::Still;
+using testing::IsEmpty;
+
+// Arguments: "in" or "out". It says on its output that it is there.
+constexpr const char* kScript = R"(import ctypes, os, sys, threading, time
+def gloo():
+    ctypes.CDLL(None).prctl(15, b"pt_gloo_runloop")
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=1000 if sys.argv[1] == "in" else -1)
+def evaluate():
+    time.sleep(1000)
+threading.Thread(target=gloo, daemon=True).start()
+time.sleep(0.2)
+os.write(1, b".")
+if sys.argv[1] == "in":
+    threading.Event().wait()
+evaluate()
+)";
+
+class Worker {
+  public:
+    explicit Worker(const char* where) {
+        const std::string script = folder_ / "script.py";
+        std::ofstream(script) << kScript;
+        int ends[2];
+        EXPECT_EQ(::pipe(ends), 0);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::dup2(ends[1], 1);
+            ::execlp("python3", "python3", script.c_str(), where, nullptr);
+            ::_exit(127);
+        }
+        ::close(ends[1]);
+        char byte;
+        EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+        ::close(ends[0]);
+    }
+    ~Worker() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    pid_t pid() const { return pid_; }
+
+  private:
+    Folder folder_;
+    pid_t pid_ = -1;
+};
+
+TEST(SampleReader, SeesWhetherAWorkerIsInACollective) {
+    const Worker inside("in"), outside("out");
+    SampleReader in(inside.pid()), out(outside.pid());
+    // The main thread is on its way to its wait.
+    for (int i = 0; i < 500 && out.read().waiting != WaitingIn::timer; ++i) ::usleep(10'000);
+    EXPECT_TRUE(in.read().is_known);
+    EXPECT_EQ(in.read().pending, 1);
+    EXPECT_EQ(out.read().pending, 0);
+    EXPECT_EQ(out.read().state, 'S');
+    EXPECT_EQ(out.read().waiting, WaitingIn::timer);
+    EXPECT_FALSE(SampleReader(999999999).read().is_known);
+}
+
+// It is told after five seconds; their places are read then, and told with the next look.
+TEST(StillWatch, TellsWhoWaitsForWhom) {
+    const Worker inside("in"), outside("out");
+    boost::asio::io_context loop;
+    std::vector<Still> told;
+    WatchedWorkers workers{Generation{3}, {inside.pid(), outside.pid()}, true};
+    StillWatch watch(
+        loop, [&] { return workers; },
+        [&](Generation generation, std::vector<Still> kinds) {
+            EXPECT_EQ(generation, Generation{3});
+            told = std::move(kinds);
+        });
+    ASSERT_TRUE(run_until(loop, [&] { return told.size() == 2 && told[1].place != 0; }));
+    EXPECT_EQ(told[0].workers, 0b01u);
+    EXPECT_EQ(told[0].doing, Doing::in_collective);
+    EXPECT_GE(told[0].lasted, kStillFor);
+    EXPECT_EQ(told[1].workers, 0b10u);
+    EXPECT_EQ(told[1].doing, Doing::sleeps);
+
+    // One has ended: nothing stands still for five seconds then.
+    workers.pids[1] = 0;
+    ASSERT_TRUE(run_until(loop, [&] { return told.empty(); }));
+    ASSERT_TRUE(run_until(loop, [&] { return told.size() == 2; }));
+    EXPECT_EQ(told[1].doing, Doing::has_ended);
+
+    // The next generation has not started its workers yet.
+    workers = {Generation{4}, {0, 0}, false};
+    told.clear();
+    watch.close();
+    loop.restart();
+    loop.run();
+    EXPECT_THAT(told, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ddprun::agent

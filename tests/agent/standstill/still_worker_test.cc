@@ -1,0 +1,126 @@
+// Whether a worker stands still, from samples taken once a second. Pure.
+#include "agent/standstill/still_worker.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/standstill/still_kinds.h"
+#include "tests/support/builders.h"
+
+namespace ddprun::agent {
+namespace {
+
+using namespace ddprun::test;
+using rendezvous::Doing;
+using rendezvous::Still;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// In a collective, the main thread waits for it.
+WorkerSample inside(std::uint64_t written = 100) {
+    return {.is_known = true,
+            .state = 'S',
+            .waiting = WaitingIn::anything,
+            .written = written,
+            .pending = 1};
+}
+WorkerSample outside(WaitingIn waiting = WaitingIn::anything, char state = 'S',
+                     std::uint64_t cpu = 0, std::uint64_t written = 100) {
+    return {.is_known = true, .state = state, .waiting = waiting, .cpu = cpu, .written = written};
+}
+
+TEST(StillWorker, StandsStillInACollectiveInWhichNothingIsSent) {
+    StillWorker worker;
+    for (int i = 0; i <= 10; ++i) worker.sampled(at(i), inside());
+    EXPECT_EQ(worker.lasted(at(10)), sec(10));
+    EXPECT_EQ(worker.doing(), Doing::in_collective);
+    worker.sampled(at(11), inside(200));
+    EXPECT_EQ(worker.lasted(at(11)), sec(0)) << "it has sent something";
+}
+
+// A worker that trains is sometimes inside and sometimes not.
+TEST(StillWorker, MovesWhenItGoesInOrOut) {
+    StillWorker worker;
+    for (int i = 0; i <= 10; ++i) worker.sampled(at(i), i % 2 ? inside() : outside());
+    EXPECT_EQ(worker.lasted(at(10)), sec(0));
+}
+
+// Outside, it may write a log or a file: the others wait for it all the same.
+TEST(StillWorker, StandsStillOutsideThoughItWrites) {
+    StillWorker worker;
+    for (unsigned i = 0; i <= 10; ++i)
+        worker.sampled(at(i), outside(WaitingIn::anything, 'S', 0, i));
+    EXPECT_EQ(worker.lasted(at(10)), sec(10));
+}
+
+TEST(StillWorker, TellsWhatItDoesOutside) {
+    const auto doing = [](const WorkerSample& sample, int times = 2) {
+        StillWorker worker;
+        for (int i = 0; i < times; ++i) worker.sampled(at(i), sample);
+        return worker.doing();
+    };
+    EXPECT_EQ(doing(outside(WaitingIn::timer)), Doing::sleeps);
+    EXPECT_EQ(doing(outside(WaitingIn::reading)), Doing::reads);
+    EXPECT_EQ(doing(outside(WaitingIn::child)), Doing::waits_for_child);
+    EXPECT_EQ(doing(outside(WaitingIn::anything)), Doing::waits);
+    EXPECT_EQ(doing(outside(WaitingIn::anything, 'R')), Doing::computes);
+    EXPECT_EQ(doing(outside(WaitingIn::anything, 'T')), Doing::is_stopped);
+    // Waiting for a disk once is nothing.
+    EXPECT_EQ(doing(outside(WaitingIn::anything, 'D')), Doing::waits);
+    EXPECT_EQ(doing(outside(WaitingIn::anything, 'D'), 4), Doing::hangs_in_kernel);
+    EXPECT_EQ(doing({.is_known = true, .has_ended = true}), Doing::has_ended);
+    // The main thread waits for the interpreter's lock, and another thread computes.
+    StillWorker worker;
+    for (unsigned i = 0; i <= 3; ++i)
+        worker.sampled(at(i), outside(WaitingIn::anything, 'S', 90 * i));
+    EXPECT_EQ(worker.doing(), Doing::computes);
+    // In init_process_group() only the functions show it.
+    worker.found_at({.place = 1, .meets = true});
+    EXPECT_EQ(worker.doing(), Doing::meets);
+}
+
+TEST(StillWorker, DoesNotStandStillWhereItCannotBeRead) {
+    StillWorker worker;
+    for (int i = 0; i <= 10; ++i) worker.sampled(at(i), {});
+    EXPECT_EQ(worker.lasted(at(10)), sec(0));
+}
+
+// It moves each third second: ten of these pauses must pass before a standstill is told.
+TEST(StillWorker, LearnsItsRhythm) {
+    StillWorker worker;
+    for (unsigned i = 0; i <= 60; ++i) worker.sampled(at(i), inside(i / 3));
+    EXPECT_GT(worker.usual(), sec(2.5));
+    EXPECT_LE(worker.usual(), sec(3));
+}
+
+// Three wait in the same line, one sleeps elsewhere. A Beat has one entry for each kind, with the
+// shortest time and the slowest rhythm.
+TEST(StillKinds, PutTogetherWhatIsAlike) {
+    std::vector<StillWorker> workers(4);
+    for (int i = 0; i <= 20; ++i)
+        for (std::size_t k = 0; k < 4; ++k) {
+            if (i < static_cast<int>(k)) continue;
+            workers[k].sampled(at(i), k == 2 ? outside(WaitingIn::timer) : inside());
+            workers[k].found_at({.place = k == 2 ? 8U : 7U});
+        }
+    EXPECT_THAT(still_kinds(at(20), workers),
+                ElementsAre(Still{0b1011, Doing::in_collective, sec(17), sec(0), 7},
+                            Still{0b0100, Doing::sleeps, sec(18), sec(0), 8}));
+    workers[3].sampled(at(21), inside(101));
+    EXPECT_THAT(still_kinds(at(21), workers), IsEmpty()) << "one moves";
+}
+
+TEST(StillKinds, AreNoneWhereThereAreTooMany) {
+    std::vector<StillWorker> workers(5);
+    for (int i = 0; i <= 20; ++i)
+        for (std::size_t k = 0; k < 5; ++k) {
+            workers[k].sampled(at(i), inside());
+            workers[k].found_at({.place = static_cast<std::uint32_t>(k)});
+        }
+    EXPECT_THAT(still_kinds(at(20), workers), IsEmpty());
+    workers.pop_back();
+    EXPECT_EQ(still_kinds(at(20), workers).size(), 4u);
+    EXPECT_THAT(still_kinds(at(20), std::vector<StillWorker>(65, workers[0])), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ddprun::agent
