@@ -103,8 +103,8 @@ struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                            WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
-                           NoKeeper, WorkerProgress, WorkersExamined, WorkersStill, StoreContact, LedgerFound,
-                           SignalCame, JobEndKnown, Tick>;
+                           NoKeeper, WorkerProgress, WorkersExamined, WorkersStill, StoreContact,
+                           LedgerFound, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 

@@ -54,11 +54,12 @@ constexpr OptionRow kFailure[] = {
      .placeholder = "SECONDS",
      .frequent = true,
      .default_text = "0 (off)",
-     .help = "A generation counts as hung if no rank reports progress (a line on "
-             "DDPRUN_PROGRESS_FD) for this time plus half a lease, counted from the generation's "
-             "first report; a job that reports nothing, if all its ranks stand still in collectives "
-             "of Gloo. It then ends as after a worker's failure, and the log shows where the "
-             "slowest ranks are. Choose a time longer than saving and evaluating take",
+     .help =
+         "A generation counts as hung if no rank reports progress (a line on "
+         "DDPRUN_PROGRESS_FD) for this time plus half a lease, counted from the generation's "
+         "first report; a job that reports nothing, if all its ranks stand still in collectives "
+         "of Gloo. It then ends as after a worker's failure, and the log shows where the "
+         "slowest ranks are. Choose a time longer than saving and evaluating take",
      .set = set_hang_timeout},
     {.name = "blame",
      .placeholder = "on|off",

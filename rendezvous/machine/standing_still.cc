@@ -1,5 +1,6 @@
 // Says who waits for whom when all workers of the generation stand still. StandstillWatch decides
-// when. It is information, and ends the generation only where --hang-timeout asks for it. Part of the rendezvous machine.
+// when. It is information, and ends the generation only where --hang-timeout asks for it. Part of
+// the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {

@@ -82,11 +82,12 @@ TEST(Hang, HalfALeaseIsAdded) {
 TEST(Hang, SaysHowToReport) {
     Limits with = limits(2, 2);
     with.hang_timeout = sec(30);
-    EXPECT_EQ(unjudged_sentence(sec(35), with),
-              "no rank has reported progress in 35.0 s, so --hang-timeout 30.0 s ends the job only if "
-              "all its workers stand still in collectives of Gloo; to have it judged by its steps, let "
-              "the program write a line such as step=17 to the descriptor that DDPRUN_PROGRESS_FD "
-              "names");
+    EXPECT_EQ(
+        unjudged_sentence(sec(35), with),
+        "no rank has reported progress in 35.0 s, so --hang-timeout 30.0 s ends the job only if "
+        "all its workers stand still in collectives of Gloo; to have it judged by its steps, let "
+        "the program write a line such as step=17 to the descriptor that DDPRUN_PROGRESS_FD "
+        "names");
 }
 
 // The three parts of the line: how long, against which limit, and where to look.
