@@ -71,7 +71,8 @@ struct WorkerProgress {
     std::int64_t step = -1;
     std::int64_t snapshot = -1;
     int local_rank = 0;
-    Duration snapshot_took{};  // to save one; 0: not told
+    Duration snapshot_took{};     // to save one; 0: not told
+    std::string not_finite = {};  // "loss=nan"; empty: all that it told are numbers
 };
 // The answer to ExamineWorkers: each with what it prints last and where it is.
 struct WorkersExamined {

@@ -36,7 +36,8 @@ struct Running {
     Headway headway;  // moves on the node that has the store
     SweepWatch sweep;
     WithheldFailures withheld;
-    bool planned_stop = false;  // by Stop: this node stays a member until all have stopped
+    bool said_not_finite = false;  // that a worker has reported a value that is no number
+    bool planned_stop = false;     // by Stop: this node stays a member until all have stopped
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
     std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
@@ -131,6 +132,7 @@ struct MachineState {
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(const WorkersExamined& event);
     void on_still(Time now, const WorkersStill& event);
+    void say_not_finite(const WorkerProgress& event);
     rendezvous::Marks marks(Time now) const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;
 

@@ -203,8 +203,21 @@ void MachineState::on_progress(Time now, const WorkerProgress& event) {
     facts.saved(event.snapshot);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);
+    if (!event.not_finite.empty()) say_not_finite(event);
     got_to(now, rendezvous::Reach::progressed);
     if (config.limits.hang_timeout > Duration{}) tell_soon(now);
+}
+
+// Once in a generation: the values after it follow from it. It ends nothing, for a program may skip
+// such steps.
+void MachineState::say_not_finite(const WorkerProgress& event) {
+    if (std::exchange(running->said_not_finite, true)) return;
+    note(Note::Level::warn,
+         "rank " + std::to_string(running->place.rank_offset + event.local_rank) + " (local " +
+             std::to_string(running->place.host().first_local_rank + event.local_rank) +
+             ") has reported " + event.not_finite +
+             (event.step < 0 ? "" : " at step " + std::to_string(event.step)) +
+             "; it is said once in a generation");
 }
 
 // Schedules a Beat in a job of one node. In other jobs the next regular Beat carries the news.

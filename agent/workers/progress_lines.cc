@@ -2,7 +2,9 @@
 #include "agent/workers/progress_lines.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <sstream>
 #include <utility>
 
 namespace ddprun::agent {
@@ -23,10 +25,33 @@ std::int64_t field(const std::string& line, const std::string& name) {
     return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
 }
 
+// The first word "NAME=VALUE" whose value is not a number or infinite, as Python, C++ and JavaScript
+// print it. The name is one that can be printed: letters, digits and a few signs.
+std::string not_finite_in(const std::string& line) {
+    static constexpr std::string_view kValues[] = {"nan",  "-nan", "NaN",      "inf",
+                                                   "-inf", "+inf", "Infinity", "-Infinity"};
+    constexpr std::size_t kLongestName = 64;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+        const std::size_t equals = word.find('=');
+        if (equals == std::string::npos || equals == 0 || equals > kLongestName) continue;
+        const std::string_view value = std::string_view(word).substr(equals + 1);
+        const bool printable = std::all_of(
+            word.begin(), word.begin() + static_cast<long>(equals), [](unsigned char letter) {
+                return std::isalnum(letter) != 0 ||
+                       std::string_view("_./-").find(static_cast<char>(letter)) !=
+                           std::string_view::npos;
+            });
+        if (printable && std::ranges::count(kValues, value) > 0) return word;
+    }
+    return {};
+}
+
 ProgressReport report_of(const std::string& line) {
     const std::int64_t took = field(line, "snapshot_ms");
     return {field(line, "step"), field(line, "snapshot"),
-            std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot))};
+            std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot)),
+            not_finite_in(line)};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Reads what a worker reports on its progress pipe: lines such as "step=12 snapshot=10
-// snapshot_ms=250" (trainer/worker/progress.h writes them). Pure.
+// snapshot_ms=250" (trainer/worker/progress.h writes them). Other words may follow, such as
+// "loss=0.25". Pure.
 //
 // The worker may be any program and may write anything, so no line is an error. A number that is
 // missing, cannot be read or is too large counts as not told.
@@ -20,6 +21,7 @@ struct ProgressReport {
     std::int64_t step = -1;
     std::int64_t snapshot = -1;  // the step of the newest complete snapshot
     Duration snapshot_took{};    // to save it; 0: not told, at most one day
+    std::string not_finite;      // a value that is none: "loss=nan"; empty: there is none
 };
 
 class ProgressLines {

@@ -92,7 +92,13 @@ again() {
 }
 hurry() { gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
 # Process id of a worker on a host: host.
-worker_on() { pgrep -P "$(pgrep -P "$(ddprun_on "$1")" -x job-keeper)" | head -n 1; }
+# Not the fork server, which has a channel to ddprun in descriptor 10 and may have the lower number.
+worker_on() {
+    local id
+    for id in $(pgrep -P "$(pgrep -P "$(ddprun_on "$1")" -x job-keeper)"); do
+        [[ -e /proc/$id/fd/10 ]] || { echo "$id"; return; }
+    done
+}
 # A field of what a worker has read about the stop: file, name.
 hint() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["hint"].get(sys.argv[2]))' "$1" "$2"; }
 done_at() { [[ $(tail -n 1 "$at.out" 2>/dev/null) == "code $1" ]]; }

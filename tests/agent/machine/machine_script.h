@@ -61,7 +61,8 @@ inline std::string describe(const rendezvous::ToLeader& message) {
     if (const auto* m = std::get_if<rendezvous::Beat>(&message))
         return "Beat echo " + std::to_string(m->echo) + " floor " + std::to_string(m->floor.value) +
                " running " + std::to_string(m->running.value) + reached(m->reach) +
-               (m->complete ? " complete" : "") + reports(*m);
+               (m->complete ? " complete" : "") +
+               (m->still.empty() ? "" : " still " + std::to_string(m->still.size())) + reports(*m);
     if (const auto* m = std::get_if<rendezvous::Report>(&message)) {
         std::string all = "Report";
         for (const auto& outcome : m->outcomes)

@@ -353,6 +353,30 @@ TEST(AgentMachine, BeatsSayWhichPhasesArePast) {
     EXPECT_THAT(s.marks(3), ElementsAre("1.0 s told", "0.6 s stopped", "0.5 s gone"));
 }
 
+// A loss that is no number is told with its rank and step, once in a generation.
+TEST(AgentMachine, SaysOnceThatALossIsNoNumber) {
+    Script s;
+    s.run();
+    s.step(0.3, WorkerProgress{g0, 5, -1});
+    EXPECT_THAT(s.step(0.4, WorkerProgress{g0, 6, -1, 1, {}, "loss=nan"}),
+                ElementsAre("note: rank 1 (local 1) has reported loss=nan at step 6; it is said "
+                            "once in a generation"));
+    EXPECT_THAT(s.step(0.5, WorkerProgress{g0, 7, -1, 0, {}, "loss=nan"}), IsEmpty());
+}
+
+// What the node sees of its workers goes with its Beats.
+TEST(AgentMachine, BeatsSayWhichWorkersStandStill) {
+    Script s;
+    s.run();
+    s.step(0.3, WorkersStill{g0, {{0b11, rendezvous::Doing::sleeps, sec(6), {}, 7}}});
+    EXPECT_THAT(s.tick(0.8), ElementsAre("Beat echo 1 floor -1 running 0 still 1"));
+    s.step(0.9, WorkersStill{g0, {}});
+    EXPECT_THAT(s.tick(1.3), ElementsAre("Beat echo 1 floor -1 running 0"));
+    // Of a generation that does not run here.
+    s.step(1.4, WorkersStill{Generation{1}, {{0b11, rendezvous::Doing::sleeps, sec(6), {}, 7}}});
+    EXPECT_THAT(s.tick(1.8), ElementsAre("Beat echo 1 floor -1 running 0"));
+}
+
 // The job hangs and the leader asks where ranks 1 and 3 are. Rank 3 is on the other node. After a
 // stop has begun there is nothing left to examine.
 TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {

@@ -33,6 +33,17 @@ TEST(ProgressLines, ReadsWhatALineTells) {
         EXPECT_EQ(report(nothing).step, -1) << nothing;
 }
 
+// A loss that is no number is found under any name, as Python and C++ print it.
+TEST(ProgressLines, FindsWhatIsNoNumber) {
+    EXPECT_EQ(report("step=12 loss=nan").not_finite, "loss=nan");
+    EXPECT_EQ(report("step=12 train/loss=-inf lr=0.1").not_finite, "train/loss=-inf");
+    EXPECT_EQ(report("grad_norm=inf loss=nan").not_finite, "grad_norm=inf");
+    for (const char* finite :
+         {"loss=0.5", "loss=info", "name=nancy", "=nan", "nan", "\x1b[2J=nan", "loss=1e400"})
+        EXPECT_EQ(report(finite).not_finite, "") << finite;
+    EXPECT_EQ(report(std::string(65, 'x') + "=nan").not_finite, "");
+}
+
 // The leader closes the connection of a node that sends a number out of range. So a worker's wrong
 // number is taken as not told here, and a snapshot cannot have taken longer than a day.
 TEST(ProgressLines, KeepsNumbersInRange) {
