@@ -70,7 +70,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
           },
           says(Note::Level::warn)),
       looks_(
-          loop, [this] { return workers_.get(); }, [this](Event event) { post(std::move(event)); }),
+          loop, [this] { return workers_.get(); }, [this](Event event) { post(std::move(event)); },
+          says(Note::Level::debug)),
       timer_(loop) {}
 
 Runner::~Runner() {

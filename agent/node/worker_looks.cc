@@ -7,7 +7,8 @@
 
 namespace ddprun::agent {
 
-WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post)
+WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post,
+                         StillWatch::Say say)
     : loop_(loop),
       workers_(std::move(workers)),
       post_(std::move(post)),
@@ -19,7 +20,8 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post po
           },
           [this](Generation generation, std::vector<rendezvous::Still> kinds) {
               post_(WorkersStill{generation, std::move(kinds)});
-          }) {}
+          },
+          std::move(say)) {}
 
 // The stacks come later, so the machine gets everything in one event.
 void WorkerLooks::examine(const ExamineWorkers& asked) {

@@ -20,7 +20,8 @@ class WorkerLooks {
     using Workers = std::function<const WorkerSet*()>;
     using Post = std::function<void(Event)>;
 
-    WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post);
+    // `say` gets a line when the workers cannot be watched.
+    WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post, StillWatch::Say say);
     // Finds out where hanging workers are. Answered by WorkersExamined.
     void examine(const ExamineWorkers& asked);
     // Looks no more.

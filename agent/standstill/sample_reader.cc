@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
+#include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "agent/stacks/kernel_stack.h"
 #include "agent/stacks/python_process.h"
@@ -17,6 +18,8 @@ namespace {
 
 // The name that PyTorch gives to Gloo's threads.
 constexpr std::string_view kGlooThread = "pt_gloo_runloop\n";
+// Threads of a worker among which they are looked for: a worker may have thousands.
+constexpr std::size_t kThreads = 512;
 
 std::string file_of(std::int64_t pid, const std::string& name) {
     return "/proc/" + std::to_string(pid) + "/" + name;
@@ -32,8 +35,11 @@ struct Call {
     std::uint64_t arguments[4] = {};
 };
 
-Call call_of(std::int64_t pid, std::int64_t thread) {
-    std::istringstream words(read_small_file(file_of(pid, thread, "syscall")));
+// Nothing where it may not be read.
+std::optional<Call> call_of(std::int64_t pid, std::int64_t thread) {
+    const std::string text = read_small_file(file_of(pid, thread, "syscall"));
+    if (text.empty()) return std::nullopt;
+    std::istringstream words(text);
     Call call;
     if (!(words >> call.number)) return Call{};
     for (std::uint64_t& argument : call.arguments) words >> std::hex >> argument;
@@ -90,12 +96,14 @@ std::uint32_t hash_of(const std::string& text) {
 
 }  // namespace
 
-// Threads come and go with their number, nearly always.
+// Threads come and go with their number, nearly always. Those of Gloo are among the first.
 void SampleReader::find_gloo(int threads) {
     if (threads == threads_) return;
     threads_ = threads;
     gloo_.clear();
-    for (const std::int64_t thread : threads_of(pid_))
+    std::vector<std::int64_t> all = threads_of(pid_);
+    if (all.size() > kThreads) all.resize(kThreads);
+    for (const std::int64_t thread : all)
         if (read_small_file(file_of(pid_, thread, "comm")) == kGlooThread) gloo_.push_back(thread);
 }
 
@@ -117,10 +125,14 @@ WorkerSample SampleReader::read() {
     sample.cpu = user + system;
     sample.written = written_by(pid_);
     find_gloo(threads);
-    sample.waiting = kind_of(call_of(pid_, pid_).number);
+    const std::optional<Call> main = call_of(pid_, pid_);
+    // A worker whose calls are hidden must not look like one outside of a collective.
+    if (!main) return sample;
+    sample.waiting = kind_of(main->number);
     for (const std::int64_t thread : gloo_) {
-        const Call call = call_of(pid_, thread);
-        if (call.number == SYS_futex && call.arguments[3] != 0) ++sample.pending;
+        const std::optional<Call> call = call_of(pid_, thread);
+        if (!call) return sample;
+        if (call->number == SYS_futex && call->arguments[3] != 0) ++sample.pending;
     }
     sample.is_known = true;
     return sample;

@@ -14,6 +14,8 @@ constexpr auto kPeriod = std::chrono::seconds{1};
 // Places are read so often at first, then each time the standstill has become a quarter longer.
 constexpr auto kPlacesPeriod = std::chrono::seconds{5};
 constexpr int kPlacesShare = 4;
+// After so many looks in a row a worker that cannot be seen is no longer one that is just ending.
+constexpr int kHiddenLooks = 10;
 
 }  // namespace
 
@@ -21,9 +23,10 @@ struct StillWatch::Readers {
     std::map<std::int64_t, SampleReader> by_pid;
 };
 
-StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell)
+StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say)
     : workers_(std::move(workers)),
       tell_(std::move(tell)),
+      say_(std::move(say)),
       timer_(loop),
       sampling_(loop),
       placing_(loop),
@@ -79,6 +82,7 @@ void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<Worker
     if (workers.generation != generation_) return;
     const Time now = boot_now();
     for (std::size_t i = 0; i < samples.size(); ++i) still_[i].sampled(now, samples[i]);
+    say_hidden(workers, samples);
     std::vector<rendezvous::Still> kinds = still_kinds(now, still_);
     if (!kinds.empty()) {
         const auto lasted = std::ranges::min(kinds, {}, &rendezvous::Still::lasted).lasted;
@@ -88,6 +92,17 @@ void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<Worker
     const bool tells = !kinds.empty();
     if (tells || std::exchange(told_, tells)) tell_(generation_, std::move(kinds));
     told_ = tells;
+}
+
+void StillWatch::say_hidden(const WatchedWorkers& workers,
+                            const std::vector<WorkerSample>& samples) {
+    const auto hidden = std::ranges::find(samples, false, &WorkerSample::is_known);
+    hidden_ = hidden == samples.end() ? 0 : hidden_ + 1;
+    if (hidden_ != kHiddenLooks) return;
+    say_("/proc does not show what process " +
+         std::to_string(workers.pids[static_cast<std::size_t>(hidden - samples.begin())]) +
+         " waits in, so nobody can tell who waits for whom (another user's process, hidepid, or a "
+         "container without ptrace)");
 }
 
 void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration lasted) {

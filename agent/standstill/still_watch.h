@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/standstill/sample_reader.h"
@@ -26,8 +27,10 @@ class StillWatch {
     using Workers = std::function<WatchedWorkers()>;
     // Called once a second while all stand still, and once with nothing when they do no longer.
     using Tell = std::function<void(Generation, std::vector<rendezvous::Still>)>;
+    // A line, once: workers cannot be watched.
+    using Say = std::function<void(const std::string&)>;
 
-    StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell);
+    StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say);
     // Looks no more.
     void close();
 
@@ -37,10 +40,12 @@ class StillWatch {
     void arm();
     void look();
     void sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
+    void say_hidden(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
     void find_places(const WatchedWorkers& workers, Time now, Duration lasted);
 
     Workers workers_;
     Tell tell_;
+    Say say_;
     boost::asio::steady_timer timer_;
     FileThread sampling_, placing_;
     std::shared_ptr<Readers> readers_;
@@ -48,6 +53,7 @@ class StillWatch {
     std::vector<StillWorker> still_;         // by local rank
     bool samples_ = false, places_ = false;  // being read
     bool told_ = false;                      // that they stand still
+    int hidden_ = 0;                         // looks in a row that could not see a worker
     Time placed_at_{};
     bool closed_ = false;
 };

@@ -88,7 +88,8 @@ TEST(StillWatch, TellsWhoWaitsForWhom) {
         [&](Generation generation, std::vector<Still> kinds) {
             EXPECT_EQ(generation, Generation{3});
             told = std::move(kinds);
-        });
+        },
+        [](const std::string& line) { ADD_FAILURE() << line; });
     ASSERT_TRUE(run_until(loop, [&] { return told.size() == 2 && told[1].place != 0; }));
     EXPECT_EQ(told[0].workers, 0b01u);
     EXPECT_EQ(told[0].doing, Doing::in_collective);
@@ -109,6 +110,22 @@ TEST(StillWatch, TellsWhoWaitsForWhom) {
     loop.restart();
     loop.run();
     EXPECT_THAT(told, IsEmpty());
+}
+
+// A process that /proc does not show: it is said once, and nothing is told.
+TEST(StillWatch, SaysWhenItCannotSeeAWorker) {
+    boost::asio::io_context loop;
+    std::vector<std::string> said;
+    StillWatch watch(
+        loop,
+        [] {
+            return WatchedWorkers{Generation{3}, {999999999}, true};
+        },
+        [](Generation, const std::vector<Still>&) { ADD_FAILURE() << "it tells something"; },
+        [&](const std::string& line) { said.push_back(line); });
+    ASSERT_TRUE(run_until(loop, [&] { return !said.empty(); }));
+    EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("process 999999999 waits in")));
+    watch.close();
 }
 
 }  // namespace
