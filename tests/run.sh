@@ -67,7 +67,8 @@ sanitize() {
     local preset front programs labels code=0
     export DDPRUN_SEEDS=${DDPRUN_SEEDS:-100} # of the simulator, which is some ten times slower then
     for preset in asan tsan; do
-        front=(env "TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp")
+        # A long history, so that the other side of a race has a stack and a suppression can find it.
+        front=(env "TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp history_size=7")
         # gcc's thread sanitizer does not know the address layouts of newer kernels ("unexpected memory mapping").
         if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then front+=(setarch "$(uname -m)" -R); fi
         # What core tests try has no threads: the test core_is_pure sees to that.
