@@ -1,7 +1,7 @@
 """Plants a hang, or a pause that is none, in a small DDP training: plants.py KIND [RANK].
 
 Trains with small steps, and from step 20 on the rank (default 1) does what KIND says. A pause ends after SECONDS
-(default 25); then the training goes on for ten steps.
+(default 25); then the training goes on for thirty steps, six seconds.
 """
 import os
 import signal
@@ -138,8 +138,9 @@ def train():
         return
     if rank == odd and kind != "none":
         globals()[kind]()
-    for i in range(10):
+    for i in range(30):
         step()
+        time.sleep(0.2)
 
 
 train()
