@@ -36,6 +36,9 @@ std::optional<std::string> StandstillWatch::judged(const std::optional<Standstil
     const std::optional<Standstill> before = std::exchange(found_, found);
     if (before && found && found->same_as(*before)) return std::nullopt;
     asks_until_.reset();
+    // Nobody has moved, but it is seen in another way: a rank that saves computes now and waits for
+    // the disk then. That is not worth another line.
+    if (before && found && found->lasted >= before->lasted) return std::nullopt;
     if (before && before->kind == Standstill::Kind::waits_for)
         longest_ = std::max(longest_, before->lasted);
     const Duration told = std::exchange(told_, Duration{});

@@ -119,6 +119,23 @@ TEST(StandstillWatch, SaysNothingOfWhatHasChanged) {
     EXPECT_FALSE(watch.asks());
 }
 
+// A rank that saves is seen to compute, then to wait for the disk, and so on. That is one standstill.
+TEST(StandstillWatch, IsNotToldAgainForWhatARankDoes) {
+    StandstillWatch watch;
+    watch.judged(standstill(15));
+    told(watch, at(15));
+    for (const double seconds : {16, 18, 20}) {
+        watch.judged(judge_standstill({{0, Doing::in_collective, sec(seconds), sec(1), 7},
+                                       {1, Doing::hangs_in_kernel, sec(seconds), sec(1), 8}},
+                                      2));
+        EXPECT_FALSE(watch.is_due(limits())) << seconds;
+        EXPECT_EQ(watch.judged(standstill(seconds + 1)), std::nullopt);
+        EXPECT_FALSE(watch.is_due(limits())) << seconds;
+    }
+    watch.judged(standstill(60));
+    EXPECT_TRUE(watch.is_due(limits()));
+}
+
 // With --hang-timeout a standstill that lasts is a hang. It is that of the rank outside.
 TEST(StandstillWatch, IsAHangInTime) {
     StandstillWatch watch;
