@@ -61,7 +61,7 @@ say "it resumes with another number of workers, and does what is left"
 snapshot=$work/ours/crash.pt
 run 100 --standalone --no-label --python="$python" --nproc-per-node=3 "$examples/ddp_resume.py" --snapshot "$snapshot" --steps 50
 expect_code 0
-(($(results "$work/run.out" | wc -l) == 3)) || fail "not three results"
+(($(results "$work/run.out" | wc -l) == 3)) || aborted_at_exit "$work/run.err" || fail "not three results"
 steps_of() { "$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"], torch.load(sys.argv[1])["done"])' "$snapshot"; }
 [[ $(steps_of) == "50 $((40 * 32 + 10 * 48))" ]] || fail "the snapshot has step and samples $(steps_of)"
 say "at a stop it saves and ends, before its time is over"

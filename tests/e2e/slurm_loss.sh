@@ -89,7 +89,8 @@ submit drained 3 --no-kill "$ddprun" --lease=2 bash -c "$worker" "$work/drained.
 expect_begun 0 3
 login scontrol update nodename=n3 state=drain reason=test
 kill_tree "$(ddprun_on n3)"
-expect_shown 30 'JobState=(COMPLETED|FAILED)'
+# The leader asks Slurm at once, and again after a minute: on a loaded machine the first question may find no answer.
+expect_shown 100 'JobState=(COMPLETED|FAILED)'
 expect_in "$at.err" 'too few nodes: 2 of 3 nodes joined, missing n3; not waiting for n3 \(drain'
 forget_lost
 expect_nothing_left 10
