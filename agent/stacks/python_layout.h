@@ -1,7 +1,7 @@
 // Where CPython keeps what a stack is read from: one layout for each minor version. Pure.
 //
-// Up to 3.12 CPython does not say it; these are tables, measured with offsetof() on 64-bit Linux
-// and the same on all its processors. From 3.13 on, `_PyRuntime` begins with a description of
+// Up to 3.12 CPython does not say it; these are tables, measured with offsetof() on x86-64 Linux.
+// From 3.13 on, `_PyRuntime` begins with a description of
 // itself (_Py_DebugOffsets), which is read.
 //
 // Source: Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, cpython/code.h and

@@ -37,7 +37,10 @@ void StillWorker::sampled(Time now, const WorkerSample& sample) {
                         before.has_ended != sample.has_ended || !sample.is_known;
     const bool wrote = before.written != sample.written;
     if (turned || wrote) moved(now);
-    if (turned || (wrote && sample.pending > 0)) still_since_ = now;
+    if (turned || (wrote && sample.pending > 0)) {
+        still_since_ = now;
+        place_ = {};  // it was that of the standstill before
+    }
     computes_ = kTick * (sample.cpu - before.cpu) > share(since, kComputes);
     in_kernel_ = sample.state == 'D' ? in_kernel_ + 1 : 0;
 }

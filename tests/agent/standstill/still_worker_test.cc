@@ -78,6 +78,18 @@ TEST(StillWorker, TellsWhatItDoesOutside) {
     EXPECT_EQ(worker.doing(), Doing::meets);
 }
 
+// It has met the others, trains, and stands still in a collective later on. Where it was then does not
+// count.
+TEST(StillWorker, ForgetsItsPlaceWhenItMoves) {
+    StillWorker worker;
+    for (int i = 0; i <= 10; ++i) worker.sampled(at(i), outside());
+    worker.found_at({.place = 1, .meets = true});
+    EXPECT_EQ(worker.doing(), Doing::meets);
+    worker.sampled(at(11), inside());
+    EXPECT_EQ(worker.doing(), Doing::in_collective);
+    EXPECT_EQ(worker.place(), 0u);
+}
+
 TEST(StillWorker, DoesNotStandStillWhereItCannotBeRead) {
     StillWorker worker;
     for (int i = 0; i <= 10; ++i) worker.sampled(at(i), {});

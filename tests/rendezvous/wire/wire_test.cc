@@ -34,6 +34,17 @@ TEST(Wire, CarriesEveryMessageToTheNodeUnchanged) {
     }
 }
 
+// A standstill makes a Beat only a little longer: seven workers wait, and one sleeps.
+TEST(Wire, TellsAStandstillInFewBytes) {
+    Beat beat;
+    beat.number = 1;
+    const std::size_t moving = encode(ToLeader(beat)).size();
+    using std::chrono::seconds;
+    beat.still = {{0b1111'1110, Doing::in_collective, seconds{17}, seconds{2}, ~0U},
+                  {0b0000'0001, Doing::sleeps, seconds{18}, seconds{2}, ~0U}};
+    EXPECT_LE(encode(ToLeader(beat)).size(), moving + 64);
+}
+
 // Every cut of every message, and thousands of altered ones. The answer is a message or an error,
 // never a crash, since any caller that reaches the port can send such bytes. What is accepted is
 // within the limits.
