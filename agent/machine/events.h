@@ -162,8 +162,8 @@ struct SignalWorkers {
     bool stops = true;  // false: somebody else's signal, which is only passed on
     bool operator==(const SignalWorkers&) const = default;
 };
-// The job makes no progress: find out where these workers are while they live. Answered by
-// WorkersExamined, unless the generation ends before.
+// The job makes no progress: keep what all workers do, and find out where these are while they
+// live. Answered by WorkersExamined if there are any, unless the generation ends before.
 struct ExamineWorkers {
     Generation generation;
     std::vector<int> local_ranks;

@@ -1,9 +1,11 @@
 // Connects the watch for a standstill and the stacks of workers with the machine.
 #include "agent/node/worker_looks.h"
 
+#include <numeric>
 #include <utility>
 
 #include "agent/stacks/process_stack.h"
+#include "agent/standstill/standstill_file.h"
 
 namespace ddprun::agent {
 
@@ -21,16 +23,42 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post po
           [this](Generation generation, std::vector<rendezvous::Still> kinds) {
               post_(WorkersStill{generation, std::move(kinds)});
           },
-          std::move(say)) {}
+          std::move(say)),
+      keeping_(loop) {}
+
+// A thread that hangs in /proc or in a file system is left to itself.
+void WorkerLooks::close() {
+    still_.close();
+    keeping_.let_go();
+}
+
+// Returns the file; empty if there is none.
+std::string WorkerLooks::keep(const WorkerSet& set) {
+    const std::string folder = set.kept_folder();
+    if (folder.empty()) return {};
+    const std::string file = folder + "/" + kStandstillFile;
+    if (std::exchange(keeps_, true)) return file;
+    std::vector<int> all(set.watched().pids.size());
+    std::iota(all.begin(), all.end(), 0);
+    keeping_.post([file, workers = set.living(all)] { keep_standstill(file, workers); },
+                  [this] { keeps_ = false; });
+    return file;
+}
 
 // The stacks come later, so the machine gets everything in one event.
 void WorkerLooks::examine(const ExamineWorkers& asked) {
     const WorkerSet* set = workers_();
     if (!set) return;
+    const std::string file = keep(*set);
+    if (asked.local_ranks.empty()) return;
     add_stacks(loop_, set->living(asked.local_ranks),
-               [this, alive = std::weak_ptr(alive_),
+               [this, file, alive = std::weak_ptr(alive_),
                 generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
-                   if (alive.lock()) post_(WorkersExamined{generation, std::move(outcomes)});
+                   if (!alive.lock()) return;
+                   for (rendezvous::WorkerOutcome& outcome : outcomes)
+                       if (!file.empty())
+                           outcome.stack.push_back("all workers of its node: " + file);
+                   post_(WorkersExamined{generation, std::move(outcomes)});
                });
 }
 

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "agent/machine/events.h"
 #include "agent/standstill/still_watch.h"
@@ -22,16 +23,21 @@ class WorkerLooks {
 
     // `say` gets a line when the workers cannot be watched.
     WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post, StillWatch::Say say);
-    // Finds out where hanging workers are. Answered by WorkersExamined.
+    // Finds out where hanging workers are. Answered by WorkersExamined, if any are asked for. What
+    // all workers of this node do is kept in the log folder, if there is one.
     void examine(const ExamineWorkers& asked);
     // Looks no more.
-    void close() { still_.close(); }
+    void close();
 
   private:
+    std::string keep(const WorkerSet& set);
+
     boost::asio::io_context& loop_;
     Workers workers_;
     Post post_;
     StillWatch still_;
+    FileThread keeping_;
+    bool keeps_ = false;  // what it was asked to before is not finished
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -35,6 +35,8 @@ class GenerationOutput {
     StreamRoute route(int index, int local_rank, int rank, int stream);
     // The worker's folder; empty if there is none.
     std::string folder(int index) const;
+    // The generation's; empty if there is none.
+    const std::string& folder() const { return files_.folder; }
 
   private:
     void tell_cut(int rank, std::size_t bytes) const;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "agent/stacks/kernel_stack.h"
+#include "agent/stacks/open_files.h"
 #include "agent/stacks/python_process.h"
 #include "base/system/small_file.h"
 
@@ -18,8 +19,11 @@ namespace {
 
 // The name that PyTorch gives to Gloo's threads.
 constexpr std::string_view kGlooThread = "pt_gloo_runloop\n";
+constexpr std::string_view kGlooConnections = "gloo_tcp_loop\n";
 // Threads of a worker among which they are looked for: a worker may have thousands.
 constexpr std::size_t kThreads = 512;
+// Processes that a worker has started and whose CPU time counts.
+constexpr std::size_t kChildren = 64;
 
 std::string file_of(std::int64_t pid, const std::string& name) {
     return "/proc/" + std::to_string(pid) + "/" + name;
@@ -60,6 +64,14 @@ WaitingIn kind_of(long call) {
         case SYS_recvmsg:
         case SYS_openat:
             return WaitingIn::reading;
+        case SYS_write:
+        case SYS_pwrite64:
+        case SYS_writev:
+        case SYS_pwritev:
+        case SYS_sendto:
+        case SYS_sendmsg:
+        case SYS_fsync:
+            return WaitingIn::writing;
         case SYS_wait4:
         case SYS_waitid:
             return WaitingIn::child;
@@ -68,14 +80,12 @@ WaitingIn kind_of(long call) {
     }
 }
 
-// From /proc/PID/io: "wchar: 1234".
-std::uint64_t written_by(std::int64_t pid) {
-    const std::string text = read_small_file(file_of(pid, "io"));
-    constexpr std::string_view kName = "wchar: ";
-    const auto at = text.find(kName);
+// A number in /proc/PID/io: "wchar: 1234".
+std::uint64_t number_in(const std::string& text, std::string_view name) {
+    const auto at = text.find(name);
     std::uint64_t count = 0;
     if (at != std::string::npos)
-        std::from_chars(text.data() + at + kName.size(), text.data() + text.size(), count);
+        std::from_chars(text.data() + at + name.size(), text.data() + text.size(), count);
     return count;
 }
 
@@ -87,11 +97,54 @@ bool is_meeting(const PythonFrame& frame) {
            name == "_new_process_group_helper";
 }
 
-// FNV-1a, so that all nodes come to the same number.
-std::uint32_t hash_of(const std::string& text) {
-    std::uint32_t hash = 2166136261U;
-    for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
-    return hash;
+// User and system time from "… S 1 2 3": the fields of proc(5) from the third on.
+struct Stat {
+    char state = '?';
+    std::uint64_t cpu = 0;
+    int threads = 0;
+};
+
+std::optional<Stat> stat_of(std::int64_t pid) {
+    const std::string text = read_small_file(file_of(pid, "stat"));
+    // The name before may have spaces and parentheses in it.
+    const auto at = text.rfind(") ");
+    if (at == std::string::npos) return std::nullopt;
+    std::istringstream fields(text.substr(at + 2));
+    std::string skipped;
+    Stat stat;
+    std::uint64_t user = 0, system = 0;
+    fields >> stat.state;
+    for (int i = 4; i <= 13; ++i) fields >> skipped;
+    fields >> user >> system;
+    for (int i = 16; i <= 19; ++i) fields >> skipped;
+    if (!(fields >> stat.threads)) return std::nullopt;
+    stat.cpu = user + system;
+    return stat;
+}
+
+std::uint64_t cpu_of_children(std::int64_t pid) {
+    std::uint64_t cpu = 0;
+    for (const std::int64_t child : with_children(pid, kChildren))
+        if (const auto stat = child == pid ? std::nullopt : stat_of(child)) cpu += stat->cpu;
+    return cpu;
+}
+
+// The main thread comes first, and is what the others wait for.
+ProgramPlace read_place(std::int64_t pid) {
+    ProgramPlace place;
+    place.children_cpu = cpu_of_children(pid);
+    const PythonProcess python = read_python(pid, Threads::main);
+    if (python.threads.empty()) return place;
+    const std::vector<PythonFrame>& frames = python.threads.front().frames;
+    std::string all;
+    for (const PythonFrame& frame : frames) all += frame_text(frame) + "\n";
+    place.stack = hash_of(all);
+    place.meets = std::ranges::any_of(frames, is_meeting);
+    const auto own = std::ranges::find_if(frames, is_users_own);
+    if (own == frames.end()) return place;
+    const auto index = static_cast<std::size_t>(own - frames.begin());
+    place.place = hash_of(frame_text(*own) + called_operation(frames, index));
+    return place;
 }
 
 }  // namespace
@@ -101,34 +154,31 @@ void SampleReader::find_gloo(int threads) {
     if (threads == threads_) return;
     threads_ = threads;
     gloo_.clear();
+    sending_.clear();
     std::vector<std::int64_t> all = threads_of(pid_);
     if (all.size() > kThreads) all.resize(kThreads);
-    for (const std::int64_t thread : all)
-        if (read_small_file(file_of(pid_, thread, "comm")) == kGlooThread) gloo_.push_back(thread);
+    for (const std::int64_t thread : all) {
+        const std::string name = read_small_file(file_of(pid_, thread, "comm"));
+        if (name == kGlooThread) gloo_.push_back(thread);
+        if (name == kGlooThread || name == kGlooConnections) sending_.push_back(thread);
+    }
 }
 
 WorkerSample SampleReader::read() {
     WorkerSample sample;
-    const std::string stat = read_small_file(file_of(pid_, "stat"));
-    // The name before may have spaces and parentheses in it.
-    const auto at = stat.rfind(") ");
-    if (at == std::string::npos) return sample;
-    std::istringstream fields(stat.substr(at + 2));
-    std::string skipped;
-    std::uint64_t user = 0, system = 0;
-    int threads = 0;
-    fields >> sample.state;
-    for (int i = 4; i <= 13; ++i) fields >> skipped;
-    fields >> user >> system;
-    for (int i = 16; i <= 19; ++i) fields >> skipped;
-    if (!(fields >> threads)) return sample;
-    sample.cpu = user + system;
-    sample.written = written_by(pid_);
-    find_gloo(threads);
+    const std::optional<Stat> stat = stat_of(pid_);
+    if (!stat) return sample;
+    sample.state = stat->state;
+    sample.cpu = stat->cpu;
+    const std::string io = read_small_file(file_of(pid_, "io"));
+    sample.moved = number_in(io, "rchar: ") + number_in(io, "wchar: ");
+    find_gloo(stat->threads);
     const std::optional<Call> main = call_of(pid_, pid_);
     // A worker whose calls are hidden must not look like one outside of a collective.
     if (!main) return sample;
     sample.waiting = kind_of(main->number);
+    for (const std::int64_t thread : sending_)
+        sample.sent += number_in(read_small_file(file_of(pid_, thread, "io")), "wchar: ");
     for (const std::int64_t thread : gloo_) {
         const std::optional<Call> call = call_of(pid_, thread);
         if (!call) return sample;
@@ -138,18 +188,17 @@ WorkerSample SampleReader::read() {
     return sample;
 }
 
-// The main thread comes first, and is what the others wait for.
-ProgramPlace read_place(std::int64_t pid) {
-    ProgramPlace place;
-    const PythonProcess python = read_python(pid, Threads::main);
-    if (python.threads.empty()) return place;
-    const std::vector<PythonFrame>& frames = python.threads.front().frames;
-    place.meets = std::ranges::any_of(frames, is_meeting);
-    const auto own = std::ranges::find_if(frames, is_users_own);
-    if (own == frames.end()) return place;
-    const auto index = static_cast<std::size_t>(own - frames.begin());
-    place.place = hash_of(frame_text(*own) + called_operation(frames, index));
-    return place;
+std::vector<ProgramPlace> read_places(const std::vector<std::int64_t>& pids) {
+    std::vector<ProgramPlace> places;
+    std::vector<std::vector<TcpSocket>> sockets;
+    const TcpSockets all = tcp_sockets();
+    for (const std::int64_t pid : pids) {
+        places.push_back(pid > 0 ? read_place(pid) : ProgramPlace());
+        sockets.push_back(pid > 0 ? sockets_of(pid, all) : std::vector<TcpSocket>());
+    }
+    const std::vector<LostConnection> lost = lost_connections(sockets);
+    for (std::size_t i = 0; i < places.size(); ++i) places[i].lost = lost[i];
+    return places;
 }
 
 }  // namespace ddprun::agent

@@ -5,7 +5,29 @@
 
 namespace ddprun::agent {
 
+using rendezvous::Doing;
 using rendezvous::Still;
+
+namespace {
+
+Still still_of(Time now, std::size_t index, const StillWorker& worker) {
+    Still still{.workers = std::uint64_t{1} << index,
+                .doing = worker.doing(),
+                .lasted = worker.lasted(now),
+                .usual = worker.usual(),
+                .place = worker.place()};
+    // Only of one in a collective the connections tell something, and only of one outside, what
+    // moves in it.
+    if (still.doing == Doing::in_collective) {
+        still.lost_from = worker.lost().from;
+        still.lost_to = worker.lost().to;
+    } else if (still.doing != Doing::meets) {
+        still.unmoved = worker.unmoved(now);
+    }
+    return still;
+}
+
+}  // namespace
 
 std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers) {
     if (workers.size() > rendezvous::kStillWorkers) return {};
@@ -13,10 +35,10 @@ std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers
     for (std::size_t i = 0; i < workers.size(); ++i) {
         const StillWorker& worker = workers[i];
         if (worker.lasted(now) < kStillFor) return {};
-        const Still still{std::uint64_t{1} << i, worker.doing(), worker.lasted(now), worker.usual(),
-                          worker.place()};
+        const Still still = still_of(now, i, worker);
         const auto same = std::ranges::find_if(kinds, [&](const Still& kind) {
-            return kind.doing == still.doing && kind.place == still.place;
+            return kind.doing == still.doing && kind.place == still.place &&
+                   kind.lost_from == still.lost_from && kind.lost_to == still.lost_to;
         });
         if (same == kinds.end()) {
             kinds.push_back(still);
@@ -24,6 +46,7 @@ std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers
         }
         same->workers |= still.workers;
         same->lasted = std::min(same->lasted, still.lasted);
+        same->unmoved = std::min(same->unmoved, still.unmoved);
         same->usual = std::max(same->usual, still.usual);
     }
     if (kinds.size() > rendezvous::kStillKinds) return {};

@@ -111,16 +111,14 @@ void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration l
     places_ = true;
     placed_at_ = now;
     const auto places = std::make_shared<std::vector<ProgramPlace>>();
-    placing_.post(
-        [pids = workers.pids, places] {
-            for (const std::int64_t pid : pids)
-                places->push_back(pid > 0 ? read_place(pid) : ProgramPlace());
-        },
-        [this, generation = workers.generation, places] {
-            places_ = false;
-            if (generation != generation_) return;
-            for (std::size_t i = 0; i < places->size(); ++i) still_[i].found_at((*places)[i]);
-        });
+    placing_.post([pids = workers.pids, places] { *places = read_places(pids); },
+                  [this, generation = workers.generation, places] {
+                      places_ = false;
+                      if (generation != generation_) return;
+                      const Time now = boot_now();
+                      for (std::size_t i = 0; i < places->size(); ++i)
+                          still_[i].found_at(now, (*places)[i]);
+                  });
 }
 
 }  // namespace ddprun::agent

@@ -13,6 +13,8 @@ using rendezvous::Doing;
 constexpr int kHangsInKernel = 3;
 constexpr auto kTick = std::chrono::milliseconds{10};
 constexpr double kComputes = 0.5;
+// Share of a CPU that a worker takes while nothing moves in it: threads that look for work.
+constexpr double kIdles = 0.05;
 // Share of the newest pause in what is usual.
 constexpr double kNewest = 0.2;
 
@@ -30,19 +32,35 @@ void StillWorker::sampled(Time now, const WorkerSample& sample) {
     const WorkerSample before = std::exchange(last_, sample);
     const Duration since = now - std::exchange(sampled_at_, now);
     if (!std::exchange(sampled_, true) || !before.is_known) {
-        still_since_ = moved_at_ = now;
+        still_since_ = moved_at_ = unmoved_since_ = now;
         return;
     }
     const bool turned = (before.pending > 0) != (sample.pending > 0) ||
                         before.has_ended != sample.has_ended || !sample.is_known;
-    const bool wrote = before.written != sample.written;
-    if (turned || wrote) moved(now);
-    if (turned || (wrote && sample.pending > 0)) {
+    const bool sent = before.sent != sample.sent;
+    if (turned || sent) moved(now);
+    if (turned || (sent && sample.pending > 0)) {
         still_since_ = now;
         place_ = {};  // it was that of the standstill before
     }
-    computes_ = kTick * (sample.cpu - before.cpu) > share(since, kComputes);
+    const Duration computed = kTick * (sample.cpu - before.cpu);
+    computes_ = computed > share(since, kComputes);
+    if (turned || before.moved != sample.moved || computed > share(since, kIdles))
+        unmoved_since_ = now;
     in_kernel_ = sample.state == 'D' ? in_kernel_ + 1 : 0;
+}
+
+void StillWorker::found_at(Time now, const ProgramPlace& place) {
+    const ProgramPlace before = std::exchange(place_, place);
+    const Duration since = now - std::exchange(found_at_, now);
+    // A child that has ended took its time with it.
+    const bool computed = place.children_cpu < before.children_cpu ||
+                          kTick * (place.children_cpu - before.children_cpu) > share(since, kIdles);
+    if (place.stack != before.stack || computed) unmoved_since_ = now;
+}
+
+Duration StillWorker::unmoved(Time now) const {
+    return place_.stack == 0 ? Duration{} : now - unmoved_since_;
 }
 
 Doing StillWorker::doing() const {
@@ -57,6 +75,8 @@ Doing StillWorker::doing() const {
             return Doing::sleeps;
         case WaitingIn::reading:
             return Doing::reads;
+        case WaitingIn::writing:
+            return Doing::writes;
         case WaitingIn::child:
             return Doing::waits_for_child;
         case WaitingIn::anything:

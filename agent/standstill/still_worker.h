@@ -1,8 +1,10 @@
 // Judges from samples whether a worker stands still, since when, and what it does meanwhile. Pure.
 //
-// It stands still while it is in a collective and writes nothing, or while it is in none. (A worker
-// that trains goes in and out, and what Gloo sends it writes.) Samples come once a second; shorter
-// pauses are not seen.
+// It stands still while it is in a collective and Gloo sends nothing, or while it is in none. (A
+// worker that trains goes in and out.) Samples come once a second; shorter pauses are not seen.
+//
+// Outside it may do something all the same. Nothing at all moves in it while its main thread is in
+// the same functions, it and its children take hardly any CPU time, and it reads and writes nothing.
 #pragma once
 
 #include <optional>
@@ -16,13 +18,16 @@ namespace ddprun::agent {
 class StillWorker {
   public:
     void sampled(Time now, const WorkerSample& sample);
-    void found_at(const ProgramPlace& place) { place_ = place; }
+    void found_at(Time now, const ProgramPlace& place);
 
     // For how long it has stood still.
     Duration lasted(Time now) const { return sampled_ ? now - still_since_ : Duration{}; }
+    // For how long nothing at all has moved in it; 0: that is not known.
+    Duration unmoved(Time now) const;
     // How long it usually goes between two moves.
     Duration usual() const { return usual_; }
     std::uint32_t place() const { return place_.place; }
+    LostConnection lost() const { return place_.lost; }
     rendezvous::Doing doing() const;
 
   private:
@@ -31,7 +36,8 @@ class StillWorker {
     bool sampled_ = false;
     WorkerSample last_;
     ProgramPlace place_;
-    Time sampled_at_{}, still_since_{}, moved_at_{};
+    Time sampled_at_{}, found_at_{}, still_since_{}, moved_at_{};
+    Time unmoved_since_{};
     Duration usual_{};
     bool computes_ = false;  // it took more than half of a CPU since the sample before
     int in_kernel_ = 0;      // samples in a row in which it could not be interrupted

@@ -217,6 +217,10 @@ bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why)
     return false;
 }
 
+std::string WorkerSet::kept_folder() const {
+    return output_ && folder_.stays() ? output_->folder() : std::string();
+}
+
 // Part of the answer to Examine. The stacks are added later.
 std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>& indices) const {
     std::vector<rendezvous::WorkerOutcome> found;

@@ -76,6 +76,8 @@ class WorkerSet {
     void when_told(std::function<void()> done);
 
     WatchedWorkers watched() const;
+    // The folder of their files, if these stay after the end of the job; else empty.
+    std::string kept_folder() const;
     // The ranks of the living workers by pid.
     std::map<std::int64_t, int> ranks_by_pid() const;
 

@@ -119,6 +119,7 @@ Json failure_of(const DryRun& dry) {
             {"max_restarts_auto", plan.limits.max_restarts == rendezvous::kAutoRestarts},
             {"crash_loop", plan.limits.crash_loop},
             {"hang_timeout_seconds", seconds(plan.limits.hang_timeout)},
+            {"hang_timeout_auto", plan.limits.hang_auto},
             {"on_failure", text_or_null(plan.on_failure)}};
 }
 

@@ -214,8 +214,10 @@ class Writer {
                               ? "off"
                               : "gives up after " + std::to_string(plan_.limits.crash_loop) +
                                     " consecutive failures with the same cause");
-        row("hang timeout",
-            plan_.limits.hang_timeout.count() == 0 ? "off" : seconds(plan_.limits.hang_timeout));
+        row("hang timeout", plan_.limits.hang_auto ? "auto"
+                            : plan_.limits.hang_timeout.count() == 0
+                                ? "off"
+                                : seconds(plan_.limits.hang_timeout));
         row("SIGTERM to SIGKILL", seconds(plan_.grace.final_stop) + " at the end, " +
                                       seconds(plan_.grace.restart) + " at a restart");
         row("unkillable after", seconds(plan_.grace.killed));

@@ -6,7 +6,13 @@
 namespace ddprun::launcher {
 namespace {
 
+// With auto, half an hour is the longest time: Gloo itself gives up then.
 MaybeError set_hang_timeout(Options& options, const std::string& value) {
+    options.hang_auto = value == "auto";
+    if (options.hang_auto) {
+        options.hang_timeout = std::chrono::minutes{30};
+        return std::nullopt;
+    }
     if (auto error = store(options.hang_timeout, read_seconds(value))) return error;
     using std::chrono::milliseconds;
     // 0 turns it off. Below a second, ordinary pauses would be taken for a hang.
@@ -51,15 +57,18 @@ constexpr OptionRow kFailure[] = {
              "a line on DDPRUN_PROGRESS_FD or a minute of training; 0: never",
      .set = number<&Options::crash_loop, 0, 1'000'000>},
     {.name = "hang-timeout",
-     .placeholder = "SECONDS",
+     .placeholder = "SECONDS|auto",
      .frequent = true,
+     .choices = "auto",
      .default_text = "0 (off)",
      .help =
          "A generation counts as hung if no rank reports progress (a line on "
          "DDPRUN_PROGRESS_FD) for this time plus half a lease, counted from the generation's "
-         "first report; a job that reports nothing, if all its ranks stand still in collectives "
-         "of Gloo. It then ends as after a worker's failure, and the log shows where the "
-         "slowest ranks are. Choose a time longer than saving and evaluating take",
+         "first report; or if all its ranks stand still in collectives of Gloo for so long. It "
+         "then ends as after a worker's failure, and the log shows where the slowest ranks are. "
+         "Choose a time longer than saving and evaluating take. auto: a minute where ranks are in "
+         "different collectives, five where nothing at all moves, else half an hour, and longer "
+         "than twice the longest pause of the job",
      .set = set_hang_timeout},
     {.name = "blame",
      .placeholder = "on|off",

@@ -90,6 +90,7 @@ struct Options {
     std::optional<int> max_restarts;  // or rendezvous::kAutoRestarts
     std::optional<int> crash_loop;
     std::optional<Duration> hang_timeout;  // 0: off
+    bool hang_auto = false;
     std::optional<bool> blame;
     std::optional<rendezvous::OnJoin> on_join;
     std::optional<Duration> join_interval;

@@ -15,6 +15,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::vector<std::
     // report.
     plan.limits.max_restarts = 0;
     plan.limits.hang_timeout = {};
+    plan.limits.hang_auto = false;
     plan.on_failure.clear();
     // One worker per node is enough: the check is about nodes.
     plan.slots = 1;

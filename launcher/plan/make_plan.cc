@@ -160,6 +160,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.limits.crash_loop = options.crash_loop.value_or(
         plan.limits.max_restarts == rendezvous::kAutoRestarts ? 2 : plan.limits.crash_loop);
     plan.limits.hang_timeout = options.hang_timeout.value_or(plan.limits.hang_timeout);
+    plan.limits.hang_auto = options.hang_auto;
     plan.limits.blame = options.blame.value_or(plan.limits.blame);
     plan.limits.on_join = options.on_join.value_or(plan.limits.on_join);
     plan.limits.join_interval = options.join_interval.value_or(plan.limits.join_interval);

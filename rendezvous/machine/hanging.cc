@@ -21,7 +21,7 @@ void MachineState::watch_for_hang(Time now) {
 // A program that reports nothing is never ended for that. Its user believes it to be watched, so
 // one line says that it is not. A leader that follows may say it once more.
 void MachineState::miss_reports(Time now) {
-    if (said_unjudged) return;
+    if (said_unjudged || config.limits.hang_auto) return;
     const Time at = hangs_at(held()->since, config.limits);
     if (now < at) return wake_at(at);
     said_unjudged = true;
@@ -36,8 +36,7 @@ void MachineState::examine(Time now) {
         if (node && node->connected() && node->beat.running == newest())
             nodes.push_back({member, node->beat.slowest});
     }
-    for (const auto& [node, ranks] : hang.examine(now, nodes))
-        send(*roster.find(node)->session, Examine{newest(), ranks});
+    ask_members(hang.examine(now, nodes));
 }
 
 void MachineState::end_hung(Time now) {

@@ -207,8 +207,10 @@ struct MachineState {
 
     // standing_still.cc: who waits for whom
     void watch_for_standstill(Time now);
+    bool standing_is_hang(Time now) const;
     std::vector<RankStill> standing_still() const;
     void ask_where(Time now);
+    void ask_members(const std::map<NodeId, std::vector<int>>& ranks);
     void end_standing(Time now, const std::string& line);
     const Member* member_of(int rank) const;
     std::string name_of(int rank) const;

@@ -18,7 +18,7 @@ std::vector<RankStill> MachineState::standing_still() const {
             for (int i = 0; i < std::min(member.offer.slots, kStillWorkers); ++i)
                 if (still.workers >> i & 1)
                     ranks.push_back({member.rank_offset + i, still.doing, still.lasted, still.usual,
-                                     still.place});
+                                     still.place, still.unmoved, still.lost_from, still.lost_to});
     }
     return ranks;
 }
@@ -28,20 +28,24 @@ void MachineState::watch_for_standstill(Time now) {
     const int world_size = held()->assignment.world_size;
     if (const auto over = standstill.judged(judge_standstill(standing_still(), world_size)))
         note(Note::Level::info, *over);
-    if (standstill.is_due(config.limits)) ask_where(now);
+    const bool hangs = standing_is_hang(now);
+    if (standstill.is_due(hangs)) ask_where(now);
     if (!standstill.asks()) return;
     if (!standstill.is_complete(now)) return wake_at(standstill.asks_until());
     const auto line = standstill.take([this](int rank) { return name_of(rank); });
     if (!line) return;
-    // A program that reports its progress is judged by that (hanging.cc).
-    if (!hang.counts() && standstill.is_hung(config.limits)) return end_standing(now, *line);
+    if (hangs) return end_standing(now, *line);
     note(Note::Level::warn, *line);
 }
 
+// A rank that reports progress has not hung, whatever the others wait for.
+bool MachineState::standing_is_hang(Time now) const {
+    return standstill.is_hung(config.limits) && !hang.has_reported_since(now - standstill.lasted());
+}
+
 void MachineState::end_standing(Time now, const std::string& line) {
-    const WorkerOutcome outcome =
-        standstill.outcome(line + " (--hang-timeout " + to_text(config.limits.hang_timeout) + ")",
-                           [this](int rank) { return name_of(rank); });
+    const WorkerOutcome outcome = standstill.outcome(line + " (" + hang_option(config.limits) + ")",
+                                                     [this](int rank) { return name_of(rank); });
     const Member* member = member_of(outcome.rank);
     facts.failed(member ? member->node.name : "", outcome, now - standstill.lasted());
     end_generation(now, outcome.sentence, Note::Level::warn);
@@ -52,11 +56,20 @@ void MachineState::ask_where(Time now) {
     for (const int rank : standstill.ask(now))
         if (const Member* member = member_of(rank)) by_node[member->node].push_back(rank);
     std::set<NodeId> asked;
-    for (const auto& [node, ranks] : by_node) {
-        asked.insert(node);
-        send(*roster.find(node)->session, Examine{newest(), ranks});
-    }
+    for (const auto& [node, ranks] : by_node) asked.insert(node);
     standstill.asked(std::move(asked));
+    ask_members(by_node);
+}
+
+// All members keep what their workers do; those with ranks here also answer.
+void MachineState::ask_members(const std::map<NodeId, std::vector<int>>& ranks) {
+    for (const Member& member : held()->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if (!node || !node->session) continue;
+        const auto theirs = ranks.find(member.node);
+        send(*node->session,
+             Examine{newest(), theirs == ranks.end() ? std::vector<int>{} : theirs->second});
+    }
 }
 
 // The member that has this rank; null: none has.

@@ -233,8 +233,8 @@ struct Elsewhere {
     bool operator==(const Elsewhere&) const = default;
 };
 
-// No rank has made progress for a long time: find out where these workers are. Answered by a
-// Report.
+// No rank has made progress for a long time: keep what all workers of the node do, and find out
+// where these are. Answered by a Report, if there are any.
 struct Examine {
     Generation generation = kNoGeneration;
     std::vector<int> ranks;

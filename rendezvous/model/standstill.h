@@ -18,7 +18,8 @@ enum class Doing {
     meets,            // it is in init_process_group() or new_group(), which end when all have come
     computes,         // its main thread runs
     sleeps,           // in a timer
-    reads,            // of a file, a pipe or a socket
+    reads,            // from a file, a pipe or a socket
+    writes,           // to one
     waits_for_child,  // a process that it has started
     hangs_in_kernel,  // in an uninterruptible sleep (D)
     is_stopped,       // by a signal (T)
@@ -32,6 +33,11 @@ struct Still {
     Duration lasted{};        // for how long all of them have
     Duration usual{};         // the longest of them usually goes so long without any move
     std::uint32_t place = 0;  // a hash of function and line where they are; 0: not known
+    // Outside of a collective: for how long nothing at all has moved in any of them.
+    Duration unmoved{};
+    // In a collective: hashes of two addresses between which nothing is acknowledged; 0: there are
+    // none.
+    std::uint32_t lost_from = 0, lost_to = 0;
     bool operator==(const Still&) const = default;
 };
 // Workers of a node that are watched, and kinds of standing still that a Beat tells.

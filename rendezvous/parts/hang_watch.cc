@@ -19,7 +19,19 @@ void HangWatch::heard(Time now, const NodeId& node, const Beat& beat) {
     std::int64_t& known = reports_[node];
     if (beat.reports <= known) return;
     known = beat.reports;
-    reported_at_ = std::max(reported_at_, now - beat.reported);
+    const Time before = std::exchange(reported_at_, std::max(reported_at_, now - beat.reported));
+    if (before != kLongAgo) longest_ = std::max(longest_, reported_at_ - before);
+}
+
+void HangWatch::forget() {
+    const Duration longest = longest_;
+    *this = HangWatch();
+    longest_ = longest;
+}
+
+Time HangWatch::looks_at(const Limits& limits) const {
+    const Time at = hangs_at(reported_at_, limits);
+    return limits.hang_auto ? std::max(at, reported_at_ + 2 * longest_) : at;
 }
 
 bool HangWatch::resumed() {

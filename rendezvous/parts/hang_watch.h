@@ -5,6 +5,8 @@
 //     reports come ──none for hang_timeout──▶ examining ──all answered, or 10 s──▶ hung
 //           ▲───────────── a new report ──────────┘
 //
+// With --hang-timeout=auto it must also be twice as long as the longest pause between two reports.
+//
 // Pure; owned by the rendezvous machine.
 #pragma once
 
@@ -21,8 +23,8 @@ namespace ddprun::rendezvous {
 
 class HangWatch {
   public:
-    // Another generation has begun.
-    void forget() { *this = HangWatch(); }
+    // Another generation has begun. What was learnt stays.
+    void forget();
     // The generation is over, or is being stopped: nobody is examined any more.
     void stop_examining() { examining_.reset(); }
 
@@ -30,13 +32,14 @@ class HangWatch {
     void heard(Time now, const NodeId& node, const Beat& beat);
     // Whether any report has come. Without one, nothing counts as hung.
     bool counts() const { return reported_at_ != kLongAgo; }
+    bool has_reported_since(Time time) const { return reported_at_ > time; }
 
     // Whether progress came after the examination began; that ends the examination.
     bool resumed();
     bool examines() const { return examining_.has_value(); }
     // Whether the workers should be examined now. False: look again at looks_at().
     bool is_due(Time now, const Limits& limits);
-    Time looks_at(const Limits& limits) const { return hangs_at(reported_at_, limits); }
+    Time looks_at(const Limits& limits) const;
 
     // Begins the examination. Returns the ranks to ask each node for.
     std::map<NodeId, std::vector<int>> examine(Time now, const std::vector<NodeSteps>& nodes);
@@ -65,6 +68,7 @@ class HangWatch {
     std::map<NodeId, std::int64_t> reports_;  // by each node, the number of its newest
     Time reported_at_ = kLongAgo;             // the newest of all
     std::optional<Examination> examining_;
+    Duration longest_{};  // pause between two reports, in all generations
 };
 
 }  // namespace ddprun::rendezvous

@@ -39,27 +39,20 @@ std::optional<std::string> StandstillWatch::judged(const std::optional<Standstil
     // Nobody has moved, but it is seen in another way: a rank that saves computes now and waits for
     // the disk then. That is not worth another line.
     if (before && found && found->lasted >= before->lasted) return std::nullopt;
-    if (before && before->kind == Standstill::Kind::waits_for)
-        longest_ = std::max(longest_, before->lasted);
+    if (before) longest_ = std::max(longest_, before->lasted);
     const Duration told = std::exchange(told_, Duration{});
     if (told == Duration{} || found) return std::nullopt;
     return "the job goes on; all its ranks had stood still for " + to_text(before->lasted);
 }
 
-bool StandstillWatch::is_due(const Limits& limits) const {
+bool StandstillWatch::is_due(bool hangs) const {
     if (!found_ || asks()) return false;
     const Duration told = told_ == Duration{} ? told_after(*found_) : kToldAgain * told_;
-    return found_->lasted >= told || is_hung(limits);
-}
-
-Duration StandstillWatch::hangs_after(const Limits& limits) const {
-    const Duration timeout = hangs_at(Time{}, limits) - Time{};
-    if (found_->kind != Standstill::Kind::waits_for) return timeout;
-    return std::max(timeout, 2 * longest_);
+    return found_->lasted >= told || hangs;
 }
 
 bool StandstillWatch::is_hung(const Limits& limits) const {
-    return limits.hang_timeout > Duration{} && found_ && found_->lasted >= hangs_after(limits);
+    return found_ && rendezvous::is_hang(*found_, limits, longest_);
 }
 
 std::vector<int> StandstillWatch::ask(Time now) {

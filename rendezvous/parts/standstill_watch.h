@@ -6,8 +6,8 @@
 //       ▲──────── anything moves: "the job goes on" ─────────┴───────────────────┘
 //                                                 told again when it has lasted four times as long
 //
-// With --hang-timeout a standstill that lasts as long is a hang. One in which all wait for a rank
-// outside may be a long evaluation, so it must also last twice as long as any that has ended.
+// With --hang-timeout a standstill may become a hang (is_hang()). One in which all wait for a rank
+// outside may be a long evaluation, so it is learnt how long those were that have ended.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -32,9 +32,9 @@ class StandstillWatch {
     // What is judged now. Returns a line when a standstill that was told is over.
     std::optional<std::string> judged(const std::optional<Standstill>& found);
 
-    // Whether workers are to be asked where they are. Then ask() returns their ranks; `nodes` have
-    // them.
-    bool is_due(const Limits& limits) const;
+    // Whether workers are to be asked where they are: it `hangs`, or is worth a line. Then ask()
+    // returns their ranks; `nodes` have them.
+    bool is_due(bool hangs) const;
     std::vector<int> ask(Time now);
     void asked(std::set<NodeId> nodes) { unanswered_ = std::move(nodes); }
     void answered(const NodeId& node, const Report& report);
@@ -54,8 +54,6 @@ class StandstillWatch {
     Duration lasted() const { return found_->lasted; }
 
   private:
-    Duration hangs_after(const Limits& limits) const;
-
     std::optional<Standstill> found_;
     Duration told_{};  // how long it had lasted when it was said; 0: it was not
     std::optional<Time> asks_until_;

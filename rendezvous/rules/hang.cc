@@ -45,6 +45,10 @@ Slowest find_slowest(const std::vector<NodeSteps>& nodes) {
     return found;
 }
 
+std::string hang_option(const Limits& limits) {
+    return "--hang-timeout " + (limits.hang_auto ? "auto" : to_text(limits.hang_timeout));
+}
+
 Time hangs_at(Time newest_report, const Limits& limits) {
     return newest_report + limits.hang_timeout + share(limits.times.lease, kStall);
 }
@@ -62,14 +66,12 @@ std::string place_of(const Slow& slow) {
 }
 
 std::string hang_sentence(Duration silent, const Limits& limits, const Slowest& slowest) {
-    return "no rank has made progress for " + to_text(silent) + " (--hang-timeout " +
-           to_text(limits.hang_timeout) + ")" +
+    return "no rank has made progress for " + to_text(silent) + " (" + hang_option(limits) + ")" +
            (slowest.workers.empty() ? "" : "; the slowest is " + place_of(slowest.workers.front()));
 }
 
 std::string unjudged_sentence(Duration run, const Limits& limits) {
-    return "no rank has reported progress in " + to_text(run) + ", so --hang-timeout " +
-           to_text(limits.hang_timeout) +
+    return "no rank has reported progress in " + to_text(run) + ", so " + hang_option(limits) +
            " ends the job only if all its workers stand still in collectives of Gloo; to have it "
            "judged by its steps, let the program write a line such as step=17 to the descriptor "
            "that DDPRUN_PROGRESS_FD names";

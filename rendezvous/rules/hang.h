@@ -39,6 +39,8 @@ Slowest find_slowest(const std::vector<NodeSteps>& nodes);
 
 // When the generation counts as hung, if no report comes before.
 Time hangs_at(Time newest_report, const Limits& limits);
+// "--hang-timeout 30.0 s".
+std::string hang_option(const Limits& limits);
 
 // Adds to a hung generation's outcome where a worker is: `who`, and what its node has answered; null:
 // it has not.

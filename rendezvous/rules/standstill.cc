@@ -5,6 +5,8 @@
 #include <chrono>
 #include <map>
 
+#include "rendezvous/rules/hang.h"
+
 namespace ddprun::rendezvous {
 namespace {
 
@@ -12,6 +14,8 @@ using Kind = Standstill::Kind;
 
 constexpr auto kToldAfter = std::chrono::seconds{15};
 constexpr int kUsualPauses = 10;
+// With --hang-timeout=auto.
+constexpr auto kCannotEnd = std::chrono::minutes{1}, kNothingMoves = std::chrono::minutes{5};
 
 bool is(const RankStill& rank, Doing doing) { return rank.doing == doing; }
 
@@ -35,6 +39,28 @@ std::uint32_t usual_place(const std::vector<RankStill>& ranks) {
     return most == counts.end() ? 0 : most->first;
 }
 
+// The ranks whose network is lost. A connection has two ends, and the fault may be at either: it is
+// at the one that most lost connections have in common. Where nobody can tell, all that send.
+bool split_by_network(Standstill& found, const std::vector<RankStill>& ranks) {
+    std::map<std::uint32_t, int> counts;
+    for (const RankStill& rank : ranks)
+        if (rank.lost_from != 0) ++counts[rank.lost_from], ++counts[rank.lost_to];
+    if (counts.empty()) return false;
+    const auto most = std::ranges::max_element(counts, {}, [](const auto& count) {
+                          return count.second;
+                      })->second;
+    std::vector<std::uint32_t> best;
+    for (const auto& [host, count] : counts)
+        if (count == most) best.push_back(host);
+    const auto at_best = [&](const RankStill& rank) {
+        return best.size() == 1 && rank.lost_from == best.front();
+    };
+    if (split(found, Kind::no_network, ranks, at_best)) return true;
+    split(found, Kind::no_network, ranks,
+          [](const RankStill& rank) { return rank.lost_from != 0; });
+    return true;
+}
+
 std::string verb(Doing doing) {
     switch (doing) {
         case Doing::waits:
@@ -49,6 +75,8 @@ std::string verb(Doing doing) {
             return "sleeps";
         case Doing::reads:
             return "reads";
+        case Doing::writes:
+            return "writes";
         case Doing::waits_for_child:
             return "waits for a process that it has started";
         case Doing::hangs_in_kernel:
@@ -71,17 +99,22 @@ std::string which(const RankStill& rank, const FindWhereabouts& find) {
            (found.where.empty() ? "" : " in " + found.where);
 }
 
-std::string list(const std::vector<RankStill>& odd, const FindWhereabouts& find) {
+std::string named(const RankStill& rank, const FindWhereabouts& find) {
+    return find(rank.rank).who;
+}
+
+using Describe = std::string(const RankStill& rank, const FindWhereabouts& find);
+
+std::string list(const std::vector<RankStill>& odd, const FindWhereabouts& find,
+                 Describe* describe = which) {
     std::string text;
     for (std::size_t i = 0; i < std::min(odd.size(), kSlowest); ++i)
-        text += (text.empty() ? "" : "; ") + which(odd[i], find);
+        text += (text.empty() ? "" : "; ") + describe(odd[i], find);
     if (odd.size() > kSlowest) text += "; and " + std::to_string(odd.size() - kSlowest) + " more";
     return text;
 }
 
-}  // namespace
-
-std::optional<Standstill> judge_standstill(const std::vector<RankStill>& ranks, int world_size) {
+std::optional<Standstill> kind_of(const std::vector<RankStill>& ranks, int world_size) {
     if (ranks.empty() || ranks.size() != static_cast<std::size_t>(world_size)) return std::nullopt;
     Standstill found;
     found.lasted = std::ranges::min(ranks, {}, &RankStill::lasted).lasted;
@@ -102,6 +135,7 @@ std::optional<Standstill> judge_standstill(const std::vector<RankStill>& ranks, 
         return found;
     if (split(found, Kind::waits_for, ranks, [&](const RankStill& rank) { return !inside(rank); }))
         return found;
+    if (split_by_network(found, ranks)) return found;
     const std::uint32_t usual = usual_place(ranks);
     if (split(found, Kind::mismatch, ranks,
               [&](const RankStill& rank) { return rank.place != usual && rank.place != 0; }))
@@ -111,8 +145,50 @@ std::optional<Standstill> judge_standstill(const std::vector<RankStill>& ranks, 
     return found;
 }
 
+// Some ranks are in a collective in which the others will never be.
+bool cannot_end(const Standstill& standstill) {
+    return standstill.kind == Kind::mismatch ||
+           (standstill.kind == Kind::never_came &&
+            std::ranges::all_of(standstill.odd, [](const RankStill& rank) {
+                return is(rank, Doing::in_collective);
+            }));
+}
+
+// Whether a rank outside may still come.
+bool may_go_on(const Standstill& standstill) {
+    return standstill.kind == Kind::waits_for ||
+           (standstill.kind == Kind::never_came && !cannot_end(standstill));
+}
+
+bool is_automatic_hang(const Standstill& standstill, const Limits& limits, Duration longest) {
+    const Duration lasted = standstill.lasted;
+    if (lasted < told_after(standstill)) return false;
+    if (cannot_end(standstill)) return lasted >= kCannotEnd;
+    if (!may_go_on(standstill)) return lasted >= kNothingMoves;
+    return std::min(lasted, standstill.unmoved) >= std::max<Duration>(kNothingMoves, longest) ||
+           lasted >= std::max(limits.hang_timeout, 2 * longest);
+}
+
+}  // namespace
+
+std::optional<Standstill> judge_standstill(const std::vector<RankStill>& ranks, int world_size) {
+    std::optional<Standstill> found = kind_of(ranks, world_size);
+    if (found && !found->odd.empty())
+        found->unmoved = std::ranges::min(found->odd, {}, &RankStill::unmoved).unmoved;
+    return found;
+}
+
 Duration told_after(const Standstill& standstill) {
     return std::max<Duration>(kToldAfter, kUsualPauses * standstill.usual);
+}
+
+bool is_hang(const Standstill& standstill, const Limits& limits, Duration longest) {
+    if (limits.hang_timeout <= Duration{}) return false;
+    if (limits.hang_auto) return is_automatic_hang(standstill, limits, longest);
+    const Duration timeout = hangs_at(Time{}, limits) - Time{};
+    if (!may_go_on(standstill)) return standstill.lasted >= timeout;
+    return std::min(standstill.lasted, standstill.unmoved) >= std::max(timeout, longest) ||
+           standstill.lasted >= std::max(timeout, 2 * longest);
 }
 
 bool Standstill::same_as(const Standstill& other) const {
@@ -142,6 +218,11 @@ std::string standstill_sentence(const Standstill& standstill, const FindWhereabo
         case Kind::never_came:
             return waiting + " until all ranks have come" + there + " and so far without " +
                    list(standstill.odd, find);
+        case Kind::no_network:
+            return "all ranks have waited" + lasted + " in a collective" +
+                   (where.empty() ? "" : ", in " + where) + ": the network of " +
+                   list(standstill.odd, find, named) + " is lost, since nothing that " +
+                   (standstill.odd.size() == 1 ? "it sends" : "they send") + " is acknowledged";
         case Kind::mismatch:
             return "all ranks have waited" + lasted +
                    " in collectives, but not in the same one: " + list(standstill.odd, find) +
@@ -149,7 +230,7 @@ std::string standstill_sentence(const Standstill& standstill, const FindWhereabo
         case Kind::all_inside:
             return "all ranks have waited" + lasted + " in a collective" +
                    (where.empty() ? "" : ", in " + where) +
-                   ": the network between them is lost, or they have not made the same calls";
+                   ": they have not made the same calls, or what they sent is lost";
     }
     return waiting;
 }

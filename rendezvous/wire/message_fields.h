@@ -71,6 +71,9 @@ void each_field(auto& v, Is<Still> auto& still) {
     v(DDPRUN_FIELD(lasted), still.lasted, kAnyPast);
     v(DDPRUN_FIELD(usual), still.usual, kAnyPast);
     v(DDPRUN_FIELD(place), still.place, Any{});
+    v(DDPRUN_FIELD(unmoved), still.unmoved, kAnyPast);
+    v(DDPRUN_FIELD(lost_from), still.lost_from, Any{});
+    v(DDPRUN_FIELD(lost_to), still.lost_to, Any{});
 }
 
 void each_field(auto& v, Is<Beat> auto& beat) {

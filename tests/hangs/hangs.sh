@@ -1,38 +1,83 @@
 #!/usr/bin/env bash
 # Planted hangs in an unmodified DDP script (plants.py): the line says which rank all wait for, what it does and where.
-# Five in a normal run; all of them, and pauses that are none, with DDPRUN_LONG=1. Argument: a kind, to play only that.
-set -- current "$@"
+# Some in a normal run; all of them, and pauses that are none, with DDPRUN_LONG=1. Arguments: kinds, to play only these.
+only=("$@")
+set -- current
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/pytorch_common.sh"
 need_built ddprun
 plants=$(dirname "${BASH_SOURCE[0]}")/plants.py
-for_rank="have waited for [0-9.]+ s in a collective, in step .*plants.py:[0-9]+., for rank 1 .local 1 on [^ ]+., which"
-# What the line must say, by kind: the rank, what it does, and the function.
-declare -A expected=(
-    [sleeps]="$for_rank sleeps in sleeps "
-    [spins]="$for_rank computes in spins "
-    [computes]="$for_rank computes in computes "
-    [reads_fifo]="$for_rank reads in reads_fifo "
-    [reads_pipe]="$for_rank reads in reads_pipe "
-    [reads_socket]="$for_rank reads in reads_socket "
-    [waits_for_child]="$for_rank waits for a process that it has started in waits_for_child "
-    [waits_for_lock]="$for_rank waits in waits_for_lock "
-    [waits_for_thread]="$for_rank waits in waits_for_thread "
-    [waits_for_loader_child]="$for_rank waits in waits_for_loader_child "
-    [gil_held]="$for_rank sleeps in gil_held "
-    [stops]="$for_rank is stopped by a signal in stops "
-    [mismatch]="all ranks .* but not in the same one: rank 1 .*plants.py:[0-9]+, barrier.; the others in train .*, all_reduce"
-    [new_group]="2 ranks have waited .* until all ranks have come, in train .*, new_group., and so far without rank 1 .*, all_reduce"
-    [no_init]="2 ranks have waited .* until all ranks have come, in .*, and so far without rank 1 .* sleeps in sleeps "
+at_once=4  # plants
+
+rank_1="rank 1 .local 1 on [^ ]+."
+# What the line must say of rank 1, for which all wait: what it does, and the function.
+declare -A waited_for=(
+    [sleeps]="sleeps in sleeps "
+    [gil_held]="sleeps in gil_held "
+    [in_forward]="sleeps in forward "
+    [in_backward_hook]="sleeps in <lambda> "
+    [in_dataset]="sleeps in __getitem__ "
+    [in_pickling]="sleeps in __reduce__ "
+    [looks_for_file]="sleeps in looks_for_file "
+    [looks_for_key]="(sleeps|reads|writes|computes|waits) in looks_for_key "
+    [spins]="computes in spins "
+    [computes]="computes in computes "
+    [expression]="computes in expression "
+    [collects_garbage]="computes in collects_garbage "
+    [reads_fifo]="reads in reads_fifo "
+    [reads_pipe]="reads in reads_pipe "
+    [reads_socket]="reads in reads_socket "
+    [reads_answer]="reads in reads_answer "
+    [reads_output_of_child]="(reads|waits) in reads_output_of_child "
+    [full_pipe]="writes in full_pipe "
+    [waits_for_child]="waits for a process that it has started in waits_for_child "
+    [waits_for_frozen_child]="waits for a process that it has started in waits_for_frozen_child "
+    [waits_for_loader_child]="waits in waits_for_loader_child "
+    [waits_for_pool]="waits in waits_for_pool "
+    [file_locked]="waits in file_locked "
+    [in_the_kernel]="hangs in the kernel .D. in in_the_kernel "
+    [waits_for_lock]="waits in waits_for_lock "
+    [two_locks]="waits in two_locks "
+    [waits_for_thread]="waits in waits_for_thread "
+    [waits_for_event]="waits in waits_for_event "
+    [waits_for_queue]="waits in waits_for_queue "
+    [waits_for_future]="waits in waits_for_future "
+    [waits_for_loop]="waits in waits_for_loop "
+    [waits_for_nothing]="waits in waits_for_nothing "
+    [waits_for_caller]="waits in waits_for_caller "
+    [waits_for_signal]="waits in waits_for_signal "
+    [stops]="is stopped by a signal in stops "
+    [chatty]="sleeps in sleeps "
+    [busy]="waits in waits_for_event "
+    [at_the_end]="waits"
 )
-now=(sleeps stops mismatch)
-pauses=(evaluates saves pauses)
+different="all ranks have waited for [0-9.]+ s in collectives, but not in the same one: $rank_1, which waits in a collective in"
+unmet="2 ranks have waited for [0-9.]+ s until all ranks have come, in"
+# What the line must say in all other cases.
+declare -A expected=(
+    [two_ranks]="1 rank has waited .* for $rank_1, which sleeps in sleeps .*; rank 2 .*, which sleeps in sleeps "
+    [no_network]="all ranks have waited .*: the network of $rank_1 is lost"
+    [mismatch]="$different mismatch .*, barrier.; the others in mismatch .*, all_reduce"
+    [fewer_batches]="$different fewer_batches .*, barrier.; the others in step "
+    [receives]="$different receives .*, recv.; the others in receives .*, all_reduce"
+    [logs_on_one]="$different (logs_on_one|step) "
+    [broadcasts]="$different broadcasts "
+    [subgroup]="$different (subgroup|step) "
+    [new_group]="$unmet new_group .*, new_group., and so far without $rank_1, .*, all_reduce"
+    [no_init]="$unmet .*, and so far without $rank_1, which sleeps in sleeps "
+)
+for kind in "${!waited_for[@]}"; do
+    expected[$kind]="(2 ranks have|all ranks have) waited for [0-9.]+ s in a collective, in .*, for $rank_1, which ${waited_for[$kind]}"
+done
+pauses=(evaluates evaluates_with_torch collects_garbage is_nice one_long_call saves saves_and_syncs pages downloads
+    saves_in_child compiles slow_loader saves_in_thread waits_for_lock pauses is_debugged looks_for_file
+    reads_output_of_child gil_held)
 
 # Plays a plant with its options: name, kind, options.
 begin() {
     local name=$1 kind=$2; shift 2
     start "$name" --standalone --nproc-per-node=3 --max-restarts=0 "$@" --python "$python" "$plants" "$kind"
 }
-told() { grep -Eq "${expected[$2]}" "$work/$1.err"; }
+told() { grep -Eq "${expected[$1]}" "$work/$1.err"; }
 # Ends a job whose workers need not obey.
 end() {
     pkill -KILL -P "${pid[$1]}" || true
@@ -40,40 +85,67 @@ end() {
     wait "${pid[$1]}" 2>/dev/null || true
     forget "$1"
 }
-# Plays one kind, and waits for its line.
+# Plays these kinds at once, and waits for their lines. The jobs are not ended for them.
 planted() {
-    say "planted: $1"
-    begin "$1" "$1"
-    wait_until 120 told "$1" "$1" || fail "the line about $1 has not come"
-    # The job is not ended for it.
-    expect_not_in "$work/$1.err" 'generation 0 ends'
-    end "$1"
+    say "planted: $*"
+    local kind
+    for kind in "$@"; do begin "$kind" "$kind"; done
+    for kind in "$@"; do
+        wait_until 180 told "$kind" || fail "the line about $kind has not come, but: $(tail -n 3 "$work/$kind.err")"
+        expect_not_in "$work/$kind.err" 'generation 0 ends'
+    done
+    for kind in "$@"; do end "$kind"; done
+}
+in_groups() {
+    local play=$1; shift
+    while (($#)); do
+        "$play" "${@:1:at_once}"
+        shift $(($# < at_once ? $# : at_once))
+    done
 }
 
-kinds=("${now[@]}")
+if ((${#only[@]})); then
+    in_groups planted "${only[@]}"
+    exit 0
+fi
+kinds=(sleeps stops mismatch no_network)
 [[ -z ${DDPRUN_LONG:-} ]] || kinds=("${!expected[@]}")
-[[ -z ${2:-} ]] || kinds=("$2")
-for kind in "${kinds[@]}"; do planted "$kind"; done
-[[ -z ${2:-} ]] || exit 0
+in_groups planted "${kinds[@]}"
 
 say "with --hang-timeout it is a hang, of the rank that all wait for: exit code 124"
-begin hung sleeps --hang-timeout=3 --lease=6
+begin hung sleeps --hang-timeout=3 --lease=6 --log-dir="$work/logs"
 join hung 120
 expect_code 124
 expect_in "$work/hung.err" 'meaning   : 2 ranks have waited .* for rank 1 .* which sleeps in sleeps .* .--hang-timeout 3.0 s.$'
 expect_in "$work/hung.err" '^  rank      : 1 '
+expect_in "$work/hung.err" 'all workers of its node: .*/attempt_0/standstill.txt'
+kept=$(find "$work/logs" -name standstill.txt)
+for rank in 0 1 2; do expect_in "$kept" "^rank $rank, process [0-9]+"; done
+expect_in "$kept" 'in sleeps .*plants_of_one.py'
+expect_in "$kept" '^    [0-9]+: TCP 127.0.0.1:[0-9]+ to 127.0.0.1:[0-9]+'
 expect_nothing_left
 
-say "a pause is told, and is no hang: the job goes on and succeeds"
-[[ -n ${DDPRUN_LONG:-} ]] || pauses=(pauses)
-for kind in "${pauses[@]}"; do
-    SECONDS_OF_PAUSE=20 begin "$kind" "$kind" --hang-timeout=60 --lease=6
-    join "$kind" 180
-    expect_code 0
-    expect_in "$work/$kind.err" "$for_rank"
-    expect_in "$work/$kind.err" 'the job goes on; all its ranks had stood still for '
-    expect_not_in "$work/$kind.err" 'generation 0 ends because|--hang-timeout 60'
-done
+# A job goes on after the pause, and says so if it had told of it.
+paused() {
+    say "a pause is no hang: $*"
+    local kind
+    for kind in "$@"; do begin "$kind" "$kind" --hang-timeout=auto --lease=6; done
+    for kind in "$@"; do
+        join "$kind" 400
+        expect_code 0
+        expect_in "$work/$kind.err" "have waited .* for $rank_1, which"
+        expect_in "$work/$kind.err" 'the job goes on; all its ranks had stood still for '
+        expect_not_in "$work/$kind.err" 'generation 0 ends because'
+    done
+}
+if [[ -z ${DDPRUN_LONG:-} ]]; then
+    SECONDS_OF_PAUSE=20 paused pauses
+else
+    # Longer than the minute after which --hang-timeout=auto ends what cannot end by itself.
+    SECONDS_OF_PAUSE=80 in_groups paused "${pauses[@]}"
+    say "a slow first batch is no hang"
+    SECONDS_OF_PAUSE=80 STEPS=0 paused slow_loader
+fi
 
 say "a job that trains is not spoken of"
 STEP=0.2 begin none none

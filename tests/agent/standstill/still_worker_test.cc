@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "agent/standstill/still_kinds.h"
 #include "tests/support/builders.h"
 
@@ -16,16 +18,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // In a collective, the main thread waits for it.
-WorkerSample inside(std::uint64_t written = 100) {
-    return {.is_known = true,
-            .state = 'S',
-            .waiting = WaitingIn::anything,
-            .written = written,
-            .pending = 1};
+WorkerSample inside(std::uint64_t sent = 100) {
+    return {
+        .is_known = true, .state = 'S', .waiting = WaitingIn::anything, .sent = sent, .pending = 1};
 }
 WorkerSample outside(WaitingIn waiting = WaitingIn::anything, char state = 'S',
-                     std::uint64_t cpu = 0, std::uint64_t written = 100) {
-    return {.is_known = true, .state = state, .waiting = waiting, .cpu = cpu, .written = written};
+                     std::uint64_t cpu = 0, std::uint64_t moved = 100) {
+    return {.is_known = true, .state = state, .waiting = waiting, .cpu = cpu, .moved = moved};
 }
 
 TEST(StillWorker, StandsStillInACollectiveInWhichNothingIsSent) {
@@ -60,6 +59,7 @@ TEST(StillWorker, TellsWhatItDoesOutside) {
     };
     EXPECT_EQ(doing(outside(WaitingIn::timer)), Doing::sleeps);
     EXPECT_EQ(doing(outside(WaitingIn::reading)), Doing::reads);
+    EXPECT_EQ(doing(outside(WaitingIn::writing)), Doing::writes);
     EXPECT_EQ(doing(outside(WaitingIn::child)), Doing::waits_for_child);
     EXPECT_EQ(doing(outside(WaitingIn::anything)), Doing::waits);
     EXPECT_EQ(doing(outside(WaitingIn::anything, 'R')), Doing::computes);
@@ -74,7 +74,7 @@ TEST(StillWorker, TellsWhatItDoesOutside) {
         worker.sampled(at(i), outside(WaitingIn::anything, 'S', 90 * i));
     EXPECT_EQ(worker.doing(), Doing::computes);
     // In init_process_group() only the functions show it.
-    worker.found_at({.place = 1, .meets = true});
+    worker.found_at(at(10), {.place = 1, .meets = true});
     EXPECT_EQ(worker.doing(), Doing::meets);
 }
 
@@ -83,7 +83,7 @@ TEST(StillWorker, TellsWhatItDoesOutside) {
 TEST(StillWorker, ForgetsItsPlaceWhenItMoves) {
     StillWorker worker;
     for (int i = 0; i <= 10; ++i) worker.sampled(at(i), outside());
-    worker.found_at({.place = 1, .meets = true});
+    worker.found_at(at(10), {.place = 1, .meets = true});
     EXPECT_EQ(worker.doing(), Doing::meets);
     worker.sampled(at(11), inside());
     EXPECT_EQ(worker.doing(), Doing::in_collective);
@@ -94,6 +94,62 @@ TEST(StillWorker, DoesNotStandStillWhereItCannotBeRead) {
     StillWorker worker;
     for (int i = 0; i <= 10; ++i) worker.sampled(at(i), {});
     EXPECT_EQ(worker.lasted(at(10)), sec(0));
+}
+
+// A thread of its own writes a log each second, in every rank, whatever they wait for.
+TEST(StillWorker, StandsStillThoughAnotherThreadWrites) {
+    StillWorker worker;
+    for (unsigned i = 0; i <= 10; ++i) {
+        WorkerSample sample = inside();
+        sample.moved = i;
+        worker.sampled(at(i), sample);
+    }
+    EXPECT_EQ(worker.lasted(at(10)), sec(10));
+}
+
+// Samples each second, and its functions each fifth.
+Duration unmoved(const std::function<WorkerSample(unsigned)>& sample,
+                 const std::function<ProgramPlace(unsigned)>& place) {
+    StillWorker worker;
+    for (unsigned i = 0; i <= 60; ++i) {
+        worker.sampled(at(i), sample(i));
+        if (i % 5 == 0) worker.found_at(at(i), place(i));
+    }
+    EXPECT_EQ(worker.lasted(at(60)), sec(60));
+    return worker.unmoved(at(60));
+}
+
+// One that sleeps in one function for ever, one that evaluates and one that reads are all outside.
+// What distinguishes them is whether anything moves.
+TEST(StillWorker, KnowsWhetherAnythingMovesInIt) {
+    const auto sleeps = [](unsigned) { return outside(WaitingIn::timer); };
+    const auto there = [](unsigned) { return ProgramPlace{.place = 1, .stack = 1}; };
+    EXPECT_EQ(unmoved(sleeps, there), sec(60));
+    EXPECT_EQ(unmoved([](unsigned i) { return outside(WaitingIn::anything, 'S', i); }, there),
+              sec(60))
+        << "a thread that looks for work takes a hundredth of a CPU";
+    EXPECT_EQ(unmoved([](unsigned i) { return outside(WaitingIn::anything, 'R', 10 * i); }, there),
+              sec(0));
+    EXPECT_EQ(
+        unmoved([](unsigned i) { return outside(WaitingIn::reading, 'S', 0, i / 30); }, there),
+        sec(0));
+    EXPECT_EQ(unmoved(sleeps, [](unsigned i) { return ProgramPlace{.place = 1, .stack = i}; }),
+              sec(0));
+    // An evaluation in a child.
+    EXPECT_EQ(unmoved(sleeps,
+                      [](unsigned i) {
+                          return ProgramPlace{.place = 1, .stack = 1, .children_cpu = 100 * i};
+                      }),
+              sec(0));
+    EXPECT_EQ(unmoved(sleeps,
+                      [](unsigned i) {
+                          return ProgramPlace{
+                              .place = 1, .stack = 1, .children_cpu = i < 40 ? 100u : 0};
+                      }),
+              sec(20))
+        << "the child has ended";
+    EXPECT_EQ(unmoved(sleeps, [](unsigned) { return ProgramPlace{}; }), sec(0))
+        << "its functions are not known";
 }
 
 // It moves each third second: ten of these pauses must pass before a standstill is told.
@@ -112,7 +168,7 @@ TEST(StillKinds, PutTogetherWhatIsAlike) {
         for (std::size_t k = 0; k < 4; ++k) {
             if (i < static_cast<int>(k)) continue;
             workers[k].sampled(at(i), k == 2 ? outside(WaitingIn::timer) : inside());
-            workers[k].found_at({.place = k == 2 ? 8U : 7U});
+            workers[k].found_at(at(i), {.place = k == 2 ? 8U : 7U});
         }
     EXPECT_THAT(still_kinds(at(20), workers),
                 ElementsAre(Still{0b1011, Doing::in_collective, sec(17), sec(0), 7},
@@ -121,12 +177,25 @@ TEST(StillKinds, PutTogetherWhatIsAlike) {
     EXPECT_THAT(still_kinds(at(21), workers), IsEmpty()) << "one moves";
 }
 
+// What connections tell counts for one in a collective, and what moves, for one outside.
+TEST(StillKinds, TellWhatIsWorthIt) {
+    std::vector<StillWorker> workers(2);
+    for (int i = 0; i <= 20; ++i)
+        for (std::size_t k = 0; k < 2; ++k) {
+            workers[k].sampled(at(i), k == 0 ? inside() : outside());
+            workers[k].found_at(at(i), {.place = 1, .stack = 1, .lost = {3, 4}});
+        }
+    EXPECT_THAT(still_kinds(at(20), workers),
+                ElementsAre(Still{0b01, Doing::in_collective, sec(20), sec(0), 1, sec(0), 3, 4},
+                            Still{0b10, Doing::waits, sec(20), sec(0), 1, sec(20)}));
+}
+
 TEST(StillKinds, AreNoneWhereThereAreTooMany) {
     std::vector<StillWorker> workers(5);
     for (int i = 0; i <= 20; ++i)
         for (std::size_t k = 0; k < 5; ++k) {
             workers[k].sampled(at(i), inside());
-            workers[k].found_at({.place = static_cast<std::uint32_t>(k)});
+            workers[k].found_at(at(i), {.place = static_cast<std::uint32_t>(k)});
         }
     EXPECT_THAT(still_kinds(at(20), workers), IsEmpty());
     workers.pop_back();

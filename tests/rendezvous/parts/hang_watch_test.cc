@@ -54,6 +54,22 @@ TEST(HangWatch, CountsFromTheNewestReportAndNotFromItsRepetition) {
     EXPECT_FALSE(hang.counts());
 }
 
+// With auto a pause of a minute is nothing new in a job that has had one of a minute. That is kept
+// over restarts.
+TEST(HangWatch, WithAutoItMustLastTwiceAsLongAsTheLongestPause) {
+    Limits limits = hangs_after_30s();
+    limits.hang_auto = true;
+    HangWatch hang;
+    hang.heard(at(0), node("a"), reported(1));
+    EXPECT_EQ(hang.looks_at(limits), hangs_at(at(0), limits));
+    hang.heard(at(60), node("a"), reported(2));
+    EXPECT_EQ(hang.looks_at(limits), at(60 + 120));
+    EXPECT_EQ(hang.looks_at(hangs_after_30s()), hangs_at(at(60), limits)) << "not without auto";
+    hang.forget();
+    hang.heard(at(500), node("b"), reported(1));
+    EXPECT_EQ(hang.looks_at(limits), at(500 + 120));
+}
+
 // A leader that looks more than 3 s (0.3 L) too late has stood still itself. It has not handled the
 // Beats with the reports, so it must not call the job hung.
 TEST(HangWatch, ALeaderThatStoodStillItselfCountsAnew) {
