@@ -83,6 +83,7 @@ struct WorkersExamined {
 struct WorkersStill {
     Generation generation;
     std::vector<rendezvous::Still> still;
+    rendezvous::Pace pace = {};  // while they do not
 };
 // Workers are in contact with this generation's store. Only seen on the node that has it.
 struct StoreContact {

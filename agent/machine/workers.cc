@@ -267,7 +267,7 @@ void MachineState::on_examined(const WorkersExamined& event) {
 
 void MachineState::on_still(Time now, const WorkersStill& event) {
     if (!is_running(event.generation)) return;
-    running->workers.stand_still(event.still);
+    running->workers.watched(event.still, event.pace);
     tell_soon(now);
 }
 

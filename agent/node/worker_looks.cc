@@ -20,8 +20,9 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post po
               const WorkerSet* set = workers_();
               return set ? set->watched() : WatchedWorkers();
           },
-          [this](Generation generation, std::vector<rendezvous::Still> kinds) {
-              post_(WorkersStill{generation, std::move(kinds)});
+          [this](Generation generation, std::vector<rendezvous::Still> kinds,
+                 rendezvous::Pace pace) {
+              post_(WorkersStill{generation, std::move(kinds), pace});
           },
           std::move(say)),
       keeping_(loop) {}
@@ -40,9 +41,19 @@ std::string WorkerLooks::keep(const WorkerSet& set) {
     if (std::exchange(keeps_, true)) return file;
     std::vector<int> all(set.watched().pids.size());
     std::iota(all.begin(), all.end(), 0);
-    keeping_.post([file, workers = set.living(all)] { keep_standstill(file, workers); },
+    keeping_.post([file, workers = with_calls(set.living(all))] { keep_standstill(file, workers); },
                   [this] { keeps_ = false; });
     return file;
+}
+
+// A program of the trainer library says itself what it is in; the stack comes after that.
+std::vector<rendezvous::WorkerOutcome> WorkerLooks::with_calls(
+    std::vector<rendezvous::WorkerOutcome> outcomes) const {
+    for (rendezvous::WorkerOutcome& outcome : outcomes) {
+        const std::string call = still_.call_of(static_cast<std::size_t>(outcome.local_rank));
+        if (!call.empty()) outcome.stack.insert(outcome.stack.begin(), "in " + call);
+    }
+    return outcomes;
 }
 
 // The stacks come later, so the machine gets everything in one event.
@@ -55,6 +66,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
                [this, file, alive = std::weak_ptr(alive_),
                 generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
                    if (!alive.lock()) return;
+                   outcomes = with_calls(std::move(outcomes));
                    for (rendezvous::WorkerOutcome& outcome : outcomes)
                        if (!file.empty())
                            outcome.stack.push_back("all workers of its node: " + file);

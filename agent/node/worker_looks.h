@@ -31,6 +31,8 @@ class WorkerLooks {
 
   private:
     std::string keep(const WorkerSet& set);
+    std::vector<rendezvous::WorkerOutcome> with_calls(
+        std::vector<rendezvous::WorkerOutcome> outcomes) const;
 
     boost::asio::io_context& loop_;
     Workers workers_;

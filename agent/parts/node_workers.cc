@@ -45,6 +45,7 @@ void NodeWorkers::tell(rendezvous::Beat& beat, Time now) const {
     if (reports_ > 0) beat.reported = now - reported_at_;
     beat.slowest = slowest();
     beat.still = still_;
+    beat.pace = pace_;
 }
 
 std::vector<rendezvous::Mark> NodeWorkers::marks(Time now) const {

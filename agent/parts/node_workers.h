@@ -33,8 +33,11 @@ class NodeWorkers {
 
     // A worker has said that it is at this step.
     void progressed(int local_rank, std::int64_t step, Time now);
-    // All of them stand still in these ways; empty: some move.
-    void stand_still(std::vector<rendezvous::Still> kinds) { still_ = std::move(kinds); }
+    // All of them stand still in these ways; empty: some move, at this pace.
+    void watched(std::vector<rendezvous::Still> kinds, rendezvous::Pace pace) {
+        still_ = std::move(kinds);
+        pace_ = pace;
+    }
     // A worker of any node is in contact with the store, which is on this node. True: the first.
     bool in_contact(Time now);
 
@@ -57,6 +60,7 @@ class NodeWorkers {
     std::vector<Worker> workers_;  // by local rank
     int first_rank_;
     std::vector<rendezvous::Still> still_;
+    rendezvous::Pace pace_;
     int started_ = 0, ended_ = 0;
     std::int64_t step_ = -1;    // the newest of any worker
     std::int64_t reports_ = 0;  // of progress

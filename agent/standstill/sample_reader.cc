@@ -11,7 +11,9 @@
 
 #include "agent/stacks/kernel_stack.h"
 #include "agent/stacks/open_files.h"
+#include "agent/stacks/process_memory.h"
 #include "agent/stacks/python_process.h"
+#include "agent/standstill/call_reader.h"
 #include "base/system/small_file.h"
 
 namespace ddprun::agent {
@@ -22,6 +24,8 @@ constexpr std::string_view kGlooThread = "pt_gloo_runloop\n";
 constexpr std::string_view kGlooConnections = "gloo_tcp_loop\n";
 // Threads of a worker among which they are looked for: a worker may have thousands.
 constexpr std::size_t kThreads = 512;
+// After so many looks the list is made anew.
+constexpr int kLooksAtAList = 10;
 // Processes that a worker has started and whose CPU time counts.
 constexpr std::size_t kChildren = 64;
 
@@ -130,29 +134,45 @@ std::uint64_t cpu_of_children(std::int64_t pid) {
 }
 
 // The main thread comes first, and is what the others wait for.
-ProgramPlace read_place(std::int64_t pid) {
-    ProgramPlace place;
-    place.children_cpu = cpu_of_children(pid);
+void read_functions(std::int64_t pid, ProgramPlace& place) {
     const PythonProcess python = read_python(pid, Threads::main);
-    if (python.threads.empty()) return place;
+    if (python.threads.empty()) return;
     const std::vector<PythonFrame>& frames = python.threads.front().frames;
     std::string all;
     for (const PythonFrame& frame : frames) all += frame_text(frame) + "\n";
     place.stack = hash_of(all);
     place.meets = std::ranges::any_of(frames, is_meeting);
     const auto own = std::ranges::find_if(frames, is_users_own);
-    if (own == frames.end()) return place;
+    if (own == frames.end()) return;
     const auto index = static_cast<std::size_t>(own - frames.begin());
     place.place = hash_of(frame_text(*own) + called_operation(frames, index));
+}
+
+// Of a program that is not Python only the system call is known, with its arguments and the place
+// from which it is called.
+ProgramPlace read_place(std::int64_t pid, Address calls_at) {
+    ProgramPlace place;
+    place.children_cpu = cpu_of_children(pid);
+    read_functions(pid, place);
+    if (place.stack == 0) place.stack = hash_of(read_small_file(file_of(pid, pid, "syscall")));
+    if (calls_at == 0) return place;
+    ProcessMemory memory(pid);
+    const std::optional<Calls> calls = read_calls(memory, calls_at);
+    if (!calls || calls->pending == 0) return place;
+    place.place = hash_of(calls->text);
+    place.meets = calls->meets;
+    place.call = calls->text;
     return place;
 }
 
 }  // namespace
 
-// Threads come and go with their number, nearly always. Those of Gloo are among the first.
+// Threads come and go with their number, nearly always: one may replace another, and it has its name
+// only when it runs. Those of Gloo are among the first.
 void SampleReader::find_gloo(int threads) {
-    if (threads == threads_) return;
+    if (threads == threads_ && ++looks_ < kLooksAtAList) return;
     threads_ = threads;
+    looks_ = 0;
     gloo_.clear();
     sending_.clear();
     std::vector<std::int64_t> all = threads_of(pid_);
@@ -164,7 +184,7 @@ void SampleReader::find_gloo(int threads) {
     }
 }
 
-WorkerSample SampleReader::read() {
+WorkerSample SampleReader::read(Address calls_at) {
     WorkerSample sample;
     const std::optional<Stat> stat = stat_of(pid_);
     if (!stat) return sample;
@@ -172,28 +192,44 @@ WorkerSample SampleReader::read() {
     sample.cpu = stat->cpu;
     const std::string io = read_small_file(file_of(pid_, "io"));
     sample.moved = number_in(io, "rchar: ") + number_in(io, "wchar: ");
-    find_gloo(stat->threads);
     const std::optional<Call> main = call_of(pid_, pid_);
     // A worker whose calls are hidden must not look like one outside of a collective.
     if (!main) return sample;
     sample.waiting = kind_of(main->number);
-    for (const std::int64_t thread : sending_)
-        sample.sent += number_in(read_small_file(file_of(pid_, thread, "io")), "wchar: ");
-    for (const std::int64_t thread : gloo_) {
-        const std::optional<Call> call = call_of(pid_, thread);
-        if (!call) return sample;
-        if (call->number == SYS_futex && call->arguments[3] != 0) ++sample.pending;
+    if (calls_at == 0) {
+        find_gloo(stat->threads);
+        sample.is_known = read_gloo(sample);
+        return sample;
     }
+    ProcessMemory memory(pid_);
+    const std::optional<Calls> calls = read_calls(memory, calls_at);
+    if (!calls) return sample;
+    sample.pending = calls->pending;
+    // A large buffer takes its time, and a few lines of a log are not sent to other ranks.
+    sample.sent = calls->count + (number_in(io, "wchar: ") >> 16);
     sample.is_known = true;
     return sample;
 }
 
-std::vector<ProgramPlace> read_places(const std::vector<std::int64_t>& pids) {
+// False: /proc hides it.
+bool SampleReader::read_gloo(WorkerSample& sample) {
+    for (const std::int64_t thread : sending_)
+        sample.sent += number_in(read_small_file(file_of(pid_, thread, "io")), "wchar: ");
+    for (const std::int64_t thread : gloo_) {
+        const std::optional<Call> call = call_of(pid_, thread);
+        if (!call) return false;
+        if (call->number == SYS_futex && call->arguments[3] != 0) ++sample.pending;
+    }
+    return true;
+}
+
+std::vector<ProgramPlace> read_places(const WatchedWorkers& workers) {
     std::vector<ProgramPlace> places;
     std::vector<std::vector<TcpSocket>> sockets;
     const TcpSockets all = tcp_sockets();
-    for (const std::int64_t pid : pids) {
-        places.push_back(pid > 0 ? read_place(pid) : ProgramPlace());
+    for (std::size_t i = 0; i < workers.pids.size(); ++i) {
+        const std::int64_t pid = workers.pids[i];
+        places.push_back(pid > 0 ? read_place(pid, workers.calls_of(i)) : ProgramPlace());
         sockets.push_back(pid > 0 ? sockets_of(pid, all) : std::vector<TcpSocket>());
     }
     const std::vector<LostConnection> lost = lost_connections(sockets);

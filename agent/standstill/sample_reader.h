@@ -3,7 +3,8 @@
 // Source: proc(5). Threads of Gloo are known by their name, which PyTorch gives them: inside a
 // collective they wait in futex() with a timeout (its fourth argument), else without one. What Gloo
 // sends is written by these threads or by the one of its connections; other threads of a worker may
-// write a log at any time.
+// write a log at any time. A worker of the trainer library says itself in which call it is
+// (call_reader.h).
 //
 // Thread: any, one at a time. /proc may let nobody read it for a while.
 #pragma once
@@ -12,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/stacks/memory.h"
+#include "agent/standstill/watched_workers.h"
 #include "agent/standstill/worker_sample.h"
 
 namespace ddprun::agent {
@@ -19,19 +22,22 @@ namespace ddprun::agent {
 class SampleReader {
   public:
     explicit SampleReader(std::int64_t pid) : pid_(pid) {}
-    WorkerSample read();
+    // `calls_at`: its call board; 0: it has none.
+    WorkerSample read(Address calls_at);
 
   private:
     void find_gloo(int threads);
+    bool read_gloo(WorkerSample& sample);
 
     std::int64_t pid_;
     int threads_ = 0;                    // of the process, when the list was made
+    int looks_ = 0;                      // with this list
     std::vector<std::int64_t> gloo_;     // its threads that run collectives
     std::vector<std::int64_t> sending_;  // these, and those of its connections
 };
 
-// Reads where workers are: the functions of those that run Python, their children, and their
-// connections. One entry for each; pid 0: none.
-std::vector<ProgramPlace> read_places(const std::vector<std::int64_t>& pids);
+// Reads where workers are: the functions of those that run Python, the calls of those of the trainer
+// library, their children, and their connections. One entry for each.
+std::vector<ProgramPlace> read_places(const WatchedWorkers& workers);
 
 }  // namespace ddprun::agent

@@ -27,6 +27,7 @@ void add(std::string& text, const char* title, const StackLines& lines) {
 std::string text_of(const rendezvous::WorkerOutcome& worker, const TcpSockets& sockets) {
     std::string text =
         "rank " + std::to_string(worker.rank) + ", process " + std::to_string(worker.pid) + "\n";
+    add(text, "call", worker.stack);
     add(text, "stacks", look_at_process(worker.pid).lines);
     add(text, "open", open_files(worker.pid, sockets));
     add(text, "last lines", worker.tail);

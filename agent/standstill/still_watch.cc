@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/system/boot_clock.h"
@@ -42,8 +43,12 @@ void StillWatch::close() {
     placing_.let_go();
 }
 
+// About once a second. Steps of the job that take just as long must not always be seen at the same
+// moment, so the period goes evenly over what lies around.
 void StillWatch::arm() {
-    timer_.expires_after(kPeriod);
+    constexpr double kGoldenRatio = 0.618034;
+    const double place = std::fmod(kGoldenRatio * ++looks_, 1.0);
+    timer_.expires_after(share(kPeriod, 0.8 + 0.4 * place));
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (error || closed_) return;
         look();
@@ -56,6 +61,7 @@ void StillWatch::look() {
     WatchedWorkers workers = workers_();
     if (std::exchange(generation_, workers.generation) != workers.generation) {
         still_.assign(workers.pids.size(), StillWorker());
+        pace_ = PaceMeter();
         told_ = false;
         // The old ones may still be in use on the thread.
         readers_ = std::make_shared<Readers>();
@@ -64,12 +70,13 @@ void StillWatch::look() {
     samples_ = true;
     const auto samples = std::make_shared<std::vector<WorkerSample>>();
     sampling_.post(
-        [readers = readers_, pids = workers.pids, samples] {
-            for (const std::int64_t pid : pids) {
-                if (pid > 0)
-                    samples->push_back(readers->by_pid.try_emplace(pid, pid).first->second.read());
-                else
-                    samples->push_back({.is_known = true, .has_ended = true});
+        [readers = readers_, workers, samples] {
+            for (std::size_t i = 0; i < workers.pids.size(); ++i) {
+                const std::int64_t pid = workers.pids[i];
+                samples->push_back(pid > 0
+                                       ? readers->by_pid.try_emplace(pid, pid).first->second.read(
+                                             workers.calls_of(i))
+                                       : WorkerSample{.is_known = true, .has_ended = true});
             }
         },
         [this, workers, samples] {
@@ -90,8 +97,14 @@ void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<Worker
     }
     // One that has no place yet comes to this a second later.
     const bool tells = !kinds.empty();
-    if (tells || std::exchange(told_, tells)) tell_(generation_, std::move(kinds));
-    told_ = tells;
+    const bool told = std::exchange(told_, tells);
+    const bool has_pace = pace_.sampled(samples);
+    if (tells || told || has_pace)
+        tell_(generation_, std::move(kinds), tells ? rendezvous::Pace() : pace_.pace());
+}
+
+std::string StillWatch::call_of(std::size_t worker) const {
+    return worker < still_.size() ? still_[worker].call() : std::string();
 }
 
 void StillWatch::say_hidden(const WatchedWorkers& workers,
@@ -111,7 +124,7 @@ void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration l
     places_ = true;
     placed_at_ = now;
     const auto places = std::make_shared<std::vector<ProgramPlace>>();
-    placing_.post([pids = workers.pids, places] { *places = read_places(pids); },
+    placing_.post([workers, places] { *places = read_places(workers); },
                   [this, generation = workers.generation, places] {
                       places_ = false;
                       if (generation != generation_) return;

@@ -1,4 +1,5 @@
-// Looks at the workers of this node once a second, and tells when all of them stand still.
+// Looks at the workers of this node once a second, and tells when all of them stand still, and at
+// which pace they go otherwise.
 //
 // What is read each second takes some 30 us a worker (sample_reader.h). Only when all stand still,
 // their places in the program are read, too: every five seconds at first, later less often.
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/standstill/pace_meter.h"
 #include "agent/standstill/sample_reader.h"
 #include "agent/standstill/still_kinds.h"
 #include "agent/standstill/watched_workers.h"
@@ -25,12 +27,15 @@ namespace ddprun::agent {
 class StillWatch {
   public:
     using Workers = std::function<WatchedWorkers()>;
-    // Called once a second while all stand still, and once with nothing when they do no longer.
-    using Tell = std::function<void(Generation, std::vector<rendezvous::Still>)>;
+    // Called once a second while all stand still, once with nothing when they do no longer, and once
+    // a minute with their pace.
+    using Tell = std::function<void(Generation, std::vector<rendezvous::Still>, rendezvous::Pace)>;
     // A line, once: workers cannot be watched.
     using Say = std::function<void(const std::string&)>;
 
     StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say);
+    // In which call of the trainer library a worker that stands still is; empty: in none, or not known.
+    std::string call_of(std::size_t worker) const;
     // Looks no more.
     void close();
 
@@ -50,7 +55,9 @@ class StillWatch {
     FileThread sampling_, placing_;
     std::shared_ptr<Readers> readers_;
     Generation generation_ = kNoGeneration;
-    std::vector<StillWorker> still_;         // by local rank
+    std::vector<StillWorker> still_;  // by local rank
+    PaceMeter pace_;
+    int looks_ = 0;
     bool samples_ = false, places_ = false;  // being read
     bool told_ = false;                      // that they stand still
     int hidden_ = 0;                         // looks in a row that could not see a worker

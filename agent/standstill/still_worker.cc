@@ -15,17 +15,18 @@ constexpr auto kTick = std::chrono::milliseconds{10};
 constexpr double kComputes = 0.5;
 // Share of a CPU that a worker takes while nothing moves in it: threads that look for work.
 constexpr double kIdles = 0.05;
-// Share of the newest pause in what is usual.
-constexpr double kNewest = 0.2;
+// Share of the newest pause in what is usual: a long one, as for a snapshot or the first step, is an
+// exception, and is soon forgotten.
+constexpr double kNewestLonger = 0.2, kNewestShorter = 0.8;
 
 }  // namespace
 
 void StillWorker::moved(Time now) {
-    if (now - moved_at_ > Duration{}) {
-        const Duration pause = now - moved_at_;
-        usual_ = usual_ == Duration{} ? pause : share(pause, kNewest) + share(usual_, 1 - kNewest);
-    }
-    moved_at_ = now;
+    const Duration pause = now - std::exchange(moved_at_, now);
+    // Its start is no pause.
+    if (!std::exchange(has_moved_, true)) return;
+    const double newest = pause > usual_ ? kNewestLonger : kNewestShorter;
+    usual_ = usual_ == Duration{} ? pause : share(pause, newest) + share(usual_, 1 - newest);
 }
 
 void StillWorker::sampled(Time now, const WorkerSample& sample) {

@@ -28,6 +28,7 @@ class StillWorker {
     Duration usual() const { return usual_; }
     std::uint32_t place() const { return place_.place; }
     LostConnection lost() const { return place_.lost; }
+    const std::string& call() const { return place_.call; }
     rendezvous::Doing doing() const;
 
   private:
@@ -39,6 +40,7 @@ class StillWorker {
     Time sampled_at_{}, found_at_{}, still_since_{}, moved_at_{};
     Time unmoved_since_{};
     Duration usual_{};
+    bool has_moved_ = false;
     bool computes_ = false;  // it took more than half of a CPU since the sample before
     int in_kernel_ = 0;      // samples in a row in which it could not be interrupted
 };

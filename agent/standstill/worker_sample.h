@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "agent/standstill/lost_network.h"
 
@@ -30,6 +31,7 @@ struct ProgramPlace {
     std::uint32_t stack = 0;  // a hash of all functions of its main thread; 0: not known
     std::uint64_t children_cpu = 0;  // ticks of a hundredth of a second
     LostConnection lost = {};        // a connection of it on which nothing is acknowledged
+    std::string call = {};  // of the trainer library, in which it is; empty: none, or not known
 };
 
 }  // namespace ddprun::agent

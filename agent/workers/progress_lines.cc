@@ -49,9 +49,10 @@ std::string not_finite_in(const std::string& line) {
 
 ProgressReport report_of(const std::string& line) {
     const std::int64_t took = field(line, "snapshot_ms");
+    const std::int64_t calls_at = std::max<std::int64_t>(field(line, "calls"), 0);
     return {field(line, "step"), field(line, "snapshot"),
             std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot)),
-            not_finite_in(line)};
+            static_cast<std::uint64_t>(calls_at), not_finite_in(line)};
 }
 
 }  // namespace

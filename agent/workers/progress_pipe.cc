@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/system/boot_clock.h"
@@ -19,12 +21,13 @@ namespace {
 constexpr int kReadsAtTheEnd = (1 << 20) / static_cast<int>(ProgressLines::kLongest);
 
 // A number that a line does not tell stays as an earlier line told it.
-ProgressReport newest_of(const std::vector<ProgressReport>& reports) {
+ProgressReport newest_of(std::span<const ProgressReport> reports) {
     ProgressReport newest;
     for (const ProgressReport& report : reports) {
         if (report.step >= 0) newest.step = report.step;
         if (report.snapshot >= 0) newest.snapshot = report.snapshot;
         if (report.snapshot_took > Duration{}) newest.snapshot_took = report.snapshot_took;
+        if (!report.not_finite.empty()) newest.not_finite = report.not_finite;
     }
     return newest;
 }
@@ -77,9 +80,27 @@ std::ptrdiff_t ProgressPipe::read_once() {
     char bytes[ProgressLines::kLongest];
     const ssize_t got = ::read(pipe_.native_handle(), bytes, sizeof bytes);
     if (got <= 0) return got;
-    const auto reports = lines_.take(std::string_view(bytes, static_cast<std::size_t>(got)));
-    if (!reports.empty()) on_report_(newest_of(reports));
+    auto reports = lines_.take(std::string_view(bytes, static_cast<std::size_t>(got)));
+    // That is no progress.
+    std::erase_if(reports, [this](const ProgressReport& report) {
+        if (report.calls_at != 0) calls_at_ = report.calls_at;
+        return report.calls_at != 0;
+    });
+    tell(reports);
     return got;
+}
+
+// All lines of one read are one report: their number is up to the worker. Only the first value that
+// is not a number is a report of its own, so that it is told with its step.
+void ProgressPipe::tell(std::span<const ProgressReport> reports) {
+    const auto odd = std::ranges::find_if(
+        reports, [](const ProgressReport& report) { return !report.not_finite.empty(); });
+    if (odd != reports.end() && !std::exchange(told_not_finite_, true)) {
+        const auto until = static_cast<std::size_t>(odd - reports.begin()) + 1;
+        on_report_(newest_of(reports.first(until)));
+        reports = reports.subspan(until);
+    }
+    if (!reports.empty()) on_report_(newest_of(reports));
 }
 
 }  // namespace ddprun::agent

@@ -8,6 +8,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "agent/output/flood_watch.h"
@@ -41,6 +42,8 @@ class ProgressPipe {
     // nothing more. It does not wait for the end of the pipe, because a process that the worker
     // left behind may hold it open.
     void finish();
+    // Where the worker says in which collective call it is (base/call_board.h); 0: it has not told.
+    std::uint64_t calls_at() const { return calls_at_; }
     // Nothing is read any more: the worker has not been started.
     void stop() { finished_ = true; }
 
@@ -48,6 +51,7 @@ class ProgressPipe {
     void await();
     std::size_t take_some();
     std::ptrdiff_t read_once();
+    void tell(std::span<const ProgressReport> reports);
 
     boost::asio::posix::stream_descriptor pipe_;
     std::shared_ptr<TurnBudget> turns_;
@@ -55,6 +59,8 @@ class ProgressPipe {
     OnFlood on_flood_;
     FloodWatch watch_{std::chrono::milliseconds{250}};
     ProgressLines lines_;
+    std::uint64_t calls_at_ = 0;
+    bool told_not_finite_ = false;
     bool finished_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -72,6 +72,7 @@ void MachineState::forget_generation() {
     stop.regrouped();
     hang.forget();
     standstill.forget();
+    straggler.forget();
 }
 
 // Members get their places; all other nodes learn that they are spares.

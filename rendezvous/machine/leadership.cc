@@ -139,6 +139,7 @@ void MachineState::lead(Time now) {
     if (holding()) look_for_newer(now);
     if (phase == Phase::running) watch_for_hang(now);
     if (phase == Phase::running) watch_for_standstill(now);
+    if (phase == Phase::running) watch_for_straggler(now);
     if (phase == Phase::running) return consider_late_joiners(now);
     if (ledger_is_silent(now)) return;
     if (phase == Phase::ending && ledger.waits()) {  // all nodes wait for this answer

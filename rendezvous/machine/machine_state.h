@@ -36,6 +36,7 @@
 #include "rendezvous/parts/out_of_service.h"
 #include "rendezvous/parts/output.h"
 #include "rendezvous/parts/standstill_watch.h"
+#include "rendezvous/parts/straggler_watch.h"
 #include "rendezvous/parts/successors.h"
 #include "rendezvous/parts/unusable_nodes.h"
 #include "rendezvous/rules/first_cause.h"
@@ -82,6 +83,7 @@ struct MachineState {
     JobRecord record;
     HangWatch hang;
     StandstillWatch standstill;
+    StragglerWatch straggler;
     LateJoinWatch late;
     AgreedStop stop;
     Gathering gathering;
@@ -207,6 +209,7 @@ struct MachineState {
 
     // standing_still.cc: who waits for whom
     void watch_for_standstill(Time now);
+    void watch_for_straggler(Time now);
     bool standing_is_hang(Time now) const;
     std::vector<RankStill> standing_still() const;
     void ask_where(Time now);

@@ -38,6 +38,21 @@ void MachineState::watch_for_standstill(Time now) {
     note(Note::Level::warn, *line);
 }
 
+// Which rank makes all others wait in each step. While they stand still nothing is learnt.
+void MachineState::watch_for_straggler(Time now) {
+    std::vector<NodePace> nodes;
+    for (const Member& member : held()->assignment.members) {
+        const NodeState* node = roster.find(member.node);
+        if (!node || !node->connected() || node->beat.running != newest())
+            return straggler.forget();
+        if (!node->beat.still.empty()) return;
+        nodes.push_back({member.rank_offset, member.offer.slots, node->beat.pace});
+    }
+    const auto found = find_straggler(nodes);
+    if (straggler.judged(now, found))
+        note(Note::Level::warn, straggler_sentence(*found, name_of(found->rank)));
+}
+
 // A rank that reports progress has not hung, whatever the others wait for.
 bool MachineState::standing_is_hang(Time now) const {
     return standstill.is_hung(config.limits) && !hang.has_reported_since(now - standstill.lasted());

@@ -111,6 +111,7 @@ struct Beat {
     Marks marks{};
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
     std::vector<Still> still = {};       // of its workers, those that stand still
+    Pace pace = {};                      // of its workers, while they do not
     // All workers of `running` have exited 0, or stopped as a planned stop asked.
     bool complete = false;
     bool operator==(const Beat&) const = default;

@@ -40,6 +40,13 @@ struct Still {
     std::uint32_t lost_from = 0, lost_to = 0;
     bool operator==(const Still&) const = default;
 };
+// How much of a minute the workers of one node were outside of collectives.
+struct Pace {
+    int outside = 0;  // percent of the time, of the worker that was most; 0: not known
+    int slowest = 0;  // that worker, counted from the first of its node
+    int others = 0;   // the median of the node's other workers, 1 or more; 0: there are none
+    bool operator==(const Pace&) const = default;
+};
 // Workers of a node that are watched, and kinds of standing still that a Beat tells.
 inline constexpr int kStillWorkers = 64;
 inline constexpr std::size_t kStillKinds = 4;

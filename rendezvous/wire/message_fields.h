@@ -95,6 +95,9 @@ void each_field(auto& v, Is<Beat> auto& beat) {
     v(DDPRUN_FIELD(marks), beat.marks.passed, Items{kRestartPhases});  // each once at most
     v(DDPRUN_FIELD(slowest), beat.slowest, Items{kSlowest});
     v(DDPRUN_FIELD(still), beat.still, Items{kStillKinds});
+    v(DDPRUN_FIELD(slow_worker), beat.pace.slowest, kCount);
+    v(DDPRUN_FIELD(slow_outside), beat.pace.outside, Whole{0, 100});
+    v(DDPRUN_FIELD(others_outside), beat.pace.others, Whole{0, 100});
 }
 
 // Mark and job are random numbers, so any value is valid.

@@ -49,6 +49,15 @@ expect_not_in "$work/run.err" 'no rank has made progress'
 (($(grep -c 'no rank has reported progress in .* ends the job only if all its workers stand still' "$work/run.err") == 1)) || fail "not said once"
 expect_nothing_left
 
+say "a loss that is not a number is told once, with its rank and step"
+run 60 --standalone --nproc-per-node=2 bash -c '
+    for step in 1 2 3 4; do
+        echo "step=$step loss=$( ((RANK == 1 && step >= 2)) && echo nan || echo 0.5)" >&"$DDPRUN_PROGRESS_FD"
+    done'
+expect_code 0
+(($(grep -c 'rank 1 .local 1. has reported loss=nan at step 2; it is said once' "$work/run.err") == 1)) || fail "not told once"
+expect_nothing_left
+
 # Hosts are blamed by name, so each node runs with a host name of its own: name, options and worker.
 ((EUID == 0)) && unshare --uts true 2>/dev/null || skip "the rest needs root and name spaces"
 node() {

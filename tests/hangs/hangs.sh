@@ -13,10 +13,10 @@ rank_1="rank 1 .local 1 on [^ ]+."
 declare -A waited_for=(
     [sleeps]="sleeps in sleeps "
     [gil_held]="sleeps in gil_held "
-    [in_forward]="sleeps in forward "
-    [in_backward_hook]="sleeps in <lambda> "
-    [in_dataset]="sleeps in __getitem__ "
-    [in_pickling]="sleeps in __reduce__ "
+    [in_forward]="sleeps in in_forward\\."
+    [in_backward_hook]="sleeps in in_backward_hook\\."
+    [in_dataset]="sleeps in in_dataset\\."
+    [in_pickling]="sleeps in in_pickling\\."
     [looks_for_file]="sleeps in looks_for_file "
     [looks_for_key]="(sleeps|reads|writes|computes|waits) in looks_for_key "
     [spins]="computes in spins "
@@ -125,6 +125,23 @@ expect_in "$kept" 'in sleeps .*plants_of_one.py'
 expect_in "$kept" '^    [0-9]+: TCP 127.0.0.1:[0-9]+ to 127.0.0.1:[0-9]+'
 expect_nothing_left
 
+say "a program of the trainer library says itself in which call it is"
+start trainer --standalone --nproc-per-node=3 --max-restarts=0 --no-python "$bin/train" --steps 1000000 --step-time-ms 20
+training() { grep -q 'step=50 ' "$work/trainer.out"; }
+wait_until 60 training || fail "it does not train"
+of_rank_1() {
+    local pid
+    for pid in $(pgrep -P "$(pgrep -P "${pid[trainer]}" | head -1)"); do
+        grep -zqx RANK=1 "/proc/$pid/environ" && echo "$pid"
+    done
+}
+kill -STOP "$(of_rank_1)"
+told_call() {
+    grep -Eq '2 ranks have waited .*, in all_reduce number [0-9]+ .[0-9]+ elements., for rank 1 .*, which is stopped' "$work/trainer.err"
+}
+wait_until 60 told_call || fail "the line has not come, but: $(tail -n 3 "$work/trainer.err")"
+end trainer
+
 # A job goes on after the pause, and says so if it had told of it.
 paused() {
     say "a pause is no hang: $*"
@@ -145,6 +162,15 @@ else
     SECONDS_OF_PAUSE=80 in_groups paused "${pauses[@]}"
     say "a slow first batch is no hang"
     SECONDS_OF_PAUSE=80 STEPS=0 paused slow_loader
+fi
+
+if [[ -n ${DDPRUN_LONG:-} ]]; then
+    say "a rank that is slow is named with its factor, as is no other"
+    STEPS=100000 STEP=0.2 begin slow is_slow
+    told_slow() { grep -Eq 'rank 1 .* is slow, not stuck: .*, so it takes ([2-9]|10)[.][0-9] times as long' "$work/slow.err"; }
+    wait_until 400 told_slow || fail "the slow rank is not named: $(tail -n 3 "$work/slow.err")"
+    expect_not_in "$work/slow.err" 'have waited|rank [02] .* is slow'
+    end slow
 fi
 
 say "a job that trains is not spoken of"

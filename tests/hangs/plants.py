@@ -28,7 +28,7 @@ def step():
 def train():
     for i in range(int(os.environ.get("STEPS", "20"))):
         step()
-        time.sleep(float(os.environ.get("STEP", "0.05")))
+        time.sleep(float(os.environ.get("STEP", "0.05")) * (4 if kind == "is_slow" and rank == odd else 1))
     if hasattr(plants_of_all, kind):
         return getattr(plants_of_all, kind)(rank, odd, step)
     if rank == odd and kind != "none":

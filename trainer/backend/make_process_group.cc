@@ -76,6 +76,8 @@ BackendChoice choose_backend(const std::vector<std::string>& gpus) {
 
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options) {
+    CallTeller teller;
+    const CallTeller::Call told(teller, kMeetingCall, 0);
     auto own = store.another("");
     if (!own) return own.error();
     // Gloo works everywhere, so there is nothing to agree on.

@@ -66,6 +66,7 @@ Result<void> ProcessGroup::call(const Operation& operation) {
 // time.
 Result<void> ProcessGroup::work(const Operation& operation, Started* started) {
     if (failed_) return *failed_;
+    const CallTeller::Call told(teller_, operation);
     auto done = operation.kind == Collective::monitored_barrier ? meet_monitored(operation)
                                                                 : run(operation, started);
     if (!done) return fail(operation, done.error());
@@ -214,6 +215,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
     Made made;
     // In the queue, because operations that were begun may still use the backend.
     auto done = queue_.run_now([&]() -> Result<void> {
+        const CallTeller::Call told(teller_, kSplitCall, number);
         made = split_backend(place, std::move(*store), color);
         return {};
     });

@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/group/call_teller.h"
 #include "trainer/group/operation.h"
 #include "trainer/group/work_queue.h"
 #include "trainer/worker/context.h"
@@ -187,6 +188,7 @@ class ProcessGroup {
     std::uint64_t splits_ = 0;     // each split meets in its own part of the store
     std::optional<Error> failed_;  // the error that ended the group
     int lost_ = -1;                // set by lose(); -1: unknown
+    CallTeller teller_;
     WorkQueue queue_;
 };
 

@@ -28,11 +28,18 @@ std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_
 }
 
 void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
+    write_line(line(step, snapshot, snapshot_ms));
+}
+
+void Progress::tell_calls(std::uintptr_t address) {
+    write_line("calls=" + std::to_string(address) + "\n");
+}
+
+void Progress::write_line(const std::string& text) {
     if (fd_ < 0) return;
     // A full pipe means that the reader is slow. Progress lines are not worth waiting for.
     pollfd room{fd_, POLLOUT, 0};
     if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)) return;
-    const std::string text = line(step, snapshot, snapshot_ms);
     NoPipeSignal guard;
     // The line is shorter than PIPE_BUF, so the pipe takes it whole or not at all.
     const ssize_t done = write(fd_, text.data(), text.size());

@@ -23,11 +23,17 @@ class Progress {
     // Writes one line. `snapshot_ms` < 0: the line has no duration.
     void report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms = -1);
 
+    // Tells ddprun once where it may read in which collective call this worker is
+    // (base/call_board.h).
+    void tell_calls(std::uintptr_t address);
+
     // The line, with its line end.
     static std::string line(std::int64_t step, std::int64_t snapshot,
                             std::int64_t snapshot_ms = -1);
 
   private:
+    void write_line(const std::string& text);
+
     int fd_;
 };
 

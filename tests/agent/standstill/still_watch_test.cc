@@ -18,19 +18,20 @@ using rendezvous::Doing;
 using rendezvous::Still;
 using testing::IsEmpty;
 
-// Arguments: "in" or "out". It says on its output that it is there.
+// Arguments: "in", "late" (the same, and the thread gets its name only later) or "out". It says on its output that it is there.
 constexpr const char* kScript = R"(import ctypes, os, sys, threading, time
 def gloo():
+    time.sleep(1 if sys.argv[1] == "late" else 0)
     ctypes.CDLL(None).prctl(15, b"pt_gloo_runloop")
     lock = threading.Lock()
     lock.acquire()
-    lock.acquire(timeout=1000 if sys.argv[1] == "in" else -1)
+    lock.acquire(timeout=-1 if sys.argv[1] == "out" else 1000)
 def evaluate():
     time.sleep(1000)
 threading.Thread(target=gloo, daemon=True).start()
 time.sleep(0.2)
 os.write(1, b".")
-if sys.argv[1] == "in":
+if sys.argv[1] != "out":
     threading.Event().wait()
 evaluate()
 )";
@@ -68,13 +69,25 @@ TEST(SampleReader, SeesWhetherAWorkerIsInACollective) {
     const Worker inside("in"), outside("out");
     SampleReader in(inside.pid()), out(outside.pid());
     // The main thread is on its way to its wait.
-    for (int i = 0; i < 500 && out.read().waiting != WaitingIn::timer; ++i) ::usleep(10'000);
-    EXPECT_TRUE(in.read().is_known);
-    EXPECT_EQ(in.read().pending, 1);
-    EXPECT_EQ(out.read().pending, 0);
-    EXPECT_EQ(out.read().state, 'S');
-    EXPECT_EQ(out.read().waiting, WaitingIn::timer);
-    EXPECT_FALSE(SampleReader(999999999).read().is_known);
+    for (int i = 0; i < 500 && out.read(0).waiting != WaitingIn::timer; ++i) ::usleep(10'000);
+    EXPECT_TRUE(in.read(0).is_known);
+    EXPECT_EQ(in.read(0).pending, 1);
+    EXPECT_EQ(out.read(0).pending, 0);
+    EXPECT_EQ(out.read(0).state, 'S');
+    EXPECT_EQ(out.read(0).waiting, WaitingIn::timer);
+    EXPECT_FALSE(SampleReader(999999999).read(0).is_known);
+}
+
+// A thread gets its name when it runs already, and its number may be that of another one that ends.
+// Then the number of threads does not tell that the list is old.
+TEST(SampleReader, FindsAThreadThatHasItsNameLater) {
+    const Worker late("late");
+    SampleReader reader(late.pid());
+    EXPECT_EQ(reader.read(0).pending, 0);
+    ::sleep(2);
+    int pending = 0;
+    for (int look = 0; look < 20 && pending == 0; ++look) pending = reader.read(0).pending;
+    EXPECT_EQ(pending, 1);
 }
 
 // It is told after five seconds; their places are read then, and told with the next look.
@@ -85,7 +98,7 @@ TEST(StillWatch, TellsWhoWaitsForWhom) {
     WatchedWorkers workers{Generation{3}, {inside.pid(), outside.pid()}, true};
     StillWatch watch(
         loop, [&] { return workers; },
-        [&](Generation generation, std::vector<Still> kinds) {
+        [&](Generation generation, std::vector<Still> kinds, const rendezvous::Pace&) {
             EXPECT_EQ(generation, Generation{3});
             told = std::move(kinds);
         },
@@ -121,7 +134,9 @@ TEST(StillWatch, SaysWhenItCannotSeeAWorker) {
         [] {
             return WatchedWorkers{Generation{3}, {999999999}, true};
         },
-        [](Generation, const std::vector<Still>&) { ADD_FAILURE() << "it tells something"; },
+        [](Generation, const std::vector<Still>&, const rendezvous::Pace&) {
+            ADD_FAILURE() << "it tells something";
+        },
         [&](const std::string& line) { said.push_back(line); });
     ASSERT_TRUE(run_until(loop, [&] { return !said.empty(); }));
     EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("process 999999999 waits in")));

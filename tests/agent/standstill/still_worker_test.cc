@@ -160,6 +160,30 @@ TEST(StillWorker, LearnsItsRhythm) {
     EXPECT_LE(worker.usual(), sec(3));
 }
 
+// It imports for 30 s, and meets the others. A job that hangs soon after that is told soon, too.
+TEST(StillWorker, ItsStartIsNoPauseOfItsRhythm) {
+    StillWorker worker;
+    for (unsigned i = 0; i <= 30; ++i) worker.sampled(at(i), outside(WaitingIn::reading));
+    worker.sampled(at(31), inside(1));
+    EXPECT_EQ(worker.usual(), sec(0));
+    worker.sampled(at(32), inside(2));
+    EXPECT_EQ(worker.usual(), sec(1));
+}
+
+// A first step of 20 s, as one that compiles, is soon forgotten. A pause between short steps counts
+// less.
+TEST(StillWorker, ShortPausesCountMoreThanLongOnes) {
+    StillWorker worker;
+    worker.sampled(at(0), inside(0));
+    worker.sampled(at(1), inside(1));
+    for (unsigned i = 2; i <= 21; ++i) worker.sampled(at(i), inside(i < 21 ? 1 : 2));
+    EXPECT_EQ(worker.usual(), sec(20));
+    for (unsigned i = 22; i <= 26; ++i) worker.sampled(at(i), inside(i));
+    EXPECT_LE(worker.usual(), sec(2));
+    for (unsigned i = 27; i <= 46; ++i) worker.sampled(at(i), inside(i < 46 ? 26 : 46));
+    EXPECT_LE(worker.usual(), sec(6));
+}
+
 // Three wait in the same line, one sleeps elsewhere. A Beat has one entry for each kind, with the
 // shortest time and the slowest rhythm.
 TEST(StillKinds, PutTogetherWhatIsAlike) {

@@ -79,5 +79,35 @@ TEST(ProgressPipe, ReportsTheNewestNumbers) {
     EXPECT_EQ(reports[0].snapshot_took, std::chrono::milliseconds{30});
 }
 
+// The first value that is not a number is told with its step, and what follows is not lost.
+TEST(ProgressPipe, TellsTheFirstValueThatIsNotANumberWithItsStep) {
+    asio::io_context loop{1};
+    std::vector<ProgressReport> reports;
+    ProgressPipe pipe(loop, std::make_shared<TurnBudget>(loop),
+                      [&](const ProgressReport& report) { reports.push_back(report); });
+    const UniqueFd end = pipe.open();
+    const std::string lines = "step=1 loss=2\nstep=2 loss=nan\nstep=3 loss=inf\nstep=4 loss=nan\n";
+    ASSERT_EQ(::write(end.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    ASSERT_TRUE(run_until(loop, [&] { return !reports.empty(); }));
+    ASSERT_EQ(reports.size(), 2u);
+    EXPECT_EQ(reports[0].step, 2);
+    EXPECT_EQ(reports[0].not_finite, "loss=nan");
+    EXPECT_EQ(reports[1].step, 4);
+}
+
+// Where the worker says in which call it is comes on the same pipe, and is no progress.
+TEST(ProgressPipe, TheAddressOfCallsIsNoReport) {
+    asio::io_context loop{1};
+    std::vector<ProgressReport> reports;
+    ProgressPipe pipe(loop, std::make_shared<TurnBudget>(loop),
+                      [&](const ProgressReport& report) { reports.push_back(report); });
+    const UniqueFd end = pipe.open();
+    const std::string lines = "calls=140234\n";
+    ASSERT_EQ(::write(end.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    ASSERT_TRUE(run_until(loop, [&] { return pipe.calls_at() != 0; }));
+    EXPECT_EQ(pipe.calls_at(), 140234u);
+    EXPECT_TRUE(reports.empty());
+}
+
 }  // namespace
 }  // namespace ddprun::agent

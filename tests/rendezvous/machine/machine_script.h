@@ -179,6 +179,10 @@ class Script {
         beats_[session].still = std::move(still);
         return beat(now, session);
     }
+    Lines goes(double now, int session, const Pace& pace) {
+        beats_[session].pace = pace;
+        return beat(now, session);
+    }
     // The phases of that generation's restart that the node has passed, each with its moment.
     Lines marks(double now, int session, int generation,
                 const std::vector<std::pair<RestartPhase, double>>& passed) {

@@ -109,3 +109,28 @@ TEST(StandingStill, IsNoHangForWhoReportsSteps) {
     EXPECT_THAT(all, Contains(HasSubstr("which sleeps in y (y.py:1)")));
     EXPECT_THAT(all, Not(Contains(HasSubstr("generation 0 ends"))));
 }
+
+// Each node tells the pace of its workers. A rank that makes the other wait for three minutes is
+// told once, also if the job has stood still meanwhile.
+TEST(StandingStill, OneLineNamesARankThatIsSlow) {
+    Script s(limits(2, 2));
+    s.both_run();
+    Lines all;
+    for (double now = 2; now < 200; ++now) {
+        for (const int session : {1, 2})
+            for (const std::string& line : s.goes(now, session, {.outside = 60 * session - 30}))
+                all.push_back(line);
+        if (now == 60) {
+            s.stands(60.5, 1, {{1, Doing::in_collective, sec(5), sec(1), 7}});
+            s.stands(60.5, 2, {{1, Doing::computes, sec(6), sec(1), 7}});
+            s.stands(60.6, 1, {});
+            s.stands(60.6, 2, {});
+        }
+    }
+    EXPECT_EQ(std::ranges::count_if(
+                  all, [](const std::string& line) { return line.starts_with("note: "); }),
+              1);
+    EXPECT_THAT(all, Contains(HasSubstr("rank 1 (local 0 on b) is slow, not stuck: it has been "
+                                        "outside of collectives 90 % of the time, the others 30 "
+                                        "%, so it takes 3.0 times as long")));
+}

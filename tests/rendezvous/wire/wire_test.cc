@@ -45,6 +45,15 @@ TEST(Wire, TellsAStandstillInFewBytes) {
     EXPECT_LE(encode(ToLeader(beat)).size(), moving + 64);
 }
 
+// So does the pace of a job that trains.
+TEST(Wire, TellsAPaceInFewBytes) {
+    Beat beat;
+    beat.number = 1;
+    const std::size_t before = encode(ToLeader(beat)).size();
+    beat.pace = {.outside = 96, .slowest = 7, .others = 32};
+    EXPECT_LE(encode(ToLeader(beat)).size(), before + 10);
+}
+
 // Every cut of every message, and thousands of altered ones. The answer is a message or an error,
 // never a crash, since any caller that reaches the port can send such bytes. What is accepted is
 // within the limits.

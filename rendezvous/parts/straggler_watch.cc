@@ -1,0 +1,26 @@
+// Counts for how long the same rank has been slow.
+#include "rendezvous/parts/straggler_watch.h"
+
+#include <chrono>
+
+namespace ddprun::rendezvous {
+namespace {
+
+constexpr auto kToldAfter = std::chrono::minutes{3};
+constexpr int kToldAgain = 4;
+
+}  // namespace
+
+bool StragglerWatch::judged(Time now, const std::optional<Straggler>& found) {
+    if (!found) return forget(), false;
+    if (rank_ != found->rank) {
+        rank_ = found->rank;
+        since_ = now;
+        next_ = kToldAfter;
+    }
+    if (now - since_ < next_) return false;
+    next_ = kToldAgain * (now - since_);
+    return true;
+}
+
+}  // namespace ddprun::rendezvous
