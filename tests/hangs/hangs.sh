@@ -49,6 +49,7 @@ declare -A waited_for=(
     [chatty]="sleeps in sleeps "
     [busy]="waits in waits_for_event "
     [at_the_end]="waits"
+    [receives]="waits in receives .*, recv."
 )
 different="all ranks have waited for [0-9.]+ s in collectives, but not in the same one: $rank_1, which waits in a collective in"
 unmet="2 ranks have waited for [0-9.]+ s until all ranks have come, in"
@@ -58,8 +59,7 @@ declare -A expected=(
     [no_network]="all ranks have waited .*: the network of $rank_1 is lost"
     [mismatch]="$different mismatch .*, barrier.; the others in mismatch .*, all_reduce"
     [fewer_batches]="$different fewer_batches .*, barrier.; the others in step "
-    [receives]="$different receives .*, recv.; the others in receives .*, all_reduce"
-    [logs_on_one]="$different (logs_on_one|step) "
+    [barrier_on_one]="$different barrier_on_one .*, barrier.; the others in step "
     [broadcasts]="$different broadcasts "
     [subgroup]="$different (subgroup|step) "
     [new_group]="$unmet new_group .*, new_group., and so far without $rank_1, .*, all_reduce"
