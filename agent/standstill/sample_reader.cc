@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "agent/stacks/kernel_stack.h"
 #include "agent/stacks/open_files.h"
@@ -24,8 +25,8 @@ constexpr std::string_view kGlooThread = "pt_gloo_runloop\n";
 constexpr std::string_view kGlooConnections = "gloo_tcp_loop\n";
 // Threads of a worker among which they are looked for: a worker may have thousands.
 constexpr std::size_t kThreads = 512;
-// After so many looks the list is made anew.
-constexpr int kLooksAtAList = 10;
+// After so many looks the list is made anew: soon at first, then twice as late each time.
+constexpr int kFirstLooks = 2, kMostLooks = 64;
 // Processes that a worker has started and whose CPU time counts.
 constexpr std::size_t kChildren = 64;
 
@@ -44,8 +45,7 @@ struct Call {
 };
 
 // Nothing where it may not be read.
-std::optional<Call> call_of(std::int64_t pid, std::int64_t thread) {
-    const std::string text = read_small_file(file_of(pid, thread, "syscall"));
+std::optional<Call> call_in(const std::string& text) {
     if (text.empty()) return std::nullopt;
     std::istringstream words(text);
     Call call;
@@ -108,8 +108,7 @@ struct Stat {
     int threads = 0;
 };
 
-std::optional<Stat> stat_of(std::int64_t pid) {
-    const std::string text = read_small_file(file_of(pid, "stat"));
+std::optional<Stat> stat_in(const std::string& text) {
     // The name before may have spaces and parentheses in it.
     const auto at = text.rfind(") ");
     if (at == std::string::npos) return std::nullopt;
@@ -129,7 +128,9 @@ std::optional<Stat> stat_of(std::int64_t pid) {
 std::uint64_t cpu_of_children(std::int64_t pid) {
     std::uint64_t cpu = 0;
     for (const std::int64_t child : with_children(pid, kChildren))
-        if (const auto stat = child == pid ? std::nullopt : stat_of(child)) cpu += stat->cpu;
+        if (const auto stat =
+                child == pid ? std::nullopt : stat_in(read_small_file(file_of(child, "stat"))))
+            cpu += stat->cpu;
     return cpu;
 }
 
@@ -167,32 +168,46 @@ ProgramPlace read_place(std::int64_t pid, Address calls_at) {
 
 }  // namespace
 
+SampleReader::SampleReader(std::int64_t pid)
+    : pid_(pid),
+      stat_(file_of(pid, "stat")),
+      io_(file_of(pid, "io")),
+      call_(file_of(pid, pid, "syscall")) {}
+
 // Threads come and go with their number, nearly always: one may replace another, and it has its name
 // only when it runs. Those of Gloo are among the first.
 void SampleReader::find_gloo(int threads) {
-    if (threads == threads_ && ++looks_ < kLooksAtAList) return;
-    threads_ = threads;
+    if (threads != std::exchange(threads_, threads)) {
+        list_again_ = kFirstLooks;
+    } else {
+        if (++looks_ < list_again_) return;
+        list_again_ = std::min(2 * list_again_, kMostLooks);
+    }
     looks_ = 0;
-    gloo_.clear();
-    sending_.clear();
+    std::vector<GlooThread> found;
     std::vector<std::int64_t> all = threads_of(pid_);
     if (all.size() > kThreads) all.resize(kThreads);
     for (const std::int64_t thread : all) {
         const std::string name = read_small_file(file_of(pid_, thread, "comm"));
-        if (name == kGlooThread) gloo_.push_back(thread);
-        if (name == kGlooThread || name == kGlooConnections) sending_.push_back(thread);
+        if (name == kGlooThread || name == kGlooConnections)
+            found.push_back({KeptFile(file_of(pid_, thread, "io")),
+                             KeptFile(file_of(pid_, thread, "syscall")), thread,
+                             name == kGlooThread});
     }
+    // Those that are known already keep their files.
+    if (!std::ranges::equal(found, gloo_, {}, &GlooThread::id, &GlooThread::id))
+        gloo_ = std::move(found);
 }
 
 WorkerSample SampleReader::read(Address calls_at) {
     WorkerSample sample;
-    const std::optional<Stat> stat = stat_of(pid_);
+    const std::optional<Stat> stat = stat_in(stat_.read());
     if (!stat) return sample;
     sample.state = stat->state;
     sample.cpu = stat->cpu;
-    const std::string io = read_small_file(file_of(pid_, "io"));
+    const std::string io = io_.read();
     sample.moved = number_in(io, "rchar: ") + number_in(io, "wchar: ");
-    const std::optional<Call> main = call_of(pid_, pid_);
+    const std::optional<Call> main = call_in(call_.read());
     // A worker whose calls are hidden must not look like one outside of a collective.
     if (!main) return sample;
     sample.waiting = kind_of(main->number);
@@ -213,10 +228,10 @@ WorkerSample SampleReader::read(Address calls_at) {
 
 // False: /proc hides it.
 bool SampleReader::read_gloo(WorkerSample& sample) {
-    for (const std::int64_t thread : sending_)
-        sample.sent += number_in(read_small_file(file_of(pid_, thread, "io")), "wchar: ");
-    for (const std::int64_t thread : gloo_) {
-        const std::optional<Call> call = call_of(pid_, thread);
+    for (GlooThread& thread : gloo_) {
+        sample.sent += number_in(thread.io.read(), "wchar: ");
+        if (!thread.runs_collectives) continue;
+        const std::optional<Call> call = call_in(thread.call.read());
         if (!call) return false;
         if (call->number == SYS_futex && call->arguments[3] != 0) ++sample.pending;
     }

@@ -1,4 +1,5 @@
-// Reads from /proc what a worker is doing. Eight small files for each look at a worker.
+// Reads from /proc what a worker is doing. Eight small files for each look at a worker, which
+// stay open: a look takes some ten system calls.
 //
 // Source: proc(5). Threads of Gloo are known by their name, which PyTorch gives them: inside a
 // collective they wait in futex() with a timeout (its fourth argument), else without one. What Gloo
@@ -16,12 +17,13 @@
 #include "agent/stacks/memory.h"
 #include "agent/standstill/watched_workers.h"
 #include "agent/standstill/worker_sample.h"
+#include "base/system/small_file.h"
 
 namespace ddprun::agent {
 
 class SampleReader {
   public:
-    explicit SampleReader(std::int64_t pid) : pid_(pid) {}
+    explicit SampleReader(std::int64_t pid);
     // `calls_at`: its call board; 0: it has none.
     WorkerSample read(Address calls_at);
 
@@ -29,11 +31,18 @@ class SampleReader {
     void find_gloo(int threads);
     bool read_gloo(WorkerSample& sample);
 
+    // One that runs collectives, or sends for those that do.
+    struct GlooThread {
+        KeptFile io, call;
+        std::int64_t id = 0;
+        bool runs_collectives = false;
+    };
+
     std::int64_t pid_;
-    int threads_ = 0;                    // of the process, when the list was made
-    int looks_ = 0;                      // with this list
-    std::vector<std::int64_t> gloo_;     // its threads that run collectives
-    std::vector<std::int64_t> sending_;  // these, and those of its connections
+    KeptFile stat_, io_, call_;  // call_: of the main thread
+    int threads_ = 0;            // of the process, when they were listed
+    int looks_ = 0, list_again_ = 0;
+    std::vector<GlooThread> gloo_;
 };
 
 // Reads where workers are: the functions of those that run Python, the calls of those of the trainer
