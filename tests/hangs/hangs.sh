@@ -130,9 +130,11 @@ start trainer --standalone --nproc-per-node=3 --max-restarts=0 --no-python "$bin
 training() { grep -q 'step=50 ' "$work/trainer.out"; }
 wait_until 60 training || fail "it does not train"
 of_rank_1() {
-    local pid
-    for pid in $(pgrep -P "$(pgrep -P "${pid[trainer]}" | head -1)"); do
-        grep -zqx RANK=1 "/proc/$pid/environ" && echo "$pid"
+    local keeper worker
+    for keeper in $(pgrep -P "${pid[trainer]}"); do
+        for worker in $(pgrep -P "$keeper"); do
+            ! grep -zqx RANK=1 "/proc/$worker/environ" || echo "$worker"
+        done
     done
 }
 kill -STOP "$(of_rank_1)"
