@@ -35,7 +35,7 @@ def evaluates_with_torch():
             model(torch.ones(300, 300))
 
 
-def collects_garbage():
+def has_much_garbage():
     kept = [[i] for i in range(500000)]
     for _ in until_the_end():
         gc.collect()
@@ -131,7 +131,7 @@ def saves_in_thread():
     thread.join()
 
 
-def waits_for_lock():
+def is_locked_out():
     lock = threading.Lock()
     lock.acquire()
     threading.Timer(seconds, lock.release).start()
@@ -161,10 +161,10 @@ def looks_for_file():
     os.unlink(path)
 
 
-def reads_output_of_child():
+def reads_from_child():
     subprocess.run(["sleep", str(seconds)], capture_output=True)
 
 
-def gil_held():
+def holds_gil():
     import ctypes
     ctypes.PyDLL(None).sleep(int(seconds))
