@@ -69,7 +69,7 @@ for kind in "${!waited_for[@]}"; do
     expected[$kind]="(2 ranks have|all ranks have) waited for [0-9.]+ s in a collective, in .*, for $rank_1, which ${waited_for[$kind]}"
 done
 pauses=(evaluates evaluates_with_torch has_much_garbage is_nice one_long_call saves saves_and_syncs pages downloads
-    saves_in_child compiles slow_loader saves_in_thread is_locked_out pauses is_debugged looks_for_file
+    saves_in_child compiles slow_loader saves_in_thread is_locked_out pauses is_debugged looks_for_late_file
     reads_from_child holds_gil)
 
 # Plays a plant with its options: name, kind, options.

@@ -153,7 +153,7 @@ def is_debugged():
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def looks_for_file():
+def looks_for_late_file():
     path = tempfile.mktemp(prefix="plant-")
     threading.Timer(seconds, lambda: open(path, "w").close()).start()
     while not os.path.exists(path):
