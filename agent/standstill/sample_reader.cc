@@ -155,7 +155,8 @@ ProgramPlace read_place(std::int64_t pid, Address calls_at) {
     ProgramPlace place;
     place.children_cpu = cpu_of_children(pid);
     read_functions(pid, place);
-    if (place.stack == 0) place.stack = hash_of(read_small_file(file_of(pid, pid, "syscall")));
+    const std::string call = place.stack == 0 ? read_small_file(file_of(pid, pid, "syscall")) : "";
+    if (!call.empty()) place.stack = hash_of(call);
     if (calls_at == 0) return place;
     ProcessMemory memory(pid);
     const std::optional<Calls> calls = read_calls(memory, calls_at);

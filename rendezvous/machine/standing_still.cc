@@ -40,6 +40,7 @@ void MachineState::watch_for_standstill(Time now) {
 
 // Which rank makes all others wait in each step. While they stand still nothing is learnt.
 void MachineState::watch_for_straggler(Time now) {
+    if (!straggler.is_due(now)) return;
     std::vector<NodePace> nodes;
     for (const Member& member : held()->assignment.members) {
         const NodeState* node = roster.find(member.node);

@@ -7,9 +7,16 @@ namespace ddprun::rendezvous {
 namespace {
 
 constexpr auto kToldAfter = std::chrono::minutes{3};
+constexpr auto kPeriod = std::chrono::seconds{15};
 constexpr int kToldAgain = 4;
 
 }  // namespace
+
+bool StragglerWatch::is_due(Time now) {
+    if (now - looked_at_ < kPeriod) return false;
+    looked_at_ = now;
+    return true;
+}
 
 bool StragglerWatch::judged(Time now, const std::optional<Straggler>& found) {
     if (!found) return forget(), false;

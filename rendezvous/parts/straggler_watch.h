@@ -17,13 +17,15 @@ namespace ddprun::rendezvous {
 class StragglerWatch {
   public:
     // Another generation has begun.
-    void forget() { *this = StragglerWatch(); }
+    void forget() { rank_.reset(); }
+    // Whether to look now: each 15 s, since a look goes over all nodes, and they tell once a minute.
+    bool is_due(Time now);
     // What is found now. True: it is to be told.
     bool judged(Time now, const std::optional<Straggler>& found);
 
   private:
     std::optional<int> rank_;
-    Time since_{};
+    Time since_{}, looked_at_ = kLongAgo;
     Duration next_{};  // told when it has lasted so long
 };
 

@@ -13,7 +13,7 @@
 //
 // `all_inside` are different numbers of calls, or a network that loses without repeating; from
 // outside nobody can tell which. A long evaluation on one rank looks the same as a rank that hangs.
-// So this is information; hangs_after() says when it becomes a verdict.
+// So this is information; is_hang() says when it becomes a verdict.
 //
 // Source: what was measured on planted hangs with Gloo (PyTorch 2.15): an idle thread
 // `pt_gloo_runloop` waits in futex() without a timeout, one inside a collective with one.
@@ -59,7 +59,6 @@ Duration told_after(const Standstill& standstill);
 
 // Whether it is a hang by now. `longest`: the longest standstill of this job that has ended by
 // itself.
-// although all waited for a rank outside.
 //
 // With --hang-timeout=SECONDS: when it has lasted so long, and half a lease. While all wait for a
 // rank outside, it must also have lasted twice as long as `longest`; as long is enough when nothing

@@ -22,6 +22,15 @@ TEST(StragglerWatch, TellsARankThatIsSlowForThreeMinutes) {
     EXPECT_TRUE(watch.judged(at(820), kRank2)) << "after 12 minutes";
 }
 
+// A leader of many nodes has thousands of events a second.
+TEST(StragglerWatch, LooksEachFifteenSeconds) {
+    StragglerWatch watch;
+    EXPECT_TRUE(watch.is_due(at(100)));
+    EXPECT_FALSE(watch.is_due(at(100)));
+    EXPECT_FALSE(watch.is_due(at(114)));
+    EXPECT_TRUE(watch.is_due(at(115)));
+}
+
 TEST(StragglerWatch, BeginsAnewWithAnotherRankOrNone) {
     StragglerWatch watch;
     watch.judged(at(0), kRank2);
