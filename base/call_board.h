@@ -2,8 +2,8 @@
 // own memory, and costs a call some stores. ddprun reads it from outside, once a second: a worker
 // that hangs has nothing left to do for it.
 //
-// The worker tells the address once, as `calls=ADDRESS` (decimal) on its progress descriptor
-// (trainer/group/call_teller.h). A reader may see a call that is just changing. It trusts nothing: the
+// The worker tells the address once, as `ddprun_calls=ADDRESS pid=PID` (decimal) on its progress
+// descriptor (trainer/group/call_teller.h). A reader may see a call that is just changing. It trusts nothing: the
 // other process may be another version, or hostile (agent/standstill/call_reader.h).
 //
 // Thread: each group's entry belongs to the thread that carries out its calls. Any process reads.

@@ -1,6 +1,7 @@
 // Connects the watch for a standstill and the stacks of workers with the machine.
 #include "agent/node/worker_looks.h"
 
+#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -8,6 +9,12 @@
 #include "agent/standstill/standstill_file.h"
 
 namespace ddprun::agent {
+namespace {
+
+// The leader waits for the answer for ten seconds.
+constexpr auto kKeptWithin = std::chrono::seconds{2};
+
+}  // namespace
 
 WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post,
                          StillWatch::Say say)
@@ -33,17 +40,21 @@ void WorkerLooks::close() {
     keeping_.let_go();
 }
 
-// Returns the file; empty if there is none.
-std::string WorkerLooks::keep(const WorkerSet& set) {
+// `kept` gets the file, empty if there is none, when all is written: the answer may end the workers.
+// A file system that hangs delays it for a moment only.
+void WorkerLooks::keep(const WorkerSet& set, std::function<void(const std::string&)> kept) {
     const std::string folder = set.kept_folder();
-    if (folder.empty()) return {};
+    if (folder.empty()) return kept({});
     const std::string file = folder + "/" + kStandstillFile;
-    if (std::exchange(keeps_, true)) return file;
+    if (std::exchange(keeps_, true)) return kept(file);
     std::vector<int> all(set.watched().pids.size());
     std::iota(all.begin(), all.end(), 0);
-    keeping_.post([file, workers = with_calls(set.living(all))] { keep_standstill(file, workers); },
-                  [this] { keeps_ = false; });
-    return file;
+    keeping_.post_within(
+        kKeptWithin,
+        [file, workers = with_calls(set.living(all))] { keep_standstill(file, workers); },
+        [file, kept = std::move(kept)](bool) { kept(file); });
+    // Done in its turn, also after what came too late.
+    keeping_.post([] {}, [this] { keeps_ = false; });
 }
 
 // A program of the trainer library says itself what it is in; the stack comes after that.
@@ -56,12 +67,18 @@ std::vector<rendezvous::WorkerOutcome> WorkerLooks::with_calls(
     return outcomes;
 }
 
-// The stacks come later, so the machine gets everything in one event.
 void WorkerLooks::examine(const ExamineWorkers& asked) {
     const WorkerSet* set = workers_();
     if (!set) return;
-    const std::string file = keep(*set);
-    if (asked.local_ranks.empty()) return;
+    keep(*set, [this, alive = std::weak_ptr(alive_), asked](const std::string& file) {
+        if (alive.lock() && !asked.local_ranks.empty()) answer(asked, file);
+    });
+}
+
+// The stacks come later, so the machine gets everything in one event.
+void WorkerLooks::answer(const ExamineWorkers& asked, const std::string& file) {
+    const WorkerSet* set = workers_();
+    if (!set || set->watched().generation != asked.generation) return;
     add_stacks(loop_, set->living(asked.local_ranks),
                [this, file, alive = std::weak_ptr(alive_),
                 generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {

@@ -30,7 +30,8 @@ class WorkerLooks {
     void close();
 
   private:
-    std::string keep(const WorkerSet& set);
+    void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
+    void answer(const ExamineWorkers& asked, const std::string& file);
     std::vector<rendezvous::WorkerOutcome> with_calls(
         std::vector<rendezvous::WorkerOutcome> outcomes) const;
 

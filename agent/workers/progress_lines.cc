@@ -49,10 +49,13 @@ std::string not_finite_in(const std::string& line) {
 
 ProgressReport report_of(const std::string& line) {
     const std::int64_t took = field(line, "snapshot_ms");
-    const std::int64_t calls_at = std::max<std::int64_t>(field(line, "calls"), 0);
-    return {field(line, "step"), field(line, "snapshot"),
+    const std::int64_t calls_at = std::max<std::int64_t>(field(line, "ddprun_calls"), 0);
+    return {field(line, "step"),
+            field(line, "snapshot"),
             std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot)),
-            static_cast<std::uint64_t>(calls_at), not_finite_in(line)};
+            static_cast<std::uint64_t>(calls_at),
+            calls_at > 0 ? field(line, "pid") : 0,
+            not_finite_in(line)};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Reads what a worker reports on its progress pipe: lines such as "step=12 snapshot=10
 // snapshot_ms=250" (trainer/worker/progress.h writes them), and once where it says in which
-// collective call it is: "calls=140234". Other words may follow, such as
+// collective call it is: "ddprun_calls=140234 pid=77". Other words may follow, such as
 // "loss=0.25". Pure.
 //
 // The worker may be any program and may write anything, so no line is an error. A number that is
@@ -23,6 +23,7 @@ struct ProgressReport {
     std::int64_t snapshot = -1;  // the step of the newest complete snapshot
     Duration snapshot_took{};    // to save it; 0: not told, at most one day
     std::uint64_t calls_at = 0;  // the address of its call board; such a line tells nothing else
+    std::int64_t calls_of = 0;   // the process in which that is
     std::string not_finite;      // a value that is none: "loss=nan"; empty: there is none
 };
 

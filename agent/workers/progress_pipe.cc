@@ -83,7 +83,7 @@ std::ptrdiff_t ProgressPipe::read_once() {
     auto reports = lines_.take(std::string_view(bytes, static_cast<std::size_t>(got)));
     // That is no progress.
     std::erase_if(reports, [this](const ProgressReport& report) {
-        if (report.calls_at != 0) calls_at_ = report.calls_at;
+        if (report.calls_at != 0) calls_at_ = report.calls_at, calls_of_ = report.calls_of;
         return report.calls_at != 0;
     });
     tell(reports);

@@ -42,8 +42,9 @@ class ProgressPipe {
     // nothing more. It does not wait for the end of the pipe, because a process that the worker
     // left behind may hold it open.
     void finish();
-    // Where the worker says in which collective call it is (base/call_board.h); 0: it has not told.
-    std::uint64_t calls_at() const { return calls_at_; }
+    // Where this process says in which collective call it is (base/call_board.h); 0: it has not told.
+    // A worker may have started another one that trains.
+    std::uint64_t calls_at(std::int64_t pid) const { return pid == calls_of_ ? calls_at_ : 0; }
     // Nothing is read any more: the worker has not been started.
     void stop() { finished_ = true; }
 
@@ -60,6 +61,7 @@ class ProgressPipe {
     FloodWatch watch_{std::chrono::milliseconds{250}};
     ProgressLines lines_;
     std::uint64_t calls_at_ = 0;
+    std::int64_t calls_of_ = 0;
     bool told_not_finite_ = false;
     bool finished_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

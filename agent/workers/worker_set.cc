@@ -312,7 +312,7 @@ WatchedWorkers WorkerSet::watched() const {
     WatchedWorkers all{node_place_.generation, {}, true};
     for (const auto& worker : workers_) {
         all.pids.push_back(worker->ended ? 0 : worker->pid);
-        all.calls_at.push_back(worker->progress.calls_at());
+        all.calls_at.push_back(worker->progress.calls_at(worker->pid));
         all.have_started &= worker->pid > 0 || worker->ended;
     }
     return all;

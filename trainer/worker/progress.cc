@@ -32,7 +32,8 @@ void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t sna
 }
 
 void Progress::tell_calls(std::uintptr_t address) {
-    write_line("calls=" + std::to_string(address) + "\n");
+    write_line("ddprun_calls=" + std::to_string(address) + " pid=" + std::to_string(getpid()) +
+               "\n");
 }
 
 void Progress::write_line(const std::string& text) {

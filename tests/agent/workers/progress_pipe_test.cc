@@ -102,11 +102,16 @@ TEST(ProgressPipe, TheAddressOfCallsIsNoReport) {
     ProgressPipe pipe(loop, std::make_shared<TurnBudget>(loop),
                       [&](const ProgressReport& report) { reports.push_back(report); });
     const UniqueFd end = pipe.open();
-    const std::string lines = "calls=140234\n";
+    const std::string lines = "ddprun_calls=140234 pid=77\n";
     ASSERT_EQ(::write(end.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
-    ASSERT_TRUE(run_until(loop, [&] { return pipe.calls_at() != 0; }));
-    EXPECT_EQ(pipe.calls_at(), 140234u);
+    ASSERT_TRUE(run_until(loop, [&] { return pipe.calls_at(77) != 0; }));
+    EXPECT_EQ(pipe.calls_at(77), 140234u);
+    EXPECT_EQ(pipe.calls_at(78), 0u) << "that is in another process";
     EXPECT_TRUE(reports.empty());
+    const std::string own = "step=3 calls=5\n";
+    ASSERT_EQ(::write(end.get(), own.data(), own.size()), static_cast<ssize_t>(own.size()));
+    ASSERT_TRUE(run_until(loop, [&] { return !reports.empty(); })) << "a number of the program";
+    EXPECT_EQ(pipe.calls_at(77), 140234u);
 }
 
 }  // namespace

@@ -25,10 +25,11 @@ const CallBoard& board() {
         const ssize_t got = read(ends[0], line, sizeof line - 1);
         EXPECT_GT(got, 0);
         const std::string text(line);
-        EXPECT_TRUE(text.starts_with("calls=")) << text;
+        EXPECT_TRUE(text.starts_with("ddprun_calls=")) << text;
+        EXPECT_TRUE(text.ends_with(" pid=" + std::to_string(getpid()) + "\n")) << text;
         EXPECT_EQ(text.find('\n'), text.size() - 1) << "once";
         close(ends[0]);
-        return reinterpret_cast<const CallBoard*>(std::stoull(text.substr(6)));
+        return reinterpret_cast<const CallBoard*>(std::stoull(text.substr(13)));
     }();
     return *only;
 }
