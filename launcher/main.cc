@@ -5,10 +5,8 @@
 // job runs.
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -23,6 +21,7 @@
 #include "base/system/out_of_resources.h"
 #include "base/system/own_limits.h"
 #include "base/system/own_proc.h"
+#include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -146,12 +145,9 @@ int fail_on_host(const Error& error, const std::string& local_id) {
                : exit_code(error);
 }
 
-// EPIPE is no error: in `ddprun --help | head` the reader has seen what it wanted.
 int print(const std::string& text) {
-    if ((std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) || errno == EPIPE)
-        return 0;
-    return fail(
-        Error(ErrorCode::unavailable, std::string("standard output: ") + std::strerror(errno)));
+    const auto printed = print_text(text);
+    return printed ? 0 : fail(printed.error());
 }
 
 // What the process needs before anything else.

@@ -17,16 +17,15 @@ bool looks_like_option(std::string_view word) {
     return word.substr(1).find_first_not_of("0123456789.") != std::string_view::npos;
 }
 
-// A frequent mistake is an option of the program in front of the program's name.
-constexpr const char* kNoSuchOption =
-    ": no such option; see --help (write the program's own options after its name)";
+constexpr const char* kNoSuchOption = ": no such option; see --help";
 
 bool takes_value(const OptionRow& row) { return !row.placeholder.empty(); }
 
 // Walks over the words once. `at_` is the next word to read.
 class Splitter {
   public:
-    explicit Splitter(const std::vector<std::string>& words) : words_(words) {}
+    Splitter(const std::vector<std::string>& words, const Grammar& grammar)
+        : words_(words), grammar_(grammar) {}
 
     Result<SplitWords> run() {
         while (at_ < words_.size()) {
@@ -35,15 +34,18 @@ class Splitter {
                 ++at_;
                 break;
             }
-            // The first word that is no option is the program. Everything behind it belongs to the
-            // program.
-            if (word.size() < 2 || word[0] != '-') break;
+            if (word.size() < 2 || word[0] != '-') {
+                if (grammar_.ends_at_word) break;
+                result_.the_rest.push_back(words_[at_++]);
+                continue;
+            }
             ++at_;
             auto error = word[1] == '-' ? read_long(word) : read_letters(word);
             if (error) return *error;
             if (only_prints(*result_.options.back().row)) return std::move(result_);
         }
-        result_.the_rest.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+        result_.the_rest.insert(result_.the_rest.end(),
+                                words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
         return std::move(result_);
     }
 
@@ -66,11 +68,11 @@ class Splitter {
         // torchrun accepts both spellings of each name.
         for (char& c : name) c = c == '_' ? '-' : c;
         std::vector<const OptionRow*> theirs, all;
-        for (const OptionRow& row : option_table()) {
-            if (row.name == name) return &row;
-            if (name.empty() || !row.name.starts_with(name)) continue;
-            all.push_back(&row);
-            if (row.torchrun) theirs.push_back(&row);
+        for (const OptionRow* row : grammar_.rows) {
+            if (row->name == name) return row;
+            if (name.empty() || !row->name.starts_with(name)) continue;
+            all.push_back(row);
+            if (row->torchrun) theirs.push_back(row);
         }
         if (all.empty()) return find_other(spelling, name);
         // An abbreviation that only one of torchrun's options fits is no error, even if several of
@@ -91,9 +93,9 @@ class Splitter {
     // with the nearest name).
     Result<const OptionRow*> find_other(const std::string& spelling, const std::string& name) {
         std::vector<std::string_view> names;
-        for (const OptionRow& row : option_table()) names.push_back(row.name);
+        for (const OptionRow* row : grammar_.rows) names.push_back(row->name);
         std::string_view meant = nearest(name, names);
-        for (const OtherName& other : other_names()) {
+        for (const OtherName& other : grammar_.other_names) {
             if (other.name != name) continue;
             meant = other.row;
             if (!other.accepted) break;
@@ -101,7 +103,7 @@ class Splitter {
                                        std::string(other.row));
             return &option_row(other.row);
         }
-        if (meant.empty()) return usage_error(spelling + kNoSuchOption);
+        if (meant.empty()) return no_such_option(spelling);
         return usage_error(spelling + ": no such option; did you mean --" + std::string(meant) +
                            "?");
     }
@@ -125,23 +127,27 @@ class Splitter {
 
     // Other launchers write long names with one dash: -np 4, -nnodes=2. The refusal names our
     // spelling.
-    static Error unknown_letters(const std::string& word) {
+    Error unknown_letters(const std::string& word) const {
         std::string name = word.substr(1, word.find('=') - 1);
         for (char& c : name) c = c == '_' ? '-' : c;
         std::string_view meant;
-        for (const OptionRow& row : option_table())
-            if (row.name == name) meant = row.name;
-        for (const OtherName& other : other_names())
+        for (const OptionRow* row : grammar_.rows)
+            if (row->name == name) meant = row->name;
+        for (const OtherName& other : grammar_.other_names)
             if (other.name == name) meant = other.row;
-        if (meant.empty()) return usage_error(word + kNoSuchOption);
+        if (meant.empty()) return no_such_option(word);
         return usage_error(word + ": no such option; did you mean --" + std::string(meant) + "?");
     }
 
     // Linear searches do: a command line is read once.
-    static const OptionRow* find_letter(char letter) {
-        for (const OptionRow& row : option_table())
-            if (row.letter != 0 && row.letter == letter) return &row;
+    const OptionRow* find_letter(char letter) const {
+        for (const OptionRow* row : grammar_.rows)
+            if (row->letter != 0 && row->letter == letter) return row;
         return nullptr;
+    }
+
+    Error no_such_option(const std::string& word) const {
+        return usage_error(word + kNoSuchOption + std::string(grammar_.advice));
     }
 
     // Records one option. Its value is glued to it, or implied, or the next word. A next word that
@@ -171,6 +177,7 @@ class Splitter {
     }
 
     const std::vector<std::string>& words_;
+    const Grammar& grammar_;
     std::size_t at_ = 0;
     SplitWords result_;
 };
@@ -182,8 +189,24 @@ bool only_prints(const OptionRow& row) {
            row.name == "print-man" || row.name == "print-completion";
 }
 
-Result<SplitWords> split_words(const std::vector<std::string>& words) {
-    return Splitter(words).run();
+Result<SplitWords> split_words(const std::vector<std::string>& words, const Grammar& grammar) {
+    return Splitter(words, grammar).run();
+}
+
+MaybeError check_choice(const OptionRow& row, std::string_view value) {
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; at < row.choices.size();) {
+        const std::size_t end = std::min(row.choices.find(' ', at), row.choices.size());
+        words.push_back(row.choices.substr(at, end - at));
+        at = end + 1;
+    }
+    if (std::ranges::find(words, value) != words.end()) return std::nullopt;
+    const std::string_view meant = nearest(value, words);
+    if (!meant.empty()) return usage_error("not known; did you mean " + std::string(meant) + "?");
+    std::string list;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + std::string(words[i]);
+    return usage_error("not known; give " + list);
 }
 
 }  // namespace ddprun::launcher

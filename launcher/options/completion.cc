@@ -2,24 +2,10 @@
 #include "launcher/options/completion.h"
 
 #include "launcher/options/option_table.h"
+#include "launcher/options/text_parts.h"
 
 namespace ddprun::launcher {
 namespace {
-
-// Escapes text for a string in single quotes: a quote itself is replaced by `quote`, since shells
-// differ in how they write it, and each character of `escaped` gets a backslash.
-std::string quoted(std::string_view text, std::string_view escaped, std::string_view quote) {
-    std::string result;
-    for (char c : text) {
-        if (c == '\'')
-            result += quote;
-        else
-            result += (escaped.find(c) != std::string_view::npos ? "\\" : "") + std::string(1, c);
-    }
-    return result;
-}
-
-bool is_path(const OptionRow& row) { return row.placeholder == "PATH"; }
 
 // The names of some options as a pattern of bash's `case`: "--tee|-t|--redirects|-r".
 std::string options_with(bool (*belongs)(const OptionRow&)) {

@@ -44,6 +44,18 @@ std::span<const OptionGroup> option_groups() {
 
 std::span<const OtherName> other_names() { return kOtherNames; }
 
+// A frequent mistake is an option of the program in front of the program's name.
+const Grammar& job_grammar() {
+    static const Grammar grammar = [] {
+        Grammar made;
+        for (const OptionRow& row : option_table()) made.rows.push_back(&row);
+        made.other_names = kOtherNames;
+        made.advice = " (write the program's own options after its name)";
+        return made;
+    }();
+    return grammar;
+}
+
 // Names that are asked for here stand in our own code, so a missing one is a programmer's mistake.
 const OptionRow& option_row(std::string_view name) {
     for (const OptionRow& row : option_table())

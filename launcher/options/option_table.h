@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/options/option_row.h"
 
@@ -40,6 +41,17 @@ inline auto option_table() {
 }
 std::span<const OtherName> other_names();
 const OptionRow& option_row(std::string_view name);  // there must be such a row
+
+// The options that a command line may have, and what its other words are: for command_line.h.
+struct Grammar {
+    std::vector<const OptionRow*> rows;
+    std::span<const OtherName> other_names = {};
+    // The first word that is no option ends the options: it is a program or a command, and what is
+    // behind it is its own. Otherwise words and options may be mixed.
+    bool ends_at_word = true;
+    std::string_view advice = {};  // behind "no such option", where no name is near
+};
+const Grammar& job_grammar();  // ddprun's
 
 // The variable that stands in for the option: PET_NPROC_PER_NODE for nproc-per-node.
 std::string pet_variable(const OptionRow& row);

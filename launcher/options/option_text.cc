@@ -1,15 +1,12 @@
 // Writes --help and the manual page from the option table and the manual's sections.
 #include "launcher/options/option_text.h"
 
-#include <algorithm>
-
 #include "launcher/options/manual_sections.h"
 #include "launcher/options/option_table.h"
+#include "launcher/options/text_parts.h"
 
 namespace ddprun::launcher {
 namespace {
-
-constexpr std::size_t kColumns = 100, kIndent = 8;
 
 // The two paragraphs at the top of --help and of the manual page.
 constexpr const char* kWhat =
@@ -23,68 +20,6 @@ constexpr const char* kSpelling =
     "CPUs; torchrun's is 1, which leaves the other CPUs idle. Called by the name torchrun (a "
     "link), ddprun has torchrun's defaults for --nproc-per-node, --max-restarts and "
     "OMP_NUM_THREADS, and runs every program with Python unless --no-python is given.";
-
-// Appends words, broken into lines of at most `columns` with `indent` blanks in front. It always
-// begins with a new line.
-void append_wrapped(std::string& text, std::string_view words, std::size_t indent,
-                    std::size_t columns) {
-    std::size_t column = columns;
-    while (!words.empty()) {
-        std::size_t end = std::min(words.find(' '), words.size());
-        if (column + 1 + end > columns) {
-            text += '\n' + std::string(indent, ' ');
-            column = indent;
-        } else {
-            text += ' ';
-            ++column;
-        }
-        text += words.substr(0, end);
-        column += end;
-        words.remove_prefix(std::min(end + 1, words.size()));
-    }
-}
-
-// "-r, --redirects=DIGIT", or "--check[=text|json]" where the value may be left out.
-std::string spelling(const OptionRow& row) {
-    std::string text;
-    if (row.letter != 0) text += std::string("-") + row.letter + ", ";
-    text += "--" + std::string(row.name);
-    const std::string value = "=" + std::string(row.placeholder);
-    if (!row.placeholder.empty()) text += row.implied.empty() ? value : "[" + value + "]";
-    return text;
-}
-
-std::string description(const OptionRow& row) {
-    std::string text(row.help);
-    if (row.kind == OptionKind::ignored) return "Accepted, no effect: " + text;
-    if (!row.default_text.empty()) text += ". Default: " + std::string(row.default_text);
-    if (!row.differs.empty()) text += ". torchrun's is " + std::string(row.differs);
-    return text;
-}
-
-// A term in a column of its own if it is short, else on a line of its own.
-void append_manual_row(std::string& text, const ManualRow& row) {
-    constexpr std::size_t kTerm = 24;
-    std::string line = "  " + std::string(row.term);
-    if (line.size() + 2 > kTerm) {
-        text += line;
-        append_wrapped(text, row.what, kIndent, kColumns);
-    } else {
-        line.resize(kTerm, ' ');
-        std::string what;
-        append_wrapped(what, row.what, kTerm, kColumns);
-        text += line + what.substr(1 + kTerm);  // without the first line's break and indent
-    }
-    text += '\n';
-}
-
-// Escapes text for roff: "\-" prints a minus sign that can be copied (a plain "-" is a hyphen), and
-// "\&" keeps a line that begins with a dot or quote from being read as a request.
-std::string roff(std::string_view text) {
-    std::string result;
-    for (char c : text) result += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
-    return (result.starts_with('.') || result.starts_with('\'') ? "\\&" : "") + result;
-}
 
 }  // namespace
 
@@ -101,9 +36,7 @@ std::string help_text(HelpLength length) {
         if (all) text += "\n" + std::string(group.title) + ":\n";
         for (const OptionRow& row : group.rows) {
             if (!all && !row.frequent) continue;
-            text += "  " + spelling(row);
-            append_wrapped(text, description(row), kIndent, kColumns);
-            text += '\n';
+            append_option(text, row);
         }
     }
     for (const ManualSection& section : manual_sections()) {
@@ -125,13 +58,11 @@ std::string man_page(std::string_view version) {
         roff(kWhat) + "\n.PP\n" + roff(kSpelling) + "\n.SH OPTIONS\n";
     for (const OptionGroup& group : option_groups()) {
         text += ".SS " + std::string(group.title) + "\n";
-        for (const OptionRow& row : group.rows)
-            text += ".TP\n.B " + roff(spelling(row)) + "\n" + roff(description(row)) + "\n";
+        for (const OptionRow& row : group.rows) text += man_option(row);
     }
     for (const ManualSection& section : manual_sections()) {
         text += ".SH " + std::string(section.heading) + "\n";
-        for (const ManualRow& row : section.rows)
-            text += ".TP\n.B " + roff(row.term) + "\n" + roff(row.what) + "\n";
+        for (const ManualRow& row : section.rows) text += man_row(row);
     }
     return text;
 }

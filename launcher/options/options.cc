@@ -11,24 +11,6 @@
 namespace ddprun::launcher {
 namespace {
 
-// Checks a value against the only words that the option accepts. The error names the closest word,
-// else all of them.
-MaybeError check_choice(const OptionRow& row, std::string_view value) {
-    std::vector<std::string_view> words;
-    for (std::size_t at = 0; at < row.choices.size();) {
-        const std::size_t end = std::min(row.choices.find(' ', at), row.choices.size());
-        words.push_back(row.choices.substr(at, end - at));
-        at = end + 1;
-    }
-    if (std::ranges::find(words, value) != words.end()) return std::nullopt;
-    const std::string_view meant = nearest(value, words);
-    if (!meant.empty()) return usage_error("not known; did you mean " + std::string(meant) + "?");
-    std::string list;
-    for (std::size_t i = 0; i < words.size(); ++i)
-        list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + std::string(words[i]);
-    return usage_error("not known; give " + list);
-}
-
 // Applies one option. `given` is what the user wrote, for messages: "--nnodes" or "PET_NNODES".
 MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
                  const std::string& value) {

@@ -16,6 +16,8 @@
 
 namespace ddprun::rendezvous {
 
+inline constexpr const char* kAllocationFile = "allocation";
+
 // Makes the file of a ledger that begins. One that exists stays as it is.
 Result<> make_allocation_file(const OpenFolder& folder);
 // The allocation with this restart count begins. A higher count that stands there stays.

@@ -18,41 +18,17 @@
 #include "rendezvous/ledger/ledger_allocation.h"
 #include "rendezvous/ledger/ledger_files.h"
 #include "rendezvous/ledger_format/ledger_json.h"
+#include "rendezvous/model/secret_file.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
 constexpr std::chrono::minutes kAbandoned{10};  // no write takes this long
-constexpr const char* kClaim = "ledger.json";
 
 std::string entry_name(EntryNumber number) {
     char name[32];
     std::snprintf(name, sizeof name, "entry-%06lld.json", static_cast<long long>(number.value));
     return name;
-}
-
-Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number) {
-    const std::string path = folder.path + "/" + entry_name(number);
-    const auto text = read_file(folder, entry_name(number));
-    if (!text) return text.error();
-    auto entry = from_json(*text);
-    if (!entry)
-        return Error(entry.error().code(), "ledger entry " + path + " " + entry.error().sentence());
-    // The number inside must be that of the name: somebody may have renamed or copied the file.
-    if (entry->number != number)
-        return Error(ErrorCode::malformed, "ledger entry " + path + " has the number " +
-                                               std::to_string(entry->number.value));
-    return entry;
-}
-
-Result<LedgerClaim> read_claim(const OpenFolder& folder) {
-    const auto text = read_file(folder, kClaim);
-    if (!text) return text.error();
-    auto claim = claim_from_json(*text);
-    if (!claim)
-        return Error(claim.error().code(),
-                     "ledger file " + folder.path + "/" + kClaim + " " + claim.error().sentence());
-    return claim;
 }
 
 // Opens the folder if it contains this mark, else not_found.
@@ -73,12 +49,8 @@ Result<EntryNumber> highest_entry(const OpenFolder& folder) {
     const auto names = list_files(folder);
     if (!names) return names.error();
     EntryNumber highest = kNoEntry;
-    for (const std::string& name : *names) {
-        EntryNumber number = kNoEntry;
-        const std::size_t dash = name.find('-') + 1;
-        std::from_chars(name.data() + dash, name.data() + name.size(), number.value);
-        if (number > highest && name == entry_name(number)) highest = number;
-    }
+    for (const std::string& name : *names)
+        highest = std::max(highest, entry_number(name).value_or(kNoEntry));
     return highest;
 }
 
@@ -105,6 +77,18 @@ Result<> nothing_vanished(const OpenFolder& folder, EntryNumber number) {
     return {};
 }
 
+// "secret", "secret-DIGEST", and what a writer that died has left of them: with ".XXXXXX", the
+// letters and digits of mkostemp() (base/system/private_file.cc).
+bool is_secret_file(std::string_view name) {
+    if (!name.starts_with(kSecretFile)) return false;
+    name.remove_prefix(kSecretFile.size());
+    constexpr std::size_t kRandom = 7;
+    if (name.size() >= kRandom && name[name.size() - kRandom] == '.') name.remove_suffix(kRandom);
+    return name.empty() ||
+           (name.size() > 1 && name[0] == '-' &&
+            name.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos);
+}
+
 LedgerCreated failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
@@ -115,6 +99,30 @@ Error cannot_link(const OpenFolder& folder, int code) {
 }
 
 }  // namespace
+
+Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number) {
+    const std::string path = folder.path + "/" + entry_name(number);
+    const auto text = read_file(folder, entry_name(number));
+    if (!text) return text.error();
+    auto entry = from_json(*text);
+    if (!entry)
+        return Error(entry.error().code(), "ledger entry " + path + " " + entry.error().sentence());
+    // The number inside must be that of the name: somebody may have renamed or copied the file.
+    if (entry->number != number)
+        return Error(ErrorCode::malformed, "ledger entry " + path + " has the number " +
+                                               std::to_string(entry->number.value));
+    return entry;
+}
+
+Result<LedgerClaim> read_claim(const OpenFolder& folder) {
+    const auto text = read_file(folder, kClaimFile);
+    if (!text) return text.error();
+    auto claim = claim_from_json(*text);
+    if (!claim)
+        return Error(claim.error().code(), "ledger file " + folder.path + "/" + kClaimFile + " " +
+                                               claim.error().sentence());
+    return claim;
+}
 
 FolderEntries read_entries(const std::string& path, std::uint64_t mark, EntryNumber from) {
     FolderEntries entries;
@@ -188,7 +196,8 @@ Result<LedgerClaim> claim_folder(const std::string& path, const std::string& dig
     if (auto made = make_allocation_file(*folder); !made) return made.error();
     if (auto claim = read_claim(*folder); claim || claim.error().code() != ErrorCode::not_found)
         return claim;
-    const auto created = create_file(*folder, kClaim, to_json(LedgerClaim{digest, random_mark()}));
+    const auto created =
+        create_file(*folder, kClaimFile, to_json(LedgerClaim{digest, random_mark()}));
     if (!created) return created.error();
     // EEXIST: another process was faster. ENOENT: the folder was moved. In both cases what stands
     // there now counts.
@@ -209,6 +218,18 @@ Result<> try_writing(const std::string& path) {
         ::unlinkat(folder->file.get(), name.c_str(), 0);
     if (code == 0) return {};
     return cannot_link(*folder, code);
+}
+
+std::optional<EntryNumber> entry_number(const std::string& name) {
+    EntryNumber number = kNoEntry;
+    const std::size_t dash = name.find('-') + 1;
+    std::from_chars(name.data() + dash, name.data() + name.size(), number.value);
+    return number > kNoEntry && name == entry_name(number) ? std::optional(number) : std::nullopt;
+}
+
+bool is_ledger_file(const std::string& name) {
+    return name == kClaimFile || name == kAllocationFile || name.starts_with(kTemporary) ||
+           entry_number(name).has_value() || is_secret_file(name);
 }
 
 void remove_temporaries(const std::string& folder) {

@@ -29,14 +29,20 @@
 
 namespace ddprun::rendezvous {
 
+struct OpenFolder;  // ledger_files.h
+
 // What could be read.
 struct FolderEntries {
     std::vector<LedgerEntry> whole;  // up to the first that is missing or bad
     std::optional<Error> fault;      // of the bad one; not_found: of the folder
 };
 
+inline constexpr const char* kClaimFile = "ledger.json";
+
 // The claim that is in the folder now.
 Result<LedgerClaim> read_claim(const std::string& folder);
+Result<LedgerClaim> read_claim(const OpenFolder& folder);
+Result<LedgerEntry> read_entry(const OpenFolder& folder, EntryNumber number);
 
 // `mark` is the folder's mark when the ledger was opened; 0: not checked. A folder that was moved
 // away or deleted since is neither read nor written, because the folder of another job may be there
@@ -50,6 +56,10 @@ Result<int> newest_allocation(const std::string& folder, std::uint64_t mark);
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& command_digest);
 // Tries whether a file can be written and linked here, before anybody relies on it.
 Result<> try_writing(const std::string& folder);
+// Whether a ledger's folder has files of this name (the job's secret, too); whose number an entry's name has, else nothing.
+bool is_ledger_file(const std::string& name);
+std::optional<EntryNumber> entry_number(const std::string& name);
+
 // Removes temporary files above 10 minutes old, which writers that died have left. If such a writer
 // is alive after all, it loses one attempt.
 void remove_temporaries(const std::string& folder);

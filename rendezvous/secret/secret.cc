@@ -14,6 +14,7 @@
 #include "base/system/private_file.h"
 #include "base/system/random_bytes.h"
 #include "base/system/secret_text.h"
+#include "rendezvous/model/secret_file.h"
 #include "rendezvous/secret/munge.h"
 #include "rendezvous/secret/secret_strength.h"
 
@@ -24,8 +25,6 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kLeastSecret = 16;
-// Followed by what the folder's name has behind PATH.
-constexpr std::string_view kFolderFile = "secret";
 // What the user can do, inside a job and for a rendezvous outside of jobs.
 constexpr const char* kFix =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
@@ -117,7 +116,7 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     FileThread& files;
     const IdentityConfig config;
     bool over = false;
-    std::string own_name{kFolderFile};  // for a leader: the file in the ledger's folder
+    std::string own_name{kSecretFile};  // for a leader: the file in the ledger's folder
     const SecretText munged_secret = random_secret();
     // With munged_secret in it; empty: not asked yet.
     std::optional<Result<std::string>> credential;
@@ -174,7 +173,7 @@ void Secrets::State::own(const Done<OwnSecret>& done) {
 
 // "secret" is in PATH, "secret-DIGEST" in PATH-DIGEST.
 std::string Secrets::State::path_of(const std::string& name) const {
-    return config.folder + name.substr(kFolderFile.size()) + "/" + name;
+    return config.folder + name.substr(kSecretFile.size()) + "/" + name;
 }
 
 void Secrets::State::own_file(const Done<OwnSecret>& done) {
@@ -209,7 +208,7 @@ void Secrets::State::decode(const std::string& text, const Done<SecretText>& don
 void Secrets::State::read_in_folder(const std::string& name, const Done<SecretText>& done) {
     // The name comes from the network. With this prefix, and without slashes
     // (handshake_messages.h), it cannot name another file of the user.
-    if (!name.starts_with(kFolderFile))
+    if (!name.starts_with(kSecretFile))
         return answer<SecretText>(done, refused("\"" + name + "\" is no file with a secret"));
     const auto result = std::make_shared<Result<SecretText>>(Error());
     files.post(
@@ -246,7 +245,7 @@ void Secrets::look(Done<std::string> done) {
 void Secrets::ledger_lies_in(const std::string& folder) {
     const std::string& asked = state_->config.folder;
     if (!asked.empty() && folder.starts_with(asked))
-        state_->own_name = std::string(kFolderFile) + folder.substr(asked.size());
+        state_->own_name = std::string(kSecretFile) + folder.substr(asked.size());
 }
 
 void Secrets::own(Done<OwnSecret> done) { state_->own(done); }

@@ -1,0 +1,98 @@
+// The rows of ddpctl's commands.
+#include "launcher/ctl/ctl_commands.h"
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr OptionRow kForAll[] = {
+    {.name = "ledger",
+     .placeholder = "PATH",
+     .default_text = ".ddprun",
+     .help = "The folder with the ledgers of jobs, as a job's --ledger=directory:PATH names it, or "
+             "one of them"},
+    {.name = "json", .kind = OptionKind::flag, .help = "Print JSON, for programs"},
+    {.name = "help", .letter = 'h', .kind = OptionKind::flag, .help = "Print this help and exit"},
+};
+
+constexpr OptionRow kWithoutCommand[] = {
+    {.name = "print-completion",
+     .placeholder = "bash|zsh|fish",
+     .choices = "bash zsh fish",
+     .closed = true,
+     .help = "Print the completion script for that shell and exit"},
+    {.name = "print-man",
+     .kind = OptionKind::flag,
+     .help = "Print the manual page and exit: ddpctl --print-man | man -l -"},
+    {.name = "version", .kind = OptionKind::flag, .help = "Print the version and exit"},
+};
+
+constexpr OptionRow kForget[] = {
+    {.name = "older-than",
+     .placeholder = "AGE",
+     .help = "Only ledgers whose newest entry is older, such as 30d, 12h or 0s (all). Without a "
+             "NAME: all that are so old"},
+    {.name = "dry-run",
+     .kind = OptionKind::flag,
+     .help = "Print what would be removed, and remove nothing"},
+    {.name = "force",
+     .kind = OptionKind::flag,
+     .help = "Also a NAME that has work left or has recorded no end. Such a job may run, or be "
+             "started again by Slurm; without its ledger it fails or begins anew"},
+};
+
+constexpr Command kCommands[] = {
+    {.name = "jobs",
+     .what = "Show the jobs whose ledgers lie here",
+     .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "
+             "its ledger, and when it began and ended. A job that has recorded no end runs, waits "
+             "or was lost: its folder cannot tell which, so the age of its newest entry is shown."},
+    {.name = "forget",
+     .words = "[NAME...]",
+     .what = "Remove ledgers of finished jobs",
+     .help = "Removes the ledgers with these names (ddpctl jobs shows them), or those that are "
+             "older than --older-than. Only jobs that have recorded their end, without work left, "
+             "are removed, and only folders that contain nothing else. Each is named with its "
+             "size.",
+     .rows = kForget},
+};
+
+constexpr ManualRow kCodes[] = {
+    {"0", "done"},
+    {"1", "there is no such job, or a job that was named was left alone"},
+    {"2", "the command line is wrong, or several jobs fit"},
+    {"69", "a folder cannot be read or written"},
+};
+constexpr ManualRow kVariables[] = {
+    {"SLURM_JOB_ID", "the job that is meant, with SLURM_STEP_ID, where several have ledgers here"},
+    {"NO_COLOR", "if it is set and not empty, nothing is coloured; without it, only on a terminal"},
+};
+constexpr ManualRow kExamples[] = {
+    {"ddpctl jobs", "the jobs that were started in this folder"},
+    {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},
+    {"ddpctl forget --older-than=30d --dry-run", "what is old enough to go"},
+};
+constexpr ManualSection kSections[] = {
+    {"Examples", "EXAMPLES", true, kExamples},
+    {"Exit codes", "EXIT STATUS", true, kCodes},
+    {"Variables", "ENVIRONMENT", true, kVariables},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+const Command* find_command(std::string_view name) {
+    for (const Command& command : kCommands)
+        if (command.name == name) return &command;
+    return nullptr;
+}
+
+std::span<const OptionRow> rows_of_all() { return kForAll; }
+std::span<const OptionRow> rows_without_command() { return kWithoutCommand; }
+int ctl_exit_code(const Error& error) {
+    return error.code() == ErrorCode::not_found ? kNoSuchJobCode : exit_code(error);
+}
+
+std::span<const ManualSection> ctl_sections() { return kSections; }
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,50 @@
+// A job as its ledger's folder tells of it, and which of several jobs is meant. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "rendezvous/model/model.h"
+
+namespace ddprun::launcher {
+
+struct FoundJob {
+    std::string name;        // of the folder: "lab.8812.0"
+    std::string path;        // of the folder, as the user would write it
+    std::uint64_t mark = 0;  // of the ledger; 0: none has begun
+    std::optional<rendezvous::LedgerEntry> newest = {};
+    std::string fault = {};  // why the ledger cannot be read; empty: it can
+    std::int64_t bytes = 0;
+    Duration begun{}, written{};  // since 1970: the ledger, its newest entry; 0: there is none
+};
+
+// What a folder can prove of a job.
+enum class JobState {
+    succeeded,
+    failed,      // its end is recorded, and it was neither a success nor a stop
+    stopped,     // by a signal or a time limit: Slurm may start it again, and it goes on
+    no_end,      // runs, waits or was lost
+    no_entry,    // has begun a ledger, and no generation yet
+    unreadable,  // the ledger has a fault, or the folder belongs to somebody else
+};
+JobState state_of(const FoundJob& job);
+const char* to_string(JobState state);  // as JSON has it: "no_end"
+
+// Whether another job with the same name has set this ledger aside, so it is over whatever it says.
+bool is_set_aside(const FoundJob& job);
+
+// The job and step of Slurm that ddpctl itself runs in; empty: in none.
+struct SlurmNames {
+    std::string job, step;
+};
+// The one job that is meant: that of the step, that of the job, else the only one there is.
+// `folder`: where they were found. Possible errors: not_found; usage (several fit; the sentence
+// names them and says how to choose).
+Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames& slurm,
+                            const std::string& folder);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,101 @@
+// ddpctl's main(): from the command line to the command that is meant.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/printable.h"
+#include "base/system/out_of_resources.h"
+#include "base/system/print_text.h"
+#include "base/system/standard_streams.h"
+#include "launcher/ctl/ctl_text.h"
+#include "launcher/ctl/forget_rule.h"
+#include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/survey.h"
+#include "rendezvous/ledger/ledger_contents.h"
+
+namespace {
+
+using namespace ddprun;
+using launcher::CtlCall;
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "ddpctl: %s\n", printable(error.sentence()).c_str());
+    return launcher::ctl_exit_code(error);
+}
+
+int print(const std::string& text, int code = 0) {
+    const auto printed = print_text(text);
+    return printed ? code : fail(printed.error());
+}
+
+Duration time_of_day() { return std::chrono::system_clock::now().time_since_epoch(); }
+
+// https://no-color.org: a variable that is set and not empty.
+bool in_colour() {
+    const char* no = std::getenv("NO_COLOR");
+    const char* terminal = std::getenv("TERM");
+    return (!no || !*no) && terminal && std::string(terminal) != "dumb" &&
+           ::isatty(STDOUT_FILENO) == 1;
+}
+
+int run_jobs(const CtlCall& call) {
+    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    if (!survey) return fail(survey.error());
+    if (call.has("json")) return print(launcher::jobs_json(survey->jobs, survey->folder));
+    return print(launcher::jobs_text(survey->jobs, survey->folder, time_of_day(), in_colour()));
+}
+
+int run_forget(const CtlCall& call) {
+    launcher::ForgetWish wish{call.words, std::nullopt, call.has("force")};
+    if (call.has("older-than")) {
+        const auto age = launcher::read_age(call.value("older-than"));
+        if (!age)
+            return fail(usage_error("--older-than=" + call.value("older-than") + ": " +
+                                    age.error().sentence()));
+        wish.older_than = *age;
+    }
+    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    if (!survey) return fail(survey.error());
+    const Duration now = time_of_day();
+    const auto plans = launcher::plan_forgetting(survey->jobs, wish, now);
+    if (!plans) return fail(plans.error());
+    const bool dry_run = call.has("dry-run");
+    std::vector<launcher::Forgotten> all;
+    for (const launcher::ForgetPlan& plan : *plans) {
+        launcher::Forgotten& one = all.emplace_back(launcher::Forgotten{plan, ""});
+        if (dry_run || !plan.left.empty()) continue;
+        const auto removed =
+            rendezvous::remove_ledger(plan.job.path, plan.job.mark, launcher::moved_as(plan.job));
+        if (!removed) one.failed = removed.error().sentence();
+    }
+    return print(call.has("json") ? launcher::forget_json(all, dry_run)
+                                  : launcher::forget_text(all, dry_run, now),
+                 launcher::forget_code(all));
+}
+
+// What each command of ctl_commands.cc does.
+struct Runner {
+    std::string_view name;
+    int (*run)(const CtlCall& call);
+};
+constexpr Runner kRunners[] = {
+    {"jobs", run_jobs},
+    {"forget", run_forget},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    end_without_resources("ddpctl", kCannotRunCode);
+    have_standard_streams();
+    std::signal(SIGPIPE, SIG_IGN);  // writes report EPIPE
+    const auto call = launcher::read_call({argv + 1, argv + argc});
+    if (!call) return fail(call.error());
+    if (const auto text = launcher::ctl_printed_text(*call, DDPRUN_VERSION)) return print(*text);
+    for (const Runner& runner : kRunners)
+        if (runner.name == call->command->name) return runner.run(*call);
+    DDPRUN_CHECK(false, "a command that nothing runs");
+}

@@ -1,0 +1,78 @@
+// What a folder proves of a job, and which of several jobs is meant.
+#include "launcher/ctl/found_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/launcher/ctl/examples.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using rendezvous::Verdict;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(FoundJob, StateIsWhatTheFolderProves) {
+    EXPECT_EQ(state_of(ended_job("a", Verdict::succeeded, 0)), JobState::succeeded);
+    EXPECT_EQ(state_of(ended_job("a", Verdict::worker_failed, 7)), JobState::failed);
+    EXPECT_EQ(state_of(ended_job("a", Verdict::unavailable, 69)), JobState::failed);
+    EXPECT_EQ(state_of(ended_job("a", Verdict::internal, 70)), JobState::failed);
+    // After these Slurm may start the job again, and it goes on with this ledger.
+    EXPECT_EQ(state_of(ended_job("a", Verdict::work_left, 75)), JobState::stopped);
+    EXPECT_EQ(state_of(ended_job("a", Verdict::user_signal, 143)), JobState::stopped);
+    EXPECT_EQ(state_of(running_job()), JobState::no_end);
+    EXPECT_EQ(state_of(new_job("a")), JobState::no_entry);
+    EXPECT_EQ(state_of(unreadable_job("a")), JobState::unreadable);
+}
+
+TEST(FoundJob, OnlyItsOwnMarkSetsItAside) {
+    EXPECT_TRUE(is_set_aside(running_job("lab.1.0-finished-0000000000000abc")));
+    EXPECT_FALSE(is_set_aside(running_job("lab.1.0-finished-0000000000000abd")));
+    EXPECT_FALSE(is_set_aside(running_job("lab.1.0")));
+}
+
+const std::vector<FoundJob> kJobs = {running_job("lab.8812.0"), running_job("lab.8812.1"),
+                                     running_job("lab.88.0"), running_job("7.mine"),
+                                     running_job("lab.88.0-finished-0000000000000abc")};
+
+std::string chosen(const std::vector<FoundJob>& jobs, const SlurmNames& slurm) {
+    const auto job = choose_job(jobs, slurm, ".ddprun");
+    return job ? job->name : job.error().sentence();
+}
+
+TEST(ChooseJob, TakesTheOneOfSlurm) {
+    EXPECT_EQ(chosen(kJobs, {"8812", "1"}), "lab.8812.1");
+    EXPECT_EQ(chosen(kJobs, {"88", ""}), "lab.88.0");
+    // A shell within the job is another step.
+    EXPECT_EQ(chosen(kJobs, {"88", "5"}), "lab.88.0");
+    EXPECT_EQ(chosen(kJobs, {"7", ""}), "7.mine");
+}
+
+TEST(ChooseJob, TakesTheOnlyOne) {
+    EXPECT_EQ(chosen({kJobs[0]}, {}), "lab.8812.0");
+    EXPECT_EQ(chosen({kJobs[0]}, {"1", ""}), "lab.8812.0");
+    // One that was set aside is over, and does not count beside another.
+    EXPECT_EQ(chosen({kJobs[2], kJobs[4]}, {}), "lab.88.0");
+    EXPECT_EQ(chosen({kJobs[4]}, {}), "lab.88.0-finished-0000000000000abc");
+}
+
+TEST(ChooseJob, NamesThemIfSeveralFit) {
+    EXPECT_EQ(chosen(kJobs, {"8812", "-5"}),
+              "2 jobs have ledgers here; choose one with --ledger=PATH: .ddprun/lab.8812.0, "
+              ".ddprun/lab.8812.1");
+    EXPECT_THAT(chosen(kJobs, {}), HasSubstr("4 jobs"));
+    EXPECT_THAT(chosen(kJobs, {}), Not(HasSubstr("finished")));
+    EXPECT_EQ(choose_job(kJobs, {}, "").error().code(), ErrorCode::usage);
+    EXPECT_THAT(chosen(std::vector<FoundJob>(20, kJobs[0]), {}), HasSubstr(" and 12 more"));
+}
+
+TEST(ChooseJob, SaysWhereItLooked) {
+    EXPECT_EQ(choose_job({}, {}, ".ddprun").error(),
+              Error(ErrorCode::not_found,
+                    "no job has a ledger in .ddprun; go to the folder in which it was started, or "
+                    "give --ledger=PATH"));
+}
+
+}  // namespace
+}  // namespace ddprun::launcher
