@@ -128,10 +128,14 @@ TEST(RemoveLedger, LeavesTheNextJobsLedger) {
     const auto mark = make_ledger(folder / "a");
     ASSERT_TRUE(*move_aside(folder / "a", "finished", mark));
     const auto next = make_ledger(folder / "a");
-    const auto removed = remove_ledger(folder / "a", mark, "finished");
-    ASSERT_FALSE(removed);
-    EXPECT_EQ(removed.error().code(), ErrorCode::exists);
-    EXPECT_EQ(read_claim(folder / "a")->mark, next);
+    // Nothing has the name to which the second word would move it.
+    for (const char* why : {"finished", "forgotten"}) {
+        const auto removed = remove_ledger(folder / "a", mark, why);
+        ASSERT_FALSE(removed);
+        EXPECT_EQ(removed.error().code(), ErrorCode::exists);
+        ASSERT_TRUE(fs::exists(folder / "a/ledger.json"));
+        EXPECT_EQ(read_claim(folder / "a")->mark, next);
+    }
     EXPECT_TRUE(fs::exists(folder / ("a-finished-" + hexadecimal(mark))));
 }
 
