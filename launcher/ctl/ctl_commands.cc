@@ -46,6 +46,12 @@ constexpr Command kCommands[] = {
      .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "
              "its ledger, and when it began and ended. A job that has recorded no end runs, waits "
              "or was lost: its folder cannot tell which, so the age of its newest entry is shown."},
+    {.name = "history",
+     .what = "Show the generations of a job, and where its time went",
+     .help = "Shows each entry of the job's ledger: when, which generation with how many nodes and "
+             "workers, who led, and what made it necessary. Then how much of the time the job "
+             "trained, started, restarted and waited. It works after the job, too, and over "
+             "requeues. Several jobs: choose one with --ledger=PATH."},
     {.name = "forget",
      .words = "[NAME...]",
      .what = "Remove ledgers of finished jobs",
@@ -68,6 +74,7 @@ constexpr ManualRow kVariables[] = {
 };
 constexpr ManualRow kExamples[] = {
     {"ddpctl jobs", "the jobs that were started in this folder"},
+    {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},
     {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},
     {"ddpctl forget --older-than=30d --dry-run", "what is old enough to go"},
 };

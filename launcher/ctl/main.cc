@@ -12,6 +12,7 @@
 #include "base/system/standard_streams.h"
 #include "launcher/ctl/ctl_text.h"
 #include "launcher/ctl/forget_rule.h"
+#include "launcher/ctl/history_text.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/survey.h"
 #include "rendezvous/ledger/ledger_contents.h"
@@ -76,6 +77,24 @@ int run_forget(const CtlCall& call) {
                  launcher::forget_code(all));
 }
 
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+int run_history(const CtlCall& call) {
+    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    if (!survey) return fail(survey.error());
+    const auto job = launcher::choose_job(
+        survey->jobs, {variable("SLURM_JOB_ID"), variable("SLURM_STEP_ID")}, survey->folder);
+    if (!job) return fail(job.error());
+    if (!job->fault.empty()) return fail(Error(ErrorCode::unavailable, job->fault));
+    const auto history = rendezvous::read_history(job->path, job->mark);
+    if (!history) return fail(history.error());
+    return print(call.has("json") ? launcher::history_json(*job, *history)
+                                  : launcher::history_text(*job, *history, time_of_day()));
+}
+
 // What each command of ctl_commands.cc does.
 struct Runner {
     std::string_view name;
@@ -83,6 +102,7 @@ struct Runner {
 };
 constexpr Runner kRunners[] = {
     {"jobs", run_jobs},
+    {"history", run_history},
     {"forget", run_forget},
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/hexadecimal.h"
 #include "rendezvous/ledger/ledger_files.h"
@@ -118,6 +119,30 @@ Result<LedgerContents> look_into(const std::string& path) {
     else
         contents.fault = entry.error();
     return contents;
+}
+
+Result<LedgerHistory> read_history(const std::string& path, std::uint64_t mark) {
+    const auto folder = open_no_link(path);
+    if (!folder) return folder.error();
+    const auto names = list_files(*folder);
+    if (!names) return names.error();
+    std::map<EntryNumber, Duration> written;
+    for (const std::string& name : *names) {
+        struct stat status {};
+        const auto number = entry_number(name);
+        if (number &&
+            ::fstatat(folder->file.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+            written[*number] = time_of(status);
+    }
+    LedgerHistory history;
+    FolderEntries entries = read_entries(path, mark, EntryNumber{0});
+    history.fault = std::move(entries.fault);
+    for (LedgerEntry& entry : entries.whole) {
+        const auto at = written.find(entry.number);
+        if (at == written.end()) break;  // it has come since
+        history.entries.push_back({std::move(entry), at->second});
+    }
+    return history;
 }
 
 Result<> remove_ledger(const std::string& path, std::uint64_t mark, const char* why) {

@@ -32,6 +32,18 @@ struct LedgerContents {
 // Looks into the folder, which is no link. Possible errors also: refused (a link).
 Result<LedgerContents> look_into(const std::string& folder);
 
+// An entry, and when it was written, since 1970, by the clock of the file server.
+struct DatedEntry {
+    LedgerEntry entry;
+    Duration written{};
+};
+struct LedgerHistory {
+    std::vector<DatedEntry> entries;  // in order, up to the first that is missing or bad
+    std::optional<Error> fault;       // of that one
+};
+// Reads all entries of the ledger with this mark. Possible errors also: refused (a link).
+Result<LedgerHistory> read_history(const std::string& folder, std::uint64_t mark);
+
 // Removes the ledger with this mark: moves it to FOLDER-why-MARK and deletes it there, so that a
 // job which begins at this moment finds it whole or finds nothing. If `why` is the word with which
 // such a job sets a finished ledger aside, only one of the two moves it.

@@ -47,6 +47,29 @@ assert jobs["killed"]["state"] == "no_end" and jobs["killed"]["ended"] is None, 
 assert all(job["bytes"] > 0 for job in jobs.values()), jobs
 P
 
+say "the history of a job: each generation, and the parts of its time"
+ctl history
+expect_code 2
+expect_in ctl.err '^ddpctl: 3 jobs have ledgers here; choose one with --ledger=PATH: .ddprun/good, '
+ctl history --ledger=.ddprun/bad
+expect_code 0
+expect_in ctl.out '^bad: failed with 7$'
+expect_in ctl.out 'Z  generation 1: 1 node, 1 worker, led by .*; 1 of 1 restarts used up; cause: .*exited with 7'
+expect_in ctl.out 'Z  end: worker_failed, exit code 7; '
+expect_in ctl.out '^1 restart, '
+ctl history --json --ledger=.ddprun/bad
+python3 - ctl.out <<'P' || fail "not the JSON of a history"
+import datetime, json, sys
+history = json.load(open(sys.argv[1]))
+assert [entry["kind"] for entry in history["entries"]] == ["generation", "generation", "end"], history
+begun, ended = (datetime.datetime.fromisoformat(t[:-1]) for t in (history["begun"], history["entries"][-1]["at"]))
+assert abs(sum(history["seconds"].values()) - (ended - begun).total_seconds()) < 0.01, history
+assert history["entries"][1]["restart_seconds"]["detected"] > 0, history
+P
+SLURM_JOB_ID=good ctl history
+expect_code 0
+expect_in ctl.out '^good: succeeded$'
+
 say "on a terminal the states have colours, unless NO_COLOR forbids it"
 TERM=xterm script -qec "$ddpctl jobs" /dev/null >ctl.out </dev/null
 expect_in ctl.out $'\x1b\\[32msucceeded'

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "launcher/ctl/found_job.h"
+#include "rendezvous/ledger/ledger_contents.h"
 
 namespace ddprun::launcher {
 
@@ -40,6 +41,56 @@ inline FoundJob unreadable_job(const std::string& name) {
     job.mark = 0;
     job.fault = "ledger folder .ddprun/" + name + " has a file that no ledger has: notes.txt";
     return job;
+}
+
+// ---- entries of a ledger, written so long after kToday
+
+inline rendezvous::DatedEntry dated_entry(rendezvous::EntryAct act, Duration after) {
+    rendezvous::DatedEntry dated{{}, kToday + after};
+    dated.entry.act = std::move(act);
+    dated.entry.leader.name = "n1";
+    return dated;
+}
+// Of two nodes with two workers each.
+inline rendezvous::DatedEntry dated_generation(int generation, Duration after) {
+    rendezvous::DatedEntry dated = dated_entry(rendezvous::MakesGeneration{}, after);
+    rendezvous::Assignment& made = dated.entry.assignment;
+    made.generation = Generation{generation};
+    for (const char* name : {"n1", "n2"}) {
+        rendezvous::Member& member = made.members.emplace_back();
+        member.node.name = name;
+        member.offer.slots = 2;
+        member.rank_offset = made.world_size;
+        made.world_size += 2;
+    }
+    made.restarts = generation > 0 ? 1 : 0;
+    made.max_restarts = 3;
+    made.cause = "start";
+    return dated;
+}
+inline rendezvous::DatedEntry dated_takeover(Duration after) {
+    rendezvous::DatedEntry dated = dated_generation(1, after);
+    dated.entry.act = rendezvous::TakesOver{};
+    dated.entry.leader.name = "n2";
+    return dated;
+}
+inline rendezvous::DatedEntry dated_allocation(Duration after) {
+    rendezvous::DatedEntry dated = dated_entry(rendezvous::BeginsAllocation{true}, after);
+    dated.entry.requeue = 1;
+    return dated;
+}
+inline rendezvous::DatedEntry dated_end(Duration after) {
+    return dated_entry(
+        rendezvous::EndsJob{rendezvous::ended(rendezvous::Verdict::succeeded, 0, "all is well")},
+        after);
+}
+// The generation before took so long to start, and the failure was detected so late.
+inline rendezvous::DatedEntry with_phases(rendezvous::DatedEntry dated, Duration started,
+                                          Duration detected) {
+    auto& times = dated.entry.restart.times;
+    times[static_cast<std::size_t>(rendezvous::RestartPhase::started)].took = started;
+    times[static_cast<std::size_t>(rendezvous::RestartPhase::detected)].took = detected;
+    return dated;
 }
 
 }  // namespace ddprun::launcher

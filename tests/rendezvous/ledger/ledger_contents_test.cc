@@ -33,6 +33,39 @@ std::uint64_t make_ledger(const std::string& path) {
     return claim->mark;
 }
 
+TEST(LedgerHistory, HasAllEntriesWithTheirTimes) {
+    const Folder folder;
+    const auto mark = make_ledger(folder / "a");
+    const auto history = read_history(folder / "a", mark);
+    ASSERT_TRUE(history) << history.error();
+    ASSERT_EQ(history->entries.size(), 2u);
+    EXPECT_EQ(history->entries[0].entry, example_entry(0));
+    EXPECT_NE(history->entries[1].entry.end(), nullptr);
+    for (const DatedEntry& dated : history->entries) EXPECT_GT(dated.written, Duration{});
+    EXPECT_FALSE(history->fault);
+}
+
+TEST(LedgerHistory, SaysWhichEntryIsMissing) {
+    const Folder folder;
+    const auto mark = make_ledger(folder / "a");
+    (void)create_entry(folder / "a", mark, example_end(2));
+    fs::remove(folder / "a/entry-000001.json");
+    const auto history = read_history(folder / "a", mark);
+    ASSERT_TRUE(history) << history.error();
+    EXPECT_EQ(history->entries.size(), 1u);
+    ASSERT_TRUE(history->fault);
+    EXPECT_THAT(history->fault->sentence(), HasSubstr("entry-000001.json has vanished"));
+}
+
+TEST(LedgerHistory, IsOfNoOtherLedgerAndFollowsNoLink) {
+    const Folder folder;
+    const auto mark = make_ledger(folder / "a");
+    const auto other = read_history(folder / "a", mark + 1);
+    EXPECT_TRUE(other && other->entries.empty() && other->fault);
+    fs::create_symlink(folder / "a", folder / "b");
+    EXPECT_FALSE(read_history(folder / "b", mark));
+}
+
 TEST(RemoveLedger, TakesItWhole) {
     const Folder folder;
     const auto mark = make_ledger(folder / "a");

@@ -1,0 +1,164 @@
+// Lays out what a ledger tells of a job's past (history_text.h).
+#include "launcher/ctl/history_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/utc_text.h"
+#include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/time_spent.h"
+#include "rendezvous/rules/restart_times.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using rendezvous::DatedEntry;
+using rendezvous::LedgerEntry;
+using rendezvous::RestartPhase;
+
+struct Part {
+    const char* name;
+    Duration took;
+};
+std::vector<Part> parts_of(const TimeSpent& spent) {
+    return {{"training", spent.training},
+            {"starting", spent.starting},
+            {"restarting", spent.restarting},
+            {"waiting", spent.waiting},
+            {"unknown", spent.unknown}};
+}
+
+std::string count_of(std::size_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string generation_of(const LedgerEntry& entry) {
+    return "generation " + std::to_string(entry.assignment.generation.value);
+}
+
+std::string generation_text(const LedgerEntry& entry) {
+    const rendezvous::Assignment& made = entry.assignment;
+    std::string text = generation_of(entry) + ": " + count_of(made.members.size(), "node") + ", " +
+                       count_of(static_cast<std::size_t>(made.world_size), "worker") + ", led by " +
+                       entry.leader.name;
+    if (made.generation > Generation{0})
+        text += "; " + std::to_string(made.restarts) + " of " + std::to_string(made.max_restarts) +
+                " restarts used up";
+    return text + "; cause: " + made.cause;
+}
+
+std::string what_happened(const LedgerEntry& entry) {
+    if (const rendezvous::Ending* end = entry.end())
+        return std::string("end: ") + rendezvous::to_string(end->verdict) + ", exit code " +
+               std::to_string(end->code) + (end->sentence.empty() ? "" : "; " + end->sentence);
+    if (entry.makes_generation()) return generation_text(entry);
+    if (entry.takes_over())
+        return entry.leader.name + " leads, " + generation_of(entry) + " goes on";
+    return "allocation " + std::to_string(entry.requeue) + " begins on " + entry.leader.name;
+}
+
+std::string time_line(const TimeSpent& spent) {
+    const Duration all = spent.all();
+    std::string text = "of " + to_text(all) + ":";
+    for (const Part& part : parts_of(spent)) {
+        if (part.took <= Duration{}) continue;
+        const double percent =
+            100.0 * static_cast<double>(part.took.count()) / static_cast<double>(all.count());
+        text += (text.back() == ':' ? " " : ", ") + to_text(part.took) + " " + part.name + " (" +
+                std::to_string(std::lround(percent)) + " %)";
+    }
+    return text;
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Only the phases of that part; those that nobody has told are 0.
+Json phases_json(const LedgerEntry& entry, RestartPhase from, RestartPhase to) {
+    Json json = Json::object();
+    for (auto i = static_cast<std::size_t>(from); i <= static_cast<std::size_t>(to); ++i)
+        json[rendezvous::to_string(static_cast<RestartPhase>(i))] =
+            seconds(entry.restart.times[i].took);
+    return json;
+}
+
+void add_generation(Json& json, const LedgerEntry& entry) {
+    const rendezvous::Assignment& made = entry.assignment;
+    json["world_size"] = made.world_size;
+    json["nodes"] = Json::array();
+    for (const rendezvous::Member& member : made.members)
+        json["nodes"].push_back(Json{{"name", member.node.name},
+                                     {"workers", member.offer.slots},
+                                     {"first_rank", member.rank_offset}});
+    json["cause"] = made.cause;
+    json["restarts"] = made.restarts;
+    json["max_restarts"] = made.max_restarts;
+}
+
+Json entry_json(const DatedEntry& dated) {
+    const LedgerEntry& entry = dated.entry;
+    const rendezvous::Ending* end = entry.end();
+    Json json{{"number", entry.number.value},
+              {"at", utc_text(dated.written)},
+              {"kind", end                        ? "end"
+                       : entry.makes_generation() ? "generation"
+                       : entry.takes_over()       ? "takeover"
+                                                  : "allocation"},
+              {"leader", entry.leader.name},
+              {"restart_count", entry.requeue},
+              {"generation", entry.assignment.generation.value}};
+    if (end) {
+        json["verdict"] = rendezvous::to_string(end->verdict);
+        json["exit_code"] = end->code;
+        json["reason"] = end->sentence;
+    }
+    if (entry.makes_generation()) add_generation(json, entry);
+    if (end || entry.makes_generation()) {
+        json["restart_seconds"] = phases_json(entry, RestartPhase::detected, RestartPhase::met);
+        json["start_before_seconds"] =
+            phases_json(entry, RestartPhase::started, RestartPhase::progress);
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string history_text(const FoundJob& job, const rendezvous::LedgerHistory& history,
+                         Duration now) {
+    std::string text = printable(job.name) + ": " + state_text(job, now) + "\n";
+    for (const auto& [entry, written] : history.entries)
+        text += utc_text(written) + "  " + printable(what_happened(entry)) + "\n";
+    if (history.fault) text += printable(history.fault->sentence()) + "\n";
+    if (history.entries.empty()) return text;
+    text += time_line(time_spent(history.entries, job.begun)) + "\n";
+    // An entry that begins an allocation has none.
+    const rendezvous::RestartTotals& totals =
+        std::ranges::max_element(history.entries, {}, [](const DatedEntry& dated) {
+            return dated.entry.restart.totals.restarts;
+        })->entry.restart.totals;
+    if (totals.restarts == 0) return text;
+    text += rendezvous::summary_of(totals) + "\n";
+    for (const std::string& line : rendezvous::phases_of(totals)) text += printable(line) + "\n";
+    return text;
+}
+
+std::string history_json(const FoundJob& job, const rendezvous::LedgerHistory& history) {
+    Json json{{"format", "ddpctl history"},
+              {"version", 1},
+              {"name", job.name},
+              {"ledger", job.path},
+              {"state", to_string(state_of(job))},
+              {"begun", utc_text(job.begun)},
+              {"entries", Json::array()},
+              {"seconds", Json::object()},
+              {"fault", history.fault ? Json(history.fault->sentence()) : Json()}};
+    for (const DatedEntry& entry : history.entries) json["entries"].push_back(entry_json(entry));
+    for (const Part& part : parts_of(time_spent(history.entries, job.begun)))
+        json["seconds"][part.name] = seconds(part.took);
+    // A name may have bytes that are not UTF-8, and dump() would throw.
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ddprun::launcher
