@@ -12,7 +12,8 @@
 //
 // The keeper acts on its own in two cases:
 // - The deadline passes. It kills all workers and their descendants. If ddprun has not said by then
-//   that it noticed the deadline, ddprun counts as frozen and is killed 0.1 lease later.
+//   that it noticed the deadline, and stands still, it counts as frozen and is killed 0.1 lease
+//   later.
 // - ddprun is gone (or this object was destroyed without shutdown()). It kills everything that is
 //   left, and then writes the Gone frame.
 //

@@ -2,7 +2,12 @@
 //
 //   set(until, lease)    a new deadline, about which nothing has been done yet
 //   look(now): passed    → kill all workers, once for each deadline
-//   kFrozen lease later  → kill ddprun, once, unless it said that it noticed
+//   kFrozen lease later  → kill ddprun, once, unless it said that it noticed, or is slow
+//
+// Slow is not frozen (process_pulse.h): a ddprun that gets no processor on a loaded host has more
+// time, up to kSlowAtMost. It does no harm meanwhile: its workers are dead, and the keeper starts
+// none after the deadline. And when the keeper itself was not scheduled, the whole host may have
+// stood still: ddprun gets its time anew.
 //
 // The keeper may not be scheduled in time, so ddprun may notice a deadline before the keeper does.
 // This counts only if ddprun said so at the deadline or later: what it says before says nothing
@@ -10,12 +15,13 @@
 // runs.
 #pragma once
 
+#include "agent/keeper/process_pulse.h"
 #include "base/time.h"
 
 namespace ddprun::agent::keeper {
 
 // Share of the lease, counted from the moment at which the keeper saw the deadline pass: then a
-// ddprun that has not noticed counts as frozen. It must be dead before the next generation starts
+// ddprun that stands still counts as frozen. It is dead before the next generation starts
 // (rendezvous/PROTOCOL.md, inequality 16).
 inline constexpr double kFrozen = 0.1;
 
@@ -36,13 +42,18 @@ class Deadline {
     Time workers_until() const { return workers_until_; }
     // When look() has something to say again; kNever: not before the next set().
     Time next() const;
-    Due look(Time now);
+    // `now`: all that ddprun had said by then is known here. `agent` is looked at now or later.
+    Due look(Time now, const Pulse& agent);
 
   private:
+    void wait_for_word(Time now, const Pulse& agent);
+
     Time workers_until_ = kNever;
     Duration lease_{};
-    bool passed_ = false;      // look() has said that it passed
+    bool passed_ = false;  // look() has said that it passed
+    Time asked_at_{};
     Time frozen_at_ = kNever;  // when ddprun is killed unless it says before that it noticed
+    Pulse pulse_;              // of ddprun, when it got this time
     Time noticed_{};           // when ddprun last said so, by its own clock reading
 };
 

@@ -1,24 +1,11 @@
 // Runs the watch over the keeper.
 #include "agent/keeper/keeper_guard.h"
 
-#include <time.h>
-
 #include <utility>
 
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent::keeper {
-namespace {
-
-// What a process has used since its start; zero if the process has gone.
-Duration cpu_time_of(pid_t pid) {
-    clockid_t clock{};
-    timespec used{};
-    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
-    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
-}
-
-}  // namespace
 
 Guard::Guard(boost::asio::io_context& io, Duration patience, Ask ask, OnFrozen on_frozen)
     : watch_(patience), timer_(io), ask_(std::move(ask)), on_frozen_(std::move(on_frozen)) {}
@@ -55,7 +42,7 @@ void Guard::arm() {
 
 void Guard::look() {
     const Time now = boot_now();
-    switch (watch_.look(now, cpu_time_of(keeper_))) {
+    switch (watch_.look(now, pulse_of(keeper_))) {
         case Watch::Due::frozen:
             return on_frozen_(watch_.silence(now));
         case Watch::Due::ask:

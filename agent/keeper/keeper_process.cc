@@ -71,7 +71,7 @@ class Process {
     void reaped(pid_t pid, int wait_status);
     void begin_killing(bool with_spared);
     void go_on_killing();
-    void on_timer();
+    void on_timer(Time now);
     void read_signals();
     void signal_agent(int number);
 
@@ -108,6 +108,9 @@ int Process::run() {
     for (;;) {
         wait(!killing_ ? -1 : rounds_.blocked() ? kLookAtBlocked : kLookAgain);
         // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
+        // The clock is read before both: what ddprun says while this process gets no processor
+        // between the two would come too late.
+        const Time now = boot_now();
         if (!gone_) read_requests();
         settle_ready();
         // While killing, the rounds reap the children.
@@ -118,7 +121,7 @@ int Process::run() {
                 reaped(pid, status);
             });
         }
-        on_timer();
+        on_timer(now);
         if (killing_) go_on_killing();
         replies_.flush();
         // The keeper leaves only when nothing of the job is left, so that Gone is true. ddprun has
@@ -311,9 +314,9 @@ void Process::go_on_killing() {
 }
 
 // The clock decides, not the timer: the deadline may have moved since the timer fired.
-void Process::on_timer() {
+void Process::on_timer(Time now) {
     if (!timer_.fired()) return;
-    const Deadline::Due due = deadline_.look(boot_now());
+    const Deadline::Due due = deadline_.look(now, pulse_of(agent_));
     if (due.passed) {
         tell_expired_ = true;
         // This goes out at once and not after the killing: a process that hangs in the kernel may

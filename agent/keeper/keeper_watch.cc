@@ -26,7 +26,7 @@ void Watch::answered(Time now) {
     if (state_ != State::idle) begin(now);
 }
 
-Watch::Due Watch::look(Time now, Duration cpu_time) {
+Watch::Due Watch::look(Time now, const Pulse& keeper) {
     if (now < next_) return Due::nothing;
     const Duration rest = share(patience_, kRest);
     if (state_ == State::idle) {
@@ -43,13 +43,13 @@ Watch::Due Watch::look(Time now, Duration cpu_time) {
         next_ = now + share(patience_, kDoubt);
         return Due::nothing;
     }
-    const bool works = cpu_time > cpu_time_ && now - asked_at_ < kLongest;
-    if (state_ == State::doubted && !works) {
+    const bool slow = is_slow(pulse_, keeper) && now - asked_at_ < kSlowAtMost;
+    if (state_ == State::doubted && !slow) {
         next_ = kNever;
         return Due::frozen;
     }
     state_ = State::doubted;
-    cpu_time_ = cpu_time;
+    pulse_ = keeper;
     next_ = now + rest;
     return Due::nothing;
 }

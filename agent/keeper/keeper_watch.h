@@ -7,11 +7,12 @@
 //   no answer within `patience` of the work, or 3/4 of it of a question → frozen: kill it
 //
 // Slow is not frozen. A keeper that removes gigabytes of shared memory does not answer for a while,
-// but it uses CPU time. So a keeper without an answer gets more time as long as it does, up to
-// kLongest. And when ddprun itself was not scheduled, the whole host may have stood still: the
-// keeper gets its time anew.
+// but it uses CPU time; on a loaded host it may wait for a processor. So a keeper without an answer
+// gets more time as long as it does either, up to kSlowAtMost. And when ddprun itself was not
+// scheduled, the whole host may have stood still: the keeper gets its time anew.
 #pragma once
 
+#include "agent/keeper/process_pulse.h"
 #include "base/time.h"
 
 namespace ddprun::agent::keeper {
@@ -19,9 +20,6 @@ namespace ddprun::agent::keeper {
 class Watch {
   public:
     enum class Due { nothing, ask, frozen };
-
-    // A keeper that uses CPU time counts as frozen after this time without an answer.
-    static constexpr Duration kLongest = std::chrono::seconds{60};
 
     explicit Watch(Duration patience) : patience_(patience) {}
 
@@ -36,8 +34,7 @@ class Watch {
 
     // When to look; kNever before begin(), after end() and after `frozen`.
     Time next() const { return next_; }
-    // `cpu_time`: what the keeper has used since its start.
-    Due look(Time now, Duration cpu_time);
+    Due look(Time now, const Pulse& keeper);
     // How long the keeper has not answered. Only after `frozen`.
     Duration silence(Time now) const { return now - asked_at_; }
 
@@ -48,7 +45,7 @@ class Watch {
     State state_ = State::idle;
     Time next_ = kNever;
     Time asked_at_{};
-    Duration cpu_time_{};  // when it was last looked at without an answer
+    Pulse pulse_;  // when it was last looked at without an answer
 };
 
 }  // namespace ddprun::agent::keeper

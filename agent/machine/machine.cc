@@ -48,6 +48,7 @@ Effects Machine::step(Time now, const Event& event) {
     if (s.phase == Phase::finished) return {};
     // Rendezvous/PROTOCOL.md, rule 4: first, since the keeper has killed by now.
     s.expire(now);
+    s.lease.steps(now);
     std::visit(Overload{[&](const Started&) { s.connect(now); },
                         [&](const LinkUp& e) { s.link_up(e); },
                         [&](const LinkLost& e) { s.link_lost(now, e.sentence); },

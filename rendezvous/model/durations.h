@@ -49,10 +49,12 @@ inline constexpr double kStall = 0.5;
 // No Beat for this long: the leader closes the connection.
 inline constexpr double kNodeSilent = 0.6;
 inline constexpr double kScan = 0.1;  // between two looks for silent nodes
-// The leader itself stood still this long: it judges nobody.
+// A leader or a node itself stood still this long: it judges nobody before it has read what came.
 inline constexpr double kStalled = 0.3;
 // No Ack for this long: the node counts its leader as lost.
 inline constexpr double kLeaderSilent = 0.6;
+// After a stall of its own it waits this long for one.
+inline constexpr double kAckAwaited = 2 * kBeatPeriod;
 // In periods: a node silent this long after a failure was lost (rule 15).
 inline constexpr double kBeatsOfSilence = 2.5;
 // A hang noticed this late means that the leader itself stalled.
@@ -118,6 +120,8 @@ static_assert(kEchoes <= kHold);
 static_assert(kStalled + kBeatPeriod < kNodeSilent && kStall + kBeatPeriod <= kNodeSilent);
 // In rule 7 (b) a lost member is no longer connected.
 static_assert(kNodeSilent + kScan <= kHold + kMargin - 3 * kBeatPeriod);
+// Each second Beat is answered, and a node that has not stalled gets no more time.
+static_assert(kAckAwaited >= 2 * kBeatPeriod && kStalled <= kLeaderSilent - kAckAwaited);
 // A harmless stall of the leader makes nobody search for another.
 static_assert(kLeaderSilent >= kStall + 2 * kBeatPeriod);
 // No service names the leader that its caller has just lost.

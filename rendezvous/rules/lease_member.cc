@@ -91,6 +91,12 @@ bool LeaseMember::see(EntryNumber entry) {
     return true;
 }
 
+void LeaseMember::steps(Time now) {
+    if (now - last_step_ > share(lease_, kStalled))
+        heard_ = std::max(heard_, now - share(lease_, kLeaderSilent - kAckAwaited));
+    last_step_ = now;
+}
+
 Time LeaseMember::next_beat() const {
     return connected_ && !single_ ? last_beat_ + share(lease_, kBeatPeriod) : kNever;
 }

@@ -40,6 +40,9 @@ class LeaseMember {
     Generation running() const { return running_; }
     Time deadline() const { return deadline_; }
     Time next_beat() const;  // kNever: not connected, or a job of one node
+    // Each step of the machine begins with it. After a stall of this process the leader's answers
+    // may still lie in the connection, so its silence counts only if it lasts a little longer.
+    void steps(Time now);
     Time silent_since() const {
         return heard_;
     }  // when the leader was last heard on this connection
@@ -54,7 +57,7 @@ class LeaseMember {
     Duration lease_ = Times{}.lease;
     std::int64_t number_ = 0, echo_ = 0;
     std::map<std::int64_t, Time> sent_;
-    Time last_beat_ = kLongAgo, heard_ = kLongAgo;
+    Time last_beat_ = kLongAgo, heard_ = kLongAgo, last_step_ = kLongAgo;
     NodeId leader_;
     Time other_leader_heard_ = kLongAgo;
     Time leader_acked_ = kLongAgo;

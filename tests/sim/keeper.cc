@@ -34,10 +34,11 @@ void Keeper::check_deadline(int number) {
     world_.trace(host_, "keeper: the deadline has passed");
     kill_all();
     world_.clock().after(
-        // A ddprun that runs notices the deadline, too. One that is frozen is killed, so that it
-        // does not act on old messages when it wakes up.
+        // A ddprun that runs notices the deadline, too. One that stands still is killed; one that
+        // only gets no processor is not, and may act on old messages when it goes on.
         world_.lease(agent::keeper::kFrozen), [this] {
-            if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_))
+            if (process_.alive && host_.up && !world_.paused(host_) && world_.frozen(process_) &&
+                world_.random().chance(0.5))
                 world_.kill_process(host_);
         });
 }

@@ -18,12 +18,14 @@ constexpr Duration kLease = seconds{10};
 
 Time at(double moment) { return Time{share(seconds{1}, moment)}; }
 
-// Who is to be killed at this moment.
-std::string due(Deadline& deadline, double moment) {
-    const Deadline::Due now = deadline.look(at(moment));
+// Who is to be killed at this moment. By default ddprun stands still.
+std::string due(Deadline& deadline, double moment, const Pulse& agent = {}) {
+    const Deadline::Due now = deadline.look(at(moment), agent);
     if (now.passed && now.agent_frozen) return "both";
     return now.passed ? "workers" : now.agent_frozen ? "ddprun" : "";
 }
+
+const Pulse kStarved{seconds{7}, true};  // it waits for a processor
 
 // PROTOCOL.md, inequality 16: a frozen ddprun is dead before the next generation starts.
 static_assert(kFrozen < rendezvous::kMargin);
@@ -111,6 +113,52 @@ TEST(KeeperDeadline, ANewDeadlineIsNoWord) {
     EXPECT_EQ(due(deadline, 5.5), "workers");
     EXPECT_EQ(deadline.next(), at(6));
     EXPECT_EQ(due(deadline, 6), "ddprun");
+}
+
+// On a loaded host ddprun gets no processor: it is not frozen, and lives when it answers at last.
+TEST(KeeperDeadline, AStarvedAgentIsNotFrozen) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 5, kStarved), "workers");
+    for (double moment = 6; moment < 60; ++moment) {
+        EXPECT_EQ(deadline.next(), at(moment));
+        EXPECT_EQ(due(deadline, moment, kStarved), "");
+    }
+    deadline.noticed(at(60));
+    EXPECT_EQ(deadline.next(), kNever);
+    EXPECT_EQ(due(deadline, 200), "");
+}
+
+// So does one that uses the processor, a little in each tenth of a lease, but stands still whenever
+// it is looked at: its pages come from a slow disk. When it uses none any more, it is frozen.
+TEST(KeeperDeadline, ASlowAgentIsNotFrozen) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 5, Pulse{seconds{7}}), "workers");
+    EXPECT_EQ(due(deadline, 6, Pulse{seconds{8}}), "");
+    EXPECT_EQ(due(deadline, 7, Pulse{seconds{9}}), "");
+    EXPECT_EQ(due(deadline, 8, Pulse{seconds{9}}), "ddprun");
+}
+
+// One that spins and never answers is of no use.
+TEST(KeeperDeadline, AnAgentIsNotSlowForEver) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 5, kStarved), "workers");
+    double moment = 6;
+    while (due(deadline, moment, kStarved).empty()) ASSERT_LT(++moment, 100);
+    EXPECT_EQ(moment, 65);
+}
+
+// The keeper has asked, and then it got no processor itself. As long as both stood still, nobody
+// knows whether ddprun could have answered: it has its time anew, also after minutes.
+TEST(KeeperDeadline, TimeInWhichTheKeeperItselfDidNotRunIsNotCounted) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    EXPECT_EQ(due(deadline, 5), "workers");
+    EXPECT_EQ(due(deadline, 305), "");
+    EXPECT_EQ(deadline.next(), at(306));
+    EXPECT_EQ(due(deadline, 306), "ddprun");
 }
 
 // The keeper was not scheduled until long after the deadline. Even then ddprun gets its time to

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 using namespace ddprun;
+using ddprun::agent::keeper::Pulse;
 using ddprun::agent::keeper::Watch;
 using Due = Watch::Due;
 using std::chrono::milliseconds;
@@ -21,7 +22,7 @@ struct Story {
     Watch watch{seconds{4}};
     Story() { watch.begin(at(0)); }
     // A keeper that stands still.
-    Due look(double now) { return watch.look(at(now), milliseconds{7}); }
+    Due look(double now) { return watch.look(at(now), Pulse{milliseconds{7}}); }
 };
 
 }  // namespace
@@ -83,13 +84,23 @@ TEST(KeeperWatch, WorkPutsNoQuestionOff) {
 TEST(KeeperWatch, SlowIsNotFrozenForAMinute) {
     Story s;
     Duration used = seconds{1};
-    EXPECT_EQ(s.watch.look(at(4), used), Due::ask);
+    EXPECT_EQ(s.watch.look(at(4), Pulse{used}), Due::ask);
     double now = 6;
-    while (s.watch.look(at(now), used += milliseconds{1}) != Due::frozen) {
+    while (s.watch.look(at(now), Pulse{used += milliseconds{1}}) != Due::frozen) {
         ASSERT_LT(now, 100);
         now = static_cast<double>((s.watch.next() - at(0)).count()) / 1e9;
     }
     EXPECT_EQ(now, 64);
+}
+
+// The host is loaded: the keeper would run, but gets no processor for seconds. Then it answers.
+TEST(KeeperWatch, WaitingForAProcessorIsNotFrozen) {
+    Story s;
+    const Pulse starved{milliseconds{7}, true};
+    EXPECT_EQ(s.watch.look(at(4), starved), Due::ask);
+    for (const double now : {6, 7, 8, 9}) EXPECT_EQ(s.watch.look(at(now), starved), Due::nothing);
+    s.watch.answered(at(9.5));
+    EXPECT_EQ(s.look(13.5), Due::ask);
 }
 
 // ddprun was stopped for 10 s, by Ctrl-Z, a debugger or a busy host. The keeper may have stood still

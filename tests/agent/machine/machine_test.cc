@@ -196,8 +196,25 @@ TEST(AgentMachine, LinkLostForTwoLeasesIsUnavailable) {
 TEST(AgentMachine, SilentLeaderIsTakenForLost) {
     Script s;
     s.join();
-    EXPECT_THAT(but_beats(s.tick(6)), IsEmpty());
+    for (double now = 0.5; now < 6.1; now += 0.5) EXPECT_THAT(but_beats(s.tick(now)), IsEmpty());
+    EXPECT_EQ(s.next(), at(6.1));
     EXPECT_THAT(s.tick(6.1), ElementsAre(HasSubstr("no answer for 6.0 s"), "connect until 26.1 s"));
+}
+
+// This node itself stood still, and the leader's Acks lie unread: it reads them before it judges.
+// Where none is there, the leader is lost a little later.
+TEST(AgentMachine, ANodeThatStoodStillDoesNotTakeItsLeaderForLost) {
+    for (const bool answered : {true, false}) {
+        Script s;
+        s.join();
+        EXPECT_THAT(but_beats(s.tick(7)), IsEmpty());
+        EXPECT_EQ(s.next(), at(7.5));  // the next Beat
+        if (answered) s.ack(7.01);
+        EXPECT_THAT(but_beats(s.tick(7.5)), IsEmpty());
+        const Lines later = s.tick(8);
+        EXPECT_EQ(later.size(), answered ? 1U : 2U);
+        EXPECT_THAT(later, Contains(answered ? HasSubstr("Beat") : HasSubstr("no answer for 6.0")));
+    }
 }
 
 // The rendezvous never answers, for example because of a wrong host name. The job ends at the join

@@ -1,0 +1,29 @@
+// What shows from outside that a process which owes an answer is slow and not frozen: it uses the
+// processor, or it waits for one. ddprun and the keeper judge each other by it. Source:
+// clock_getcpuclockid(3), proc_pid_stat(5). Thread: any; it never waits.
+#pragma once
+
+#include "base/time.h"
+
+namespace ddprun::agent::keeper {
+
+struct Pulse {
+    Duration cpu_time{};  // of all its threads since its start
+    // Its first thread runs, or would if it got a processor. On a loaded host it may be all that a
+    // process does for seconds.
+    bool runnable = false;
+};
+
+// The default Pulse if the process has gone. Where /proc is not ours, `runnable` stays false.
+Pulse pulse_of(int pid);
+
+// The process has done something between these looks, or would have.
+constexpr bool is_slow(const Pulse& before, const Pulse& now) {
+    return now.runnable || now.cpu_time > before.cpu_time;
+}
+
+// A process that is slow without an answer for so long counts as frozen: one that spins does its
+// work no more than one that stands still.
+inline constexpr Duration kSlowAtMost = std::chrono::seconds{60};
+
+}  // namespace ddprun::agent::keeper
