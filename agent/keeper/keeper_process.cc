@@ -24,6 +24,7 @@
 #include "agent/keeper/signals_for_agent.h"
 #include "agent/keeper/worker_child.h"
 #include "base/system/boot_clock.h"
+#include "base/system/locked_program.h"
 
 namespace ddprun::agent::keeper {
 namespace {
@@ -258,6 +259,10 @@ void Process::settle(Worker& worker) {
     // The program has its own memory now, so the memory that the child has shared can be freed.
     worker.memory.reset();
     replies_.forked(worker.id, worker.pid, std::move(worker.pidfd));
+    // Nobody waits for a start now.
+    if (std::ranges::none_of(workers_,
+                             [](const Worker& other) { return other.exec_pipe.get() >= 0; }))
+        lock_program();
 }
 
 // Compares numbers: workers may have been added or removed since the poll.

@@ -15,6 +15,7 @@
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
+#include "base/system/locked_program.h"
 #include "base/system/own_proc.h"
 #include "rendezvous/wire/wire.h"
 
@@ -225,6 +226,7 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
     });
     // Posted after the folders on the same thread, so no worker waits for it.
     remove_left_sockets();
+    consoles_.files.post([] { lock_program(); });
 }
 
 // All ranks would wait for the store until their own time limits.

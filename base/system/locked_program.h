@@ -1,0 +1,24 @@
+// Keeps the pages of this program in memory.
+//
+// A program is mapped from its file. When memory is short, the kernel drops pages that nobody has
+// used for a while, and reads them again when somebody does. If the file system hangs at that
+// moment, so does the thread: no beat, no kill at a deadline. A locked page stays.
+//
+// What is locked is on fault: nothing is read for it, and what has not been used yet takes no
+// memory. RLIMIT_MEMLOCK counts the whole range all the same (this program has about 17 MiB, the
+// limit is often 8 MiB). Where it is too low, those pages are locked that this process has used so
+// far, as many as may be. Heap and stacks are not locked: they leave memory only for a swap device.
+//
+// Locks go to no child: fork() does not copy them, and exec() ends them. Thread: any.
+// Source: mlock(2), proc_pid_pagemap(5).
+#pragma once
+
+#include <cstddef>
+
+namespace ddprun {
+
+// Locks what may be locked, and may be called again when more has been used. Returns how many bytes
+// of the program's range are locked now; 0 where the limit, or the kernel, allows nothing.
+std::size_t lock_program();
+
+}  // namespace ddprun

@@ -1,0 +1,81 @@
+// What lock_program() locks: on fault, within the limit, and in no child. Each case is a process of
+// its own, since its locks and limits stay until it ends.
+#include "base/system/locked_program.h"
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+#include "base/system/small_file.h"
+
+using namespace ddprun;
+
+namespace {
+
+// A line of /proc/self/status, in bytes.
+std::size_t status(const std::string& name) {
+    const std::string text = read_small_file("/proc/self/status");
+    const std::size_t at = text.find(name + ":");
+    return at == text.npos ? 0 : std::stoul(text.substr(at + name.size() + 1)) * 1024;
+}
+
+// Without the capability that root has, the limit counts.
+bool limit_to(std::size_t bytes) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    if (::syscall(SYS_capget, &header, data) != 0) return false;
+    data[0].effective &= ~(1U << CAP_IPC_LOCK);
+    const rlimit limit{bytes, bytes};
+    return ::syscall(SYS_capset, &header, data) == 0 && ::setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+}
+
+// The exit code of a child that does this: 0 if it returns true.
+int child(const std::function<bool()>& what) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(what() ? 0 : 1);
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+constexpr std::size_t kKiB = 1024;
+
+// A part of this program that nobody uses: it is locked, and takes no memory.
+volatile char unused[4096 * kKiB];
+
+}  // namespace
+
+TEST(LockedProgram, LocksWhatIsUsedAndReadsNothing) {
+    if (rlimit limit{}; ::geteuid() != 0 && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+                        limit.rlim_cur < 8192 * kKiB)
+        GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
+    const auto locks = [] {
+        const std::size_t before = status("VmRSS"), locked = lock_program();
+        return unused[0] == 0 && locked > sizeof unused && status("VmLck") == locked &&
+               status("VmRSS") < before + sizeof unused / 2 && lock_program() == locked;
+    };
+    EXPECT_EQ(child(locks), 0);
+}
+
+TEST(LockedProgram, ALowLimitLocksWhatIsThereAndNoMore) {
+    const auto locks = [] {
+        if (!limit_to(128 * kKiB)) return false;
+        const std::size_t locked = lock_program();
+        return locked > 64 * kKiB && locked <= 128 * kKiB && status("VmLck") == locked;
+    };
+    EXPECT_EQ(child(locks), 0);
+    EXPECT_EQ(child([] { return limit_to(0) && lock_program() == 0 && status("VmLck") == 0; }), 0);
+}
+
+TEST(LockedProgram, NoChildHasTheLocks) {
+    const auto locks = [] {
+        return lock_program() == status("VmLck") && child([] { return status("VmLck") == 0; }) == 0;
+    };
+    EXPECT_EQ(child(locks), 0);
+}
