@@ -74,8 +74,6 @@ kill_both() {
     kill -KILL "${pid[job]}" "$keeper"
     join job 10
 }
-sleeps() { pgrep --count --full "^sleep $1\$" || true; }
-is() { [[ $("${@:2}") == "$1" ]]; }
 for option in "" "--log-dir=$work/logs"; do
     say "ddprun and keeper are killed at once: the next ddprun ends what they have left ${option:+($option)}"
     # The worker itself dies with its keeper. One of the others carries another job's number, as if it had been submitted.
@@ -84,14 +82,14 @@ for option in "" "--log-dir=$work/logs"; do
     wait_until 10 test -e "$work/alone" || fail "the worker does not run"
     wait_until 10 compgen -G "$TMPDIR/ddprun_*/origin.json" >/dev/null || fail "no record"
     kill_both
-    wait_until 5 is 0 sleeps 327 || fail "the worker lives"
-    is 2 sleeps 326 || fail "nothing is left, so this story proves nothing"
+    wait_until 5 count_is "sleep 327" 0 || fail "the worker lives"
+    count_is "sleep 326" 2 || fail "nothing is left, so this story proves nothing"
     run 20 --standalone sleep 1
     expect_code 0
     expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) and 1 more, left by a ddprun that was killed together with its keeper, were killed$'
-    wait_until 5 is 0 sleeps 326 || fail "orphans live"
-    is 1 sleeps 336 || fail "the process of another job was killed"
-    pkill --full '^sleep 336$'
+    wait_until 5 count_is "sleep 326" 0 || fail "orphans live"
+    count_is "sleep 336" 1 || fail "the process of another job was killed"
+    marked | xargs -r kill -KILL # nothing else is left
     expect_nothing_left
     rm "$work/alone"
 done
@@ -105,10 +103,10 @@ wait_until 10 compgen -G "$TMPDIR/ddprun_*/origin.json" >/dev/null || fail "no r
 kill_both
 touch "$work/go"
 wait_until 20 test -e "$work/inner" || fail "the inner job does not end"
-is 1 sleeps 337 || fail "the inner ddprun has killed them"
+count_is "sleep 337" 1 || fail "the inner ddprun has killed them"
 run 20 --standalone sleep 1
 expect_code 0
-wait_until 5 is 0 sleeps 337 || fail "orphans live"
+wait_until 5 count_is "sleep 337" 0 || fail "orphans live"
 expect_nothing_left
 
 say "a folder without a record goes when it has not been changed for a minute"
