@@ -34,6 +34,7 @@
 #include "launcher/options/printed_text.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/plan/make_plan.h"
+#include "rendezvous/ledger/etcd_files.h"
 #include "rendezvous/secret/secret.h"
 #include "slurm/allocation.h"
 #include "slurm/launch_shape.h"
@@ -202,6 +203,10 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
         if (!secret) return secret.error();
         input.secret = std::move(*secret);
     }
+    auto access = rendezvous::read_ledger_access(input.plan.ledger.etcd, input.plan.ledger.place,
+                                                 input.secret);
+    if (!access) return access.error();
+    input.ledger_access = std::move(*access);
     if (!shape->note.empty()) input.plan.notes.push_back(shape->note);
     input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
     input.environment = std::move(environment);

@@ -261,6 +261,8 @@ Result<std::optional<Allocation>> read_allocation(const Environment& environment
     read_tasks(reader, allocation);
     read_resources(reader, allocation);
     allocation.restart_count = reader.number<int>("SLURM_RESTART_COUNT").value_or(0);
+    // sbatch(1) does not list it: slurmd sets it for the script, and srun passes it on.
+    allocation.batch_job = reader.text("ENVIRONMENT") == "BATCH";
     allocation.end_time = reader.number<std::int64_t>("SLURM_JOB_END_TIME");
     allocation.launch_node_address = reader.text("SLURM_LAUNCH_NODE_IPADDR");
     allocation.submit_directory = reader.text("SLURM_SUBMIT_DIR");

@@ -60,6 +60,7 @@ struct Allocation {
     std::optional<int> cpus_per_task;
     std::vector<int> reserved_ports;  // SLURM_STEP_RESV_PORTS
     int restart_count = 0;            // how often Slurm has requeued this job
+    bool batch_job = false;           // begun by sbatch: only such a job can go back into the queue
     // Unix seconds, as expected when the job started. Set since Slurm 23.02.
     std::optional<std::int64_t> end_time;
     // The host on which srun runs. It need not be a node of the job, so nodes must not meet there.

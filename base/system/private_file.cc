@@ -13,9 +13,6 @@
 namespace ddprun {
 namespace {
 
-// Secrets are short. A larger file is the wrong file.
-constexpr std::size_t kMost = 1024;
-
 // Closes the descriptor when it goes.
 class File {
   public:
@@ -39,7 +36,7 @@ std::string octal(mode_t mode) {
 
 // Looks at the open descriptor and not at the path: a path could be exchanged between the check and
 // the read.
-Result<> check(const std::string& path, int file) {
+Result<> check(const std::string& path, int file, std::size_t most) {
     struct stat status {};
     if (::fstat(file, &status) != 0)
         return Error(ErrorCode::unavailable, path + ": " + ::strerror(errno));
@@ -54,9 +51,9 @@ Result<> check(const std::string& path, int file) {
     if (status.st_mode & 077)
         return refused("can be read or changed by others (mode " + octal(status.st_mode) +
                        "); chmod 600 " + path);
-    if (status.st_size > static_cast<off_t>(kMost))
+    if (status.st_size > static_cast<off_t>(most))
         return refused("has " + std::to_string(status.st_size) + " bytes (limit " +
-                       std::to_string(kMost) + ")");
+                       std::to_string(most) + ")");
     return {};
 }
 
@@ -76,7 +73,7 @@ Result<> write_all(const std::string& name, int number, std::string_view text) {
 
 }  // namespace
 
-Result<SecretText> read_private_file(const std::string& path, Links links) {
+Result<SecretText> read_private_file(const std::string& path, Links links, std::size_t most) {
     // O_NONBLOCK: the name may belong to a FIFO, and open() would wait for a writer. O_NOFOLLOW
     // makes open() of a symbolic link fail with ELOOP.
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::refuse ? O_NOFOLLOW : 0);
@@ -86,14 +83,14 @@ Result<SecretText> read_private_file(const std::string& path, Links links) {
                      : errno == ELOOP ? ErrorCode::refused
                                       : ErrorCode::unavailable,
                      path + ": " + ::strerror(errno));
-    if (const auto checked = check(path, file.number()); !checked) return checked.error();
-    char bytes[kMost];
-    const ssize_t size = ::read(file.number(), bytes, sizeof bytes);
+    if (const auto checked = check(path, file.number(), most); !checked) return checked.error();
+    std::string bytes(most, '\0');
+    const ssize_t size = ::read(file.number(), bytes.data(), bytes.size());
     if (size < 0) return Error(ErrorCode::unavailable, path + ": " + ::strerror(errno));
-    std::string_view text(bytes, static_cast<std::size_t>(size));
+    std::string_view text(bytes.data(), static_cast<std::size_t>(size));
     while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
     SecretText secret(text);
-    ::explicit_bzero(bytes, sizeof bytes);
+    ::explicit_bzero(bytes.data(), bytes.size());
     return secret;
 }
 

@@ -59,15 +59,18 @@ std::optional<std::int64_t> limit_of(int resource, bool hard) {
 
 // Only a ledger that several nodes share is looked at: every node must see the one that the leader
 // began.
-void look_at_ledger(NodeFacts& facts, const Plan& plan) {
+void look_at_ledger(NodeFacts& facts, const JobInput& input) {
+    const Plan& plan = input.plan;
     const rendezvous::LedgerPlace& place = plan.ledger.place;
+    const auto& access = input.ledger_access;
     // A ledger in memory is the leader's alone; the other nodes never see it.
     if (plan.limits.max_nodes == 1 || !rendezvous::is_shared(place)) return;
     // A file system may never answer. Other kinds have deadlines of their own, and need no thread.
     using Claim = Result<rendezvous::LedgerClaim>;
-    const auto claim = rendezvous::folder_of(place).empty()
-                           ? std::optional<Claim>(rendezvous::read_claim(place))
-                           : in_time<Claim>([place] { return rendezvous::read_claim(place); });
+    const auto claim =
+        rendezvous::folder_of(place).empty()
+            ? std::optional<Claim>(rendezvous::read_claim(place, access))
+            : in_time<Claim>([place, access] { return rendezvous::read_claim(place, access); });
     if (!claim)
         facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
     else if (!*claim)
@@ -139,7 +142,7 @@ NodeFacts look_at_node(const JobInput& input) {
     NodeFacts facts;
     facts.name = input.plan.node_name;
     facts.slots = input.plan.slots;
-    look_at_ledger(facts, input.plan);
+    look_at_ledger(facts, input);
     look_at_gpus(facts, input);
     // A check may be called without a program; the command then ends in an empty word.
     if (!input.plan.workers.argv.back().empty()) {

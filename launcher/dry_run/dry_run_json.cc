@@ -46,6 +46,16 @@ const char* identity_of(rendezvous::IdentityMode mode) {
     return "auto";
 }
 
+Json etcd_of(const Plan& plan) {
+    if (!is_in_etcd(plan.ledger.place)) return {};
+    const rendezvous::EtcdFiles& files = plan.ledger.etcd;
+    return {{"user_file", text_or_null(files.user)},
+            {"cacert", text_or_null(files.cacert)},
+            {"cert", text_or_null(files.cert)},
+            {"key", text_or_null(files.key)},
+            {"sealed", !plan.identity.secret_file.empty()}};
+}
+
 // In a step to come this host is not one of the nodes, so it never leads.
 Json meeting_of(const DryRun& dry) {
     const Plan& plan = dry.plan;
@@ -56,6 +66,7 @@ Json meeting_of(const DryRun& dry) {
             {"ports", json_of(dry.ports)},
             {"ledger", json_of(dry.ledger)},
             {"ledger_chosen", plan.ledger.chosen},
+            {"etcd", etcd_of(plan)},
             {"identity", identity_of(plan.identity.mode)},
             {"secret_file", text_or_null(plan.identity.secret_file)}};
 }

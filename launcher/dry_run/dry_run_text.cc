@@ -182,6 +182,20 @@ class Writer {
                          : ", then " + seconds(plan_.limits.times.last_call) + " for more"));
         }
         row("ledger", text_of(dry_.ledger) + (plan_.ledger.chosen ? " (--ledger)" : ""));
+        if (is_in_etcd(plan_.ledger.place)) etcd();
+    }
+
+    void etcd() {
+        const rendezvous::EtcdFiles& files = plan_.ledger.etcd;
+        row("etcd's user", files.user.empty() ? "none" : "the one in " + files.user);
+        if (plan_.ledger.place.tls) {
+            row("etcd is believed", files.cacert.empty() ? "by the authorities of each host"
+                                                         : "by the authorities in " + files.cacert);
+            row("shown to etcd", files.cert.empty() ? "no certificate" : files.cert);
+        }
+        row("entries are sealed", plan_.identity.secret_file.empty()
+                                      ? "no (no --secret-file): who may write to etcd is believed"
+                                      : "with the secret in " + plan_.identity.secret_file);
     }
 
     static std::string ports_text(const std::vector<int>& ports) {

@@ -242,7 +242,7 @@ class Job {
         // Only the leader knows that no worker lives on any node; before that the allocation must
         // not be ended.
         if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
-        if (plan_.check && service_ && service_->leads()) ledger_.remove(kFlushLimit);
+        if (service_ && service_->leads() && ledger_.is_spent(ending)) ledger_.remove(kFlushLimit);
         // A stderr that took nothing before is not waited for a second time.
         if (unread.err == 0) voice_.err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
@@ -323,7 +323,7 @@ class Job {
     boost::asio::signal_set signals_{loop_};
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
-    JobLedger ledger_{loop_, files_, plan_, voice_.log()};
+    JobLedger ledger_{loop_, files_, plan_, input_.ledger_access, voice_.log()};
     std::optional<rendezvous::Service> service_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;

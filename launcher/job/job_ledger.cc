@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "base/hexadecimal.h"
+#include "rendezvous/ledger/ledger_behind.h"
+#include "rendezvous/ledger/ledger_contents.h"
 #include "rendezvous/ledger/ledger_members.h"
 #include "rendezvous/ledger/ledger_memory.h"
 
@@ -35,10 +37,12 @@ std::string command_digest(const Plan& plan) {
     return hexadecimal(hash);
 }
 
-JobLedger::JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan, Log log)
+JobLedger::JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan,
+                     rendezvous::LedgerAccessPointer access, Log log)
     : loop_(loop),
       files_(files),
       plan_(plan),
+      access_(std::move(access)),
       log_(std::move(log)),
       ledger_(loop, [this](std::uint64_t mark, rendezvous::LedgerOpened opened) {
           open_ledger(mark, kLookLimit, std::move(opened));
@@ -47,7 +51,7 @@ JobLedger::JobLedger(boost::asio::io_context& loop, FileThread& files, const Pla
 // `mark` names the ledger of the leader to follow; 0 means to begin a ledger, or to go on with the
 // one of an earlier run of this job.
 void JobLedger::open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened) {
-    rendezvous::open_ledger({loop_, files_, log_}, plan_.ledger.place,
+    rendezvous::open_ledger({loop_, files_, log_, access_}, plan_.ledger.place,
                             {command_digest(plan_), plan_.slurm_restart_count, mark},
                             {.call = plan_.limits.times.lease, .opening = limit},
                             std::move(opened));
@@ -73,7 +77,10 @@ Result<> JobLedger::open() {
 }
 
 Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
+    if (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen && is_shared(plan_.ledger.place))
+        return begin_alone(config);
     const auto opened = open();
+    config.earlier_ended = ledger_.follows_end();
     if (opened || plan_.limits.max_nodes == 1) return opened;
     const std::string why = opened.error().sentence();
     ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
@@ -83,6 +90,27 @@ Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
     else
         log_({Note::Level::warn, why + "; the ledger is in memory instead, so the loss of this "
                                        "node or a requeue loses the job's history"});
+    return {};
+}
+
+// Nothing that is in a folder can concern the first allocation of a job.
+Result<> JobLedger::begin_alone(rendezvous::MachineConfig& config) {
+    if (plan_.slurm_restart_count == 0) {
+        const auto open_behind = [this](rendezvous::LedgerOpened opened) {
+            open_ledger(0, plan_.limits.times.join_timeout, std::move(opened));
+        };
+        ledger_.adopt(std::make_unique<rendezvous::LedgerBehind>(loop_, open_behind, log_));
+        return {};
+    }
+    const auto opened = open();
+    config.earlier_ended = ledger_.follows_end();
+    // `unavailable`: there can be no folder here, so an earlier allocation had none either. What else
+    // is in the way may be of one that still trains.
+    if (opened || opened.error().code() != ErrorCode::unavailable) return opened;
+    ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
+    log_({Note::Level::warn, opened.error().sentence() +
+                                 "; the ledger is in memory instead, so nothing tells this "
+                                 "allocation of the job and later ones about each other"});
     return {};
 }
 
@@ -98,16 +126,23 @@ void JobLedger::find(const rendezvous::Welcome& leader, std::function<void(bool)
 
 void JobLedger::find_members(std::function<void(std::vector<rendezvous::Peer>)> done) {
     rendezvous::find_members(
-        {loop_, files_, [](const Note&) {}}, plan_.ledger.place,
+        {loop_, files_, [](const Note&) {}, access_}, plan_.ledger.place,
         {command_digest(plan_), plan_.slurm_restart_count, 0},
         {.call = plan_.limits.times.lease, .opening = plan_.limits.times.lease}, std::move(done));
 }
 
+bool JobLedger::is_spent(const rendezvous::Ending& ending) const {
+    return plan_.check || (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen &&
+                           ending.verdict == rendezvous::Verdict::succeeded);
+}
+
 void JobLedger::remove(Duration limit) {
     if (folder().empty()) return;
-    files_.post([folder = std::filesystem::path(folder()), made = !plan_.ledger.chosen] {
+    files_.post([folder = std::filesystem::path(folder()), mark = ledger_.mark(),
+                 made = !plan_.ledger.chosen] {
+        // A newer allocation may have set ours aside, and begun one here: that one stays.
+        if (!rendezvous::remove_ledger(folder.string(), mark, "finished")) return;
         std::error_code ignored;
-        std::filesystem::remove_all(folder, ignored);
         // Only if it is empty.
         if (made) std::filesystem::remove(folder.parent_path(), ignored);
     });

@@ -31,7 +31,8 @@ std::string command_digest(const Plan& plan);
 
 class JobLedger {
   public:
-    JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan, Log log);
+    JobLedger(boost::asio::io_context& loop, FileThread& files, const Plan& plan,
+              rendezvous::LedgerAccessPointer access, Log log);
 
     // Begins the ledger, or goes on with that of an earlier run of this job. Where it cannot be
     // opened, the other nodes would wait for the join timeout. So this node leads all the same, with
@@ -39,14 +40,19 @@ class JobLedger {
     // folder and nothing can be in it, or only to tell the others why there is no job. Runs the loop
     // until it is open, so call it before anything else is on the loop. Errors, in a job of one
     // node: those of open_ledger().
+    //
+    // A job of one node whose ledger nobody has asked for does not wait for it, unless Slurm has
+    // started the job before. Where the folder cannot be made, it has a ledger in memory.
     Result<> begin(rendezvous::MachineConfig& config);
     // Whether this node can read the ledger that its leader has named. Only then it may lead later.
     void find(const rendezvous::Welcome& leader, std::function<void(bool)> done);
     // The members of the running job. Asked for when the endpoint does not answer: the host that
     // the user named may be lost while the job goes on under another leader.
     void find_members(std::function<void(std::vector<rendezvous::Peer>)> done);
-    // Removes the ledger of a check, since no later run goes on with it. If the file system does
-    // not answer within `limit`, the folder stays.
+    // Whether no later run goes on with the ledger after this end: that of a check, and of a job of
+    // one node that has succeeded, unless the user has named the folder.
+    bool is_spent(const rendezvous::Ending& ending) const;
+    // Removes the folder. If the file system does not answer within `limit`, it stays.
     void remove(Duration limit);
 
     rendezvous::Ledger& ledger() { return ledger_; }
@@ -54,11 +60,13 @@ class JobLedger {
 
   private:
     Result<> open();
+    Result<> begin_alone(rendezvous::MachineConfig& config);
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened);
 
     boost::asio::io_context& loop_;
     FileThread& files_;
     const Plan& plan_;
+    const rendezvous::LedgerAccessPointer access_;
     const Log log_;
     rendezvous::LedgerFollowed ledger_;
 };

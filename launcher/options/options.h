@@ -83,6 +83,7 @@ struct Options {
     std::optional<std::string> local_addr, interface;
     std::optional<PortRange> ports;
     std::optional<rendezvous::LedgerPlace> ledger;  // not yet the place of one job
+    std::optional<std::string> etcd_user_file, etcd_cacert, etcd_cert, etcd_key;
     std::optional<std::string> secret_file;
     std::optional<rendezvous::IdentityMode> identity;
 

@@ -9,6 +9,7 @@
 #include "base/system/secret_text.h"
 #include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
+#include "rendezvous/ledger_format/ledger_access.h"
 
 namespace ddprun::launcher {
 
@@ -20,6 +21,7 @@ struct JobInput {
     std::optional<std::uint64_t> nofile_soft;
     std::string slurm_job_id;
     SecretText secret;  // the contents of --secret-file; empty: not given
+    rendezvous::LedgerAccessPointer ledger_access;
 };
 
 }  // namespace ddprun::launcher

@@ -24,13 +24,35 @@ std::string ledger_name(const Plan& plan, const std::optional<Allocation>& alloc
     return plan.run_id.starts_with(job) ? plan.run_id : job + "." + plan.run_id;
 }
 
+// A job of one node needs a ledger only for the next allocation of the same job, which must not
+// train beside this one. A job that salloc or srun has begun never goes back into the queue.
+bool may_come_again(const Options& options, const Allocation& allocation) {
+    return allocation.batch_job && !options.check;
+}
+
+MaybeError plan_etcd(Plan& plan, const Options& options) {
+    rendezvous::EtcdFiles& files = plan.ledger.etcd;
+    files = {options.etcd_user_file.value_or(""), options.etcd_cacert.value_or(""),
+             options.etcd_cert.value_or(""), options.etcd_key.value_or("")};
+    if (const auto good = check_etcd_files(files, plan.ledger.place); !good) return good.error();
+    if (files.any() && !is_in_etcd(plan.ledger.place))
+        plan.warnings.push_back(
+            "--etcd-user-file, --etcd-cacert, --etcd-cert and --etcd-key have no effect, because "
+            "the ledger is not in etcd; see --ledger");
+    else if (!files.user.empty() && !plan.ledger.place.tls)
+        plan.warnings.push_back(
+            "the password of --etcd-user-file goes over the network as plain text; "
+            "--ledger=etcds:HOST:PORT encrypts");
+    return std::nullopt;
+}
+
 MaybeError plan_ledger(Plan& plan, const Options& options,
                        const std::optional<Allocation>& allocation, const HostFacts& host) {
     rendezvous::LedgerPlace place;
     plan.ledger.chosen = options.ledger.has_value();
     if (options.ledger) {
         place = *options.ledger;
-    } else if (allocation && plan.limits.max_nodes > 1) {
+    } else if (allocation && (plan.limits.max_nodes > 1 || may_come_again(options, *allocation))) {
         // The working directory, not the one of sbatch: --chdir may have left a read-only place on
         // purpose.
         const std::string& parent =
@@ -43,6 +65,7 @@ MaybeError plan_ledger(Plan& plan, const Options& options,
         std::move(place), ledger_name(plan, allocation) + (options.check ? ".check" : ""));
     if (!of_job) return of_job.error();
     plan.ledger.place = std::move(*of_job);
+    if (auto error = plan_etcd(plan, options)) return error;
     // Only where the user did not choose memory, and only from nodes that may lead: the ledger of
     // the others is the leader's.
     if (!is_shared(plan.ledger.place) && !plan.ledger.chosen && plan.limits.max_nodes > 1 &&

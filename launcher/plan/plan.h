@@ -39,6 +39,7 @@ struct Endpoint {
 struct Ledger {
     rendezvous::LedgerPlace place;  // of this job's entries
     bool chosen = false;            // the user named it; else it is a default
+    rendezvous::EtcdFiles etcd;
 };
 
 // How nodes prove that they belong to the same user.

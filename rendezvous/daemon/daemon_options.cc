@@ -24,9 +24,13 @@ On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnod
   --listen=[ADDRESS:]PORT
         Where to listen: an address of this host, 0.0.0.0 or [::] for all of them. Port 0: any
         free one. Default: 127.0.0.1:29400
-  --ledger=memory|directory:PATH|etcd:HOST:PORT,...
+  --ledger=memory|directory:PATH|etcd:HOST:PORT,...|etcds:HOST:PORT,...
         Where generations are written down: in a folder for each run id below PATH, in etcd
-        (version 3) below ddprun/, or nowhere. Default: memory
+        (version 3) below ddprun/, or nowhere; etcds: over TLS. Default: memory
+  --etcd-user-file=PATH, --etcd-cacert=PATH, --etcd-cert=PATH, --etcd-key=PATH
+        For a ledger in etcd: a file with NAME:PASSWORD that only you can read; the authorities that
+        etcd's certificate may be of; the certificate that is shown to etcd, and its key. All in PEM
+        format. Default: no user, the authorities of this host, no certificate
   --secret-file=PATH
         A file with the secret that all nodes were given (--secret-file there too): who does not
         have it may not join. Default: MUNGE, where it runs; it lets in this user's nodes alone
@@ -98,6 +102,13 @@ Result<> read_identity(std::string_view text, DaemonOptions& options) {
     return {};
 }
 
+template <std::string EtcdFiles::*file>
+Result<> read_etcd_path(std::string_view text, DaemonOptions& options) {
+    options.etcd.*file = text;
+    if (text.empty()) return usage_error("an option --etcd-… is empty: expected a file");
+    return {};
+}
+
 Result<> read_secret_path(std::string_view text, DaemonOptions& options) {
     options.secret_file = text;
     if (text.empty()) return wrong("--secret-file", text, "a file");
@@ -109,6 +120,10 @@ using Reader = Result<> (*)(std::string_view value, DaemonOptions& options);
 Reader reader_of(std::string_view name) {
     if (name == "--listen") return read_listen;
     if (name == "--ledger") return read_ledger;
+    if (name == "--etcd-user-file") return read_etcd_path<&EtcdFiles::user>;
+    if (name == "--etcd-cacert") return read_etcd_path<&EtcdFiles::cacert>;
+    if (name == "--etcd-cert") return read_etcd_path<&EtcdFiles::cert>;
+    if (name == "--etcd-key") return read_etcd_path<&EtcdFiles::key>;
     if (name == "--secret-file") return read_secret_path;
     if (name == "--identity") return read_identity;
     return nullptr;
@@ -146,6 +161,8 @@ Result<DaemonOptions> read_daemon_options(const std::vector<std::string_view>& w
     }
     if (!options.secret_file.empty() && options.identity == IdentityMode::none)
         return usage_error("--identity=none with --secret-file: leave one of them out");
+    if (const auto good = check_etcd_files(options.etcd, options.ledger); !good)
+        return good.error();
     return options;
 }
 

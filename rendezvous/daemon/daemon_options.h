@@ -20,6 +20,7 @@ struct DaemonOptions {
     std::string host = "127.0.0.1";  // an address to listen on, never a name
     std::uint16_t port = 29400;      // torchrun's default; 0: any free one
     LedgerPlace ledger;              // not yet the place of one run
+    EtcdFiles etcd;                  // for a ledger in etcd
     std::string secret_file;         // empty: not given
     IdentityMode identity = IdentityMode::automatic;
     bool serve_c10d = false;  // also serve PyTorch's own torchrun

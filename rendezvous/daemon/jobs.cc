@@ -67,11 +67,12 @@ std::string range(const Limits& limits) {
 }  // namespace
 
 Jobs::Jobs(asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
-           std::string version, Log log)
+           LedgerAccessPointer access, std::string version, Log log)
     : loop_(loop),
       files_(files),
       secrets_(secrets),
       ledger_(std::move(ledger)),
+      access_(std::move(access)),
       version_(std::move(version)),
       log_(std::move(log)),
       gate_(&secrets_, {{host_name(), Incarnation{random_number()}}, kRoom}, log_,
@@ -145,7 +146,7 @@ Jobs::Job* Jobs::begin(const Hello& hello) {
     };
     const Times& times = hello.limits.times;
     // The time limits are those of the job's own command line.
-    open_ledger({loop_, files_, log_of(id)}, *place, {kDigest, hello.requeue, 0},
+    open_ledger({loop_, files_, log_of(id), access_}, *place, {kDigest, hello.requeue, 0},
                 {.call = times.lease, .opening = times.join_timeout}, done);
     return &job;
 }

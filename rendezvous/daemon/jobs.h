@@ -25,6 +25,7 @@
 
 #include "base/loop/file_thread.h"
 #include "rendezvous/ledger/ledger.h"
+#include "rendezvous/ledger_format/ledger_access.h"
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/gate.h"
@@ -39,8 +40,9 @@ class Jobs {
 
     // `ledger` is the place for all runs; each run has its own part of it (of_job() in
     // ledger_place.h). `secrets` must outlive this object; it is the same for all jobs.
+    // `access` is for a ledger in etcd, else null.
     Jobs(boost::asio::io_context& loop, FileThread& files, Secrets& secrets, LedgerPlace ledger,
-         std::string version, Log log);
+         LedgerAccessPointer access, std::string version, Log log);
     ~Jobs();  // cuts all connections
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
@@ -67,6 +69,7 @@ class Jobs {
     FileThread& files_;
     Secrets& secrets_;
     LedgerPlace ledger_;
+    LedgerAccessPointer access_;
     std::string version_;
     Log log_;
     std::map<std::string, std::unique_ptr<Job>> jobs_;  // by run id

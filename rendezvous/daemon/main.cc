@@ -26,6 +26,7 @@
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
 #include "rendezvous/daemon/jobs.h"
+#include "rendezvous/ledger/etcd_files.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/store/server.h"
 
@@ -113,7 +114,7 @@ Result<IdentityConfig> identity_of(const DaemonOptions& options) {
     return identity;
 }
 
-int run(const DaemonOptions& options, IdentityConfig identity) {
+int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPointer access) {
     ::signal(SIGPIPE, SIG_IGN);  // a log whose reader has gone must not end the jobs
     make_room_for_descriptors();
     asio::io_context loop(1);
@@ -140,7 +141,7 @@ int run(const DaemonOptions& options, IdentityConfig identity) {
                                     found.error().sentence()});
     });
     // The objects are declared in the order in which they are needed, and destroyed in reverse.
-    Jobs jobs(loop, files, secrets, options.ledger, DDPRUN_VERSION, say);
+    Jobs jobs(loop, files, secrets, options.ledger, std::move(access), DDPRUN_VERSION, say);
     std::optional<store::Server> store;
     if (options.serve_c10d) {
         store::ServerOptions store_options;
@@ -186,5 +187,10 @@ int main(int count, char** words) {
         say({ddprun::Note::Level::error, identity.error().sentence()});
         return ddprun::kUsageCode;
     }
-    return run(*options, std::move(*identity));
+    auto access = read_ledger_access(options->etcd, options->ledger, identity->secret);
+    if (!access) {
+        say({ddprun::Note::Level::error, access.error().sentence()});
+        return ddprun::kUsageCode;
+    }
+    return run(*options, std::move(*identity), std::move(*access));
 }

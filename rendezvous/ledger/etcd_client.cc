@@ -1,133 +1,119 @@
 // The requests to etcd: which endpoint is asked, for how long, and what a failure means.
 #include "rendezvous/ledger/etcd_client.h"
 
-#include <grpc/grpc.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/loop/resolve.h"
 #include "proto/etcd.grpc.pb.h"
 #include "rendezvous/ledger/async_rpc.h"
+#include "rendezvous/ledger/etcd_channel.h"
 
 namespace ddprun::rendezvous {
 
 namespace asio = boost::asio;
 
-namespace {
-
-constexpr int kLongestPauseMs = 500;  // between two attempts of a gRPC channel to connect
-
-// gRPC's library runs while one of these exists. It reads the variable once, when it starts.
-// Without the variable it would set up a resolver that is never used.
-struct Library {
-    Library() {
-        ::setenv("GRPC_DNS_RESOLVER", "native", 0);
-        grpc_init();
-    }
-    ~Library() { grpc_shutdown_blocking(); }
-};
-
-std::shared_ptr<grpc::Channel> open_channel(const asio::ip::address& address, std::uint16_t port) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    // A new channel opens a new connection.
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // ask() tries again by itself
-    arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPauseMs);
-    // A whole ledger may be larger than gRPC's default of 4 MiB.
-    arguments.SetMaxReceiveMessageSize(-1);
-    const std::string target = address.is_v6()
-                                   ? "ipv6:[" + address.to_string() + "]:" + std::to_string(port)
-                                   : "ipv4:" + address.to_string() + ":" + std::to_string(port);
-    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-}
-
-// gRPC's message tells what it was doing and ends with the reason; only the reason is of interest.
-std::string last_part(const std::string& message) {
-    constexpr std::string_view kBefore = "remote host: ";
-    const auto at = message.rfind(kBefore);
-    return at == std::string::npos ? message : message.substr(at + kBefore.size());
-}
-
-// The reason of a failure in words, with a hint where the fix is known.
-std::string reason(const grpc::Status& status, Duration limit) {
-    switch (status.error_code()) {
-        case grpc::StatusCode::DEADLINE_EXCEEDED:
-            return "no answer within " + ddprun::to_text(limit);
-        case grpc::StatusCode::INVALID_ARGUMENT:
-            return status.error_message() +
-                   " (is the entry larger than etcd's --max-request-bytes?)";
-        case grpc::StatusCode::RESOURCE_EXHAUSTED:
-            return status.error_message() +
-                   " (is etcd full? compact and defragment it, or raise --quota-backend-bytes)";
-        case grpc::StatusCode::UNAUTHENTICATED:
-        case grpc::StatusCode::PERMISSION_DENIED:
-            return status.error_message() +
-                   " (this etcd requires a user name, which ddprun does not support)";
-        case grpc::StatusCode::UNIMPLEMENTED:
-            return "this is not etcd version 3";
-        default:
-            return last_part(status.error_message());
-    }
-}
-
-}  // namespace
-
 struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
     using Stub = etcdserverpb::KV::Stub;
+    using Auth = etcdserverpb::Auth::Stub;
 
-    State(asio::io_context& l, std::vector<EtcdEndpoint> e, Duration d)
-        : loop(l), endpoints(std::move(e)), limit(d) {}
+    State(asio::io_context& l, LedgerPlace p, LedgerAccessPointer a, Duration d)
+        : loop(l), place(std::move(p)), access(std::move(a)), limit(d) {}
 
-    template <class Request, class Response>
-    using Rpc = void (Stub::async::*)(grpc::ClientContext*, const Request*, Response*,
-                                      std::function<void(grpc::Status)>);
+    // A method of the stub's asynchronous half.
+    template <class Of, class Request, class Response>
+    using Rpc = void (Of::async::*)(grpc::ClientContext*, const Request*, Response*,
+                                    std::function<void(grpc::Status)>);
 
     template <class Request, class Response>
     static Answer<Response> ask(std::shared_ptr<State> self, Request request,
-                                Rpc<Request, Response> rpc);
+                                Rpc<Stub, Request, Response> rpc);
     template <class Request, class Response>
     static asio::awaitable<std::optional<Response>> try_channel(std::shared_ptr<State> self,
                                                                 const Request& request,
-                                                                Rpc<Request, Response> rpc,
-                                                                std::string& why);
+                                                                Rpc<Stub, Request, Response> rpc,
+                                                                EtcdFailure& failure);
+    template <class Of, class Request, class Response>
+    static asio::awaitable<grpc::Status> call(std::shared_ptr<State> self,
+                                              std::shared_ptr<grpc::Channel> channel,
+                                              const Request& request, Response& response,
+                                              Rpc<Of, Request, Response> rpc);
+    static asio::awaitable<grpc::Status> log_in(std::shared_ptr<State> self,
+                                                std::shared_ptr<grpc::Channel> channel);
+    bool has_user() const { return access && !access->user.empty(); }
     Error closed() const { return Error(ErrorCode::closed, "etcd: the client has been closed"); }
 
-    const Library library;  // declared first, so that it is destroyed last
+    const EtcdLibrary library;  // declared first, so that it is destroyed last
     asio::io_context& loop;
-    const std::vector<EtcdEndpoint> endpoints;
+    const LedgerPlace place;
+    const LedgerAccessPointer access;
     const Duration limit;
     std::size_t first = 0;                   // index of the endpoint that answered last
     std::shared_ptr<grpc::Channel> channel;  // to that endpoint; null: to be opened
+    std::string token;                       // of the user; empty: to be asked for
     const std::shared_ptr<RpcCalls> calls = std::make_shared<RpcCalls>();
     bool over = false;  // the EtcdClient is destroyed
 };
 
-// One call on the open channel. If it fails, the channel is dropped and `why` has the reason.
-template <class Request, class Response>
-asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(std::shared_ptr<State> self,
-                                                                        const Request& request,
-                                                                        Rpc<Request, Response> rpc,
-                                                                        std::string& why) {
-    const auto channel = self->channel;
-    const auto stub = etcdserverpb::KV::NewStub(channel);
-    Response response;
+// One request on a channel, with the user's token if there is one.
+template <class Of, class Request, class Response>
+asio::awaitable<grpc::Status> EtcdClient::State::call(std::shared_ptr<State> self,
+                                                      std::shared_ptr<grpc::Channel> channel,
+                                                      const Request& request, Response& response,
+                                                      Rpc<Of, Request, Response> rpc) {
+    Of stub(channel);
     grpc::ClientContext context;
+    if (!self->token.empty()) context.AddMetadata("token", self->token);
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(self->limit).count();
     // A monotonic deadline: a step of the time of day must not end a call.
     context.set_deadline(
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)));
-    const grpc::Status status = co_await async_rpc(self->calls, context, [&](auto done) {
-        (stub->async()->*rpc)(&context, &request, &response, std::move(done));
+    co_return co_await async_rpc(self->calls, context, [&](auto done) {
+        (stub.async()->*rpc)(&context, &request, &response, std::move(done));
     });
-    if (status.ok()) co_return response;
-    why = reason(status, self->limit);
+}
+
+// Asks for a token. Where etcd has no users none is needed, as with etcd's own clients.
+asio::awaitable<grpc::Status> EtcdClient::State::log_in(std::shared_ptr<State> self,
+                                                        std::shared_ptr<grpc::Channel> channel) {
+    using namespace etcdserverpb;
+    AuthenticateRequest request;
+    AuthenticateResponse response;
+    self->token.clear();
+    request.set_name(self->access->user);
+    request.set_password(std::string(std::string_view(self->access->password)));
+    const grpc::Status status =
+        co_await call<Auth>(self, channel, request, response, &Auth::async::Authenticate);
+    std::string& sent = *request.mutable_password();
+    ::explicit_bzero(sent.data(), sent.size());
+    if (status.ok()) self->token = std::move(*response.mutable_token());
+    co_return has_no_users(status) ? grpc::Status::OK : status;
+}
+
+// One request on the open channel, after a login if one is due. If it fails, the channel is dropped
+// and `failure` has the reason.
+template <class Request, class Response>
+asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(
+    std::shared_ptr<State> self, const Request& request, Rpc<Stub, Request, Response> rpc,
+    EtcdFailure& failure) {
+    const auto channel = self->channel;
+    Response response;
+    grpc::Status status;
+    // A request whose token is refused is not carried out. The second round has a new one. When the
+    // client is destroyed, nothing may be asked any more.
+    for (int round = 0; round < 2 && !self->over; ++round) {
+        if (self->has_user() && self->token.empty()) {
+            status = co_await log_in(self, channel);
+            if (!status.ok() || self->over) break;
+        }
+        status = co_await call<Stub>(self, channel, request, response, rpc);
+        if (!self->has_user() || !is_token_refused(status)) break;
+        self->token.clear();
+    }
+    if (status.ok() && !self->over) co_return response;
+    failure = failure_of(status, self->limit, self->place.tls, self->access.get());
     // Another call may have opened a new one meanwhile.
     if (self->channel == channel) self->channel.reset();
     co_return std::nullopt;
@@ -137,39 +123,45 @@ asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(std::sha
 // first, on its open connection.
 template <class Request, class Response>
 EtcdClient::Answer<Response> EtcdClient::State::ask(std::shared_ptr<State> self, Request request,
-                                                    Rpc<Request, Response> rpc) {
-    std::string failures, why;
+                                                    Rpc<Stub, Request, Response> rpc) {
+    std::string failures;
+    EtcdFailure failure;
+    bool all_refused = true;
+    const auto& endpoints = self->place.endpoints;
     const std::size_t begin = self->first;
-    for (std::size_t i = 0; i < self->endpoints.size(); ++i) {
-        const std::size_t index = (begin + i) % self->endpoints.size();
-        const EtcdEndpoint& endpoint = self->endpoints[index];
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+        const std::size_t index = (begin + i) % endpoints.size();
+        const EtcdEndpoint& endpoint = endpoints[index];
         // The open channel leads to another endpoint.
         if (index != self->first) self->channel.reset();
         self->first = index;
         bool asked = false;
         if (self->channel) {
-            if (auto got = co_await try_channel(self, request, rpc, why)) co_return *got;
+            if (auto got = co_await try_channel(self, request, rpc, failure)) co_return *got;
             asked = true;
         }
         const auto addresses = co_await resolve(endpoint.host, self->limit);
-        if (!addresses && !asked) why = addresses.error().sentence();
+        if (!addresses && !asked) failure = {addresses.error().sentence()};
         // A connection that has just failed says nothing about the server, which may have been
         // restarted. So the same endpoint is tried again on a new connection.
         for (std::size_t a = 0; addresses && a < addresses->size() && !self->over; ++a) {
-            self->channel = open_channel((*addresses)[a], endpoint.port);
-            if (auto got = co_await try_channel(self, request, rpc, why)) co_return *got;
+            self->channel =
+                open_channel((*addresses)[a], endpoint, self->place.tls, self->access.get());
+            if (auto got = co_await try_channel(self, request, rpc, failure)) co_return *got;
         }
         if (self->over) co_return self->closed();
-        failures += (failures.empty() ? "" : "; ") + to_text(endpoint) + ": " + why;
+        failures += (failures.empty() ? "" : "; ") + to_text(endpoint) + ": " + failure.why;
+        all_refused = all_refused && failure.refused;
     }
-    co_return Error(
-        ErrorCode::unavailable,
-        "etcd " + failures +
-            "; check that etcd runs there, or choose another with --ledger=etcd:HOST:PORT,…");
+    if (!all_refused)
+        failures +=
+            "; check that etcd runs there, or choose another with --ledger=etcd:HOST:PORT,…";
+    co_return Error(ErrorCode::unavailable, "etcd " + failures);
 }
 
-EtcdClient::EtcdClient(asio::io_context& loop, std::vector<EtcdEndpoint> endpoints, Duration limit)
-    : state_(std::make_shared<State>(loop, std::move(endpoints), limit)) {}
+EtcdClient::EtcdClient(asio::io_context& loop, LedgerPlace place, LedgerAccessPointer access,
+                       Duration limit)
+    : state_(std::make_shared<State>(loop, std::move(place), std::move(access), limit)) {}
 
 EtcdClient::~EtcdClient() {
     // Coroutines may still run; they hold the state and see that it is over.
@@ -215,6 +207,6 @@ EtcdClient::Answer<std::string> EtcdClient::create(std::string key, std::string 
     co_return Error(ErrorCode::malformed, "etcd: unexpected answer to a transaction");
 }
 
-std::string EtcdClient::name() const { return "etcd:" + to_text(state_->endpoints); }
+std::string EtcdClient::name() const { return to_text(state_->place); }
 
 }  // namespace ddprun::rendezvous

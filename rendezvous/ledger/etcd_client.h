@@ -7,8 +7,9 @@
 // resolve.h and gRPC only sees addresses: its own look-up needs NSS, which a static binary does not
 // have. Proxies in the environment are ignored, because they are meant for the web.
 //
-// gRPC's library starts with the first EtcdClient and stops with the last one. No TLS and no user
-// name: anybody who reaches the port can read and write, as with any etcd without them.
+// gRPC's library starts with the first EtcdClient and stops with the last one. A user logs in when
+// the first request needs it, and again when etcd does not accept the token any more: it forgets
+// tokens that have not been used for five minutes, and all of them when it is started again.
 //
 // Thread: the loop's. An EtcdClient may be destroyed at any time; pending requests then end with
 // `closed`.
@@ -22,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "rendezvous/ledger_format/ledger_access.h"
 #include "rendezvous/ledger_format/ledger_place.h"
 
 namespace ddprun::rendezvous {
@@ -34,8 +36,9 @@ class EtcdClient {
     template <class T>
     using Answer = boost::asio::awaitable<Result<T>>;
 
-    // `limit` bounds one attempt at one endpoint.
-    EtcdClient(boost::asio::io_context& loop, std::vector<EtcdEndpoint> endpoints,
+    // `place` is one in etcd. `access` may be null: neither user nor certificates. `limit` bounds one
+    // attempt at one endpoint.
+    EtcdClient(boost::asio::io_context& loop, LedgerPlace place, LedgerAccessPointer access,
                Duration limit = std::chrono::seconds{2});
     ~EtcdClient();
     EtcdClient(const EtcdClient&) = delete;
@@ -51,7 +54,7 @@ class EtcdClient {
     // then nobody knows whether it was written; malformed (the answer is no transaction's).
     Answer<std::string> create(std::string key, std::string value);
 
-    // "etcd:a:2379,b:2379"
+    // "etcd:a:2379,b:2379", "etcds:a:2379"
     std::string name() const;
 
   private:

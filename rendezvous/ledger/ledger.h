@@ -55,6 +55,9 @@ class Ledger {
     // number reads the same ledger. 0: nobody else can read it (memory).
     virtual std::uint64_t mark() const { return 0; }
 
+    // Whether the job's ledger before this one has an end: it was set aside when this one began.
+    virtual bool follows_end() const { return false; }
+
     // The folder in which it really lies, which may differ from the one asked for; empty: in no
     // folder.
     virtual std::string folder() const { return ""; }

@@ -18,6 +18,7 @@ struct Opened {
     Result<LedgerClaim> claim;  // of that folder, or why it cannot be used
     std::string folder;
     std::vector<Note> notes;
+    bool follows_end = false;  // a finished ledger was set aside
 
     void say(std::string sentence) {
         notes.push_back({Note::Level::info, "ledger folder " + folder + " " + std::move(sentence)});
@@ -61,7 +62,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             if (!entries.whole.empty()) opened.say(goes_on(entries.whole.back()));
             return true;
         case LedgerUse::finished:
-            opened.set_aside("finished", "belongs to a job that has ended");
+            opened.follows_end = opened.set_aside("finished", "belongs to a job that has ended");
             return false;
         case LedgerUse::unreadable:
             opened.claim = with_fix(*entries.fault);
@@ -181,8 +182,8 @@ void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& file
         [&files, log = std::move(log), done = std::move(opened)](Opened& result) {
             for (const Note& note : result.notes) log(note);
             if (!result.claim) return done(result.claim.error());
-            done(std::unique_ptr<Ledger>(
-                std::make_unique<LedgerDirectory>(result.folder, result.claim->mark, files)));
+            done(std::unique_ptr<Ledger>(std::make_unique<LedgerDirectory>(
+                result.folder, result.claim->mark, files, result.follows_end)));
         });
 }
 

@@ -29,8 +29,9 @@ class LedgerDirectory final : public Ledger {
   public:
     // The folder must exist and contain this mark (0: not checked); open_ledger_directory() sees to
     // that.
-    LedgerDirectory(std::string path, std::uint64_t mark, FileThread& files)
-        : path_(std::move(path)), mark_(mark), files_(files) {}
+    LedgerDirectory(std::string path, std::uint64_t mark, FileThread& files,
+                    bool follows_end = false)
+        : path_(std::move(path)), mark_(mark), files_(files), follows_end_(follows_end) {}
 
     void read(EntryNumber from, ReadDone done) override;
     void create(LedgerEntry entry, CreateDone done) override;
@@ -38,11 +39,13 @@ class LedgerDirectory final : public Ledger {
     std::string name() const override { return "directory:" + path_; }
     std::uint64_t mark() const override { return mark_; }
     std::string folder() const override { return path_; }
+    bool follows_end() const override { return follows_end_; }
 
   private:
     std::string path_;
     std::uint64_t mark_;
     FileThread& files_;
+    bool follows_end_;
     // Expires with the ledger; answers that come later are dropped.
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

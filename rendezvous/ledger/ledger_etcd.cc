@@ -1,5 +1,5 @@
 // Finds or begins a series of keys in etcd, and reads and creates entries in it, one call after the
-// other.
+// other. Each value is opened and closed with the job's seal here.
 #include "rendezvous/ledger/ledger_etcd.h"
 
 #include <algorithm>
@@ -43,22 +43,37 @@ void rethrow(std::exception_ptr failed) {
     if (failed) std::rethrow_exception(failed);
 }
 
+const LedgerSeal& seal_of(const LedgerAccessPointer& access) {
+    static const LedgerSeal none;
+    return access ? access->seal : none;
+}
+
+// A series of keys, with the mark of its claim.
+struct Series {
+    std::string prefix;
+    std::uint64_t mark = 0;
+    bool follows_end = false;  // the one before it is finished
+};
+
 // What could be read.
 struct Entries {
     std::vector<LedgerEntry> whole;  // up to the first that is missing or cannot be read
     std::optional<Error> fault;  // malformed: the first bad entry; any other: why nothing was read
 };
 
-Result<LedgerEntry> parse_entry(const std::string& key, std::string_view text) {
-    auto entry = from_json(text);
+Result<LedgerEntry> parse_entry(const LedgerSeal& seal, std::uint64_t mark, const std::string& key,
+                                const std::string& stored) {
+    const auto text = seal.open(key, mark, stored);
+    auto entry = text ? from_json(*text) : Result<LedgerEntry>(text.error());
     if (entry) return entry;
     return Error(entry.error().code(),
                  "ledger entry " + key + " in etcd " + entry.error().sentence());
 }
 
-asio::awaitable<Entries> read_entries(EtcdClient& client, const std::string& series,
-                                      EntryNumber from) {
-    const std::string first = entry_key(series, from), behind = series + kBehindEntries;
+asio::awaitable<Entries> read_entries(EtcdClient& client, const LedgerSeal& seal,
+                                      const Series& series, EntryNumber from) {
+    const std::string first = entry_key(series.prefix, from),
+                      behind = series.prefix + kBehindEntries;
     const auto found = co_await client.range(first, behind);
     Entries entries;
     if (!found) entries.fault = found.error();
@@ -66,8 +81,8 @@ asio::awaitable<Entries> read_entries(EtcdClient& client, const std::string& ser
     EntryNumber next{std::max<std::int64_t>(from.value, 0)};
     for (const auto& [key, value] : *found) {
         // A gap ends the ledger: nothing behind it counts.
-        if (key != entry_key(series, next)) break;
-        auto entry = parse_entry(key, value);
+        if (key != entry_key(series.prefix, next)) break;
+        auto entry = parse_entry(seal, series.mark, key, value);
         if (entry && entry->number != next)
             entry = Error(ErrorCode::malformed, "ledger entry " + key + " in etcd has the number " +
                                                     std::to_string(entry->number.value));
@@ -92,48 +107,58 @@ LedgerCreated failed(LedgerEntry entry, std::string sentence) {
 }
 
 // etcd returns what stands under the key, ours or another's; created() tells which.
-asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const std::string& series,
-                                            const LedgerEntry& entry) {
-    const std::string key = entry_key(series, entry.number);
-    const std::string wanted = to_json(entry, JsonStyle::compact);
+asio::awaitable<LedgerCreated> create_entry(EtcdClient& client, const LedgerSeal& seal,
+                                            const Series& series, const LedgerEntry& entry) {
+    const std::string key = entry_key(series.prefix, entry.number);
+    const std::string wanted = seal.close(key, series.mark, to_json(entry, JsonStyle::compact));
     const auto text = co_await client.create(key, wanted);
     if (!text) co_return failed(entry, text.error().sentence());
-    auto stands = parse_entry(key, *text);
+    auto stands = parse_entry(seal, series.mark, key, *text);
     if (!stands) co_return failed(entry, stands.error().sentence());
     co_return created(entry, std::move(*stands));
 }
 
-Result<LedgerClaim> parse_claim(const std::string& series, std::string_view text) {
-    auto claim = claim_from_json(text);
+Result<LedgerClaim> parse_claim(const LedgerSeal& seal, const std::string& series,
+                                const std::string& stored) {
+    const std::string key = series + kClaim;
+    const auto text = seal.open(key, 0, stored);
+    auto claim = text ? claim_from_json(*text) : Result<LedgerClaim>(text.error());
     if (claim) return claim;
     return Error(claim.error().code(),
-                 "ledger key " + series + kClaim + " in etcd " + claim.error().sentence());
+                 "ledger key " + key + " in etcd " + claim.error().sentence());
 }
-
-struct Series {
-    std::string prefix;
-    std::uint64_t mark = 0;
-};
 
 // g++ 12 may destroy temporaries within a co_await expression twice (aggregates, both arms of ?:).
 // So such values get a name here, or are made by a function.
-Result<Series> made(const std::string& prefix, std::uint64_t mark) { return Series{prefix, mark}; }
+Result<Series> made(const std::string& prefix, std::uint64_t mark, bool follows_end = false) {
+    return Series{prefix, mark, follows_end};
+}
+
+// What cannot be read may be what a running job relies on, or was written by a stranger.
+Error unreadable(const Error& fault) {
+    return Error(fault.code(),
+                 fault.sentence() + "; delete it if no job needs it, or choose another run id");
+}
 
 // Opens the ledger of a job that begins: the first series that is neither finished nor another
 // command's. One request creates the claim of a series or reads the one that exists, so two jobs
 // cannot both begin it.
-asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPlace& place,
-                                             const LedgerOwner& owner, const Log& log) {
+asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerSeal& seal,
+                                             const LedgerPlace& place, const LedgerOwner& owner,
+                                             const Log& log) {
+    bool follows_end = false;
     std::string passed;  // why the previous series was not taken
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
-        const std::string ours = to_json(LedgerClaim{owner.command_digest, random_mark()});
         const std::string key = series + kClaim;
+        const std::string ours =
+            seal.close(key, 0, to_json(LedgerClaim{owner.command_digest, random_mark()}));
         const auto text = co_await client.create(key, ours);
         if (!text) co_return text.error();
-        const auto claim = parse_claim(series, *text);
-        if (!claim) co_return claim.error();
-        const Entries entries = co_await read_entries(client, series, EntryNumber{0});
+        const auto claim = parse_claim(seal, series, *text);
+        if (!claim) co_return unreadable(claim.error());
+        const Series here{series, claim->mark};
+        const Entries entries = co_await read_entries(client, seal, here, EntryNumber{0});
         // etcd did not answer: this says nothing about the series.
         if (entries.fault && entries.fault->code() != ErrorCode::malformed)
             co_return *entries.fault;
@@ -147,17 +172,17 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerPla
                 else if (!passed.empty())
                     // Said only here, when it is known that this series is the job's.
                     say("begins; " + passed);
-                co_return made(series, claim->mark);
+                co_return made(series, claim->mark, follows_end);
             case LedgerUse::finished:
+                follows_end = true;
                 passed = series + " belongs to a job that has ended";
                 break;
             case LedgerUse::foreign:
+                follows_end = false;
                 passed = series + " belongs to another command with this run id";
                 break;
             case LedgerUse::unreadable:
-                co_return Error(ErrorCode::malformed,
-                                entries.fault->sentence() +
-                                    "; delete it if no job needs it, or choose another run id");
+                co_return unreadable(*entries.fault);
         }
     }
 }
@@ -180,8 +205,8 @@ asio::awaitable<Result<std::optional<std::string>>> claim_text(EtcdClient& clien
 }
 
 // The series with the mark that is sought; for kAnyMark the newest one of this command.
-asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlace& place,
-                                            const LedgerOwner& owner) {
+asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerSeal& seal,
+                                            const LedgerPlace& place, const LedgerOwner& owner) {
     Result<Series> newest = not_found(place);
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
@@ -189,8 +214,10 @@ asio::awaitable<Result<Series>> find_series(EtcdClient& client, const LedgerPlac
         if (!text) co_return text.error();
         // Series are begun in order, so a missing one is the end.
         if (!*text) break;
-        const auto claim = parse_claim(series, **text);
+        const auto claim = parse_claim(seal, series, **text);
         if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);
+        // A leader with another secret has perhaps begun it: that says more than "not found".
+        if (!claim && !newest) newest = claim.error();
         if (newest && owner.mark != kAnyMark) break;
     }
     co_return newest;
@@ -209,8 +236,8 @@ struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
         LookDone look_done;  // for a look, from `from` on
     };
 
-    State(asio::io_context& l, std::unique_ptr<EtcdClient> c, std::string s, std::uint64_t m)
-        : loop(l), client(std::move(c)), series(std::move(s)), mark(m) {}
+    State(asio::io_context& l, std::unique_ptr<EtcdClient> c, LedgerAccessPointer a, Series s)
+        : loop(l), client(std::move(c)), access(std::move(a)), series(std::move(s)) {}
 
     void post(Call call);
     static asio::awaitable<void> work(std::shared_ptr<State> self);
@@ -218,8 +245,8 @@ struct LedgerEtcd::State : std::enable_shared_from_this<LedgerEtcd::State> {
 
     asio::io_context& loop;
     std::unique_ptr<EtcdClient> client;  // null: the ledger is destroyed, nobody is called any more
-    const std::string series;
-    const std::uint64_t mark;
+    const LedgerAccessPointer access;
+    const Series series;
     std::deque<Call> waiting;
     bool working = false;
 };
@@ -241,12 +268,14 @@ asio::awaitable<void> LedgerEtcd::State::work(std::shared_ptr<State> self) {
 // The ledger may be destroyed during a co_await, so `client` is looked at after each.
 asio::awaitable<void> LedgerEtcd::State::answer(std::shared_ptr<State> self, Call call) {
     if (call.entry) {
-        auto created = co_await create_entry(*self->client, self->series, *call.entry);
+        auto created =
+            co_await create_entry(*self->client, seal_of(self->access), self->series, *call.entry);
         if (self->client) call.create_done(std::move(created));
         co_return;
     }
     // etcd answers each read from its newest state (linearizable), so a look is one, too.
-    auto entries = co_await read_entries(*self->client, self->series, call.from);
+    auto entries =
+        co_await read_entries(*self->client, seal_of(self->access), self->series, call.from);
     if (!self->client) co_return;
     if (call.look_done) {
         call.look_done(newest_requeue(entries));
@@ -259,8 +288,10 @@ asio::awaitable<void> LedgerEtcd::State::answer(std::shared_ptr<State> self, Cal
 }
 
 LedgerEtcd::LedgerEtcd(asio::io_context& loop, std::unique_ptr<EtcdClient> client,
-                       std::string series, std::uint64_t mark)
-    : state_(std::make_shared<State>(loop, std::move(client), std::move(series), mark)) {}
+                       LedgerAccessPointer access, std::string series, std::uint64_t mark,
+                       bool follows_end)
+    : state_(std::make_shared<State>(loop, std::move(client), std::move(access),
+                                     Series{std::move(series), mark, follows_end})) {}
 
 LedgerEtcd::~LedgerEtcd() { state_->client.reset(); }
 
@@ -277,40 +308,42 @@ void LedgerEtcd::look(EntryNumber from, LookDone done) {
 }
 
 std::string LedgerEtcd::name() const {
-    return state_->client->name() + " (" + state_->series + ")";
+    return state_->client->name() + " (" + state_->series.prefix + ")";
 }
 
-std::uint64_t LedgerEtcd::mark() const { return state_->mark; }
+std::uint64_t LedgerEtcd::mark() const { return state_->series.mark; }
+bool LedgerEtcd::follows_end() const { return state_->series.follows_end; }
 
 namespace {
 
 // The parameters are shared pointers and copies: the coroutine outlives its caller.
 asio::awaitable<void> open_here(asio::io_context& loop, std::shared_ptr<const LedgerPlace> place,
+                                LedgerAccessPointer access,
                                 std::shared_ptr<const LedgerOwner> owner, Log log,
                                 LedgerOpened opened) {
-    auto client = std::make_unique<EtcdClient>(loop, place->endpoints);
+    auto client = std::make_unique<EtcdClient>(loop, *place, access);
     Result<Series> series = Error();
     if (owner->mark)
-        series = co_await find_series(*client, *place, *owner);
+        series = co_await find_series(*client, seal_of(access), *place, *owner);
     else
-        series = co_await begin_series(*client, *place, *owner, log);
+        series = co_await begin_series(*client, seal_of(access), *place, *owner, log);
     if (!series) {
         opened(series.error());
         co_return;
     }
-    std::unique_ptr<Ledger> ledger =
-        std::make_unique<LedgerEtcd>(loop, std::move(client), series->prefix, series->mark);
+    std::unique_ptr<Ledger> ledger = std::make_unique<LedgerEtcd>(
+        loop, std::move(client), access, series->prefix, series->mark, series->follows_end);
     opened(std::move(ledger));
 }
 
 }  // namespace
 
-void open_ledger_etcd(asio::io_context& loop, LedgerPlace place, LedgerOwner owner, Log log,
-                      LedgerOpened opened) {
+void open_ledger_etcd(asio::io_context& loop, LedgerPlace place, LedgerAccessPointer access,
+                      LedgerOwner owner, Log log, LedgerOpened opened) {
     asio::co_spawn(loop,
                    open_here(loop, std::make_shared<LedgerPlace>(std::move(place)),
-                             std::make_shared<LedgerOwner>(std::move(owner)), std::move(log),
-                             std::move(opened)),
+                             std::move(access), std::make_shared<LedgerOwner>(std::move(owner)),
+                             std::move(log), std::move(opened)),
                    rethrow);
 }
 
@@ -318,23 +351,23 @@ namespace {
 
 // Walks through the series until one is missing; `newest` is that of the last one.
 asio::awaitable<void> read_claim_here(asio::io_context& loop, const LedgerPlace& place,
-                                      Result<LedgerClaim>& newest) {
-    EtcdClient client(loop, place.endpoints);
+                                      LedgerAccessPointer access, Result<LedgerClaim>& newest) {
+    EtcdClient client(loop, place, access);
     for (int number = 1;; ++number) {
         const std::string series = series_of(place, number);
         const auto text = co_await claim_text(client, series);
         if (!text) newest = text.error();
         if (!text || !*text) co_return;
-        newest = parse_claim(series, **text);
+        newest = parse_claim(seal_of(access), series, **text);
     }
 }
 
 }  // namespace
 
-Result<LedgerClaim> read_etcd_claim(const LedgerPlace& place) {
+Result<LedgerClaim> read_etcd_claim(const LedgerPlace& place, LedgerAccessPointer access) {
     asio::io_context loop;
     Result<LedgerClaim> newest = not_found(place);
-    asio::co_spawn(loop, read_claim_here(loop, place, newest), rethrow);
+    asio::co_spawn(loop, read_claim_here(loop, place, std::move(access), newest), rethrow);
     loop.run();
     return newest;
 }

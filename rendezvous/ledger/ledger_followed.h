@@ -36,6 +36,7 @@ class LedgerFollowed final : public Ledger {
     std::string name() const override;
     std::uint64_t mark() const override { return found_ ? found_->mark() : 0; }
     std::string folder() const override { return found_ ? found_->folder() : ""; }
+    bool follows_end() const override { return found_ && found_->follows_end(); }
 
   private:
     void later(std::function<void()> call);

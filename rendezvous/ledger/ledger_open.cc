@@ -72,8 +72,8 @@ void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, Ledger
     if (place.kind == Kind::directory)
         return open_directory(shell, place, std::move(owner), limits, std::move(opened));
     if (place.kind == Kind::etcd)
-        return open_ledger_etcd(shell.loop, std::move(place), std::move(owner),
-                                std::move(shell.log), std::move(opened));
+        return open_ledger_etcd(shell.loop, std::move(place), std::move(shell.access),
+                                std::move(owner), std::move(shell.log), std::move(opened));
     asio::post(shell.loop, [&loop = shell.loop, opened = std::move(opened), mark = owner.mark] {
         // Nobody can follow a ledger in the memory of another process.
         if (mark) return opened(Error(ErrorCode::not_found, "this node has --ledger=memory"));
@@ -81,9 +81,9 @@ void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, Ledger
     });
 }
 
-Result<LedgerClaim> read_claim(const LedgerPlace& place) {
+Result<LedgerClaim> read_claim(const LedgerPlace& place, LedgerAccessPointer access) {
     if (place.kind == Kind::directory) return read_claim(place.path);
-    if (place.kind == Kind::etcd) return read_etcd_claim(place);
+    if (place.kind == Kind::etcd) return read_etcd_claim(place, std::move(access));
     return Error(ErrorCode::not_found, "a ledger in memory is in its leader's process");
 }
 

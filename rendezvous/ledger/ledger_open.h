@@ -12,6 +12,7 @@
 #include "base/loop/file_thread.h"
 #include "base/time.h"
 #include "rendezvous/ledger/ledger.h"
+#include "rendezvous/ledger_format/ledger_access.h"
 #include "rendezvous/ledger_format/ledger_claim.h"
 #include "rendezvous/ledger_format/ledger_place.h"
 
@@ -22,6 +23,7 @@ struct LedgerShell {
     boost::asio::io_context& loop;
     FileThread& files;
     Log log;
+    LedgerAccessPointer access{};  // for etcd; null: neither user, certificates nor secret
 };
 
 // How long a ledger may take. If a folder hangs at the start, a warning comes after `mention`, and
@@ -41,6 +43,6 @@ void open_ledger(LedgerShell shell, LedgerPlace place, LedgerOwner owner, Ledger
 // The claim of the newest ledger at a shared place, whoever began it: to find out whether this host
 // sees it. Blocks; a folder for as long as its file system. Errors: not_found, unavailable,
 // malformed.
-Result<LedgerClaim> read_claim(const LedgerPlace& place);
+Result<LedgerClaim> read_claim(const LedgerPlace& place, LedgerAccessPointer access);
 
 }  // namespace ddprun::rendezvous

@@ -117,5 +117,6 @@ std::string LedgerWatch::name() const { return state_->below->name(); }
 std::uint64_t LedgerWatch::mark() const { return state_->below->mark(); }
 
 std::string LedgerWatch::folder() const { return state_->below->folder(); }
+bool LedgerWatch::follows_end() const { return state_->below->follows_end(); }
 
 }  // namespace ddprun::rendezvous

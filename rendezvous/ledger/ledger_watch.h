@@ -28,6 +28,7 @@ class LedgerWatch final : public Ledger {
     std::string name() const override;
     std::uint64_t mark() const override;
     std::string folder() const override;
+    bool follows_end() const override;
 
   private:
     struct State;

@@ -33,8 +33,8 @@ std::optional<EtcdEndpoint> read_endpoint(std::string_view word) {
     return endpoint;
 }
 
-Result<LedgerPlace> read_etcd(std::string_view text) {
-    LedgerPlace place{LedgerPlace::Kind::etcd, "", {}};
+Result<LedgerPlace> read_etcd(std::string_view text, bool tls) {
+    LedgerPlace place{LedgerPlace::Kind::etcd, "", {}, tls};
     // At least one endpoint is read, and an empty one, as in "a:1,,b:1", is refused.
     for (bool more = true; more;) {
         const auto comma = text.find(',');
@@ -74,7 +74,8 @@ std::string plain_name(std::string_view name) {
 Result<LedgerPlace> read_ledger_place(std::string_view text) {
     if (text == "memory") return LedgerPlace{};
     // "etcd:" is decided before paths, since a path may contain a colon.
-    if (text.starts_with("etcd:")) return read_etcd(text.substr(5));
+    if (text.starts_with("etcd:")) return read_etcd(text.substr(5), false);
+    if (text.starts_with("etcds:")) return read_etcd(text.substr(6), true);
     const bool named = text.starts_with("directory:");
     std::string path(named ? text.substr(10) : text);
     if (path.empty()) return usage_error("the path is empty; give directory:PATH");
@@ -84,6 +85,17 @@ Result<LedgerPlace> read_ledger_place(std::string_view text) {
             "not a ledger; give memory, directory:PATH, a path with a slash, or "
             "etcd:HOST:PORT");
     return in_folder(std::move(path));
+}
+
+Result<> check_etcd_files(const EtcdFiles& files, const LedgerPlace& place) {
+    const bool tls = !files.cacert.empty() || !files.cert.empty() || !files.key.empty();
+    if (tls && is_in_etcd(place) && !place.tls)
+        return usage_error(
+            "--etcd-cacert, --etcd-cert and --etcd-key are for TLS; give --ledger=etcds:HOST:PORT "
+            "(etcds, not etcd)");
+    if (files.cert.empty() != files.key.empty())
+        return usage_error("--etcd-cert and --etcd-key: give both, the certificate and its key");
+    return {};
 }
 
 Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
@@ -100,6 +112,8 @@ Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name) {
     chosen.path += (chosen.path.ends_with('/') ? "" : "/") + plain;
     return chosen;
 }
+
+bool is_in_etcd(const LedgerPlace& place) { return place.kind == LedgerPlace::Kind::etcd; }
 
 bool is_shared(const LedgerPlace& place) { return place.kind != LedgerPlace::Kind::memory; }
 
@@ -142,7 +156,7 @@ std::string to_text(const LedgerPlace& place) {
         case LedgerPlace::Kind::directory:
             return "directory:" + place.path;
         case LedgerPlace::Kind::etcd:
-            return "etcd:" + to_text(place.endpoints);
+            return (place.tls ? "etcds:" : "etcd:") + to_text(place.endpoints);
     }
     return "memory";
 }

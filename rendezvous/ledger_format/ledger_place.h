@@ -3,6 +3,7 @@
 //   memory                      in the leader's process
 //   directory:PATH              one folder below PATH for each job, on a shared file system
 //   etcd:HOST:PORT,…            keys below ddprun/ in etcd, version 3
+//   etcds:HOST:PORT,…           the same over TLS
 //
 // Under Slurm the place of a job is named by cluster, job id and step, else by the run id.
 #pragma once
@@ -27,8 +28,25 @@ struct LedgerPlace {
     Kind kind = Kind::memory;
     std::string path;                     // directory: the folder; etcd: what its keys begin with
     std::vector<EtcdEndpoint> endpoints;  // etcd: at least one
+    bool tls = false;                     // etcd: over TLS
     bool operator==(const LedgerPlace&) const = default;
 };
+
+// The files that the user has given for etcd, each with its option; empty: not given. What is in
+// them is read by ledger/etcd_files.h.
+struct EtcdFiles {
+    std::string user;    // --etcd-user-file: NAME:PASSWORD
+    std::string cacert;  // --etcd-cacert: whose servers are believed
+    std::string cert;    // --etcd-cert and --etcd-key: by which a server knows us
+    std::string key;
+    bool any() const { return *this != EtcdFiles{}; }
+    bool operator==(const EtcdFiles&) const = default;
+};
+
+// Whether these files suit that place. Errors: usage (a certificate without its key, files for TLS
+// and an etcd without it). For another kind of ledger they have no effect: a site may give them to
+// all its users.
+Result<> check_etcd_files(const EtcdFiles& files, const LedgerPlace& place);
 
 // Reads the value of --ledger, without a job yet. A path with a slash in it is a directory. IPv6
 // addresses are in brackets. Errors: usage, with the accepted forms.
@@ -42,6 +60,7 @@ Result<LedgerPlace> of_job(LedgerPlace chosen, std::string_view name);
 //
 // Whether several nodes can read it, so that another node can lead when the leader is lost.
 bool is_shared(const LedgerPlace& place);
+bool is_in_etcd(const LedgerPlace& place);
 std::string folder_of(const LedgerPlace& place);  // empty: in none
 LedgerPlace in_folder(std::string path);          // of kind directory
 

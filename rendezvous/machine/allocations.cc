@@ -14,8 +14,14 @@ bool MachineState::begins_allocation() const {
 // An earlier allocation made the newest generation, and nothing proves that it has ended: Slurm
 // requeues a job when it cannot reach a node, also if the node still trains.
 bool MachineState::earlier_may_train() const {
-    if (!top() || !begins_allocation()) return false;
-    if (const auto* begins = top()->allocation()) return begins->awaits;
+    if (!begins_allocation()) return false;
+    // A job of one node starts before its entry is written (ledger_behind.h). So it may train though
+    // no entry says so.
+    const bool single_before =
+        single() && active.ledger_lasts && config.requeue > 0 && !config.earlier_ended;
+    if (!top()) return single_before;
+    if (const auto* begins = top()->allocation())
+        return begins->awaits || (single_before && top()->requeue < config.requeue);
     return !top()->end();
 }
 
@@ -39,8 +45,10 @@ bool MachineState::owes_allocation(Time now) {
     return now >= due;
 }
 
-// A job of one node, in a ledger without entries: there is nobody to tell.
-bool MachineState::single_without_past() const { return single() && !top(); }
+// A job of one node, of which nothing earlier can run: there is nobody to tell.
+bool MachineState::single_without_past() const {
+    return single() && !top() && !earlier_may_train();
+}
 
 void MachineState::propose_allocation(Time now) {
     LedgerEntry entry;

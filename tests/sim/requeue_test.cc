@@ -140,10 +140,54 @@ TEST(FirstLeader, TwoThatDoNotKnowEachOtherMeet) {
     EXPECT_GT(both, 20);
 }
 
-int found_in(Mutation mutation) {
+// A job of one node, of which no other node could be told.
+WorldConfig alone(std::uint64_t seed) {
+    WorldConfig config = requeued(seed);
+    config.hosts = config.limits.min_nodes = config.limits.max_nodes = 1;
+    return config;
+}
+
+TEST(RequeueOfOneNode, TheOldOneEndsForTheNewOne) { for_seeds(alone, expect_taken_over); }
+
+TEST(RequeueOfOneNode, TheOldOneIsLostOrStandsStill) {
+    // A job of one node has no lease, so one that is frozen trains on (a limit that is named).
+    for (const auto kind :
+         {Fault::Kind::process_killed, Fault::Kind::step_killed, Fault::Kind::host_lost})
+        for (const Duration at : {1300ms, 1900ms, 2050ms, 2300ms, 3000ms})
+            for_seeds(
+                [=](auto seed) {
+                    WorldConfig config = alone(seed);
+                    config.faults = {fault(kind, at, 0)};
+                    return config;
+                },
+                [](const World& world) {
+                    const LedgerEntry* end = world.ledger().end();
+                    ASSERT_TRUE(end);
+                    EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
+                    EXPECT_EQ(end->requeue, 1);
+                },
+                3);
+}
+
+TEST(RequeueOfOneNode, ARecordedEndNeedsNoWait) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = alone(seed);
+            config.requeued_at = 4s;
+            config.faults = {fault(Fault::Kind::stop_asked, 1s, 0, 1s)};
+            return config;
+        },
+        [](const World& world) {
+            ASSERT_TRUE(world.ledger().end());
+            EXPECT_EQ(world.ledger().end()->end()->verdict, Verdict::succeeded);
+            EXPECT_LT(second_began(world), Time{4s + 600ms});
+        });
+}
+
+int found_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-        WorldConfig config = requeued(seed);
+        WorldConfig config = story(seed);
         config.mutation = mutation;
         World world(config);
         world.run();
@@ -158,6 +202,13 @@ TEST(RequeueMutation, EachHalfOfTheRuleIsNeeded) {
     EXPECT_GT(found_in(Mutation::requeue_is_proof), 0);
     EXPECT_GT(found_in(Mutation::leaders_never_look), 0);
     EXPECT_GT(found_in(Mutation::looks_are_old), 0);
+}
+
+TEST(RequeueMutation, AJobOfOneNodeNeedsThemToo) {
+    EXPECT_EQ(found_in(Mutation::none, alone), 0);
+    EXPECT_GT(found_in(Mutation::requeue_is_proof, alone), 0);
+    EXPECT_GT(found_in(Mutation::leaders_never_look, alone), 0);
+    EXPECT_GT(found_in(Mutation::looks_are_old, alone), 0);
 }
 
 }  // namespace

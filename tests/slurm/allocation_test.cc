@@ -83,6 +83,8 @@ TEST(Allocation, ReadsTheStep) {
     EXPECT_EQ(allocation.cpus_on_node, 64);
     EXPECT_EQ(allocation.reserved_ports, (std::vector<int>{20001, 20002}));
     EXPECT_EQ(allocation.restart_count, 0);
+    EXPECT_FALSE(allocation.batch_job);
+    EXPECT_TRUE((*read_allocation(step_with("ENVIRONMENT", "BATCH")))->batch_job);
     EXPECT_EQ(allocation.end_time, std::nullopt);
     EXPECT_EQ(allocation.launch_node_address, "10.0.0.1");
     EXPECT_EQ(allocation.submit_directory, "/home/u");

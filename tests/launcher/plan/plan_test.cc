@@ -134,8 +134,14 @@ TEST(Plan, LedgerOfAJob) {
     EXPECT_EQ(several->ledger.place.path, "/home/u/.ddprun/lab.8812.0");
     EXPECT_FALSE(several->ledger.chosen);
     EXPECT_THAT(several->warnings, IsEmpty());
-    // One node has nobody to take over.
+    // One node has nobody to take over. Only a batch job comes again, and must not train beside
+    // itself.
     EXPECT_EQ(plan({}, step(1))->ledger.place.kind, LedgerKind::memory);
+    slurm::Allocation batch = step(1);
+    batch.batch_job = true;
+    EXPECT_EQ(plan({}, batch)->ledger.place.path, "/home/u/.ddprun/lab.8812.0");
+    EXPECT_EQ(plan({"--check"}, batch)->ledger.place.kind, LedgerKind::memory);
+    EXPECT_EQ(plan({"--ledger=memory"}, batch)->ledger.place.kind, LedgerKind::memory);
     EXPECT_THAT(plan({"--ledger=memory"}, step(2))->warnings, IsEmpty());
     const std::string long_id = "--rdzv-id=" + std::string(201, 'a');
     EXPECT_THAT(
@@ -152,6 +158,27 @@ TEST(Plan, LedgerOfAJob) {
     EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=r", "--ledger=etcd:h:1"})
                   ->ledger.place.path,
               "ddprun/r");
+}
+
+// Files for TLS must not be given in vain, and a password that travels openly is said.
+TEST(Plan, FilesForEtcd) {
+    const auto etcd = [](std::vector<std::string> words) {
+        words.insert(words.end(), {"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=r"});
+        return plan(words);
+    };
+    const auto tls = etcd({"--ledger=etcds:h:1", "--etcd-user-file=u", "--etcd-cacert=a",
+                           "--etcd-cert=c", "--etcd-key=k"});
+    ASSERT_TRUE(tls) << tls.error();
+    EXPECT_EQ(tls->ledger.etcd, (rendezvous::EtcdFiles{"u", "a", "c", "k"}));
+    EXPECT_THAT(tls->warnings, IsEmpty());
+    EXPECT_THAT(etcd({"--ledger=etcd:h:1", "--etcd-user-file=u"})->warnings,
+                ElementsAre(HasSubstr("goes over the network as plain text")));
+    EXPECT_THAT(etcd({"--ledger=/l", "--etcd-user-file=u"})->warnings,
+                ElementsAre(HasSubstr("the ledger is not in etcd")));
+    EXPECT_THAT(etcd({"--ledger=etcd:h:1", "--etcd-cacert=a"}).error().sentence(),
+                HasSubstr("etcds, not etcd"));
+    EXPECT_THAT(etcd({"--ledger=etcds:h:1", "--etcd-cert=a"}).error().sentence(),
+                HasSubstr("give both"));
 }
 
 // Under Slurm several nodes need a secret, since any user of the cluster may reach their ports.

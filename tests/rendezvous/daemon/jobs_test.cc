@@ -23,7 +23,7 @@ struct Daemon {
     explicit Daemon(LedgerPlace ledger = {}, IdentityConfig identity = {})
         : files(loop),
           secrets(loop, files, std::move(identity)),
-          jobs(loop, files, secrets, std::move(ledger), "0.1.0", lines.log()) {
+          jobs(loop, files, secrets, std::move(ledger), nullptr, "0.1.0", lines.log()) {
         tcp::acceptor acceptor = listener(loop);
         port = acceptor.local_endpoint().port();
         Endpoint::Services services;

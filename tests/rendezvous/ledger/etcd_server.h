@@ -23,7 +23,9 @@ class EtcdServer {
   public:
     static bool installed() { return ::access("/usr/bin/etcd", X_OK) == 0; }
 
-    explicit EtcdServer(std::vector<std::string> options = {}) : options_(std::move(options)) {
+    // `scheme`: https with certificates among the options.
+    explicit EtcdServer(std::vector<std::string> options = {}, std::string scheme = "http")
+        : options_(std::move(options)), scheme_(std::move(scheme)) {
         start();
     }
     ~EtcdServer() { kill(); }
@@ -33,7 +35,7 @@ class EtcdServer {
 
     // Starts on the same ports with the same data, and waits until the port answers.
     void start() {
-        const std::string client = "http://127.0.0.1:" + std::to_string(port_);
+        const std::string client = scheme_ + "://127.0.0.1:" + std::to_string(port_);
         const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
         std::vector<std::string> words{
             "etcd", "--data-dir", folder_ / "data", "--listen-client-urls", client,
@@ -108,6 +110,7 @@ class EtcdServer {
     // In memory where that is possible: on a busy disk each write of etcd may take a second.
     Folder folder_{std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : testing::TempDir()};
     std::vector<std::string> options_;
+    std::string scheme_;
     std::uint16_t port_ = free_port(), peer_port_ = free_port();
     pid_t pid_ = -1;
 };

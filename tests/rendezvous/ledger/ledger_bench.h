@@ -22,6 +22,7 @@ struct LedgerBench {
     asio::io_context loop;
     FileThread files{loop};
     Lines lines;
+    LedgerAccessPointer access;
 
     // The job that opens a ledger. "abc123" is the command of example_entry(), so its entries are
     // those of this owner. That entry is of requeue 1.
@@ -29,7 +30,7 @@ struct LedgerBench {
                              std::uint64_t mark = 0) {
         return {digest, requeue, mark};
     }
-    LedgerShell shell() { return {loop, files, lines.log()}; }
+    LedgerShell shell() { return {loop, files, lines.log(), access}; }
 
     // Every answer must come later, from the loop: a caller that is entered again from within its
     // own call would break the service.

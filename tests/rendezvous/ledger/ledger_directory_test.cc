@@ -141,6 +141,7 @@ TEST(LedgerDirectory, SetsFinishedLedgersAside) {
         const auto ledger = bench.open(folder / "job");
         ASSERT_TRUE(ledger) << ledger.error();
         EXPECT_TRUE(bench.read(**ledger, 0)->empty());
+        EXPECT_EQ((*ledger)->follows_end(), round == 2);
         bench.create(**ledger, example_entry(0));
         bench.create(**ledger, example_end(1));
         expected.push_back("job-finished-" + hexadecimal((*ledger)->mark()));
@@ -155,6 +156,7 @@ TEST(LedgerDirectory, SetsFinishedLedgersAside) {
     const auto again = bench.open(folder / "job", Bench::owner("abc123", 1));
     EXPECT_EQ(bench.read(**again, 0)->size(), 1u) << "a requeued job goes on";
     EXPECT_EQ((*again)->mark(), (*fresh)->mark());
+    EXPECT_FALSE((*again)->follows_end());
     EXPECT_TRUE(bench.lines.has("continues after entry 0 (generation 5, written by gpu01)"));
 }
 

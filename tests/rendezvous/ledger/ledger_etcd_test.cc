@@ -37,9 +37,9 @@ class LedgerEtcdTest : public testing::Test {
     std::unique_ptr<Ledger> direct(std::vector<std::uint16_t> ports) {
         return std::make_unique<LedgerEtcd>(
             bench.loop,
-            std::make_unique<EtcdClient>(bench.loop, place_at(std::move(ports)).endpoints,
+            std::make_unique<EtcdClient>(bench.loop, place_at(std::move(ports)), nullptr,
                                          std::chrono::seconds{1}),
-            "ddprun/direct/1/", 1);
+            nullptr, "ddprun/direct/1/", 1);
     }
     // `failed` means that nobody knows what has been written. The machine asks again then, and so
     // does this.
@@ -80,16 +80,16 @@ TEST_F(LedgerEtcdTest, IsReachedByName) {
 // `ddprun --check` only looks: it sees the newest series, of any command, and begins none.
 TEST_F(LedgerEtcdTest, ShowsTheNewestClaim) {
     const LedgerPlace place = place_at({server->port()});
-    EXPECT_EQ(read_etcd_claim(place).error().code(), ErrorCode::not_found);
+    EXPECT_EQ(read_etcd_claim(place, nullptr).error().code(), ErrorCode::not_found);
     const auto first = bench.open(place);
     ASSERT_TRUE(first) << first.error();
-    EXPECT_EQ(read_etcd_claim(place)->mark, (*first)->mark());
+    EXPECT_EQ(read_etcd_claim(place, nullptr)->mark, (*first)->mark());
     const auto second = bench.open(place, LedgerBench::owner("of another command"));
     ASSERT_TRUE(second) << second.error();
-    EXPECT_EQ(read_etcd_claim(place)->mark, (*second)->mark());
+    EXPECT_EQ(read_etcd_claim(place, nullptr)->mark, (*second)->mark());
     EXPECT_NE((*first)->mark(), (*second)->mark());
     server->kill();
-    EXPECT_THAT(read_etcd_claim(place).error().sentence(),
+    EXPECT_THAT(read_etcd_claim(place, nullptr).error().sentence(),
                 HasSubstr("Connection refused; check that"));
 }
 
@@ -247,11 +247,13 @@ TEST_F(LedgerEtcdTest, NamesHaveSeries) {
     EXPECT_TRUE(bench.lines.has(
         "ddprun/job/2/ in etcd begins; ddprun/job/1/ belongs to a job that has ended"));
     EXPECT_TRUE(bench.read(**second, 0)->empty());
+    EXPECT_TRUE((*second)->follows_end());
     bench.create(**second, example_entry(0));
     const auto other = bench.open(place, LedgerBench::owner("other"));
     EXPECT_TRUE(
         bench.lines.has("ddprun/job/3/ in etcd begins; ddprun/job/2/ belongs to another command"));
     EXPECT_TRUE(bench.read(**other, 0)->empty());
+    EXPECT_FALSE((*other)->follows_end()) << "that of another command says nothing";
     // The command of the second series, after a requeue.
     const auto requeued = bench.open(place, LedgerBench::owner("abc123", 1));
     EXPECT_EQ((*requeued)->mark(), (*second)->mark());
@@ -273,7 +275,7 @@ TEST_F(LedgerEtcdTest, TellsWhoComesLate) {
 TEST_F(LedgerEtcdTest, NamesAnEntryWrittenByHand) {
     const LedgerPlace place = place_at({server->port()});
     const auto ledger = bench.open(place);
-    EtcdClient client(bench.loop, place.endpoints);
+    EtcdClient client(bench.loop, place, nullptr);
     bool written = false;
     asio::co_spawn(bench.loop, client.create("ddprun/job/1/entry-000000", "{\"by\": \"hand\"}"),
                    [&](std::exception_ptr, Result<std::string>) { written = true; });

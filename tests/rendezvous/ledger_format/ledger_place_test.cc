@@ -22,6 +22,9 @@ TEST(LedgerPlace, ReadsWhatLedgerOptionsSay) {
     EXPECT_THAT(etcd->endpoints, ElementsAre(EtcdEndpoint{"a", 2379}, EtcdEndpoint{"10.0.0.1", 1},
                                              EtcdEndpoint{"fe80::1", 65535}));
     EXPECT_EQ(to_text(*etcd), "etcd:a:2379,10.0.0.1:1,[fe80::1]:65535");
+    EXPECT_FALSE(etcd->tls);
+    EXPECT_TRUE(read_ledger_place("etcds:a:2379")->tls);
+    EXPECT_EQ(to_text(*of_job(*read_ledger_place("etcds:a:2379"), "r")), "etcds:a:2379");
 }
 
 // A misspelled "memory" must not become a folder of that name: each node would have its own, and
@@ -57,6 +60,23 @@ TEST(LedgerPlace, NamesTheJobsPart) {
     EXPECT_TRUE(of_job({}, std::string(300, 'a')));
     EXPECT_THAT(of_job(folder, std::string(300, 'a')).error().sentence(),
                 HasSubstr("300 characters"));
+}
+
+// Who names files for TLS must not get a connection without it.
+TEST(LedgerPlace, ChecksTheFilesForEtcd) {
+    const auto fault = [](const EtcdFiles& files, const char* place) -> std::string {
+        const auto good = check_etcd_files(files, *read_ledger_place(place));
+        return good ? "" : good.error().sentence();
+    };
+    const EtcdFiles user{"u", "", "", ""}, ca{"", "c", "", ""}, own{"", "", "c", "k"};
+    for (const EtcdFiles& files : {user, ca, own}) EXPECT_EQ(fault(files, "etcds:h:1"), "");
+    EXPECT_EQ(fault(user, "etcd:h:1"), "");
+    for (const EtcdFiles& files : {ca, own})
+        EXPECT_THAT(fault(files, "etcd:h:1"), HasSubstr("give --ledger=etcds:HOST:PORT"));
+    for (const EtcdFiles& files : {EtcdFiles{"", "", "c", ""}, EtcdFiles{"", "", "", "k"}})
+        EXPECT_THAT(fault(files, "etcds:h:1"), HasSubstr("give both"));
+    // A site may give them to all its users, whatever their ledger is.
+    for (const char* other : {"memory", "directory:/d"}) EXPECT_EQ(fault(ca, other), "");
 }
 
 }  // namespace

@@ -30,9 +30,12 @@ LedgerEntry of_the_first() {
 class Requeued {
   public:
     explicit Requeued(const LedgerEntry& newest, MachineConfig config = in_slurm(1))
+        : Requeued(std::vector{newest}, std::move(config)) {}
+    Requeued(std::vector<LedgerEntry> found, MachineConfig config)
         : machine_(std::move(config), at(0)) {
-        EXPECT_THAT(step(0, Lead{{node("leader"), "leader", 1}}), ElementsAre("read the ledger"));
-        read_ = step(0, LedgerRead{{newest}});
+        EXPECT_THAT(step(0, Lead{{node("leader"), "leader", 1}, "a ledger", 5}),
+                    ElementsAre("read the ledger"));
+        read_ = step(0, LedgerRead{std::move(found)});
     }
     Lines step(double now, const Event& event) {
         Lines all;
@@ -46,8 +49,8 @@ class Requeued {
         return all;
     }
     // Node a of this allocation joins, and has vowed generation 4 like each idle node.
-    void join(double now) {
-        step(now, Came{Session{1}, Hello{"job", node("a", 2), "1", 1}});
+    void join(double now, int requeue = 1) {
+        step(now, Came{Session{1}, Hello{"job", node("a", 2), "1", requeue}});
         beat_.number = 1;
         beat_.floor = Generation{4};
         step(now, Came{Session{1}, Join{offer(), beat_}});
@@ -76,6 +79,14 @@ class Requeued {
   private:
     Beat beat_;
 };
+
+// A job of one node: no other can lead, so its ledger is for the next allocation alone.
+MachineConfig alone(int requeue) {
+    MachineConfig config = in_slurm(requeue);
+    config.limits = limits(1, 1);
+    config.succession = false;
+    return config;
+}
 
 bool creates(const Lines& lines) {
     return std::ranges::any_of(lines, [](const auto& line) { return line.starts_with("create"); });
@@ -110,6 +121,45 @@ TEST(Allocation, TheLastCallAppliesAgain) {
     after.join(0.2);
     for (double now = 0.5; now < 6; now += 0.5) EXPECT_FALSE(after.generation(now)) << now;
     EXPECT_TRUE(after.generation(6.6));
+}
+
+// A job of one node trains before its entry is written, so that no entry is there proves nothing.
+TEST(Allocation, AJobOfOneNodeWaitsThoughNoEntryIsThere) {
+    LedgerEntry begun = of_the_first();
+    begun.act = BeginsAllocation{false};
+    begun.requeue = 1;
+    for (const auto& found : {std::vector<LedgerEntry>{}, {begun}}) {
+        Requeued s(found, alone(2));
+        EXPECT_TRUE(creates(s.read_)) << "it begins its allocation at once";
+        ASSERT_TRUE(s.creating_.allocation());
+        EXPECT_TRUE(s.creating_.allocation()->awaits);
+        EXPECT_THAT(s.won(2), Contains(AllOf(HasSubstr("recorded no end"), HasSubstr("30.0 s"))));
+        s.join(2, 2);
+        for (double now = 2.5; now < 32; now += 0.5) ASSERT_FALSE(creates(s.beat(now))) << now;
+        EXPECT_TRUE(s.generation(32.5));
+    }
+}
+
+// But not at its first start, nor after a recorded end.
+TEST(Allocation, AJobOfOneNodeStartsAtOnce) {
+    Requeued first(std::vector<LedgerEntry>{}, alone(0));
+    EXPECT_FALSE(creates(first.read_));
+    first.join(0.1, 0);
+    EXPECT_EQ(first.creating_.number, EntryNumber{0});
+    EXPECT_TRUE(first.creating_.makes_generation());
+    LedgerEntry end = of_the_first();
+    end.act = EndsJob{ended(Verdict::work_left, 75, "the time limit")};
+    Requeued after(end, alone(1));
+    after.join(0.1);
+    EXPECT_EQ(after.creating_.number, EntryNumber{8});
+    EXPECT_TRUE(after.creating_.makes_generation());
+    // An end after which a new ledger begins: of a job that has failed.
+    MachineConfig config = alone(1);
+    config.earlier_ended = true;
+    Requeued failed(std::vector<LedgerEntry>{}, config);
+    failed.join(0.1);
+    EXPECT_EQ(failed.creating_.number, EntryNumber{0});
+    EXPECT_TRUE(failed.creating_.makes_generation());
 }
 
 TEST(Allocation, WaitsLongerWhereTheUserSaysSo) {
