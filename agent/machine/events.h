@@ -74,10 +74,12 @@ struct WorkerProgress {
     Duration snapshot_took{};     // to save one; 0: not told
     std::string not_finite = {};  // "loss=nan"; empty: all that it told are numbers
 };
-// The answer to ExamineWorkers: each with what it prints last and where it is.
+// The answer to ExamineWorkers: each with what it prints last and where it is; and which calls of
+// collectives all workers of this node have recorded, if they record any.
 struct WorkersExamined {
     Generation generation;
     std::vector<rendezvous::WorkerOutcome> outcomes;
+    std::vector<rendezvous::RecordedCalls> recorded = {};
 };
 // All workers of this node stand still, or no longer do: then the list is empty.
 struct WorkersStill {
@@ -164,7 +166,7 @@ struct SignalWorkers {
     bool operator==(const SignalWorkers&) const = default;
 };
 // The job makes no progress: keep what all workers do, and find out where these are while they
-// live. Answered by WorkersExamined if there are any, unless the generation ends before.
+// live. Answered by WorkersExamined, unless the generation ends before.
 struct ExamineWorkers {
     Generation generation;
     std::vector<int> local_ranks;

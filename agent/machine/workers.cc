@@ -254,7 +254,7 @@ void MachineState::on_examine(const rendezvous::Examine& examine) {
 
 void MachineState::on_examined(const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
-    rendezvous::Report report{.generation = event.generation, .outcomes = event.outcomes};
+    rendezvous::Report report{event.generation, event.outcomes, event.recorded};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
         // The runner counts the workers of this ddprun; the leader and the user count ranks and the
         // workers of the host.

@@ -42,7 +42,8 @@ void MachineState::examine(Time now) {
 void MachineState::end_hung(Time now) {
     // A hang counts as a failure of the slowest worker, so it uses up a restart. Its time is the
     // last progress.
-    const HangWatch::Hung hung = hang.take(now, config.limits);
+    const HangWatch::Hung hung = hang.take(now, config.limits, held()->assignment.world_size,
+                                           [this](int rank) { return name_of(rank); });
     facts.failed(hung.node, hung.outcome, hung.since);
     if (hung.to_blame) record.ended_by(hung.node);
     end_generation(now, hung.outcome.sentence, Note::Level::warn);

@@ -160,7 +160,7 @@ void MachineState::beat_in_held(Time now, NodeState& node, std::optional<Time> c
 void MachineState::on_report(Time now, Session session, const Report& report) {
     const NodeState* node = roster.of(session);
     if (!node) return;
-    if (std::any_of(report.outcomes.begin(), report.outcomes.end(),
+    if (std::all_of(report.outcomes.begin(), report.outcomes.end(),
                     [](const WorkerOutcome& outcome) { return outcome.hung; })) {
         if (report.generation != newest()) return;
         hang.answered(node->id, report);

@@ -32,7 +32,7 @@ void MachineState::watch_for_standstill(Time now) {
     if (standstill.is_due(hangs)) ask_where(now);
     if (!standstill.asks()) return;
     if (!standstill.is_complete(now)) return wake_at(standstill.asks_until());
-    const auto line = standstill.take([this](int rank) { return name_of(rank); });
+    const auto line = standstill.take(world_size, [this](int rank) { return name_of(rank); });
     if (!line) return;
     if (hangs) return end_standing(now, *line);
     note(Note::Level::warn, *line);
@@ -72,12 +72,13 @@ void MachineState::ask_where(Time now) {
     for (const int rank : standstill.ask(now))
         if (const Member* member = member_of(rank)) by_node[member->node].push_back(rank);
     std::set<NodeId> asked;
-    for (const auto& [node, ranks] : by_node) asked.insert(node);
+    for (const Member& member : held()->assignment.members) asked.insert(member.node);
     standstill.asked(std::move(asked));
     ask_members(by_node);
 }
 
-// All members keep what their workers do; those with ranks here also answer.
+// All members keep what their workers do, and answer: those with ranks here say where these are, and
+// each what its workers have recorded.
 void MachineState::ask_members(const std::map<NodeId, std::vector<int>>& ranks) {
     for (const Member& member : held()->assignment.members) {
         const NodeState* node = roster.find(member.node);

@@ -11,6 +11,7 @@
 #include "rendezvous/model/model.h"
 #include "rendezvous/model/node_place.h"
 #include "rendezvous/model/reach.h"
+#include "rendezvous/model/recorded_calls.h"
 #include "rendezvous/model/standstill.h"
 
 namespace ddprun::rendezvous {
@@ -127,10 +128,11 @@ struct Join {
 };
 
 // Workers of a generation have failed on this node. The node sends it at once. It is also the
-// answer to Examine: then the workers still live, and each outcome is `hung`.
+// answer to Examine: then the workers still live, and each outcome is `hung`; or there is none.
 struct Report {
     Generation generation = kNoGeneration;
     std::vector<WorkerOutcome> outcomes;
+    std::vector<RecordedCalls> recorded = {};  // of the answer: at most kRecordsTold
     bool operator==(const Report&) const = default;
 };
 

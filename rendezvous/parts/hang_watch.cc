@@ -52,10 +52,10 @@ bool HangWatch::is_due(Time now, const Limits& limits) {
 
 std::map<NodeId, std::vector<int>> HangWatch::examine(Time now,
                                                       const std::vector<NodeSteps>& nodes) {
-    examining_ = Examination{reported_at_, now + kExamined, find_slowest(nodes), {}, {}};
+    examining_ = Examination{reported_at_, now + kExamined, find_slowest(nodes), {}, {}, {}};
     std::map<NodeId, std::vector<int>> ranks;
     for (const Slow& slow : examining_->slowest.workers) ranks[slow.node].push_back(slow.rank);
-    for (const auto& [node, theirs] : ranks) examining_->asked.insert(node);
+    for (const NodeSteps& node : nodes) examining_->asked.insert(node.member.node);
     return ranks;
 }
 
@@ -63,6 +63,8 @@ void HangWatch::answered(const NodeId& node, const Report& report) {
     if (!examining_ || !examining_->asked.contains(node)) return;
     for (const WorkerOutcome& outcome : report.outcomes)
         if (outcome.hung) examining_->seen[outcome.rank] = outcome;
+    examining_->recorded.insert(examining_->recorded.end(), report.recorded.begin(),
+                                report.recorded.end());
     examining_->asked.erase(node);
 }
 
@@ -72,7 +74,8 @@ bool HangWatch::is_complete(Time now) const {
 
 // Makes one outcome for the whole generation: the slowest worker, with the stacks of all examined
 // workers, since they may wait for each other.
-HangWatch::Hung HangWatch::take(Time now, const Limits& limits) {
+HangWatch::Hung HangWatch::take(Time now, const Limits& limits, int world_size,
+                                const RankName& name) {
     const Examination found = std::move(*examining_);
     examining_.reset();
     const std::vector<Slow>& slowest = found.slowest.workers;
@@ -93,7 +96,8 @@ HangWatch::Hung HangWatch::take(Time now, const Limits& limits) {
         outcome.local_rank = slowest.front().local_rank;
     }
     outcome.hung = true;
-    outcome.sentence = hang_sentence(now - found.reported, limits, found.slowest);
+    outcome.sentence = hang_sentence(now - found.reported, limits, found.slowest) +
+                       recorded_sentence(found.recorded, world_size, name);
     return hung;
 }
 

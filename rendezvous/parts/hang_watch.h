@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "rendezvous/model/messages.h"
+#include "rendezvous/rules/call_mismatch.h"
 #include "rendezvous/rules/hang.h"
 
 namespace ddprun::rendezvous {
@@ -41,7 +42,8 @@ class HangWatch {
     bool is_due(Time now, const Limits& limits);
     Time looks_at(const Limits& limits) const;
 
-    // Begins the examination. Returns the ranks to ask each node for.
+    // Begins the examination. Returns the ranks to ask each node for. All nodes are asked what their
+    // workers have recorded.
     std::map<NodeId, std::vector<int>> examine(Time now, const std::vector<NodeSteps>& nodes);
     void answered(const NodeId& node, const Report& report);
     // Whether the examination is complete; else it is over at examined_by().
@@ -54,8 +56,8 @@ class HangWatch {
         WorkerOutcome outcome;
         Time since{};  // the newest report
     };
-    // Ends the examination.
-    Hung take(Time now, const Limits& limits);
+    // Ends the examination. The sentence says what PyTorch's flight recorders have, if they are read.
+    Hung take(Time now, const Limits& limits, int world_size, const RankName& name);
 
   private:
     struct Examination {
@@ -64,6 +66,7 @@ class HangWatch {
         Slowest slowest;
         std::set<NodeId> asked;  // and have not answered
         std::map<int, WorkerOutcome> seen;
+        std::vector<RecordedCalls> recorded;
     };
     std::map<NodeId, std::int64_t> reports_;  // by each node, the number of its newest
     Time reported_at_ = kLongAgo;             // the newest of all

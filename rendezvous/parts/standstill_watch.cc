@@ -59,29 +59,32 @@ std::vector<int> StandstillWatch::ask(Time now) {
     asks_until_ = now + kAnswered;
     asked_about_ = *found_;
     seen_.clear();
+    recorded_.clear();
     return worth_asking(*found_);
 }
 
 void StandstillWatch::answered(const NodeId& node, const Report& report) {
     if (!asks() || unanswered_.erase(node) == 0) return;
     for (const WorkerOutcome& outcome : report.outcomes) seen_[outcome.rank] = outcome;
+    recorded_.insert(recorded_.end(), report.recorded.begin(), report.recorded.end());
 }
 
 bool StandstillWatch::is_complete(Time now) const {
     return asks() && (unanswered_.empty() || now >= *asks_until_);
 }
 
-std::optional<std::string> StandstillWatch::take(const Name& name) {
+std::optional<std::string> StandstillWatch::take(int world_size, const RankName& name) {
     asks_until_.reset();
     if (!found_ || !found_->same_as(asked_about_)) return std::nullopt;
     told_ = found_->lasted;
-    return standstill_sentence(*found_, [&](int rank) {
+    const auto find = [&](int rank) {
         const auto seen = seen_.find(rank);
         return Whereabouts{name(rank), seen == seen_.end() ? "" : innermost(seen->second.stack)};
-    });
+    };
+    return standstill_sentence(*found_, find) + recorded_sentence(recorded_, world_size, name);
 }
 
-WorkerOutcome StandstillWatch::outcome(const std::string& sentence, const Name& name) const {
+WorkerOutcome StandstillWatch::outcome(const std::string& sentence, const RankName& name) const {
     const std::vector<int> ranks = worth_asking(asked_about_);
     WorkerOutcome whole;
     whole.rank = ranks.front();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "rendezvous/model/messages.h"
+#include "rendezvous/rules/call_mismatch.h"
 #include "rendezvous/rules/standstill.h"
 
 namespace ddprun::rendezvous {
@@ -42,15 +43,14 @@ class StandstillWatch {
     bool asks() const { return asks_until_.has_value(); }
     Time asks_until() const { return *asks_until_; }
     bool is_complete(Time now) const;
-    // Ends the asking. Returns the line; nothing if what stands still has changed meanwhile. `name`
-    // says "rank 2 (local 0 on n17)".
-    using Name = std::function<std::string(int rank)>;
-    std::optional<std::string> take(const Name& name);
+    // Ends the asking. Returns the line, with what PyTorch's flight recorders say where they are read;
+    // nothing if what stands still has changed meanwhile.
+    std::optional<std::string> take(int world_size, const RankName& name);
 
     // Whether it counts as hung. Then outcome(), after take(), is that of the first odd rank, with
     // the stacks of all that were asked.
     bool is_hung(const Limits& limits) const;
-    WorkerOutcome outcome(const std::string& sentence, const Name& name) const;
+    WorkerOutcome outcome(const std::string& sentence, const RankName& name) const;
     Duration lasted() const { return found_->lasted; }
 
   private:
@@ -60,6 +60,7 @@ class StandstillWatch {
     Standstill asked_about_;
     std::set<NodeId> unanswered_;
     std::map<int, WorkerOutcome> seen_;  // by rank, what the nodes have answered
+    std::vector<RecordedCalls> recorded_;
     Duration longest_{};  // of all standstills that have ended and in which all waited for a rank
 };
 

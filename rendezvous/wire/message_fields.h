@@ -109,9 +109,20 @@ void each_field(auto& v, Is<Join> auto& join) {
     v(DDPRUN_FIELD(facts), join.facts, Any{});
 }
 
+void each_field(auto& v, Is<RecordedCalls> auto& recorded) {
+    constexpr Text kText{0, kCallText, TooLong::cut};
+    v(DDPRUN_FIELD(ranks), recorded.ranks, List{kMaxSlots, kCount});
+    v(DDPRUN_FIELD(group), recorded.group, kText);
+    v(DDPRUN_FIELD(last), recorded.last, kNumber);
+    v(DDPRUN_FIELD(first), recorded.first, kNumber);
+    v(DDPRUN_FIELD(calls), recorded.calls, List{kCallsTold, kText});
+    v(DDPRUN_FIELD(waits_in), recorded.waits_in, kNumber);
+}
+
 void each_field(auto& v, Is<Report> auto& report) {
     v(DDPRUN_FIELD(generation), report.generation, kNumberOrNone);
     v(DDPRUN_FIELD(outcomes), report.outcomes, Items{kMaxSlots});
+    v(DDPRUN_FIELD(recorded), report.recorded, Items{kRecordsTold});
 }
 
 void each_field(auto& v, Is<StopAsked> auto& asked) {

@@ -90,6 +90,11 @@ inline WorkerOutcome example_hang() {
     return outcome;
 }
 
+// A barrier, after a call that is not known any more.
+inline RecordedCalls example_recorded_calls() {
+    return {{12, 13}, "group 0 (default_pg, gloo)", 11, 10, {"", "barrier"}, 11};
+}
+
 // A failed job: the first failure with its node, 7 consequences of which one is named, a loss, and
 // the time in seconds since 1970.
 inline Ending example_ending() {
@@ -178,7 +183,7 @@ inline std::vector<ToLeader> examples_to_leader() {
             example_beat(),
             never,
             Report{Generation{5}, {example_outcome(), example_outcome()}},
-            Report{Generation{5}, {example_hang()}},
+            Report{Generation{5}, {example_hang()}, {example_recorded_calls()}},
             StopAsked{15, "scancel"},
             StopAsked{0, "limit", StopCause::time_limit, std::chrono::seconds{60}, true},
             Leave{"done"},

@@ -403,6 +403,8 @@ TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
     rendezvous::WorkerOutcome seen;
     seen.local_rank = 1;
     EXPECT_THAT(s.step(0.4, WorkersExamined{g0, {seen}}), ElementsAre("Report hung 1"));
+    EXPECT_THAT(s.step(0.4, WorkersExamined{g0, {}}), ElementsAre("Report"))
+        << "the leader waits for those without such workers, too";
     // A question about another generation.
     EXPECT_THAT(s.told(0.4, rendezvous::Examine{Generation{1}, {1}}), IsEmpty());
     s.ack(0.5, 0);

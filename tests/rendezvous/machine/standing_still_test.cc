@@ -61,6 +61,21 @@ TEST(StandingStill, OneLineSaysWhoWaitsForWhom) {
                 Contains("note: the job goes on; all its ranks had stood still for 18.0 s"));
 }
 
+// An answer may have only what was recorded.
+TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
+    Script s(limits(2, 2));
+    s.both_run();
+    stand_still(s, 2, 17);
+    Report first = seen(0, "train (train.py:9)"), second = {Generation{0}, {}};
+    first.recorded = {{{0}, "group 0 (gloo)", 4, 4, {"all_reduce"}, 4}};
+    second.recorded = {{{1}, "group 0 (gloo)", 3, 3, {"all_reduce"}, 0}};
+    EXPECT_THAT(s.come(17.1, 1, first), IsEmpty());
+    EXPECT_THAT(s.come(17.2, 2, second),
+                ElementsAre(HasSubstr("which sleeps; as PyTorch's flight recorders have it, rank 1 "
+                                      "(local 0 on b) has not made call 4 of group 0 (gloo), "
+                                      "all_reduce, but rank 0 (local 0 on a) has")));
+}
+
 // A node that does not answer is not waited for longer than 10 s.
 TEST(StandingStill, ANodeMayNotAnswer) {
     Script s(limits(2, 2));

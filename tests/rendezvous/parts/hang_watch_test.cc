@@ -38,6 +38,8 @@ Report stack_of(int rank) {
     return {.generation = Generation{0}, .outcomes = {outcome}};
 }
 
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
 // Each Beat repeats the newest report with its age. A report of 8 stays one of 8, also if it is
 // heard at 20 again. Any node's new report starts the count anew.
 TEST(HangWatch, CountsFromTheNewestReportAndNotFromItsRepetition) {
@@ -99,7 +101,7 @@ TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
     EXPECT_FALSE(hang.is_complete(at(44.9)));
     EXPECT_EQ(hang.examined_by(), at(45));
     EXPECT_TRUE(hang.is_complete(at(45))) << "a node that never answers is not waited for";
-    const HangWatch::Hung hung = hang.take(at(45), hangs_after_30s());
+    const HangWatch::Hung hung = hang.take(at(45), hangs_after_30s(), 2, name);
     EXPECT_EQ(hung.node, "b");
     EXPECT_TRUE(hung.to_blame);
     EXPECT_EQ(hung.since, at(0));
@@ -109,6 +111,28 @@ TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
                 ElementsAre("rank 1 (local 0 on b), at step 3:", "    in read()",
                             "rank 0 (local 0 on a), at step 5: its node has not answered"));
     EXPECT_FALSE(hang.examines());
+}
+
+// All nodes say what their workers have recorded, also those without any of the slowest ranks.
+TEST(HangWatch, SaysInWhichCallTheRanksDiffer) {
+    HangWatch hang;
+    hang.heard(at(0), node("a"), reported(1));
+    std::vector<NodeSteps> all = steps();
+    all.push_back({members({node("c")}).front(), {}});
+    EXPECT_EQ(hang.examine(at(35), all).size(), 2u);
+    Report barrier = stack_of(1), reduce = stack_of(0), last;
+    barrier.recorded = {{{1}, "group 0 (nccl)", 4, 4, {"barrier"}, 4}};
+    reduce.recorded = {{{0}, "group 0 (nccl)", 4, 4, {"all_reduce"}, 4}};
+    last.recorded = {{{2}, "group 0 (nccl)", 4, 4, {"all_reduce"}, 4}};
+    hang.answered(node("a"), reduce);
+    hang.answered(node("b"), barrier);
+    EXPECT_FALSE(hang.is_complete(at(36)));
+    hang.answered(node("c"), last);
+    ASSERT_TRUE(hang.is_complete(at(36)));
+    EXPECT_THAT(hang.take(at(36), hangs_after_30s(), 3, name).outcome.sentence,
+                testing::EndsWith("; as PyTorch's flight recorders have it, call 4 of group 0 "
+                                  "(nccl) is barrier on rank 1, and all_reduce on rank 0 and rank "
+                                  "2"));
 }
 
 // A worker reports progress after all. The examination ends and no worker is stopped.

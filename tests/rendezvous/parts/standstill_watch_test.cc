@@ -44,7 +44,7 @@ std::optional<std::string> told(StandstillWatch& watch, Time now) {
     watch.asked({node("a")});
     watch.answered(node("a"), answer(1, "in evaluate (eval.py:88), called by main (train.py:20)"));
     EXPECT_TRUE(watch.is_complete(now));
-    return watch.take(name);
+    return watch.take(2, name);
 }
 
 TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
@@ -60,7 +60,7 @@ TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
     EXPECT_FALSE(watch.is_complete(at(16)));
     watch.answered(node("b"), answer(0, "in train (train.py:9)"));
     EXPECT_TRUE(watch.is_complete(at(16)));
-    EXPECT_THAT(watch.take(name),
+    EXPECT_THAT(watch.take(2, name),
                 Optional(HasSubstr("in train (train.py:9), for rank 1, which sleeps in evaluate "
                                    "(eval.py:88)")));
 }
@@ -73,7 +73,7 @@ TEST(StandstillWatch, DoesNotWaitForEverForAnAnswer) {
     watch.asked({node("a")});
     EXPECT_FALSE(watch.is_complete(at(24)));
     EXPECT_TRUE(watch.is_complete(watch.asks_until()));
-    EXPECT_THAT(watch.take(name), Optional(HasSubstr("for rank 1, which sleeps")));
+    EXPECT_THAT(watch.take(2, name), Optional(HasSubstr("for rank 1, which sleeps")));
 }
 
 // Again at 60 s, at 240 s, and not in between.
@@ -150,7 +150,7 @@ TEST(StandstillWatch, IsAHangInTime) {
     watch.ask(at(35));
     watch.asked({node("a")});
     watch.answered(node("a"), answer(1, "in evaluate (eval.py:88)"));
-    const auto line = watch.take(name);
+    const auto line = watch.take(2, name);
     ASSERT_TRUE(line);
     const WorkerOutcome outcome = watch.outcome(*line, name);
     EXPECT_EQ(outcome.rank, 1);
