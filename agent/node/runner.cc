@@ -12,6 +12,7 @@
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/warm/python_command.h"
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
@@ -24,6 +25,14 @@ namespace {
 
 // Share of the lease in which the keeper must answer.
 constexpr double kKeeperAnswers = 0.5;
+
+// PyTorch ends a worker that cannot make its pipe, and a program that is started by another one may
+// run in a container, where our folders are not.
+RecorderOptions recorder_options(RecorderOptions wanted, const WorkerPlan& workers) {
+    wanted.nccl_pipe =
+        wanted.nccl_pipe && warm::python_command(worker_start(workers, 0, 0).argv).has_value();
+    return wanted;
+}
 
 }  // namespace
 
@@ -39,7 +48,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
       warm_(loop, keeper, consoles_.files,
-            warm_job(config_.warm, config_.workers, config_.machine.offer.slots),
+            warm_job(config_.warm, config_.recorders.opens_server, config_.workers,
+                     config_.machine.offer.slots),
             {.info = says(Note::Level::info),
              .debug = says(Note::Level::debug),
              .make_folder =
@@ -70,9 +80,11 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
               return workers_ && workers_->signal_one(pid, signal, why);
           },
           says(Note::Level::warn)),
+      recorders_(loop, recorder_options(config_.recorders, config_.workers),
+                 config_.workers.environment, says(Note::Level::warn)),
       looks_(
-          loop, [this] { return workers_.get(); }, [this](Event event) { post(std::move(event)); },
-          says(Note::Level::debug)),
+          loop, [this] { return workers_.get(); }, recorders_,
+          [this](Event event) { post(std::move(event)); }, says(Note::Level::debug)),
       timer_(loop) {}
 
 Runner::~Runner() {
@@ -173,6 +185,7 @@ void Runner::perform(Effect& effect) {
                 finished_ = true;
                 timer_.cancel();
                 looks_.close();
+                recorders_.close();
                 warm_.close();
                 UniqueFd leader;
                 // Keeps the connection to a leader that has told us the end: main can wait for its
@@ -219,6 +232,9 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(place, [this](const std::string& folder) {
         warm_.begin(folder_.temporary());
+        for (const auto& [name, value] :
+             recorders_.begin(folder_.temporary(), workers_->kept_folder()))
+            config_.workers.environment[name] = value;
         if (config_.serve_timers)
             if (const std::string path = timers_.serve(folder); !path.empty())
                 config_.workers.environment[kTimerVariable] = path;
@@ -325,8 +341,13 @@ void Runner::bequeath_folder() {
 }
 
 AttemptFolder::Heirs Runner::heirs() {
+    auto furnish = warm_.furnish();
+    // NCCL's pipes need the folder before the first worker starts, and nothing in it.
+    if (!furnish && !config_.log_dir.empty() &&
+        recorder_options(config_.recorders, config_.workers).nccl_pipe)
+        furnish = [](const std::string&) {};
     return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
-            .furnish = warm_.furnish(),
+            .furnish = std::move(furnish),
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
                     if (alive.lock()) orphans_.begin(std::move(others));

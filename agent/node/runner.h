@@ -20,6 +20,7 @@
 #include "agent/node/orphan_search.h"
 #include "agent/node/start_phases.h"
 #include "agent/node/worker_looks.h"
+#include "agent/recorder/flight_recorders.h"
 #include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
@@ -34,6 +35,7 @@ class Runner {
         MachineConfig machine;
         WorkerPlan workers;
         warm::Mode warm = warm::Mode::off;
+        RecorderOptions recorders;
         std::string log_dir;        // empty: workers' files go to a temporary folder
         Duration lease;             // goes to the keeper with each deadline
         bool serve_timers = false;  // offer torchrun's file timers
@@ -107,6 +109,7 @@ class Runner {
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
     WorkerTimers timers_;
+    FlightRecorders recorders_;
     WorkerLooks looks_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;

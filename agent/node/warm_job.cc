@@ -9,9 +9,11 @@
 
 namespace ddprun::agent {
 
-warm::WarmStarts::Job warm_job(warm::Mode mode, const WorkerPlan& plan, int workers) {
+warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
+                               int workers) {
     warm::WarmStarts::Job job;
     job.mode = mode;
+    job.opens_recorder = opens_recorder;
     job.worker = worker_start(plan, 0, 0);
     // Only Python's workers cost more than this.
     if (mode == warm::Mode::off || !warm::python_command(job.worker.argv)) return job;

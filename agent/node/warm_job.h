@@ -8,7 +8,8 @@
 
 namespace ddprun::agent {
 
-// `workers`: how many this node will have.
-warm::WarmStarts::Job warm_job(warm::Mode mode, const WorkerPlan& plan, int workers);
+// `workers`: how many this node will have. `opens_recorder`: --flight-recorder.
+warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
+                               int workers);
 
 }  // namespace ddprun::agent

@@ -16,10 +16,11 @@ constexpr auto kKeptWithin = std::chrono::seconds{2};
 
 }  // namespace
 
-WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post,
-                         StillWatch::Say say)
+WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
+                         Post post, StillWatch::Say say)
     : loop_(loop),
       workers_(std::move(workers)),
+      recorders_(recorders),
       post_(std::move(post)),
       still_(
           loop,
@@ -70,24 +71,38 @@ std::vector<rendezvous::WorkerOutcome> WorkerLooks::with_calls(
 void WorkerLooks::examine(const ExamineWorkers& asked) {
     const WorkerSet* set = workers_();
     if (!set) return;
-    keep(*set, [this, alive = std::weak_ptr(alive_), asked](const std::string& file) {
-        if (alive.lock() && !asked.local_ranks.empty()) answer(asked, file);
+    // Both at once, since each may take its time.
+    const auto found = std::make_shared<Found>();
+    const auto half = [this, asked, found, left = std::make_shared<int>(2),
+                       alive = std::weak_ptr(alive_)] {
+        if (--*left == 0 && alive.lock()) answer(asked, *found);
+    };
+    std::vector<int> ranks;
+    for (const auto& [pid, rank] : set->ranks_by_pid()) ranks.push_back(rank);
+    recorders_.ask(asked.generation, ranks,
+                   [found, half](std::vector<rendezvous::RecordedCalls> recorded) {
+                       found->recorded = std::move(recorded);
+                       half();
+                   });
+    keep(*set, [found, half](const std::string& file) {
+        found->file = file;
+        half();
     });
 }
 
 // The stacks come later, so the machine gets everything in one event.
-void WorkerLooks::answer(const ExamineWorkers& asked, const std::string& file) {
+void WorkerLooks::answer(const ExamineWorkers& asked, const Found& found) {
     const WorkerSet* set = workers_();
     if (!set || set->watched().generation != asked.generation) return;
     add_stacks(loop_, set->living(asked.local_ranks),
-               [this, file, alive = std::weak_ptr(alive_),
+               [this, found, alive = std::weak_ptr(alive_),
                 generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
                    if (!alive.lock()) return;
                    outcomes = with_calls(std::move(outcomes));
                    for (rendezvous::WorkerOutcome& outcome : outcomes)
-                       if (!file.empty())
-                           outcome.stack.push_back("all workers of its node: " + file);
-                   post_(WorkersExamined{generation, std::move(outcomes)});
+                       if (!found.file.empty())
+                           outcome.stack.push_back("all workers of its node: " + found.file);
+                   post_(WorkersExamined{generation, std::move(outcomes), found.recorded});
                });
 }
 

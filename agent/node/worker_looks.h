@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/machine/events.h"
+#include "agent/recorder/flight_recorders.h"
 #include "agent/standstill/still_watch.h"
 #include "agent/workers/worker_set.h"
 
@@ -22,21 +23,28 @@ class WorkerLooks {
     using Post = std::function<void(Event)>;
 
     // `say` gets a line when the workers cannot be watched.
-    WorkerLooks(boost::asio::io_context& loop, Workers workers, Post post, StillWatch::Say say);
-    // Finds out where hanging workers are. Answered by WorkersExamined, if any are asked for. What
-    // all workers of this node do is kept in the log folder, if there is one.
+    WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
+                Post post, StillWatch::Say say);
+    // Finds out where hanging workers are, and what all of this node have recorded. Answered by
+    // WorkersExamined. What all do is kept in the log folder, if there is one.
     void examine(const ExamineWorkers& asked);
     // Looks no more.
     void close();
 
   private:
     void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
-    void answer(const ExamineWorkers& asked, const std::string& file);
+    // Of all workers of this node.
+    struct Found {
+        std::string file;  // where it is kept what they do; empty: nowhere
+        std::vector<rendezvous::RecordedCalls> recorded;
+    };
+    void answer(const ExamineWorkers& asked, const Found& found);
     std::vector<rendezvous::WorkerOutcome> with_calls(
         std::vector<rendezvous::WorkerOutcome> outcomes) const;
 
     boost::asio::io_context& loop_;
     Workers workers_;
+    FlightRecorders& recorders_;
     Post post_;
     StillWatch still_;
     FileThread keeping_;

@@ -62,7 +62,7 @@ void WarmStarts::recall() {
 }
 
 std::function<void(const std::string&)> WarmStarts::furnish() const {
-    if (!command_) return {};
+    if (!command_ && !job_.opens_recorder) return {};
     return [](const std::string& temporary) { (void)write_bootstrap(temporary); };
 }
 
@@ -71,7 +71,8 @@ std::string WarmStarts::record_of(int index) const {
 }
 
 void WarmStarts::begin(const std::string& temporary) {
-    const bool there = command_ && !temporary.empty() && has_bootstrap(temporary);
+    const bool there =
+        (command_ || job_.opens_recorder) && !temporary.empty() && has_bootstrap(temporary);
     temporary_ = there ? temporary : "";
     begun_ = true;
     if (command_ && !there)
@@ -84,7 +85,7 @@ void WarmStarts::begin(const std::string& temporary) {
     requested_ = 0;
     environments_.clear();
     first_.reset();
-    const bool can = there && policy_.warm_allowed();
+    const bool can = there && command_ && policy_.warm_allowed();
     // A server that imports more does so slowly: a cold start is quicker.
     const bool may_wait =
         policy_.waits_for_server() || (learnt_ && learnt_->recalling() && crowded_);
@@ -96,7 +97,7 @@ void WarmStarts::begin(const std::string& temporary) {
 // All are requested in one turn of the loop, and forked together.
 void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
     if (!command_ || temporary_.empty() || policy_.off() || start.foreground)
-        return keeper_.spawn(start, std::move(done));
+        return keeper_.spawn(cold(start), std::move(done));
     const int index = requested_++;
     environments_.push_back(start.environment);
     if (!first_) {
@@ -108,7 +109,7 @@ void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
     if (first_->argv != start.argv) command_.reset();
     if (!warm_) return keeper_.spawn(recorded(start, record_of(index)), std::move(done));
     std::optional<HeldStart> held = hold(start);
-    if (!held) return keeper_.spawn(start, std::move(done));
+    if (!held) return keeper_.spawn(cold(start), std::move(done));
     waiting_.push_back({std::move(*held), record_of(index), std::move(done)});
     if (waiting_.size() == 1)
         boost::asio::post(io_, [this, alive = std::weak_ptr(alive_)] {
@@ -120,6 +121,14 @@ WorkerStart WarmStarts::recorded(const WorkerStart& start, const std::string& re
     WorkerStart cold = start;
     add_bootstrap(cold.environment, bootstrap_folder(temporary_),
                   {"DDPRUN_WARM=record", "DDPRUN_WARM_IMPORTS=" + record});
+    return cold;
+}
+
+// One whose imports nobody needs.
+WorkerStart WarmStarts::cold(const WorkerStart& start) const {
+    if (!job_.opens_recorder || temporary_.empty()) return start;
+    WorkerStart cold = start;
+    add_bootstrap(cold.environment, bootstrap_folder(temporary_), {"DDPRUN_WARM=record"});
     return cold;
 }
 

@@ -6,7 +6,8 @@
 //   spawn()      each of them, in this turn of the loop
 //   progressed(), ended(), exited(): what the policy and the server need to know
 //
-// A cold worker of Python records what it imports. It gets the bootstrap for that.
+// A cold worker of Python records what it imports. It gets the bootstrap for that. So does each one
+// that is to open its flight recorder (bootstrap/_ddprun_recorder.py).
 //
 // Thread: the loop's, but for furnish(). Owner: the runner.
 #pragma once
@@ -34,7 +35,8 @@ class WarmStarts {
   public:
     struct Job {
         Mode mode = Mode::off;
-        WorkerStart worker;  // an example, without pipes
+        bool opens_recorder = false;  // cold workers get the bootstrap in any case
+        WorkerStart worker;           // an example, without pipes
         // Variables in its environment that are others as soon as the node has a place.
         std::set<std::string> placed;
         std::map<std::string, std::string> own_environment;  // ddprun's
@@ -78,6 +80,7 @@ class WarmStarts {
     void flush();
     void fork_waiting();
     WorkerStart recorded(const WorkerStart& start, const std::string& record) const;
+    WorkerStart cold(const WorkerStart& start) const;
     void start_waiting_cold();
     void arm();
     void read_records(std::function<void()> then);

@@ -131,6 +131,7 @@ Json failure_of(const DryRun& dry) {
             {"crash_loop", plan.limits.crash_loop},
             {"hang_timeout_seconds", seconds(plan.limits.hang_timeout)},
             {"hang_timeout_auto", plan.limits.hang_auto},
+            {"flight_recorder", plan.recorders.opens_server},
             {"on_failure", text_or_null(plan.on_failure)}};
 }
 

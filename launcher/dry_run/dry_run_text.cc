@@ -232,6 +232,8 @@ class Writer {
                             : plan_.limits.hang_timeout.count() == 0
                                 ? "off"
                                 : seconds(plan_.limits.hang_timeout));
+        if (plan_.recorders.opens_server)
+            row("flight recorder", "asked when all ranks stand still");
         row("SIGTERM to SIGKILL", seconds(plan_.grace.final_stop) + " at the end, " +
                                       seconds(plan_.grace.restart) + " at a restart");
         row("unkillable after", seconds(plan_.grace.killed));

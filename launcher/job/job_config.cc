@@ -64,6 +64,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.at_terminal = ::isatty(STDIN_FILENO) == 1;
     config.workers = worker_plan(input, node);
     config.warm = plan.warm;
+    config.recorders = plan.recorders;
     // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
     config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
     // Nobody outside this host uses the workers' store then, so it listens on loopback only.

@@ -70,6 +70,13 @@ constexpr OptionRow kFailure[] = {
          "different collectives, five where nothing at all moves, else half an hour, and longer "
          "than twice the longest pause of the job",
      .set = set_hang_timeout},
+    {.name = "flight-recorder",
+     .kind = OptionKind::flag,
+     .help =
+         "Ask PyTorch's flight recorder in each worker when all ranks stand still, and name the "
+         "call of a collective in which they differ. For this a worker opens a server (nine "
+         "threads, and a warning of PyTorch's) as soon as it has imported torch.distributed",
+     .set = on<&Options::flight_recorder>},
     {.name = "blame",
      .placeholder = "on|off",
      .choices = "on off",

@@ -92,6 +92,7 @@ struct Options {
     std::optional<int> crash_loop;
     std::optional<Duration> hang_timeout;  // 0: off
     bool hang_auto = false;
+    bool flight_recorder = false;
     std::optional<bool> blame;
     std::optional<rendezvous::OnJoin> on_join;
     std::optional<Duration> join_interval;

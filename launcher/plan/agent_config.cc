@@ -41,6 +41,8 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.node = node;
     if (workers.run_id.empty()) workers.run_id = input.plan.run_id;
     workers.environment = input.environment;
+    // That of a ddprun around this one.
+    workers.environment.erase("DDPRUN_FLIGHT_RECORDER");
     // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job_id;

@@ -9,6 +9,7 @@
 
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
+#include "agent/recorder/recorder_options.h"
 #include "agent/warm/warm_policy.h"
 #include "agent/workers/worker_plan.h"
 #include "rendezvous/ledger_format/ledger_place.h"
@@ -65,6 +66,7 @@ struct Plan {
     agent::WorkerPlan workers;
     Program program;
     agent::warm::Mode warm = agent::warm::Mode::off;
+    agent::RecorderOptions recorders;
     // One of several tasks on a host, each of which is a node (--task-per-worker).
     struct Task {
         int local_id = 0;

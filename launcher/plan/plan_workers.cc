@@ -256,6 +256,7 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     plan.program = {runs_by_python(options, host), options.program};
     using agent::warm::Mode;
     plan.warm = options.warm.value_or(host.called_as_torchrun ? Mode::off : Mode::automatic);
+    plan.recorders = {options.flight_recorder, !host.called_as_torchrun};
     if (plan.program.python) {
         // -u as in torchrun: Python would hold back its output while stdout is a pipe.
         argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};

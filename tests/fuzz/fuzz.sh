@@ -16,7 +16,7 @@ CODE
     exit 77
 fi
 targets=("$@")
-((${#targets[@]})) || targets=(agent_link error_account progress_lines store_codec store_machine timer_requests worker_output)
+((${#targets[@]})) || targets=(agent_link error_account flight_dump progress_lines store_codec store_machine timer_requests worker_output)
 seconds=5
 [[ -z ${DDPRUN_LONG:-} ]] || seconds=600
 

@@ -62,6 +62,7 @@ declare -A expected=(
     [barrier_on_one]="$different barrier_on_one .*, barrier.; the others in step "
     [broadcasts]="$different broadcasts "
     [subgroup]="$different (subgroup|step) "
+    [in_wait]="all ranks have waited for [0-9.]+ s in a collective, in in_wait .*: they have not made the same calls, or"
     [new_group]="$unmet new_group .*, new_group., and so far without $rank_1, .*, all_reduce"
     [no_init]="$unmet .*, and so far without $rank_1, which sleeps in sleeps "
 )
@@ -71,6 +72,18 @@ done
 pauses=(evaluates evaluates_with_torch has_much_garbage is_nice one_long_call saves saves_and_syncs pages downloads
     saves_in_child compiles slow_loader saves_in_thread is_locked_out pauses is_debugged looks_for_late_file
     reads_from_child holds_gil)
+
+# What it must say, too, with --flight-recorder.
+in_group="of group 0 .default_pg, gloo."
+declare -A recorded=(
+    [in_wait]="call [0-9]+ $in_group is barrier on $rank_1, and all_reduce of .64. Float on rank 0 .* and rank 2 "
+    [mismatch]="call [0-9]+ $in_group is barrier on $rank_1, and all_reduce of .1048576. Float on rank 0 .* and rank 2 "
+    [broadcasts]="call [0-9]+ $in_group is all_gather on $rank_1, and broadcast of .4. Float on rank 0 .* and rank 2 "
+    [barrier_on_one]="call [0-9]+ $in_group is barrier on $rank_1, and all_reduce of .4160. Float on rank 0 .* and rank 2 "
+    [subgroup]="$rank_1 has not made call [0-9]+ $in_group, all_reduce of .4160. Float, but rank 0 .* and rank 2 .* have"
+    [sleeps]="$rank_1 has not made call [0-9]+ $in_group, all_reduce of .4160. Float, but rank 0 .* and rank 2 .* have"
+    [no_network]="all have made the same calls"
+)
 
 # Plays a plant with its options: name, kind, options.
 begin() {
@@ -93,6 +106,17 @@ planted() {
     for kind in "$@"; do
         wait_until 180 told "$kind" || fail "the line about $kind has not come, but: $(tail -n 3 "$work/$kind.err")"
         expect_not_in "$work/$kind.err" 'generation 0 ends'
+    done
+    for kind in "$@"; do end "$kind"; done
+}
+# The same, asking the recorders. OPTIONS: more options of ddprun.
+compared() {
+    say "compared: $* ${options[*]:-}"
+    local kind
+    for kind in "$@"; do begin "$kind" "$kind" --flight-recorder "${options[@]}"; done
+    for kind in "$@"; do
+        wait_until 180 told "$kind" || fail "the line about $kind has not come, but: $(tail -n 3 "$work/$kind.err")"
+        expect_in "$work/$kind.err" "${expected[$kind]}.*; as PyTorch's flight recorders have it, ${recorded[$kind]}"
     done
     for kind in "$@"; do end "$kind"; done
 }
@@ -124,6 +148,28 @@ for rank in 0 1 2; do expect_in "$kept" "^rank $rank, process [0-9]+"; done
 expect_in "$kept" 'in sleeps .*plants_of_one.py'
 expect_in "$kept" '^    [0-9]+: TCP 127.0.0.1:[0-9]+ to 127.0.0.1:[0-9]+'
 expect_nothing_left
+
+say "with --flight-recorder the call is named in which they differ, also in the verdict; the dumps are kept"
+mkdir "$work/own"
+echo 'import os; open(os.environ["OWN"] + os.environ["RANK"], "w")' >"$work/own/sitecustomize.py"
+OWN=$work/own/rank_ PYTHONPATH=$work/own begin differ in_wait --flight-recorder --hang-timeout=3 --lease=6 --log-dir="$work/dumps"
+join differ 120
+expect_code 124
+expect_in "$work/differ.err" "meaning   : ${expected[in_wait]}.*; as PyTorch's flight recorders have it, ${recorded[in_wait]}"
+for rank in 0 1 2; do
+    dump=$(find "$work/dumps" -path "*/attempt_0/flight_recorder_gloo_$rank.json")
+    "$python" -c 'import json, sys; assert json.load(open(sys.argv[1]))["entries"]' "$dump" || fail "the dump of rank $rank is none"
+    [[ -e $work/own/rank_$rank ]] || fail "the user's sitecustomize has not run in rank $rank"
+done
+expect_nothing_left
+if [[ -n ${DDPRUN_LONG:-} ]]; then
+    options=()
+    in_groups compared "${!recorded[@]}"
+    options=(--warm=off)
+    compared mismatch sleeps
+    options=(--warm=always)
+    compared mismatch sleeps
+fi
 
 say "a program of the trainer library says itself in which call it is"
 start trainer --standalone --nproc-per-node=3 --max-restarts=0 --no-python "$bin/train" --steps 1000000 --step-time-ms 20

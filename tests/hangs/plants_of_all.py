@@ -93,6 +93,15 @@ def mismatch(rank, odd, step):
     return dist.barrier() if rank == odd else dist.all_reduce(torch.ones(1 << 20))
 
 
+# All wait at the same line.
+def in_wait(rank, odd, step):
+    if rank == odd:
+        work = dist.barrier(async_op=True)
+    else:
+        work = dist.all_reduce(torch.ones(64), async_op=True)
+    work.wait()
+
+
 def new_group(rank, odd, step):
     if rank == odd:
         dist.all_reduce(torch.ones(4))

@@ -8,6 +8,9 @@ ddprun puts this folder first on PYTHONPATH, and says in DDPRUN_WARM what is wan
   record  Note which modules the script imports (_ddprun_record.py), for the server.
   serve   Import these modules and fork the workers (_ddprun_serve.py). Returns in each worker.
 
+With DDPRUN_FLIGHT_RECORDER the worker also lets ddprun ask what PyTorch's flight recorder has
+(_ddprun_recorder.py).
+
 Then everything that shows ddprun's hand is taken back, and CPython goes on with the script as if
 nothing had been before it.
 """
@@ -44,10 +47,14 @@ def _begin(here):
         except BaseException:
             os._exit(1)  # never go on with the script in the server
         sys.path.insert(0, here)
+    recorder = _take("DDPRUN_FLIGHT_RECORDER")
     try:
         if imports:
             import _ddprun_record
             _ddprun_record.begin(imports)
+        if recorder:
+            import _ddprun_recorder
+            _ddprun_recorder.begin(recorder)
     except Exception:
         pass
     _leave(here)

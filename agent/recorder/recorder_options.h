@@ -1,0 +1,12 @@
+// Which of PyTorch's flight recorders can be asked (flight_recorders.h). Pure value.
+#pragma once
+
+namespace ddprun::agent {
+
+struct RecorderOptions {
+    bool opens_server = false;  // --flight-recorder: each worker opens a server for it
+    bool nccl_pipe = false;     // NCCL's may make a pipe
+    bool operator==(const RecorderOptions&) const = default;
+};
+
+}  // namespace ddprun::agent
