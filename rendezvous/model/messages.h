@@ -237,7 +237,7 @@ struct Elsewhere {
 };
 
 // No rank has made progress for a long time: keep what all workers of the node do, and find out
-// where these are. Answered by a Report, if there are any.
+// where these are. Answered by a Report, also if there are none of these.
 struct Examine {
     Generation generation = kNoGeneration;
     std::vector<int> ranks;

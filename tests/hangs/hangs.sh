@@ -149,27 +149,10 @@ expect_in "$kept" 'in sleeps .*plants_of_one.py'
 expect_in "$kept" '^    [0-9]+: TCP 127.0.0.1:[0-9]+ to 127.0.0.1:[0-9]+'
 expect_nothing_left
 
-say "with --flight-recorder the call is named in which they differ, also in the verdict; the dumps are kept"
+# Also with a sitecustomize of the user's. It is played beside the next story.
 mkdir "$work/own"
 echo 'import os; open(os.environ["OWN"] + os.environ["RANK"], "w")' >"$work/own/sitecustomize.py"
-OWN=$work/own/rank_ PYTHONPATH=$work/own begin differ in_wait --flight-recorder --hang-timeout=3 --lease=6 --log-dir="$work/dumps"
-join differ 120
-expect_code 124
-expect_in "$work/differ.err" "meaning   : ${expected[in_wait]}.*; as PyTorch's flight recorders have it, ${recorded[in_wait]}"
-for rank in 0 1 2; do
-    dump=$(find "$work/dumps" -path "*/attempt_0/flight_recorder_gloo_$rank.json")
-    "$python" -c 'import json, sys; assert json.load(open(sys.argv[1]))["entries"]' "$dump" || fail "the dump of rank $rank is none"
-    [[ -e $work/own/rank_$rank ]] || fail "the user's sitecustomize has not run in rank $rank"
-done
-expect_nothing_left
-if [[ -n ${DDPRUN_LONG:-} ]]; then
-    options=()
-    in_groups compared "${!recorded[@]}"
-    options=(--warm=off)
-    compared mismatch sleeps
-    options=(--warm=always)
-    compared mismatch sleeps
-fi
+OWN=$work/own/rank_ PYTHONPATH=$work/own begin differ in_wait --flight-recorder --hang-timeout=20 --lease=6 --log-dir="$work/dumps"
 
 say "a program of the trainer library says itself in which call it is"
 start trainer --standalone --nproc-per-node=3 --max-restarts=0 --no-python "$bin/train" --steps 1000000 --step-time-ms 20
@@ -189,6 +172,25 @@ told_call() {
 }
 wait_until 60 told_call || fail "the line has not come, but: $(tail -n 3 "$work/trainer.err")"
 end trainer
+
+say "with --flight-recorder the call is named in which they differ, also in the verdict; the dumps are kept"
+join differ 120
+expect_code 124
+expect_in "$work/differ.err" "meaning   : ${expected[in_wait]}.*; as PyTorch's flight recorders have it, ${recorded[in_wait]}"
+for rank in 0 1 2; do
+    dump=$(find "$work/dumps" -path "*/attempt_0/flight_recorder_gloo_$rank.json")
+    "$python" -c 'import json, sys; assert json.load(open(sys.argv[1]))["entries"]' "$dump" || fail "the dump of rank $rank is none"
+    [[ -e $work/own/rank_$rank ]] || fail "the user's sitecustomize has not run in rank $rank"
+done
+expect_nothing_left
+if [[ -n ${DDPRUN_LONG:-} ]]; then
+    options=()
+    in_groups compared "${!recorded[@]}"
+    options=(--warm=off)
+    compared mismatch sleeps
+    options=(--warm=always)
+    compared mismatch sleeps
+fi
 
 # A job goes on after the pause, and says so if it had told of it.
 paused() {

@@ -48,6 +48,16 @@ Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allo
     return make_plan(parse_options(words, {}).value(), allocation, facts);
 }
 
+// PyTorch's flight recorders: a server in each worker only if asked for; NCCL's pipe not for torchrun.
+TEST(Plan, FlightRecorders) {
+    EXPECT_EQ(plan({})->recorders, (agent::RecorderOptions{false, true}));
+    auto torchrun = host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_EQ(plan({"--flight-recorder"}, {}, torchrun)->recorders,
+              (agent::RecorderOptions{true, false}));
+    EXPECT_EQ(plan({"--flight-recorder", "--check"})->recorders, agent::RecorderOptions{});
+}
+
 // One worker for each GPU. What is visible comes from CUDA_VISIBLE_DEVICES, then from the step,
 // then from the host. A link named torchrun brings torchrun's default of 1.
 TEST(Plan, SlotsWithoutAnOption) {
