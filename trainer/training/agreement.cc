@@ -5,6 +5,7 @@
 
 #include "trainer/gpu/gpu.h"
 #include "trainer/snapshot/snapshot_manifest.h"
+#include "trainer/worker/progress.h"
 
 namespace ddprun::trainer {
 
@@ -145,13 +146,15 @@ Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer>
     double found[] = {mine ? static_cast<double>(*mine) * ranks + group.rank() : none};
     if (auto done = group.all_reduce_values(found, ReduceOp::min); !done) return done;
     if (found[0] == none) return {};
-    const auto at = static_cast<std::size_t>(found[0]);
-    return Error(ErrorCode::malformed,
-                 "the gradient of \"" +
-                     gradients[at / static_cast<std::size_t>(group.size())].name +
-                     "\" is not a finite number on rank " +
-                     std::to_string(at % static_cast<std::size_t>(group.size())) +
-                     "; is the learning rate too high, or a sample damaged?");
+    const auto at = static_cast<std::size_t>(found[0]),
+               size = static_cast<std::size_t>(group.size());
+    const std::string& name = gradients[at / size].name;
+    const auto rank = static_cast<int>(at % size);
+    if (rank == group.rank()) Progress::from_environment().report_not_finite(name);
+    return Error(ErrorCode::malformed, "the gradient of \"" + name +
+                                           "\" is not a finite number on rank " +
+                                           std::to_string(rank) +
+                                           "; is the learning rate too high, or a sample damaged?");
 }
 
 }  // namespace ddprun::trainer

@@ -44,7 +44,8 @@ Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer
 Result<void> verify_finite(ProcessGroup& group, std::span<const NamedBuffer> gradients);
 
 // The second half of verify_finite(), for callers that search themselves. `mine` is the index of
-// the first buffer in which this rank found one.
+// the first buffer in which this rank found one. The rank that the error names also tells it to
+// ddprun (Progress), which says it in its log.
 Result<void> verify_none_found(ProcessGroup& group, std::span<const NamedBuffer> gradients,
                                std::optional<std::size_t> mine);
 

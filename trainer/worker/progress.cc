@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 
@@ -29,6 +31,16 @@ std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_
 
 void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
     write_line(line(step, snapshot, snapshot_ms));
+}
+
+// The word "NAME=nan" is what ddprun looks for; it takes letters, digits and _./- in a name, and 64
+// of them.
+void Progress::report_not_finite(const std::string& parameter) {
+    constexpr std::size_t kLongest = 50;
+    std::string name = parameter.substr(0, kLongest);
+    std::ranges::replace_if(
+        name, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
+    write_line("gradient." + name + "=nan\n");
 }
 
 void Progress::tell_calls(std::uintptr_t address) {

@@ -23,6 +23,10 @@ class Progress {
     // Writes one line. `snapshot_ms` < 0: the line has no duration.
     void report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms = -1);
 
+    // Says that this rank's own gradient of a parameter is not finite: "gradient.w1=nan". One rank
+    // says it, the one at which it was found first.
+    void report_not_finite(const std::string& parameter);
+
     // Tells ddprun once where it may read in which collective call this worker is
     // (base/call_board.h).
     void tell_calls(std::uintptr_t address);

@@ -48,6 +48,21 @@ TEST(Progress, IsSilentWithoutADescriptor) {
     unsetenv("DDPRUN_PROGRESS_FD");
 }
 
+// ddprun looks for a word that ends with =nan. A name may have any letters and any length.
+TEST(Progress, NamesAGradientThatIsNotFinite) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    Progress progress(ends[1]);
+    progress.report_not_finite("layer 1.w=\n");
+    progress.report_not_finite(std::string(1000, 'x'));
+    char text[256] = "";
+    EXPECT_GT(read(ends[0], text, sizeof text - 1), 0);
+    EXPECT_EQ(std::string(text),
+              "gradient.layer_1_w__=nan\ngradient." + std::string(50, 'x') + "=nan\n");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 // The line that reports a new snapshot also says how many milliseconds saving it took.
 TEST(Progress, TellsHowLongASnapshotTook) {
     EXPECT_EQ(Progress::line(12, 10, 250), "step=12 snapshot=10 snapshot_ms=250\n");
