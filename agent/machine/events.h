@@ -80,6 +80,8 @@ struct WorkersExamined {
     Generation generation;
     std::vector<rendezvous::WorkerOutcome> outcomes;
     std::vector<rendezvous::RecordedCalls> recorded = {};
+    // Processes of Python whose functions could not be read.
+    std::vector<std::int64_t> unread = {};
 };
 // All workers of this node stand still, or no longer do: then the list is empty.
 struct WorkersStill {
@@ -163,6 +165,8 @@ struct SignalWorkers {
     int signal = 0;
     std::optional<StopHint> hint = {};
     bool stops = true;  // false: somebody else's signal, which is only passed on
+    // These get SIGABRT in its place, so that they write their functions before they die.
+    std::vector<std::int64_t> abort = {};
     bool operator==(const SignalWorkers&) const = default;
 };
 // The job makes no progress: keep what all workers do, and find out where these are while they

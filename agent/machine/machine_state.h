@@ -40,7 +40,8 @@ struct Running {
     bool planned_stop = false;     // by Stop: this node stays a member until all have stopped
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
-    std::optional<StopHint> hint;  // for the workers, with the ladder's first signal
+    std::optional<StopHint> hint;      // for the workers, with the ladder's first signal
+    std::vector<std::int64_t> unread;  // processes that nobody could read when they were examined
 };
 
 // The generation that ran here last: when this node learned of its end, when its last worker had
@@ -143,6 +144,8 @@ struct MachineState {
     void send(rendezvous::ToLeader message) {
         if (link.is_welcomed()) effects.push_back(SendMessage{std::move(message)});
     }
+    // Whether its leader has ended the generation since it hangs.
+    bool has_hung() const { return facts.failure() && facts.failure().outcome().hung; }
     bool leads() const { return link.leader() && link.leader()->node == config.node; }
     bool may_lead() const { return config.may_lead && ledger_found; }
     void note(Note::Level level, std::string sentence) {

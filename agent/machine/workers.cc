@@ -72,6 +72,11 @@ void MachineState::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Tim
         take_failure(now, std::move(outcome), at);
         if (phase == Phase::running) begin_stop(now, rendezvous::kTerminate, config.grace.restart);
     }
+    // It has written its functions, as the end of a generation that hangs asks for.
+    if (!counts && !outcome.stack.empty()) {
+        outcome.hung = true;
+        send(rendezvous::Report{.generation = running->place.generation, .outcomes = {outcome}});
+    }
     if (last && running->withheld.empty()) sweep(now);
 }
 
@@ -110,7 +115,9 @@ void MachineState::climb(Time now) {
     if (signal == kKill)
         sweep(now);
     else if (signal)
-        effects.push_back(SignalWorkers{*signal, running->hint});
+        effects.push_back(
+            SignalWorkers{*signal, running->hint, true,
+                          has_hung() ? running->unread : std::vector<std::int64_t>()});
 }
 
 // SIGKILL for everything that is left, descendants too. Only the keeper can verify that nothing is
@@ -212,12 +219,14 @@ void MachineState::on_progress(Time now, const WorkerProgress& event) {
 // such steps.
 void MachineState::say_not_finite(const WorkerProgress& event) {
     if (std::exchange(running->said_not_finite, true)) return;
+    const std::int64_t before = running->workers.step_of(event.local_rank);
+    const std::string at = event.step >= 0 ? " at step " + std::to_string(event.step)
+                           : before >= 0   ? " after step " + std::to_string(before)
+                                           : "";
     note(Note::Level::warn,
          "rank " + std::to_string(running->place.rank_offset + event.local_rank) + " (local " +
              std::to_string(running->place.host().first_local_rank + event.local_rank) +
-             ") has reported " + event.not_finite +
-             (event.step < 0 ? "" : " at step " + std::to_string(event.step)) +
-             "; it is said once in a generation");
+             ") has reported " + event.not_finite + at + "; it is said once in a generation");
 }
 
 // Schedules a Beat in a job of one node. In other jobs the next regular Beat carries the news.
@@ -254,6 +263,7 @@ void MachineState::on_examine(const rendezvous::Examine& examine) {
 
 void MachineState::on_examined(const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
+    running->unread = event.unread;
     rendezvous::Report report{event.generation, event.outcomes, event.recorded};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {
         // The runner counts the workers of this ddprun; the leader and the user count ranks and the

@@ -84,7 +84,10 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
                  config_.workers.environment, says(Note::Level::warn)),
       looks_(
           loop, [this] { return workers_.get(); }, recorders_,
-          [this](Event event) { post(std::move(event)); }, says(Note::Level::debug)),
+          [this](Event event) { post(std::move(event)); }, says(Note::Level::warn),
+          // Who has asked for the end of a job that hangs believes it to be watched.
+          says(config_.machine.limits.hang_timeout > Duration{} ? Note::Level::warn
+                                                                : Note::Level::debug)),
       timer_(loop) {}
 
 Runner::~Runner() {
@@ -174,7 +177,7 @@ void Runner::perform(Effect& effect) {
                 if (!workers_) return;
                 if (!e.stops) return workers_->pass_on(e.signal);
                 warm_.cancel();
-                e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal);
+                e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal, e.abort);
             },
             [&](const AskJobEnd&) { ask_job_end(); },
             [&](const ExamineWorkers& e) { looks_.examine(e); },

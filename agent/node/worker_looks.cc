@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "agent/stacks/process_stack.h"
+#include "agent/node/gpu_question.h"
 #include "agent/standstill/standstill_file.h"
 
 namespace ddprun::agent {
@@ -14,14 +14,22 @@ namespace {
 // The leader waits for the answer for ten seconds.
 constexpr auto kKeptWithin = std::chrono::seconds{2};
 
+// Below the line that says in which function the worker is, which is the first one.
+void add_gpu(StackLines& stack, const std::string& gpu) {
+    if (gpu.empty()) return;
+    const bool says_where = !stack.empty() && stack.front().starts_with("in ");
+    stack.insert(stack.begin() + (says_where ? 1 : 0), gpu);
+}
+
 }  // namespace
 
 WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
-                         Post post, StillWatch::Say say)
+                         Post post, Say warn, StillWatch::Say say)
     : loop_(loop),
       workers_(std::move(workers)),
       recorders_(recorders),
       post_(std::move(post)),
+      warn_(std::move(warn)),
       still_(
           loop,
           [this] {
@@ -47,15 +55,33 @@ void WorkerLooks::keep(const WorkerSet& set, std::function<void(const std::strin
     const std::string folder = set.kept_folder();
     if (folder.empty()) return kept({});
     const std::string file = folder + "/" + kStandstillFile;
-    if (std::exchange(keeps_, true)) return kept(file);
     std::vector<int> all(set.watched().pids.size());
     std::iota(all.begin(), all.end(), 0);
+    write([file, workers = with_calls(set.living(all))] { return keep_standstill(file, workers); },
+          [file, kept = std::move(kept)](bool done) { kept(done ? file : std::string()); });
+}
+
+// What is written before may hang: then nothing is written until it is finished.
+void WorkerLooks::write(std::function<Result<>()> work, std::function<void(bool)> done) {
+    if (keeps_) return done(false);
+    keeps_ = true;
+    const auto result = std::make_shared<Result<>>();
     keeping_.post_within(
-        kKeptWithin,
-        [file, workers = with_calls(set.living(all))] { keep_standstill(file, workers); },
-        [file, kept = std::move(kept)](bool) { kept(file); });
+        kKeptWithin, [work = std::move(work), result] { *result = work(); },
+        [this, result, done = std::move(done)](bool in_time) {
+            if (!in_time)
+                say_not_kept("nothing has come back from there for " + to_text(kKeptWithin));
+            if (in_time && !*result) say_not_kept(result->error().sentence());
+            done(in_time && result->has_value());
+        });
     // Done in its turn, also after what came too late.
     keeping_.post([] {}, [this] { keeps_ = false; });
+}
+
+void WorkerLooks::say_not_kept(const std::string& why) {
+    if (std::exchange(said_not_kept_, true)) return;
+    warn_(std::string("what workers that stand still do cannot be kept in ") + kStandstillFile +
+          ": " + why);
 }
 
 // A program of the trainer library says itself what it is in; the stack comes after that.
@@ -71,39 +97,74 @@ std::vector<rendezvous::WorkerOutcome> WorkerLooks::with_calls(
 void WorkerLooks::examine(const ExamineWorkers& asked) {
     const WorkerSet* set = workers_();
     if (!set) return;
-    // Both at once, since each may take its time.
-    const auto found = std::make_shared<Found>();
-    const auto half = [this, asked, found, left = std::make_shared<int>(2),
-                       alive = std::weak_ptr(alive_)] {
-        if (--*left == 0 && alive.lock()) answer(asked, *found);
+    const auto looked = std::make_shared<Looked>();
+    looked->generation = asked.generation;
+    // What is recorded and what is kept, both at once: each may take its time.
+    const auto part = [this, looked, ranks = asked.local_ranks, alive = std::weak_ptr(alive_)] {
+        if (alive.lock() && --looked->missing == 0) look_closely(looked, ranks);
     };
-    std::vector<int> ranks;
-    for (const auto& [pid, rank] : set->ranks_by_pid()) ranks.push_back(rank);
-    recorders_.ask(asked.generation, ranks,
-                   [found, half](std::vector<rendezvous::RecordedCalls> recorded) {
-                       found->recorded = std::move(recorded);
-                       half();
+    std::vector<int> all;
+    for (const auto& [pid, rank] : set->ranks_by_pid()) all.push_back(rank);
+    recorders_.ask(asked.generation, all,
+                   [looked, part](std::vector<rendezvous::RecordedCalls> recorded) {
+                       looked->recorded = std::move(recorded);
+                       part();
                    });
-    keep(*set, [found, half](const std::string& file) {
-        found->file = file;
-        half();
+    keep(*set, [looked, part](const std::string& file) {
+        looked->file = file;
+        part();
     });
 }
 
-// The stacks come later, so the machine gets everything in one event.
-void WorkerLooks::answer(const ExamineWorkers& asked, const Found& found) {
+// Stacks and GPUs of those that are asked for, at the same time.
+void WorkerLooks::look_closely(const std::shared_ptr<Looked>& looked,
+                               const std::vector<int>& local_ranks) {
     const WorkerSet* set = workers_();
-    if (!set || set->watched().generation != asked.generation) return;
-    add_stacks(loop_, set->living(asked.local_ranks),
-               [this, found, alive = std::weak_ptr(alive_),
-                generation = asked.generation](std::vector<rendezvous::WorkerOutcome> outcomes) {
-                   if (!alive.lock()) return;
-                   outcomes = with_calls(std::move(outcomes));
-                   for (rendezvous::WorkerOutcome& outcome : outcomes)
-                       if (!found.file.empty())
-                           outcome.stack.push_back("all workers of its node: " + found.file);
-                   post_(WorkersExamined{generation, std::move(outcomes), found.recorded});
-               });
+    if (!set || set->watched().generation != looked->generation) return;
+    looked->outcomes = set->living(local_ranks);
+    if (looked->outcomes.empty()) return answer(*looked);
+    std::vector<std::int64_t> pids;
+    for (const rendezvous::WorkerOutcome& outcome : looked->outcomes) pids.push_back(outcome.pid);
+    looked->missing = 2;
+    const auto part = [this, looked, alive = std::weak_ptr(alive_)] {
+        if (alive.lock() && --looked->missing == 0) answer(*looked);
+    };
+    stacks_of(loop_, pids, [looked, part](std::vector<FoundStack> stacks) {
+        looked->stacks = std::move(stacks);
+        part();
+    });
+    gpus_in_use(loop_, pids, [looked, part](std::vector<std::string> gpus) {
+        looked->gpus = std::move(gpus);
+        part();
+    });
+}
+
+// All comes in one event.
+void WorkerLooks::answer(Looked& looked) {
+    WorkersExamined event{looked.generation, std::move(looked.outcomes),
+                          std::move(looked.recorded)};
+    StackLines more;
+    for (std::size_t i = 0; i < event.outcomes.size(); ++i) {
+        rendezvous::WorkerOutcome& outcome = event.outcomes[i];
+        const FoundStack& found = looked.stacks[i];
+        outcome.stack = found.lines;
+        event.unread.insert(event.unread.end(), found.unread.begin(), found.unread.end());
+        if (found.native.empty() && looked.gpus[i].empty()) continue;
+        more.push_back("rank " + std::to_string(outcome.rank) +
+                       (looked.gpus[i].empty() ? "" : ", " + looked.gpus[i]));
+        for (const std::string& line : found.native) more.push_back("    " + line);
+    }
+    event.outcomes = with_calls(std::move(event.outcomes));
+    for (std::size_t i = 0; i < event.outcomes.size(); ++i)
+        add_gpu(event.outcomes[i].stack, looked.gpus[i]);
+    if (!looked.file.empty())
+        for (rendezvous::WorkerOutcome& outcome : event.outcomes)
+            outcome.stack.push_back("all workers of its node: " + looked.file);
+    const auto post = [this, event, alive = std::weak_ptr(alive_)](bool) {
+        if (alive.lock()) post_(event);
+    };
+    if (looked.file.empty() || more.empty()) return post(true);
+    write([file = looked.file, more] { return keep_lines(file, more); }, post);
 }
 
 }  // namespace ddprun::agent

@@ -11,8 +11,11 @@
 
 #include "agent/machine/events.h"
 #include "agent/recorder/flight_recorders.h"
+#include "agent/stacks/process_stack.h"
 #include "agent/standstill/still_watch.h"
 #include "agent/workers/worker_set.h"
+#include "base/error.h"
+#include "base/loop/file_thread.h"
 
 namespace ddprun::agent {
 
@@ -22,9 +25,12 @@ class WorkerLooks {
     using Workers = std::function<const WorkerSet*()>;
     using Post = std::function<void(Event)>;
 
-    // `say` gets a line when the workers cannot be watched.
+    using Say = std::function<void(const std::string&)>;
+
+    // `say` gets a line when the workers cannot be watched, `warn` one when what they do cannot be
+    // kept.
     WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
-                Post post, StillWatch::Say say);
+                Post post, Say warn, Say say);
     // Finds out where hanging workers are, and what all of this node have recorded. Answered by
     // WorkersExamined. What all do is kept in the log folder, if there is one.
     void examine(const ExamineWorkers& asked);
@@ -32,13 +38,21 @@ class WorkerLooks {
     void close();
 
   private:
-    void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
-    // Of all workers of this node.
-    struct Found {
-        std::string file;  // where it is kept what they do; empty: nowhere
-        std::vector<rendezvous::RecordedCalls> recorded;
+    // What is known of the workers that the leader has asked for, while it is looked for.
+    struct Looked {
+        Generation generation;
+        std::string file;  // where it is kept what all do; empty: nowhere
+        std::vector<rendezvous::RecordedCalls> recorded;  // of all workers of this node
+        std::vector<rendezvous::WorkerOutcome> outcomes;
+        std::vector<FoundStack> stacks;
+        std::vector<std::string> gpus;
+        int missing = 2;  // of the two that are looked for at the same time
     };
-    void answer(const ExamineWorkers& asked, const Found& found);
+    void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
+    void write(std::function<Result<>()> work, std::function<void(bool)> done);
+    void say_not_kept(const std::string& why);
+    void look_closely(const std::shared_ptr<Looked>& looked, const std::vector<int>& local_ranks);
+    void answer(Looked& looked);
     std::vector<rendezvous::WorkerOutcome> with_calls(
         std::vector<rendezvous::WorkerOutcome> outcomes) const;
 
@@ -46,9 +60,11 @@ class WorkerLooks {
     Workers workers_;
     FlightRecorders& recorders_;
     Post post_;
+    Say warn_;
     StillWatch still_;
     FileThread keeping_;
     bool keeps_ = false;  // what it was asked to before is not finished
+    bool said_not_kept_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

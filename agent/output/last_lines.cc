@@ -6,17 +6,17 @@
 
 namespace ddprun::agent {
 
-// A speed-up for large pieces: only the last kCount lines can remain. This searches from the end
-// for kCount lines that certainly count: not empty, and without a \r, because a progress bar may
+// A speed-up for large pieces: only the last most_ lines can remain. This searches from the end
+// for most_ lines that certainly count: not empty, and without a \r, because a progress bar may
 // erase itself. The result starts at the line end before them, so that an unfinished earlier line
 // ends correctly.
-std::string_view LastLines::that_may_stay(std::string_view bytes) {
+std::string_view LastLines::that_may_stay(std::string_view bytes) const {
     std::size_t end = bytes.rfind('\n'), sure = 0;
     while (end != bytes.npos && end > 0) {
         const std::size_t before = bytes.rfind('\n', end - 1);
         const std::size_t begin = before == bytes.npos ? 0 : before + 1;
         const std::string_view line = bytes.substr(begin, end - begin);
-        if (!line.empty() && line.find('\r') == line.npos && ++sure == kCount)
+        if (!line.empty() && line.find('\r') == line.npos && ++sure == most_)
             return before == bytes.npos ? bytes : bytes.substr(before);
         end = before;
     }
@@ -54,7 +54,7 @@ void LastLines::take(Stream& stream, std::string_view bytes) {
 void LastLines::finish(Stream& stream) {
     if (!stream.line.empty() && stream.line.back() == '\r') stream.line.pop_back();
     if (stream.line.empty()) return;
-    if (lines_.size() == kCount) lines_.pop_front();
+    if (lines_.size() == most_) lines_.pop_front();
     lines_.push_back(std::exchange(stream.line, {}));
 }
 

@@ -15,7 +15,7 @@ namespace ddprun::agent {
 
 class LastLines {
   public:
-    static constexpr std::size_t kCount = 20;      // lines
+    static constexpr std::size_t kCount = 20;      // lines, if keep() says no other number
     static constexpr std::size_t kLongest = 2000;  // bytes in a line
 
     // The unfinished line of one stream.
@@ -27,11 +27,14 @@ class LastLines {
     void take(Stream& stream, std::string_view bytes);
     // The stream has ended: an unfinished line counts as a line.
     void finish(Stream& stream);
+    // Keeps so many lines from now on.
+    void keep(std::size_t count) { most_ = count; }
     std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
 
   private:
-    static std::string_view that_may_stay(std::string_view bytes);
+    std::string_view that_may_stay(std::string_view bytes) const;
 
+    std::size_t most_ = kCount;
     std::deque<std::string> lines_;
 };
 

@@ -299,6 +299,8 @@ void WorkerOutput::finish() {
         if (pump) pump->abandon();
 }
 
+void WorkerOutput::keep_lines(std::size_t count) { impl_->tail.keep(count); }
+
 std::vector<std::string> WorkerOutput::tail() const { return impl_->tail.lines(); }
 
 }  // namespace ddprun::agent

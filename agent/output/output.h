@@ -73,6 +73,8 @@ class WorkerOutput {
 
     // The last 20 lines of both streams, in the order in which they arrived.
     std::vector<std::string> tail() const;
+    // Keeps so many of them from now on.
+    void keep_lines(std::size_t count);
 
   private:
     struct Impl;

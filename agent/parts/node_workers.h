@@ -38,6 +38,10 @@ class NodeWorkers {
         still_ = std::move(kinds);
         pace_ = pace;
     }
+    // The newest step that a worker has said; -1: none.
+    std::int64_t step_of(int local_rank) const {
+        return workers_.at(static_cast<std::size_t>(local_rank)).step;
+    }
     // A worker of any node is in contact with the store, which is on this node. True: the first.
     bool in_contact(Time now);
 

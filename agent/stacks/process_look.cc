@@ -24,15 +24,6 @@ std::vector<Process> in_order(std::vector<Process> threads, const PythonProcess&
     return threads;
 }
 
-void add_frames(StackLines& lines, const PythonThread& thread) {
-    if (thread.holds_gil) lines.back() += "; holds the GIL";
-    for (std::size_t i = 0; i < std::min(thread.frames.size(), kFrames); ++i)
-        lines.push_back("    " + frame_text(thread.frames[i]));
-    if (thread.frames.size() > kFrames)
-        lines.push_back("    … called by " + std::to_string(thread.frames.size() - kFrames) +
-                        (thread.cut ? " or more" : "") + " functions");
-}
-
 void add_threads(StackLines& lines, Process pid, const PythonProcess& python) {
     const std::vector<Process> threads = in_order(threads_of(pid), python);
     for (std::size_t i = 0; i < std::min(threads.size(), kThreads); ++i) {
@@ -65,6 +56,15 @@ void add_own(StackLines& lines, const PythonProcess& python) {
 
 }  // namespace
 
+void add_frames(StackLines& lines, const PythonThread& thread) {
+    if (thread.holds_gil) lines.back() += "; holds the GIL";
+    for (std::size_t i = 0; i < std::min(thread.frames.size(), kFrames); ++i)
+        lines.push_back("    " + frame_text(thread.frames[i]));
+    if (thread.frames.size() > kFrames)
+        lines.push_back("    … called by " + std::to_string(thread.frames.size() - kFrames) +
+                        (thread.cut ? " or more" : "") + " functions");
+}
+
 std::string own_frames(const PythonThread& thread) {
     std::string text;
     std::size_t count = 0;
@@ -83,7 +83,9 @@ ProcessLook look_at_process(Process pid) {
     ProcessLook look;
     for (const Process each : with_children(pid, kProcesses)) {
         const PythonProcess python = read_python(each);
+        if (python.is_python) look.python.push_back(each);
         if (python.threads.empty()) look.for_tools.push_back(each);
+        if (python.threads.empty() && python.is_python) look.unread.push_back(each);
         add_own(look.lines, python);
         add_threads(look.lines, each, python);
         add_unknown_threads(look.lines, python);

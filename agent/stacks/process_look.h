@@ -23,9 +23,14 @@ struct ProcessLook {
     StackLines lines;
     // Processes whose own functions are not in the lines: debugging tools may show them.
     std::vector<std::int64_t> for_tools;
+    std::vector<std::int64_t> unread;  // of these, the ones that run Python
+    std::vector<std::int64_t> python;  // all that run Python
 };
 
 ProcessLook look_at_process(std::int64_t pid);
+
+// Adds the functions of a thread below the line that names it: at most ten.
+void add_frames(StackLines& lines, const PythonThread& thread);
 
 // What the user reads first: the own functions of a thread, the innermost first, at most five, and
 // what that one has called of torch.distributed: "train (train.py:9, all_reduce)". Empty when there

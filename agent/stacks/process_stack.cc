@@ -3,26 +3,22 @@
 
 #include <signal.h>
 
-#include <boost/asio/async_result.hpp>
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
 
 #include "agent/stacks/process_look.h"
 #include "base/loop/child_program.h"
-#include "base/loop/file_thread.h"
+#include "base/loop/in_time.h"
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
 namespace {
 
-namespace fs = std::filesystem;
 using Process = std::int64_t;
 
 // For all tools together, and for what /proc and the process's memory say.
@@ -33,14 +29,10 @@ constexpr std::size_t kToolLines = 60, kLineLength = 200;
 // The tools in the order in which they are tried. py-spy shows Python functions, so it comes first
 // for Python; it shall not stop the process, since it does not return from one that is stopped.
 // gdb is not among them: it takes ten seconds, and hangs at stopped processes.
-std::vector<std::vector<std::string>> tools(Process pid) {
+std::vector<std::vector<std::string>> tools(Process pid, bool is_python) {
     const std::string id = std::to_string(pid);
-    std::error_code error;
-    const std::string program =
-        fs::read_symlink(fs::path("/proc") / id / "exe", error).filename().string();
     std::vector<std::vector<std::string>> list;
-    if (program.starts_with("python"))
-        list.push_back({"py-spy", "dump", "--nonblocking", "--pid", id});
+    if (is_python) list.push_back({"py-spy", "dump", "--nonblocking", "--pid", id});
     list.push_back({"eu-stack", "-n", "20", "-p", id});
     return list;
 }
@@ -60,95 +52,95 @@ StackLines tool_lines(const std::string& output) {
     return lines;
 }
 
-// Tries one tool after the other until one answers. A tool that is not installed fails at once.
-boost::asio::awaitable<StackLines> user_stack(Process pid, Time until) {
-    for (const std::vector<std::string>& words : tools(pid)) {
-        const Duration left = until - boot_now();
-        // The limit is for all tools of a process and its children, so a later tool has less time.
-        if (left <= Duration{}) break;
-        const char before = process_state(pid);
-        const auto result = co_await run_program(words, {}, left);
-        // A tool that was killed may have left the process stopped.
-        if (before != 'T' && process_state(pid) == 'T') ::kill(static_cast<pid_t>(pid), SIGCONT);
-        // Not installed, not permitted, or too late: the next tool may succeed.
-        if (!result || result->code != 0) continue;
-        StackLines lines = tool_lines(result->output);
-        if (lines.empty()) continue;
+boost::asio::awaitable<char> state_of(Process pid) {
+    co_return (co_await in_time(kLookLimit, [pid] { return process_state(pid); })).value_or('?');
+}
+
+// What a tool says. A tool that is not installed fails at once.
+boost::asio::awaitable<StackLines> ask(std::vector<std::string> words, Process pid, Time until) {
+    // The limit is for all tools of a process and its children, so a later tool has less time.
+    const Duration left = until - boot_now();
+    if (left <= Duration{}) co_return StackLines{};
+    const char before = co_await state_of(pid);
+    const auto result = co_await run_program(words, {}, left);
+    // A tool that was killed may have left the process stopped.
+    if (before != 'T' && before != '?' && co_await state_of(pid) == 'T')
+        ::kill(static_cast<pid_t>(pid), SIGCONT);
+    // Not installed, not permitted, or too late.
+    if (!result || result->code != 0) co_return StackLines{};
+    StackLines lines = tool_lines(result->output);
+    if (!lines.empty())
         lines.insert(lines.begin(), words[0] + " of process " + std::to_string(pid) + ":");
-        co_return lines;
+    co_return lines;
+}
+
+// Tries one tool after the other until one answers.
+boost::asio::awaitable<StackLines> user_stack(Process pid, bool is_python, Time until) {
+    for (const std::vector<std::string>& words : tools(pid, is_python)) {
+        StackLines lines = co_await ask(words, pid, until);
+        if (!lines.empty()) co_return lines;
     }
     co_return StackLines{};
 }
 
-// Looks on a thread that is given up when it does not come back.
-boost::asio::awaitable<std::optional<ProcessLook>> look_in_time(Process pid) {
-    auto& loop = static_cast<boost::asio::io_context&>(
-        (co_await boost::asio::this_coro::executor).context());
-    const auto look = std::make_shared<ProcessLook>();
-    FileThread thread(loop);
-    const bool in_time =
-        co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(bool)>(
-            [&](auto handler) {
-                // What the thread calls must be copyable, the handler is not.
-                const auto told = std::make_shared<decltype(handler)>(std::move(handler));
-                thread.post_within(
-                    kLookLimit, [look, pid] { *look = look_at_process(pid); },
-                    [told](bool done) { std::move (*told)(done); });
-            },
-            boost::asio::use_awaitable);
-    if (in_time) co_return std::move(*look);
-    thread.let_go();
-    co_return std::nullopt;
+// py-spy shows functions of C++ between those of Python, but stops the process for that, for up to
+// a second. One that is stopped already it cannot show, and one that hangs in the kernel it waits
+// for.
+boost::asio::awaitable<StackLines> native_stack(Process pid, Time until) {
+    const char state = co_await state_of(pid);
+    if (state == 'T' || state == 't' || state == 'D' || state == '?') co_return StackLines{};
+    const std::vector<std::string> words{"py-spy", "dump", "--native", "--pid",
+                                         std::to_string(pid)};
+    co_return co_await ask(words, pid, until);
 }
 
 // The look comes first, because a tool stops the process and changes what the kernel shows.
-boost::asio::awaitable<StackLines> stack_of(Process pid) {
-    std::optional<ProcessLook> look = co_await look_in_time(pid);
-    if (!look)
-        co_return StackLines{"the kernel has not let ddprun look at process " +
-                             std::to_string(pid) + " in " + to_text(kLookLimit)};
-    StackLines lines = std::move(look->lines);
+boost::asio::awaitable<FoundStack> stack_of(Process pid) {
+    FoundStack found;
+    std::optional<ProcessLook> look =
+        co_await in_time(kLookLimit, [pid] { return look_at_process(pid); });
+    if (!look) {
+        found.lines = {"the kernel has not let ddprun look at process " + std::to_string(pid) +
+                       " in " + to_text(kLookLimit)};
+        co_return found;
+    }
+    found.lines = std::move(look->lines);
     const Time until = boot_now() + kToolsLimit;
-    for (const Process each : look->for_tools)
-        for (std::string& line : co_await user_stack(each, until)) lines.push_back(std::move(line));
-    co_return lines;
+    for (const Process each : look->for_tools) {
+        const bool is_python = std::ranges::count(look->unread, each) > 0;
+        const StackLines lines = co_await user_stack(each, is_python, until);
+        found.lines.insert(found.lines.end(), lines.begin(), lines.end());
+        if (is_python && lines.empty()) found.unread.push_back(each);
+    }
+    for (const Process each : look->python) {
+        const StackLines lines = co_await native_stack(each, until);
+        found.native.insert(found.native.end(), lines.begin(), lines.end());
+    }
+    co_return found;
 }
 
 }  // namespace
 
 void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids,
-               std::function<void(std::vector<StackLines>)> done) {
+               std::function<void(std::vector<FoundStack>)> done) {
     struct Collected {
-        std::vector<StackLines> stacks;
+        std::vector<FoundStack> stacks;
         std::size_t missing;
-        std::function<void(std::vector<StackLines>)> done;
+        std::function<void(std::vector<FoundStack>)> done;
     };
     // All processes are examined at the same time, so the time limit holds for all together.
     const auto all = std::make_shared<Collected>(
-        Collected{std::vector<StackLines>(pids.size()), pids.size(), std::move(done)});
+        Collected{std::vector<FoundStack>(pids.size()), pids.size(), std::move(done)});
     // Even then the answer comes from the loop, never from within this call.
     if (pids.empty()) return boost::asio::post(loop, [all] { all->done({}); });
     for (std::size_t i = 0; i < pids.size(); ++i)
         boost::asio::co_spawn(loop, stack_of(pids[i]),
                               // A failure of one examination leaves its entry empty. The others
                               // still count.
-                              [all, i](const std::exception_ptr& failed, StackLines lines) {
-                                  if (!failed) all->stacks[i] = std::move(lines);
+                              [all, i](const std::exception_ptr& failed, FoundStack found) {
+                                  if (!failed) all->stacks[i] = std::move(found);
                                   if (--all->missing == 0) all->done(std::move(all->stacks));
                               });
-}
-
-void add_stacks(boost::asio::io_context& loop, std::vector<rendezvous::WorkerOutcome> outcomes,
-                std::function<void(std::vector<rendezvous::WorkerOutcome>)> done) {
-    std::vector<Process> pids;
-    for (const rendezvous::WorkerOutcome& outcome : outcomes) pids.push_back(outcome.pid);
-    stacks_of(loop, pids,
-              [outcomes = std::move(outcomes),
-               done = std::move(done)](std::vector<StackLines> stacks) mutable {
-                  for (std::size_t i = 0; i < stacks.size(); ++i)
-                      outcomes[i].stack = std::move(stacks[i]);
-                  done(std::move(outcomes));
-              });
 }
 
 }  // namespace ddprun::agent

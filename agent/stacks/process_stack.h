@@ -2,9 +2,9 @@
 //
 // What Python and the kernel say needs no tool (process_look.h). For other programs, and where Python
 // cannot be read, the first tool is used that is installed and answers in time: py-spy for Python,
-// else eu-stack. If processes may not be traced (ptrace_scope, a container), only the kernel's part
-// remains. A worker may be a script that starts the real program, so a few of its children are
-// examined, too.
+// else eu-stack. py-spy also adds functions of C++. If processes may not be traced (ptrace_scope, a
+// container), only the kernel's part remains. A worker may be a script that starts the real program,
+// so a few of its children are examined, too.
 //
 // Thread: the loop's. The answer comes within eight seconds, whatever the tools and the kernel do. A
 // tool that takes too long is killed, and a process that it had stopped continues.
@@ -17,16 +17,18 @@
 #include <vector>
 
 #include "agent/stacks/kernel_stack.h"
-#include "rendezvous/model/model.h"
 
 namespace ddprun::agent {
 
+struct FoundStack {
+    StackLines lines;
+    StackLines native;  // with functions of C++, where py-spy is installed; else empty
+    // Processes that run Python and whose functions nobody could read.
+    std::vector<std::int64_t> unread;
+};
+
 // Calls `done` once from the loop. The result has one entry for each pid, in the same order.
 void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids,
-               std::function<void(std::vector<StackLines>)> done);
-
-// The same for workers: calls `done` with these outcomes and the stacks in them.
-void add_stacks(boost::asio::io_context& loop, std::vector<rendezvous::WorkerOutcome> outcomes,
-                std::function<void(std::vector<rendezvous::WorkerOutcome>)> done);
+               std::function<void(std::vector<FoundStack>)> done);
 
 }  // namespace ddprun::agent

@@ -169,11 +169,11 @@ ProgramPlace read_place(std::int64_t pid, Address calls_at) {
 
 }  // namespace
 
-SampleReader::SampleReader(std::int64_t pid)
+SampleReader::SampleReader(std::int64_t pid, const std::string& proc)
     : pid_(pid),
-      stat_(file_of(pid, "stat")),
-      io_(file_of(pid, "io")),
-      call_(file_of(pid, pid, "syscall")) {}
+      stat_(proc + "/" + std::to_string(pid) + "/stat"),
+      io_(proc + "/" + std::to_string(pid) + "/io"),
+      call_(proc + "/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/syscall") {}
 
 // Threads come and go with their number, nearly always: one may replace another, and it has its name
 // only when it runs. Those of Gloo are among the first.

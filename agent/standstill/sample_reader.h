@@ -23,7 +23,8 @@ namespace ddprun::agent {
 
 class SampleReader {
   public:
-    explicit SampleReader(std::int64_t pid);
+    // `proc`: where the kernel shows processes.
+    explicit SampleReader(std::int64_t pid, const std::string& proc = "/proc");
     // `calls_at`: its call board; 0: it has none.
     WorkerSample read(Address calls_at);
 

@@ -2,6 +2,11 @@
 #include "agent/standstill/standstill_file.h"
 
 #include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
 
 #include "agent/stacks/open_files.h"
 #include "agent/stacks/process_look.h"
@@ -34,24 +39,40 @@ std::string text_of(const rendezvous::WorkerOutcome& worker, const TcpSockets& s
     return text;
 }
 
+Result<> write(int file, const std::string& text) {
+    for (std::size_t written = 0; written < text.size();) {
+        const ssize_t more = ::write(file, text.data() + written, text.size() - written);
+        if (more < 0)
+            return Error(ErrorCode::unavailable,
+                         "cannot be written: " + std::system_category().message(errno));
+        written += static_cast<std::size_t>(more);
+    }
+    return {};
+}
+
 }  // namespace
 
 // Each worker is written when it has been looked at: the next one may let nobody look.
-void keep_standstill(const std::string& path,
-                     const std::vector<rendezvous::WorkerOutcome>& workers) {
+Result<> keep_standstill(const std::string& path,
+                         const std::vector<rendezvous::WorkerOutcome>& workers) {
     const Result<UniqueFd> file = open_to_append(path);
-    if (!file) return;
+    if (!file) return file.error();
     const TcpSockets sockets = tcp_sockets();
-    std::string text = "---- " + now_text() + "\n";
-    for (const rendezvous::WorkerOutcome& worker : workers) {
-        text += text_of(worker, sockets) + "\n";
-        for (std::size_t written = 0; written < text.size();) {
-            const ssize_t more = ::write(file->get(), text.data() + written, text.size() - written);
-            if (more <= 0) return;
-            written += static_cast<std::size_t>(more);
-        }
-        text.clear();
-    }
+    std::string before = "---- " + now_text() + "\n";
+    for (const rendezvous::WorkerOutcome& worker : workers)
+        if (auto done =
+                write(file->get(), std::exchange(before, {}) + text_of(worker, sockets) + "\n");
+            !done)
+            return done;
+    return {};
+}
+
+Result<> keep_lines(const std::string& path, const std::vector<std::string>& lines) {
+    const Result<UniqueFd> file = open_to_append(path);
+    if (!file) return file.error();
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    return write(file->get(), text + "\n");
 }
 
 }  // namespace ddprun::agent

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "rendezvous/model/model.h"
 
 namespace ddprun::agent {
@@ -15,9 +16,10 @@ namespace ddprun::agent {
 // The file's name in the folder of the generation.
 inline constexpr const char* kStandstillFile = "standstill.txt";
 
-// `workers`: their ranks, processes and last lines. A file that cannot be written is left out: the
-// report has the stacks of the ranks that matter.
-void keep_standstill(const std::string& path,
-                     const std::vector<rendezvous::WorkerOutcome>& workers);
+// `workers`: their ranks, processes and last lines.
+Result<> keep_standstill(const std::string& path,
+                         const std::vector<rendezvous::WorkerOutcome>& workers);
+// Adds what tools say of some of them.
+Result<> keep_lines(const std::string& path, const std::vector<std::string>& lines);
 
 }  // namespace ddprun::agent

@@ -17,6 +17,8 @@ constexpr auto kPlacesPeriod = std::chrono::seconds{5};
 constexpr int kPlacesShare = 4;
 // After so many looks in a row a worker that cannot be seen is no longer one that is just ending.
 constexpr int kHiddenLooks = 10;
+// A look that has lasted for so long hangs.
+constexpr auto kHangs = std::chrono::seconds{10};
 
 }  // namespace
 
@@ -24,13 +26,15 @@ struct StillWatch::Readers {
     std::map<std::int64_t, SampleReader> by_pid;
 };
 
-StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say)
+StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say,
+                       std::string proc)
     : workers_(std::move(workers)),
       tell_(std::move(tell)),
       say_(std::move(say)),
+      proc_(std::move(proc)),
       timer_(loop),
-      sampling_(loop),
-      placing_(loop),
+      sampling_(std::make_unique<LookThread>(loop)),
+      placing_(std::make_unique<LookThread>(loop)),
       readers_(std::make_shared<Readers>()) {
     arm();
 }
@@ -39,8 +43,8 @@ StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell
 void StillWatch::close() {
     closed_ = true;
     timer_.cancel();
-    sampling_.let_go();
-    placing_.let_go();
+    sampling_.reset();
+    placing_.reset();
 }
 
 // About once a second. Steps of the job that take just as long must not always be seen at the same
@@ -65,24 +69,24 @@ void StillWatch::look() {
         told_ = false;
         // The old ones may still be in use on the thread.
         readers_ = std::make_shared<Readers>();
+        sampling_->give_up();
+        placing_->give_up();
     }
-    if (samples_ || !workers.have_started) return;
-    samples_ = true;
+    const Time now = boot_now();
+    say_hanging(now);
+    if (sampling_->is_busy() || !workers.have_started) return;
     const auto samples = std::make_shared<std::vector<WorkerSample>>();
-    sampling_.post(
-        [readers = readers_, workers, samples] {
+    sampling_->look(
+        now,
+        [readers = readers_, workers, samples, proc = proc_] {
             for (std::size_t i = 0; i < workers.pids.size(); ++i) {
                 const std::int64_t pid = workers.pids[i];
-                samples->push_back(pid > 0
-                                       ? readers->by_pid.try_emplace(pid, pid).first->second.read(
-                                             workers.calls_of(i))
-                                       : WorkerSample{.is_known = true, .has_ended = true});
+                samples->push_back(pid > 0 ? readers->by_pid.try_emplace(pid, pid, proc)
+                                                 .first->second.read(workers.calls_of(i))
+                                           : WorkerSample{.is_known = true, .has_ended = true});
             }
         },
-        [this, workers, samples] {
-            samples_ = false;
-            sampled(workers, *samples);
-        });
+        [this, workers, samples] { sampled(workers, *samples); });
 }
 
 void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples) {
@@ -107,6 +111,14 @@ std::string StillWatch::call_of(std::size_t worker) const {
     return worker < still_.size() ? still_[worker].call() : std::string();
 }
 
+// The processes of the next generation may be seen again.
+void StillWatch::say_hanging(Time now) {
+    const Duration lasted = std::max(sampling_->lasted(now), placing_->lasted(now));
+    if (lasted < kHangs || std::exchange(said_hanging_, true)) return;
+    say_("the kernel has not let ddprun look at the workers for " + to_text(lasted) +
+         ", so until then nobody can tell who waits for whom");
+}
+
 void StillWatch::say_hidden(const WatchedWorkers& workers,
                             const std::vector<WorkerSample>& samples) {
     const auto hidden = std::ranges::find(samples, false, &WorkerSample::is_known);
@@ -120,18 +132,16 @@ void StillWatch::say_hidden(const WatchedWorkers& workers,
 
 void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration lasted) {
     const Duration period = std::max<Duration>(kPlacesPeriod, lasted / kPlacesShare);
-    if (places_ || now < placed_at_ + period) return;
-    places_ = true;
+    if (placing_->is_busy() || now < placed_at_ + period) return;
     placed_at_ = now;
     const auto places = std::make_shared<std::vector<ProgramPlace>>();
-    placing_.post([workers, places] { *places = read_places(workers); },
-                  [this, generation = workers.generation, places] {
-                      places_ = false;
-                      if (generation != generation_) return;
-                      const Time now = boot_now();
-                      for (std::size_t i = 0; i < places->size(); ++i)
-                          still_[i].found_at(now, (*places)[i]);
-                  });
+    placing_->look(
+        now, [workers, places] { *places = read_places(workers); },
+        [this, generation = workers.generation, places] {
+            if (generation != generation_) return;
+            const Time now = boot_now();
+            for (std::size_t i = 0; i < places->size(); ++i) still_[i].found_at(now, (*places)[i]);
+        });
 }
 
 }  // namespace ddprun::agent

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/standstill/look_thread.h"
 #include "agent/standstill/pace_meter.h"
 #include "agent/standstill/sample_reader.h"
 #include "agent/standstill/still_kinds.h"
 #include "agent/standstill/watched_workers.h"
-#include "base/loop/file_thread.h"
 
 namespace ddprun::agent {
 
@@ -33,7 +33,9 @@ class StillWatch {
     // A line, once: workers cannot be watched.
     using Say = std::function<void(const std::string&)>;
 
-    StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say);
+    // `proc`: where the kernel shows processes; tests have one of their own.
+    StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say,
+               std::string proc = "/proc");
     // In which call of the trainer library a worker that stands still is; empty: in none, or not known.
     std::string call_of(std::size_t worker) const;
     // Looks no more.
@@ -45,22 +47,24 @@ class StillWatch {
     void arm();
     void look();
     void sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
+    void say_hanging(Time now);
     void say_hidden(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
     void find_places(const WatchedWorkers& workers, Time now, Duration lasted);
 
     Workers workers_;
     Tell tell_;
     Say say_;
+    std::string proc_;
     boost::asio::steady_timer timer_;
-    FileThread sampling_, placing_;
+    std::unique_ptr<LookThread> sampling_, placing_;
     std::shared_ptr<Readers> readers_;
     Generation generation_ = kNoGeneration;
     std::vector<StillWorker> still_;  // by local rank
     PaceMeter pace_;
     int looks_ = 0;
-    bool samples_ = false, places_ = false;  // being read
-    bool told_ = false;                      // that they stand still
-    int hidden_ = 0;                         // looks in a row that could not see a worker
+    bool told_ = false;          // that they stand still
+    int hidden_ = 0;             // looks in a row that could not see a worker
+    bool said_hanging_ = false;  // that a look does not come back
     Time placed_at_{};
     bool closed_ = false;
 };

@@ -48,9 +48,10 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     env["TORCHELASTIC_USE_AGENT_STORE"] = place.use_agent_store ? "True" : "False";
     env["TORCHELASTIC_ERROR_FILE"] = place.error_file;
     env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = place.signal_names;
-    // A value that the user has set is kept for these two, as with torchrun.
+    // A value that the user has set is kept for these, as with torchrun for the first two.
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
+    if (place.fault_handler) env.try_emplace(kFaultHandler, "1");
     // A ddprun inside another ddprun inherits these. They name the outer one's descriptor and file,
     // so they must not reach the workers.
     env.erase("DDPRUN_PROGRESS_FD");

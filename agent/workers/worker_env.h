@@ -18,6 +18,9 @@ namespace ddprun::agent {
 
 using Environment = std::map<std::string, std::string>;
 
+// With it Python writes its functions when it gets a fatal signal.
+inline constexpr const char* kFaultHandler = "PYTHONFAULTHANDLER";
+
 // The place of one worker in one generation. Sizes count workers, but group sizes count hosts.
 struct WorkerPlace {
     int rank = 0;
@@ -42,6 +45,7 @@ struct WorkerPlace {
     // Where it can read that it is being stopped, and why; empty: none.
     std::string stop_file;
     std::optional<int> omp_num_threads;  // used only if the user has set none
+    bool fault_handler = false;          // PYTHONFAULTHANDLER=1, unless the user has set it
     // The signals that ddprun handles, for TORCHELASTIC_SIGNALS_TO_HANDLE.
     std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
     std::optional<int> progress_fd;  // becomes DDPRUN_PROGRESS_FD

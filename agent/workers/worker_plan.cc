@@ -28,11 +28,17 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.max_restarts = node.max_restarts;
     place.run_id = plan.run_id;
     place.omp_num_threads = plan.omp_num_threads;
+    place.fault_handler = plan.fault_handler;
     place.progress_fd = kProgressFd;
     place.signal_names = plan.signal_names;
     place.slurm_env = plan.slurm_env;
     if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(index)];
     return place;
+}
+
+bool has_fault_handler(const WorkerPlan& plan) {
+    const auto users = plan.environment.find(kFaultHandler);
+    return users == plan.environment.end() ? plan.fault_handler : !users->second.empty();
 }
 
 // Two places that have nothing in common.

@@ -30,6 +30,7 @@ struct WorkerPlan {
     std::string signal_names;  // TORCHELASTIC_SIGNALS_TO_HANDLE
     Environment environment;   // ddprun's own environment
     std::optional<int> omp_num_threads;
+    bool fault_handler = false;  // Python's, for fatal signals (worker_env.h)
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // a lone worker that holds the terminal
     std::string slurm_job_id;
@@ -46,6 +47,10 @@ inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 // The place of a worker, by its index on this node. The caller adds the error file and the stop
 // file.
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index);
+
+// Whether Python in the workers writes its functions when it gets a fatal signal. If the user has set
+// the variable, an empty value turns that off.
+bool has_fault_handler(const WorkerPlan& plan);
 
 // The environment of a worker before its node has a place, and the variables in it that change with
 // the place.

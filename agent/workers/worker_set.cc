@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
 #include <utility>
 
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/workers/last_words.h"
 #include "agent/workers/progress_pipe.h"
 #include "agent/workers/worker_arguments.h"
 #include "base/system/boot_clock.h"
@@ -57,6 +59,7 @@ struct WorkerSet::Worker {
     bool ended = false;  // reaped, or never started
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
+    bool aborted = false;     // it was to write its functions before its end
     std::unique_ptr<WorkerOutput> output;
     ProgressPipe progress;
 };
@@ -170,13 +173,39 @@ void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code)
     on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
 }
 
-void WorkerSet::signal(int number) {
+void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these) {
     signalled_ = number;
     if (!signalled_at_) signalled_at_ = boot_now();
     // The folders are still being made, so no worker has been requested yet, and none will be.
     if (!output_ && !std::exchange(forgone_, true))
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
-    pass_on(number);
+    for (const auto& worker : workers_)
+        if (worker->pid != 0 && !worker->ended && !abort(*worker, abort_these))
+            send_signal(*worker, number);
+    signal_aborted(number);
+}
+
+// False: nothing of it was asked for, or it cannot be had. Then it gets the usual signal.
+bool WorkerSet::abort(Worker& worker, const std::vector<std::int64_t>& processes) {
+    if (!has_fault_handler(plan_)) return false;
+    for (const std::int64_t pid : processes) {
+        if (!has(worker, pid) || !abort_without_core(pid)) continue;
+        worker.aborted = true;
+        worker.output->keep_lines(kLastWordsLines);
+    }
+    return worker.aborted;
+}
+
+// Not at once: a second signal would end the process before it has written anything.
+void WorkerSet::signal_aborted(int number) {
+    if (std::ranges::none_of(workers_, &Worker::aborted, &std::unique_ptr<Worker>::operator*))
+        return;
+    const auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kLastWordsTake);
+    timer->async_wait([this, timer, number, alive = std::weak_ptr(alive_)](auto) {
+        if (!alive.lock()) return;
+        for (const auto& worker : workers_)
+            if (worker->aborted && !worker->ended) send_signal(*worker, number);
+    });
 }
 
 // A worker that is not running yet could have no handler, and would die of it.
@@ -206,15 +235,18 @@ void WorkerSet::stop(const StopHint& hint) {
 // The pid comes from a worker and may be any number. It gets the signal only if its session or
 // process group is one of ours.
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
-    const auto id = static_cast<pid_t>(pid);
-    const std::int64_t session = ::getsid(id), group = ::getpgid(id);
     for (const auto& worker : workers_) {
-        if (worker->ended || worker->pid <= 0 || (worker->pid != session && worker->pid != group))
-            continue;
+        if (!has(*worker, pid)) continue;
         worker->sent_signal = why;
-        return ::kill(id, number) == 0;
+        return ::kill(static_cast<pid_t>(pid), number) == 0;
     }
     return false;
+}
+
+bool WorkerSet::has(const Worker& worker, std::int64_t pid) {
+    const auto id = static_cast<pid_t>(pid);
+    return !worker.ended && worker.pid > 0 &&
+           (::getsid(id) == worker.pid || ::getpgid(id) == worker.pid);
 }
 
 std::string WorkerSet::kept_folder() const {
@@ -288,7 +320,10 @@ void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
 // judge_death() writes its sentence with the host's local rank; events count the workers of this
 // ddprun.
 void WorkerSet::tell(int index, DeathFacts facts) {
+    StackLines stack;
+    if (workers_.at(static_cast<std::size_t>(index))->aborted) stack = take_last_words(facts.tail);
     Death death = judge_death(std::move(facts));
+    death.outcome.stack = std::move(stack);
     death.outcome.local_rank = index;
     on_event_(WorkerExited{node_place_.generation, std::move(death.outcome), death.at});
 }

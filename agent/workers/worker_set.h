@@ -52,7 +52,9 @@ class WorkerSet {
     // work. Workers that have not been requested yet will not be started.
     void kill();
     // Stops the workers: sends a signal to the process group of each that lives, or will live.
-    void signal(int number);
+    // Processes of theirs in `abort` get SIGABRT, and it after a moment only: Python's faulthandler
+    // writes their functions then, which are told with their end (WorkerOutcome::stack).
+    void signal(int number, const std::vector<std::int64_t>& abort = {});
     // Sends a signal to the process group of each living worker. It stops nothing: what a worker dies
     // of later is its own.
     void pass_on(int number);
@@ -92,6 +94,9 @@ class WorkerSet {
     void read_account(const Worker& worker, DeathFacts facts);
     void tell(int index, DeathFacts facts);
     static void send_signal(const Worker& worker, int number);
+    static bool has(const Worker& worker, std::int64_t pid);
+    bool abort(Worker& worker, const std::vector<std::int64_t>& processes);
+    void signal_aborted(int number);
 
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;

@@ -268,6 +268,7 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     argv.push_back(options.program);
     plan.workers.first_argument = argv.size();
     plan.workers.collapse_dollars = host.called_as_torchrun;
+    plan.workers.fault_handler = !host.called_as_torchrun;
     argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
 }
 

@@ -165,6 +165,8 @@ void MachineState::on_report(Time now, Session session, const Report& report) {
         if (report.generation != newest()) return;
         hang.answered(node->id, report);
         standstill.answered(node->id, report);
+        for (const WorkerOutcome& outcome : report.outcomes)
+            if (outcome.signal != 0) facts.wrote_at_its_end(name_of(outcome.rank), outcome);
         return;
     }
     Facts said{.generation = report.generation};
@@ -253,7 +255,7 @@ bool MachineState::owes_ack(Time now, const NodeState& node, const Beat& before)
     return next.until > last.until && (last.until == kLongAgo || next.until - last.until >= each);
 }
 
-// Facts come only with the answer to a Beat. The Ack to all nodes at the end of a generation must
+// Facts come mostly with the answer to a Beat. The Ack to all nodes at the end of a generation must
 // be small and quick.
 void MachineState::send_ack(Time now, NodeState& node, bool with_facts) {
     if (!node.connected()) return;
@@ -275,8 +277,10 @@ void MachineState::send_ack(Time now, NodeState& node, bool with_facts) {
     send(*node.session, ack);
 }
 
+// With facts when the generation hangs: its workers are ended in another way then.
 void MachineState::ack_all(Time now) {
-    for (auto& [id, node] : roster.nodes()) send_ack(now, node);
+    const bool hung = facts.failure() && facts.failure().outcome().hung;
+    for (auto& [id, node] : roster.nodes()) send_ack(now, node, hung);
 }
 
 // Closes connections that have been silent for too long. A closed connection or a refused call

@@ -24,6 +24,13 @@ std::string innermost(const std::vector<std::string>& stack) {
     return line.substr(kIn.size(), line.find(", called by ") - kIn.size());
 }
 
+// "GPU 3 at 100 %", which is the first line or follows it; empty: not known.
+std::string gpu_in(const std::vector<std::string>& stack) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, stack.size()); ++i)
+        if (stack[i].starts_with("GPU ")) return stack[i];
+    return {};
+}
+
 }  // namespace
 
 void StandstillWatch::forget() {
@@ -79,7 +86,8 @@ std::optional<std::string> StandstillWatch::take(int world_size, const RankName&
     told_ = found_->lasted;
     const auto find = [&](int rank) {
         const auto seen = seen_.find(rank);
-        return Whereabouts{name(rank), seen == seen_.end() ? "" : innermost(seen->second.stack)};
+        if (seen == seen_.end()) return Whereabouts{name(rank)};
+        return Whereabouts{name(rank), innermost(seen->second.stack), gpu_in(seen->second.stack)};
     };
     return standstill_sentence(*found_, find) + recorded_sentence(recorded_, world_size, name);
 }

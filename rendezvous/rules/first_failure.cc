@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/rules/hang.h"
+
 namespace ddprun::rendezvous {
 
 bool FirstFailure::take(const std::string& node, const WorkerOutcome& outcome, Time at) {
@@ -20,6 +22,13 @@ bool FirstFailure::take(const std::string& node, const WorkerOutcome& outcome, T
     // With thousands of workers only the earliest matter; ranks_ still counts all of them.
     if (all_.size() > 1 + kConsequencesTold) all_.pop_back();
     return true;
+}
+
+void FirstFailure::add_to_hang(const std::string& who, const WorkerOutcome& wrote) {
+    if (all_.empty() || !all_.front().outcome.hung) return;
+    WorkerOutcome& outcome = all_.front().outcome;
+    add_stack(outcome, who + ", as it wrote itself when SIGABRT ended it", &wrote);
+    if (wrote.rank == outcome.rank) outcome.tail = wrote.tail;
 }
 
 std::vector<NodeFailure> FirstFailure::told(Time now) const {

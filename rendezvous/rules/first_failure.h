@@ -24,6 +24,10 @@ class FirstFailure {
     // nothing, except that it may supply missing output lines.
     bool take(const std::string& node, const WorkerOutcome& outcome, Time at);
 
+    // Adds to the outcome of a generation that hangs what a worker has written at its end: `who` it
+    // is, its stack and last lines.
+    void add_to_hang(const std::string& who, const WorkerOutcome& wrote);
+
     explicit operator bool() const { return !all_.empty(); }
     const WorkerOutcome& outcome() const { return all_.front().outcome; }
     const std::string& node() const { return all_.front().node; }

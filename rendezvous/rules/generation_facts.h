@@ -48,6 +48,11 @@ class GenerationFacts {
     bool reached(Reach reach);  // of several reports the highest counts
     bool saved(std::int64_t snapshot);
     bool failed(const std::string& node, const WorkerOutcome& outcome, Time at);
+    // A worker of a generation that hangs has written where it was when it was ended for it. It
+    // belongs to that failure.
+    void wrote_at_its_end(const std::string& who, const WorkerOutcome& outcome) {
+        failure_.add_to_hang(who, outcome);
+    }
     // Of several interruptions the earliest counts.
     bool interrupt(const Interruption& what, Time at);
     bool not_heard(const std::vector<NodeId>& members);

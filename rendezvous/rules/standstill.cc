@@ -96,7 +96,8 @@ std::string count_of(std::size_t count) {
 std::string which(const RankStill& rank, const FindWhereabouts& find) {
     const Whereabouts found = find(rank.rank);
     return found.who + ", which " + verb(rank.doing) +
-           (found.where.empty() ? "" : " in " + found.where);
+           (found.where.empty() ? "" : " in " + found.where) +
+           (found.gpu.empty() ? "" : ", with " + found.gpu);
 }
 
 std::string named(const RankStill& rank, const FindWhereabouts& find) {

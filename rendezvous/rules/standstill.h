@@ -76,8 +76,9 @@ bool is_hang(const Standstill& standstill, const Limits& limits, Duration longes
 
 // Where a rank is, for the sentence.
 struct Whereabouts {
-    std::string who;    // "rank 2 (local 0 on n17)"
-    std::string where;  // "evaluate (eval.py:88)"; empty: not known
+    std::string who;         // "rank 2 (local 0 on n17)"
+    std::string where = {};  // "evaluate (eval.py:88)"; empty: not known
+    std::string gpu = {};    // "GPU 3 at 100 %"; empty: not known
 };
 // Looks one up by its rank.
 using FindWhereabouts = std::function<Whereabouts(int rank)>;

@@ -2,7 +2,7 @@
 # Workers that report progress and then stand still: the hang is found, the report says where they are, and the job
 # restarts. Then blame: a node that fails twice is replaced by a spare.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun
+need_built ddprun train ../tests/deny_calls
 
 # Reports a step every 50 ms, then stands still: the rank in $slow at step 4, the others at step 6. Generation $good (1)
 # succeeds at once.
@@ -58,6 +58,55 @@ expect_code 0
 (($(grep -c 'rank 1 .local 1. has reported loss=nan at step 2; it is said once' "$work/run.err") == 1)) || fail "not told once"
 expect_nothing_left
 
+say "where the memory of workers may not be read, those of Python write where they are before they are ended"
+cat >"$work/hangs.py" <<'WORKER'
+import os, threading, time
+
+def evaluate():
+    time.sleep(334)
+
+def tells():
+    time.sleep(334)
+
+print("its last words")
+threading.Thread(target=tells, daemon=True).start()
+for step in range(5):
+    os.write(int(os.environ["DDPRUN_PROGRESS_FD"]), b"step=%d\n" % step)
+evaluate()
+WORKER
+# Runs it where nobody may read memory: options.
+unread() {
+    forget unread
+    (cd "$work" && ulimit -c unlimited && DDPRUN_TEST_MARK=$mark exec "$bin/../tests/deny_calls" EPERM process_vm_readv \
+        "$ddprun" --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 "$@" hangs.py) \
+        >"$work/unread.out" 2>"$work/unread.err" </dev/null &
+    pid[unread]=$!
+    join unread 60
+    expect_code 124
+    expect_in "$work/unread.err" 'no functions of Python in process [0-9]+, because its memory may not be read'
+}
+unread
+for rank in 0 1; do
+    expect_in "$work/unread.err" "rank $rank .*, as it wrote itself when SIGABRT ended it:\$"
+done
+(($(grep -c 'in evaluate .*hangs.py:4., called by <module> .*hangs.py:13.$' "$work/unread.err") == 2)) || fail "the functions are missing"
+expect_in "$work/unread.err" 'tells .*hangs.py:7.$'
+expect_in "$work/unread.err" '^    its last words'
+[[ -z $(compgen -G "$work/core*") ]] || fail "there is a core dump"
+expect_nothing_left
+PYTHONFAULTHANDLER='' unread
+expect_not_in "$work/unread.err" 'as it wrote|Fatal Python error'
+expect_nothing_left
+
+say "in a program of the trainer library the rank whose gradient was first no number is named"
+run 60 --standalone --nproc-per-node=2 --max-restarts=0 --no-python "$train" --steps 100 --lr=1e6 --momentum=1
+expect_code 1
+named=$(sed -En 's/.*the gradient of "(w[12])" is not a finite number on rank ([01]).*/rank \2 .local \2. has reported gradient.\1=nan after step [0-9]+; it is said once/p' \
+    "$work/run.err" | head -n 1)
+expect_in "$work/run.err" "${named:-is not a finite number}"
+(($(grep -c 'has reported gradient' "$work/run.err") == 1)) || fail "not told once"
+expect_nothing_left
+
 # Hosts are blamed by name, so each node runs with a host name of its own: name, options and worker.
 ((EUID == 0)) && unshare --uts true 2>/dev/null || skip "the rest needs root and name spaces"
 node() {
@@ -80,6 +129,49 @@ worker=(bash -c 'touch "$0/ran.$TORCHELASTIC_RESTART_COUNT.$(</proc/sys/kernel/h
     [[ $(</proc/sys/kernel/hostname) != bad ]] || exit 3
     [[ $TORCHELASTIC_RESTART_COUNT != 2 ]] && exec sleep 333
     exit 0' "$work")
+
+say "a log folder that is full: said once, and the hang ends the job as ever"
+# In a name space of its own, so that nothing stays mounted.
+cat >"$work/full.sh" <<'FULL'
+mkdir "$1/full" && mount -t tmpfs -o size=64k full "$1/full" && mkdir "$1/full/logs"
+head -c 100000 /dev/zero >"$1/full/rest" 2>/dev/null
+exec "${@:2}"
+FULL
+forget full
+DDPRUN_TEST_MARK=$mark unshare --mount bash "$work/full.sh" "$work" "$ddprun" --standalone --nproc-per-node=2 --hang-timeout=1 \
+    --lease=2 --max-restarts=1 --log-dir="$work/full/logs" "$work/hangs.py" >"$work/full.out" 2>"$work/full.err" </dev/null &
+pid[full]=$!
+join full 60
+expect_code 124
+(($(grep -c 'cannot be kept in standstill.txt: cannot be written: No space left' "$work/full.err") == 1)) || fail "not said once"
+expect_in "$work/full.err" 'at step 4; generation 1 ends'
+expect_nothing_left
+
+say "workers of another user, also where /proc hides them: said once, and the job is judged by its progress"
+# Without CAP_SYS_PTRACE root may not look at them, but may still end them. Without CAP_SYS_RESOURCE it cannot forbid
+# them a core dump, so they get no SIGABRT.
+others() {
+    local name=$1; shift
+    forget "$name"
+    DDPRUN_TEST_MARK=$mark "$@" setpriv --inh-caps=-sys_ptrace,-sys_resource \
+        --bounding-set=-sys_ptrace,-sys_resource "$ddprun" --standalone \
+        --nproc-per-node=2 --hang-timeout=14 --lease=2 --max-restarts=0 --no-python setpriv --reuid=65534 --clear-groups \
+        /usr/bin/python3 -c "$(cat "$work/hangs.py")" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
+    pid[$name]=$!
+}
+others seen
+# shellcheck disable=SC2016
+others hidden unshare --mount bash -c 'mount -t proc -o hidepid=2,gid=4711 proc /proc && exec "$@"' _
+for name in seen hidden; do
+    join $name 60
+    expect_code 124
+    expect_in "$work/$name.err" 'no rank has made progress for .*; the slowest is rank 0 .local 0 on .*, at step 4; generation 0 ends'
+    (($(grep -c 'nobody can tell who waits for whom .another user.s process, hidepid,' "$work/$name.err") == 1)) || fail "$name: not said once"
+done
+expect_in "$work/seen.err" 'no functions of Python in process [0-9]+, because its memory may not be read'
+expect_not_in "$work/seen.err" 'as it wrote itself'
+expect_not_in "$work/hidden.err" 'no functions of Python|thread [0-9]+'
+expect_nothing_left
 
 say "on two nodes: the slowest rank is found, and its stack comes over the network"
 at=$(free_port)

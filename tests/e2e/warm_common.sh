@@ -18,7 +18,8 @@ server() {
 }
 
 # The lines of the workers in a file: those that are not ddprun's. Several workers print in any order.
-workers_lines() { sed '/^=====/,$d' "$1" | grep -v '^ddprun: ' | sort || true; }
+# Python's fault handler names threads by their addresses.
+workers_lines() { sed '/^=====/,$d; s/hread 0x[0-9a-f]*/hread 0x/' "$1" | grep -v '^ddprun: ' | sort || true; }
 
 # Runs a command cold and warm, and compares what comes of it: ddprun's arguments.
 same_warm_and_cold() {

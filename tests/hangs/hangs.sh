@@ -137,13 +137,30 @@ kinds=(sleeps stops mismatch no_network)
 in_groups planted "${kinds[@]}"
 
 say "with --hang-timeout it is a hang, of the rank that all wait for: exit code 124"
-begin hung sleeps --hang-timeout=3 --lease=6 --log-dir="$work/logs"
+# These answer as the programs of the same names do.
+mkdir "$work/tools"
+cat >"$work/tools/nvidia-smi" <<'TOOL'
+#!/bin/sh
+case $1 in
+    --query-gpu=uuid,index,utilization.gpu) printf 'GPU-0, 4, 0\nGPU-1, 5, 100\nGPU-2, 6, 0\n' ;;
+    --query-compute-apps=gpu_uuid,pid)
+        for each in $(pgrep -f "plants.py sleeps"); do
+            tr '\0' '\n' <"/proc/$each/environ" | sed -n "s/^RANK=\(.*\)/GPU-\1, $each/p"
+        done
+esac
+TOOL
+printf '#!/bin/sh\necho "c10d::in_c++ (told by $*)"\n' >"$work/tools/py-spy"
+chmod +x "$work"/tools/*
+PATH=$work/tools:$PATH begin hung sleeps --hang-timeout=3 --lease=6 --log-dir="$work/logs"
 join hung 120
 expect_code 124
 expect_in "$work/hung.err" 'meaning   : 2 ranks have waited .* for rank 1 .* which sleeps in sleeps .* .--hang-timeout 3.0 s.$'
 expect_in "$work/hung.err" '^  rank      : 1 '
 expect_in "$work/hung.err" 'all workers of its node: .*/attempt_0/standstill.txt'
+expect_in "$work/hung.err" 'for rank 1 .* which sleeps in sleeps .*, with GPU 5 at 100 % '
 kept=$(find "$work/logs" -name standstill.txt)
+expect_in "$kept" '^rank 1, GPU 5 at 100 %'
+expect_in "$kept" 'c10d::in_c.. .told by dump --native --pid [0-9]+.'
 for rank in 0 1 2; do expect_in "$kept" "^rank $rank, process [0-9]+"; done
 expect_in "$kept" 'in sleeps .*plants_of_one.py'
 expect_in "$kept" '^    [0-9]+: TCP 127.0.0.1:[0-9]+ to 127.0.0.1:[0-9]+'
@@ -197,6 +214,11 @@ paused() {
     say "a pause is no hang: $*"
     local kind
     for kind in "$@"; do begin "$kind" "$kind" --hang-timeout=auto --lease=6; done
+    went_on "$@"
+}
+told_of_rank_1() { grep -Eq "have waited .* for $rank_1, which" "$work/$1.err"; }
+went_on() {
+    local kind
     for kind in "$@"; do
         join "$kind" 400
         expect_code 0
@@ -206,7 +228,12 @@ paused() {
     done
 }
 if [[ -z ${DDPRUN_LONG:-} ]]; then
-    SECONDS_OF_PAUSE=20 paused pauses
+    say "a pause is no hang"
+    # On a loaded machine it takes long until the line comes.
+    END_OF_PAUSE=$work/go begin pauses pauses --hang-timeout=auto --lease=6
+    wait_until 180 told_of_rank_1 pauses || fail "the pause is not told: $(tail -n 3 "$work/pauses.err")"
+    touch "$work/go"
+    went_on pauses
 else
     # Longer than the minute after which --hang-timeout=auto ends what cannot end by itself.
     SECONDS_OF_PAUSE=80 in_groups paused "${pauses[@]}"

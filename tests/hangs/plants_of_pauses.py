@@ -141,8 +141,13 @@ def is_locked_out():
 
 # ---- nothing moves
 
+# Until END_OF_PAUSE is there, if that is the name of a file.
 def pauses():
-    time.sleep(seconds)
+    end = os.environ.get("END_OF_PAUSE")
+    while end and not os.path.exists(end):
+        time.sleep(0.1)
+    if not end:
+        time.sleep(seconds)
 
 
 def is_debugged():

@@ -100,7 +100,8 @@ inline std::string describe(const Effect& effect) {
         return std::string(e->stops ? "signal " : "pass on ") + std::to_string(e->signal) +
                (e->hint && e->hint->cause != rendezvous::StopCause::signal
                     ? std::string(", ") + to_string(e->hint->cause) + ", " + to_text(e->hint->grace)
-                    : "");
+                    : "") +
+               (e->abort.empty() ? "" : ", abort " + std::to_string(e->abort.front()));
     if (const auto* e = std::get_if<ExamineWorkers>(&effect)) {
         std::string all = "examine";
         for (const int local_rank : e->local_ranks) all += " " + std::to_string(local_rank);
@@ -139,8 +140,10 @@ class Script {
     // The newest Ack. `over`: the highest generation that has ended. `remaining` is granted from
     // the sending of Beat `beat`; without it nothing is granted.
     Lines ack(double now, int over = -1, std::int64_t beat = 0,
-              std::optional<Duration> remaining = {}) {
+              std::optional<Duration> remaining = {},
+              std::optional<rendezvous::Facts> facts = {}) {
         rendezvous::Ack ack;
+        ack.facts = std::move(facts);
         ack.number = ++acks_;
         ack.beat = beat;
         ack.entry = machine_.snapshot().seen;

@@ -411,6 +411,34 @@ TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
     EXPECT_THAT(s.told(0.6, rendezvous::Examine{g0, {1}}), IsEmpty());
 }
 
+// A process whose functions nobody could read writes them when it is ended for the hang, and the
+// leader gets them. Other ends of a generation leave it the usual signal.
+TEST(AgentMachine, AbortsAtAHangWhatCouldNotBeRead) {
+    for (const bool hung : {true, false}) {
+        Script s;
+        s.run();
+        s.told(0.3, rendezvous::Examine{g0, {1}});
+        rendezvous::WorkerOutcome seen;
+        seen.local_rank = 1;
+        s.step(0.4, WorkersExamined{g0, {seen}, {4711}});
+        seen.hung = hung;
+        seen.exit_code = hung ? 0 : 1;
+        const rendezvous::Facts facts{.generation = g0, .failures = {{"b", seen}}};
+        EXPECT_THAT(s.ack(0.5, 0, 0, {}, facts),
+                    Contains(hung ? "signal 15, abort 4711" : "signal 15"));
+        rendezvous::WorkerOutcome aborted;
+        aborted.rank = aborted.local_rank = 1;
+        aborted.signal = 6;
+        if (hung) aborted.stack = {"in evaluate (eval.py:88)"};
+        // What has died without such words died of the stop, and that is no failure.
+        const auto said = s.step(0.6, WorkerExited{g0, aborted, at(0.6)});
+        if (hung)
+            EXPECT_THAT(said, Contains("Report hung 1"));
+        else
+            EXPECT_THAT(said, Not(Contains(HasSubstr("Report"))));
+    }
+}
+
 // A job of one node has no regular Beats. With a hang timeout the leader still has to hear of
 // progress. Three reports within a Beat period become two messages, so that a program may report
 // each step.

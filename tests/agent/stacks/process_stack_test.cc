@@ -82,7 +82,10 @@ std::string folder_file(const Folder& folder) { return folder / "eval.py"; }
 std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
     boost::asio::io_context loop;
     std::optional<std::vector<StackLines>> found;
-    stacks_of(loop, pids, [&](std::vector<StackLines> lines) { found = std::move(lines); });
+    stacks_of(loop, pids, [&](const std::vector<FoundStack>& all) {
+        found.emplace();
+        for (const FoundStack& each : all) found->push_back(each.lines);
+    });
     EXPECT_TRUE(run_until(loop, [&] { return found.has_value(); }));
     return found.value_or(std::vector<StackLines>{});
 }

@@ -2,12 +2,16 @@
 // with a timeout while it is in a collective, and without one while it is not.
 #include "agent/standstill/still_watch.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "tests/support/loop.h"
 
@@ -123,6 +127,65 @@ TEST(StillWatch, TellsWhoWaitsForWhom) {
     loop.restart();
     loop.run();
     EXPECT_THAT(told, IsEmpty());
+}
+
+// A file system that answers nothing: whoever looks there waits until it is gone.
+class SilentFolder {
+  public:
+    SilentFolder() : fuse_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
+        const std::string options =
+            "fd=" + std::to_string(fuse_) + ",rootmode=40000,user_id=0,group_id=0";
+        is_there_ =
+            fuse_ >= 0 && ::mount("silent", path().c_str(), "fuse", 0, options.c_str()) == 0;
+    }
+    ~SilentFolder() { end(); }
+    // Who waits there goes on.
+    void end() {
+        if (fuse_ >= 0) ::close(std::exchange(fuse_, -1));
+        if (std::exchange(is_there_, false)) ::umount2(path().c_str(), MNT_DETACH);
+    }
+    bool is_there() const { return is_there_; }
+    std::string path() const { return folder_ / ""; }
+
+  private:
+    Folder folder_;
+    int fuse_;
+    bool is_there_;
+};
+
+std::size_t own_threads() {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    return static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
+}
+
+// The kernel lets nobody look, in one generation after the other. The loop goes on, it is said once,
+// and only a few threads are left behind.
+TEST(StillWatch, GoesOnWhereALookDoesNotComeBack) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+    SilentFolder silent;
+    if (!silent.is_there()) GTEST_SKIP() << "needs FUSE";
+    boost::asio::io_context loop;
+    int asked = 0;
+    std::vector<std::string> said;
+    StillWatch watch(
+        loop,
+        [&] {
+            return WatchedWorkers{Generation{++asked}, {::getpid()}, true};
+        },
+        [](Generation, const std::vector<Still>&, const rendezvous::Pace&) {},
+        [&](const std::string& line) { said.push_back(line); }, silent.path());
+    const auto within = std::chrono::seconds{40};
+    ASSERT_TRUE(run_until(
+        loop, [&] { return !said.empty(); }, within));
+    const int begun = asked;
+    ASSERT_TRUE(run_until(
+        loop, [&] { return asked > begun + 1; }, within));
+    EXPECT_GT(asked, 2 + LookThread::kGivenUp);
+    // This one, those that were given up, and the one that waits.
+    EXPECT_LE(own_threads(), 2u + LookThread::kGivenUp);
+    EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("has not let ddprun look")));
+    watch.close();
+    silent.end();
 }
 
 // A process that /proc does not show: it is said once, and nothing is told.

@@ -54,6 +54,17 @@ TEST(WorkerEnv, KeepsWhatIsTheUsersToSay) {
     EXPECT_THAT(worker_environment(base, place), Contains("TORCH_NCCL_ASYNC_ERROR_HANDLING=3"));
 }
 
+// Python writes its functions when it gets a fatal signal, unless the user has said something else:
+// an empty value turns it off.
+TEST(WorkerEnv, TurnsOnTheFaultHandlerOfPython) {
+    WorkerPlace place;
+    EXPECT_THAT(worker_environment({}, place), Not(Contains(testing::HasSubstr("PYTHONFAULT"))));
+    place.fault_handler = true;
+    EXPECT_THAT(worker_environment({}, place), Contains("PYTHONFAULTHANDLER=1"));
+    EXPECT_THAT(worker_environment({{"PYTHONFAULTHANDLER", ""}}, place),
+                Contains("PYTHONFAULTHANDLER="));
+}
+
 // The variables of the worker's own device (`more`) win over what ddprun inherited. Otherwise all
 // workers would see all GPUs and use the first one.
 TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {

@@ -100,6 +100,25 @@ TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
     EXPECT_THAT(end.first_failure->stack, Contains("    futex"));
 }
 
+// A worker that could not be read writes where it is when it is ended for the hang. Its node knows
+// from the Ack that this is the reason, and what was written stands with the restart.
+TEST(Hanging, TellsWhatAWorkerHasWrittenAtItsEnd) {
+    Script s(patient());
+    stand_still(s);
+    silent(s, 5, 37);
+    s.tick(38);
+    s.come(38.2, 1, Report{Generation{0}, {seen(0, "poll")}});
+    s.come(38.5, 2, Report{Generation{0}, {seen(1, "futex")}});
+    WorkerOutcome wrote = seen(1, "in evaluate (eval.py:88)");
+    wrote.signal = 6;
+    EXPECT_THAT(s.come(38.6, 2, Report{Generation{0}, {wrote}}), IsEmpty());
+    s.vows(39, 1, 0);
+    const auto said = s.vows(39, 2, 0);
+    EXPECT_THAT(said,
+                Contains("note: rank 1 (local 0 on b), as it wrote itself when SIGABRT ended it:"));
+    EXPECT_THAT(said, Contains("note:     in evaluate (eval.py:88)"));
+}
+
 // a's Beats go on, but it never answers the question. After 10 s the generation ends without a's
 // stack, and the log says so.
 TEST(Hanging, WhoDoesNotAnswerIsNotWaitedForLong) {

@@ -43,6 +43,11 @@ TEST(Wire, TellsAStandstillInFewBytes) {
     beat.still = {{0b1111'1110, Doing::in_collective, seconds{17}, seconds{2}, ~0U},
                   {0b0000'0001, Doing::sleeps, seconds{18}, seconds{2}, ~0U}};
     EXPECT_LE(encode(ToLeader(beat)).size(), moving + 64);
+    // Four kinds are the most that are told, of at most 64 workers. All fields are there, and long.
+    const Still longest{~0ULL, Doing::is_stopped, std::chrono::hours{999}, std::chrono::hours{999},
+                        ~0U, std::chrono::hours{999}, ~0U, ~0U};
+    beat.still = {longest, longest, longest, longest};
+    EXPECT_LE(encode(ToLeader(beat)).size(), moving + 256);
 }
 
 // So does the pace of a job that trains.

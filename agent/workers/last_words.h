@@ -1,0 +1,32 @@
+// Has a process of Python write its functions as its last words, where nobody may read them from
+// outside: SIGABRT and Python's fault handler do that, whoever holds the GIL.
+//
+// Thread: the loop's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/stacks/kernel_stack.h"
+#include "base/time.h"
+
+namespace ddprun::agent {
+
+// How long it may take, and how many lines of output it may be: Python writes up to a hundred
+// threads.
+inline constexpr auto kLastWordsTake = std::chrono::seconds{1};
+inline constexpr std::size_t kLastWordsLines = 2000;
+
+// Sends SIGABRT. A core dump would be gigabytes, and nobody has asked for it: without this,
+// generations that hang are ended by SIGTERM. With a limit of one byte the kernel neither writes a
+// file nor calls the program of core_pattern (core(5)). False: the limit cannot be set, as for
+// another user's process, and nothing was sent.
+bool abort_without_core(std::int64_t pid);
+
+// Takes the last words out of a worker's newest lines, and returns its functions. Of the lines before
+// as many are left as a report has.
+StackLines take_last_words(std::vector<std::string>& lines);
+
+}  // namespace ddprun::agent
