@@ -151,10 +151,10 @@ esac
 TOOL
 printf '#!/bin/sh\necho "c10d::in_c++ (told by $*)"\n' >"$work/tools/py-spy"
 chmod +x "$work"/tools/*
-PATH=$work/tools:$PATH begin hung sleeps --hang-timeout=3 --lease=6 --log-dir="$work/logs"
+PATH=$work/tools:$PATH begin hung sleeps --hang-timeout=15 --lease=6 --log-dir="$work/logs"
 join hung 120
 expect_code 124
-expect_in "$work/hung.err" 'meaning   : 2 ranks have waited .* for rank 1 .* which sleeps in sleeps .* .--hang-timeout 3.0 s.$'
+expect_in "$work/hung.err" 'meaning   : 2 ranks have waited .* for rank 1 .* which sleeps in sleeps .* .--hang-timeout 15.0 s.$'
 expect_in "$work/hung.err" '^  rank      : 1 '
 expect_in "$work/hung.err" 'all workers of its node: .*/attempt_0/standstill.txt'
 expect_in "$work/hung.err" 'for rank 1 .* which sleeps in sleeps .*, with GPU 5 at 100 % '
