@@ -10,10 +10,18 @@
 // from which the kernel gives ports to clients (ip_local_port_range); otherwise any outgoing
 // connection could take a neighbour.
 //
+// It listens where it has to be reached, and nowhere else: on loopback for a job of one node; else
+// on the address that workers are told, if that is an address of this host, and on loopback for
+// programs beside it. A *name* may mean another of this host's addresses on another host, so it
+// listens on all of them then; also for an address that is not ours (translated, or of a proxy).
+//
 // Thread: the loop's.
 #pragma once
 
+#include <boost/asio/ip/address.hpp>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/system/unique_fd.h"
@@ -25,18 +33,29 @@ class MasterPort {
     // `loopback_only`: for a job of one node, where nobody else has to reach the store.
     explicit MasterPort(bool loopback_only) : loopback_only_(loopback_only) {}
 
-    // Returns the port; the same one until take() is called. Possible errors: unavailable (no port
-    // can be bound).
-    Result<std::uint16_t> offer();
+    // `told`: what workers are told as the store's address. `local`: all addresses of this host.
+    // Returns the port; the same one until take() is called, or until `told` is another. Possible
+    // errors: unavailable (no port can be bound).
+    Result<std::uint16_t> offer(const std::string& told, const std::vector<std::string>& local);
 
-    // Hands over the listening socket for the generation that starts now, and releases the two
-    // neighbours. Returns -1 when `port` is not the one that was offered.
-    UniqueFd take(std::uint16_t port);
+    // Hands over the listening sockets for the generation that starts now, and releases the two
+    // neighbours. Returns none when `port` is not the one that was offered.
+    std::vector<UniqueFd> take(std::uint16_t port);
+
+    // Where the offered port listens: "127.0.0.1 only", "10.0.0.7 and loopback", "all addresses,
+    // since gpu01 is a name".
+    const std::string& where() const { return where_; }
 
   private:
+    void choose_place(const std::string& told, const std::vector<std::string>& local);
+    std::vector<UniqueFd> bind_port(int port) const;
+
     bool loopback_only_;
-    std::uint16_t port_ = 0;  // 0 when no port is held
-    UniqueFd listener_, neighbours_[2];
+    std::string told_, where_;
+    std::vector<boost::asio::ip::address> places_;  // where to bind; empty: on all addresses
+    std::uint16_t port_ = 0;                        // 0 when no port is held
+    std::vector<UniqueFd> listeners_;
+    UniqueFd neighbours_[2];
 };
 
 }  // namespace ddprun::agent

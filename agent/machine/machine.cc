@@ -102,7 +102,8 @@ void MachineState::on_message(Time now, const rendezvous::ToNode& message) {
                         [&](const rendezvous::Examine& m) { on_examine(m); },
                         [&](const rendezvous::Finished& m) { leave(now, m.ending); },
                         [&](const rendezvous::Refused& m) { on_refused(now, m); },
-                        [](const rendezvous::Standing&) {}},  // of a call of the service's
+                        // Answers to calls of the service and of the store.
+                        [](const rendezvous::Standing&) {}, [](const rendezvous::Owners&) {}},
                message);
 }
 

@@ -11,54 +11,80 @@
 namespace ddprun::agent {
 namespace {
 
-// Every address of every member, and this host.
-std::set<boost::asio::ip::address> allowed_addresses(const std::vector<std::string>& members) {
-    std::set<boost::asio::ip::address> allowed{boost::asio::ip::address_v4::loopback(),
-                                               boost::asio::ip::address_v6::loopback()};
-    for (const std::string& text : members) {
+// How long a connection waits for a member's word, as a share of the lease.
+constexpr double kPatience = 0.5;
+
+store::WhoMayEnter::Member member_of(const rendezvous::StoreCaller& caller) {
+    store::WhoMayEnter::Member member{
+        caller.peer.node.name, {}, caller.peer.port != 0 && !caller.peer.address.empty()};
+    for (const std::string& text : caller.addresses) {
         boost::system::error_code error;
         const auto address = boost::asio::ip::make_address(text, error);
-        if (!error) allowed.insert(store::plain_address(address));
+        if (!error) member.addresses.insert(address);
     }
-    return allowed;
+    return member;
 }
 
 }  // namespace
 
-NodeStore::NodeStore(boost::asio::io_context& loop, Config config, OnContact on_contact, Warn warn)
+NodeStore::NodeStore(boost::asio::io_context& loop, Config config, OnContact on_contact, Log log)
     : loop_(loop),
       config_(std::move(config)),
       on_contact_(std::move(on_contact)),
-      warn_(std::move(warn)),
-      port_(config_.one_node) {}
+      log_(std::move(log)),
+      port_(config_.one_node),
+      calls_(loop, config_.self, config_.secrets, log_, [this](const store::OwnersSaid& said) {
+          if (store_) store_->owners_said(said);
+      }) {}
 
-Result<> NodeStore::open(const rendezvous::NodePlace& place) {
+// The store calls on its own thread.
+store::ServerOptions NodeStore::options_for(const rendezvous::NodePlace& place) {
     store::ServerOptions options;
-    options.allowed = allowed_addresses(place.addresses);
+    // Every address of every member, and this host.
+    options.allowed = {boost::asio::ip::address_v4::loopback(),
+                       boost::asio::ip::address_v6::loopback()};
+    for (const rendezvous::StoreCaller& caller : place.callers) {
+        options.members.push_back(member_of(caller));
+        const auto& addresses = options.members.back().addresses;
+        options.allowed->insert(addresses.begin(), addresses.end());
+    }
     options.user = ::geteuid();
+    options.patience = share(config_.lease, kPatience);
     options.also_allowed = config_.allow;
     options.limits = config_.limits;
-    // The store calls on its own thread.
     const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
         boost::asio::post(loop_, [alive, what = std::move(what)] {
             if (alive.lock()) what();
         });
     };
     options.log = [this, on_loop](const std::string& sentence) {
-        on_loop([this, sentence] { warn_(sentence); });
+        on_loop([this, sentence] { log_({Note::Level::warn, sentence}); });
     };
     options.on_contact = [this, on_loop, generation = place.generation](std::uint64_t processes) {
         on_loop([this, generation, count = static_cast<int>(processes)] {
             on_contact_(generation, count);
         });
     };
-    UniqueFd listener = port_.take(place.master_port);
-    if (!listener)
+    options.ask = [this, on_loop, generation = place.generation](store::OwnersAsked asked) {
+        on_loop([this, generation, asked = std::move(asked)] {
+            if (store_ && generation == generation_) calls_.ask(asked);
+        });
+    };
+    return options;
+}
+
+Result<> NodeStore::open(const rendezvous::NodePlace& place) {
+    std::vector<UniqueFd> listening = port_.take(place.master_port);
+    if (listening.empty())
         return Error(ErrorCode::unavailable, "this node does not hold port " +
                                                  std::to_string(place.master_port) + " any more");
-    auto store = store::StoreThread::start(listener.release(), std::move(options));
+    log_({Note::Level::debug, "the workers' store listens at port " +
+                                  std::to_string(place.master_port) + " of " + port_.where()});
+    auto store = store::StoreThread::start(std::move(listening), options_for(place));
     if (!store) return store.error();
     store_ = std::move(*store);
+    generation_ = place.generation;
+    calls_.begin(place.callers);
     return {};
 }
 

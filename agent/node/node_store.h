@@ -11,10 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "agent/host/master_port.h"
+#include "agent/node/owner_calls.h"
+#include "base/log.h"
 #include "rendezvous/model/node_place.h"
 #include "rendezvous/store/store_thread.h"
 
@@ -23,31 +24,44 @@ namespace ddprun::agent {
 class NodeStore {
   public:
     struct Config {
-        bool one_node = false;              // it listens on loopback only
-        std::vector<store::Network> allow;  // may use it besides the members
+        bool one_node = false;  // it listens on loopback only
+        Duration lease = std::chrono::seconds{10};
+        rendezvous::Hello self{};                // to call the other members
+        rendezvous::Secrets* secrets = nullptr;  // null: no proof of identity
+        std::vector<store::Network> allow;       // may use it besides the members
         store::Limits limits;
     };
     // So many processes have called the store of this generation.
     using OnContact = std::function<void(Generation generation, int processes)>;
-    using Warn = std::function<void(const std::string& sentence)>;
 
-    NodeStore(boost::asio::io_context& loop, Config config, OnContact on_contact, Warn warn);
+    NodeStore(boost::asio::io_context& loop, Config config, OnContact on_contact, Log log);
 
     // The port that the next generation's store would have. Possible errors: unavailable.
-    Result<std::uint16_t> offer() { return port_.offer(); }
+    Result<std::uint16_t> offer(const rendezvous::Offer& offer) {
+        return port_.offer(offer.address, offer.addresses);
+    }
     // Possible errors: unavailable, with what the process lacks.
     Result<> open(const rendezvous::NodePlace& place);
-    void close() { store_.reset(); }
+    void close() { store_.reset(); }  // calls to other members stay, for the next generation
+    // No further generation. A leader at its end waits until nobody calls it any more.
+    void end() {
+        close();
+        calls_.end();
+    }
     // When the last request came to the store of this generation, if it is here. It is asked once.
     std::optional<Time> last_request();
 
   private:
+    store::ServerOptions options_for(const rendezvous::NodePlace& place);
+
     boost::asio::io_context& loop_;
     Config config_;
     OnContact on_contact_;
-    Warn warn_;
+    Log log_;
     MasterPort port_;
+    OwnerCalls calls_;
     std::unique_ptr<store::StoreThread> store_;
+    Generation generation_ = kNoGeneration;  // whose store it is
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

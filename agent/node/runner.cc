@@ -64,7 +64,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
               phases_.met(processes, boot_now());
               post(StoreContact{generation, processes});
           },
-          says(Note::Level::warn)),
+          log_),
       // The link's events pass through here for two facts that the machine does not need: whether
       // the leader has told the end, and that the keeper needs the new connection.
       link_(make_link([this](Event event) {
@@ -195,7 +195,7 @@ void Runner::perform(Effect& effect) {
                 // close.
                 if (told_end_) leader = link_->part();
                 link_->close();
-                store_.close();
+                store_.end();
                 on_exit_(e.ending, std::move(leader));
             }},
         effect);
@@ -205,7 +205,7 @@ void Runner::perform(Effect& effect) {
 // use.
 void Runner::send(rendezvous::ToLeader& message) {
     if (auto* join = std::get_if<rendezvous::Join>(&message)) {
-        const auto port = store_.offer();
+        const auto port = store_.offer(join->offer);
         if (port) join->offer.store_port = *port;
         if (!port) warn(port.error().sentence());
     }

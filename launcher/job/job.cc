@@ -82,6 +82,7 @@ class Job {
                 ::fcntl(point->listener->native_handle(), F_DUPFD_CLOEXEC, 3));
         }
         if (auto known = start_identity(*point); !known) return finish(failed(known.error()));
+        config.store.secrets = secrets();
         if (auto opened = start_service(*point); !opened) return finish(failed(opened.error()));
         return finish(run_agent(std::move(config), point->candidates));
     }

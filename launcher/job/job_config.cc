@@ -73,6 +73,8 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.log_dir = plan.log_dir;
     config.lease = plan.limits.times.lease;
     config.store = {.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
+                    .lease = plan.limits.times.lease,
+                    .self = {plan.run_id, node, DDPRUN_VERSION, plan.slurm_restart_count},
                     .allow = plan.store_allow,
                     .limits = plan.store_limits};
     return config;

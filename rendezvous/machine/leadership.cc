@@ -21,6 +21,8 @@ void MachineState::while_dormant(Time now, const Event& event) {
         roster.set_gone(gone->node, now);
     } else if (std::get_if<Inquire>(&came->message)) {
         send(came->session, standing());
+    } else if (const auto* asked = std::get_if<AskOwners>(&came->message)) {
+        out.add(LookUpOwners{came->session, *asked});
     } else if (std::get_if<Hello>(&came->message)) {
         send(came->session, heard.answer(now, lease()));
         out.close(came->session);

@@ -23,7 +23,10 @@ void MachineState::came(Time now, const Came& event) {
                         },
                         [&](const Gone& m) { on_said_gone(now, session, m.node); },
                         [&](const Unusable& m) { on_unusable(now, session, m.reason); },
-                        [&](const Inquire&) { send(session, standing()); }},
+                        [&](const Inquire&) { send(session, standing()); },
+                        [&](const AskOwners& m) {
+                            out.add(LookUpOwners{session, m});
+                        }},
                event.message);
 }
 

@@ -115,6 +115,12 @@ struct Call {
     Duration within;
     bool operator==(const Call&) const = default;
 };
+// Ask the kernel of this host whose these connections are, and answer that session with Owners.
+struct LookUpOwners {
+    Session session;
+    AskOwners asked;
+    bool operator==(const LookUpOwners&) const = default;
+};
 // Keep a connection to the service that leads after this one, for the final message of this host's
 // keeper (PROTOCOL.md, rule 12). It replaces the previous one. No peer: keep none.
 struct Standby {
@@ -140,8 +146,8 @@ struct Closed {
     bool operator==(const Closed&) const = default;
 };
 
-using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, LookLedger, Call, Standby,
-                            Requeue, AskNodeStates, Closed, Note>;
+using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, LookLedger, Call, LookUpOwners,
+                            Standby, Requeue, AskNodeStates, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

@@ -176,7 +176,25 @@ struct Inquire {
     bool operator==(const Inquire&) const = default;
 };
 
-using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire>;
+// One TCP connection to the workers' store. `from` is the end on the host of the node that is asked.
+struct SocketEnds {
+    std::string from;
+    std::uint16_t from_port = 0;
+    std::string to;
+    std::uint16_t to_port = 0;
+    bool operator==(const SocketEnds&) const = default;
+};
+
+// The node with the workers' store asks who has these connections open (store/owner_questions.h).
+struct AskOwners {
+    std::int64_t number = 0;
+    std::vector<SocketEnds> sockets;
+    bool operator==(const AskOwners&) const = default;
+};
+inline constexpr std::size_t kSocketsAsked = 256;  // in one question
+
+using ToLeader =
+    std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire, AskOwners>;
 
 // The caller that opens a connection with this message; null: the message may not be the first.
 inline const Hello* caller_of(const ToLeader& opening) {
@@ -264,7 +282,29 @@ struct Standing {
     bool operator==(const Standing&) const = default;
 };
 
+// Whose a connection is, as the kernel of its host says. The numbers are sent: never renumber.
+enum class Whose : int {
+    ours = 0,      // the user of the node that says it, or root
+    other = 1,     // another user
+    gone = 2,      // nobody has it open any more
+    not_here = 3,  // not in this network namespace: a container, or translated addresses
+    unknown = 4,   // this kernel does not tell
+};
+
+struct SocketOwner {
+    Whose whose = Whose::unknown;
+    std::uint32_t user = 0;  // if it is another one
+    bool operator==(const SocketOwner&) const = default;
+};
+
+// The answer to AskOwners: as many owners, in the order of its sockets.
+struct Owners {
+    std::int64_t number = 0;
+    std::vector<SocketOwner> owners;
+    bool operator==(const Owners&) const = default;
+};
+
 using ToNode = std::variant<Welcome, Ack, Assigned, Parked, Elsewhere, Stop, Finished, Refused,
-                            Standing, Examine>;
+                            Standing, Examine, Owners>;
 
 }  // namespace ddprun::rendezvous

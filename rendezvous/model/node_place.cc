@@ -2,7 +2,6 @@
 #include "rendezvous/model/node_place.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "rendezvous/model/node_name.h"
@@ -43,7 +42,7 @@ std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
     // torchrun counts ranks within each role too. Members come in the order of ranks, so the sizes
     // so far are the offsets.
     std::map<std::string, int> role_sizes;  // in workers, of the members so far
-    std::set<std::string> addresses;
+    std::vector<StoreCaller> callers;
     int node_rank = 0;
     const bool equal_slots = std::ranges::all_of(assignment.members, [&](const Member& member) {
         return member.offer.slots == assignment.master().slots;
@@ -64,13 +63,12 @@ std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
             .master_address = assignment.master().address,
             .master_port = assignment.master().store_port,
             .max_restarts = assignment.max_restarts};
-        // A set: nodes on one host offer the same addresses.
-        addresses.insert(offer.addresses.begin(), offer.addresses.end());
+        callers.push_back({{member.node, offer.address, offer.service_port}, offer.addresses});
     }
     for (const Member& member : assignment.members) {
         NodePlace& place = places[member.node];
         place.role_world_size = role_sizes[member.offer.role];
-        if (place.has_store()) place.addresses.assign(addresses.begin(), addresses.end());
+        if (place.has_store()) place.callers = callers;
     }
     share_hosts(assignment, places);
     return places;

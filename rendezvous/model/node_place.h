@@ -1,6 +1,7 @@
 // One node's place in a generation: everything that the leader tells this node about it. The node
-// computes the places of its workers from it (agent/workers/worker_env.h). The place does not name
-// the other members, so its size is the same with two nodes and with ten thousand. Pure.
+// computes the places of its workers from it (agent/workers/worker_env.h). But for the node with the
+// store the place does not name the other members, so its size is the same with two nodes and with
+// ten thousand. Pure.
 #pragma once
 
 #include <map>
@@ -22,6 +23,13 @@ struct HostPlace {
     bool operator==(const HostPlace&) const = default;
 };
 
+// A member, for the node with the workers' store.
+struct StoreCaller {
+    Peer peer;                           // where to call its service
+    std::vector<std::string> addresses;  // from which its workers may connect
+    bool operator==(const StoreCaller&) const = default;
+};
+
 struct NodePlace {
     Generation generation = kNoGeneration;
     int node_rank = 0;
@@ -35,9 +43,9 @@ struct NodePlace {
     std::string master_address;
     std::uint16_t master_port = 0;  // of the store
     int max_restarts = 0;           // TORCHELASTIC_MAX_RESTARTS of the workers
-    // Addresses from which the workers of the members may connect; each address once. Only the node
-    // with the store admits connections, so only its place has them.
-    std::vector<std::string> addresses = {};
+    // All members in the order of their ranks. Only the node with the store admits connections, so
+    // only its place has them.
+    std::vector<StoreCaller> callers = {};
     std::optional<HostPlace> shared = {};  // empty: each node is a host of its own
 
     bool has_store() const { return node_rank == 0; }

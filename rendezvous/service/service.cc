@@ -13,6 +13,7 @@
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/neighbours.h"
+#include "rendezvous/service/owners.h"
 #include "rendezvous/service/sessions.h"
 
 namespace ddprun::rendezvous {
@@ -48,6 +49,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const CreateEntry& create);
     void operator()(const LookLedger& look);
     void operator()(const Call& call) { neighbours.call(call); }
+    void operator()(const LookUpOwners& look);
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
     void operator()(const Requeue&);
     void operator()(const AskNodeStates& ask);
@@ -68,11 +70,12 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Sessions sessions;
     Gate gate;
     Neighbours neighbours;
-    asio::steady_timer tick_timer;   // for the machine's next_deadline()
-    asio::steady_timer read_timer;   // before a ledger read is repeated
-    asio::steady_timer flush_timer;  // limit for the last messages
-    Time armed = kNever;             // what tick_timer waits for
-    std::optional<Ending> ending;    // set when the machine has closed the job
+    std::optional<store::SocketUsers> socket_users;  // when somebody has asked
+    asio::steady_timer tick_timer;                   // for the machine's next_deadline()
+    asio::steady_timer read_timer;                   // before a ledger read is repeated
+    asio::steady_timer flush_timer;                  // limit for the last messages
+    Time armed = kNever;                             // what tick_timer waits for
+    std::optional<Ending> ending;                    // set when the machine has closed the job
     std::function<void(std::function<void()>)> on_requeue;
     std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
 };
@@ -192,6 +195,12 @@ void Service::State::operator()(const LookLedger& look) {
         if (!self || self->ending) return;
         self->step(LedgerLooked{number, newest ? std::optional(*newest) : std::nullopt});
     });
+}
+
+// A question to the kernel takes some microseconds, and an asker has one question open at a time.
+void Service::State::operator()(const LookUpOwners& look) {
+    if (!socket_users) socket_users.emplace();
+    sessions.send(look.session, owners_of(*socket_users, look.asked));
 }
 
 void Service::State::operator()(const AskNodeStates& ask) {

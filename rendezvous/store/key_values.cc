@@ -150,6 +150,7 @@ Result<> KeyValues::count_new_keys(const Request& request) const {
 void KeyValues::closed(ConnectionId connection) {
     waits_.drop(connection);
     watches_.drop(connection);
+    listings_.drop(connection);
 }
 
 // Compares and sets. It wakes waiting clients if and only if the key exists afterwards. (Of
@@ -273,20 +274,10 @@ Result<> KeyValues::multi_get(ConnectionId from, const Request& request, Replies
     return {};
 }
 
-Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) const {
-    // The size is checked before the reply is built.
-    std::vector<std::string_view> keys = values_.keys();
-    std::uint64_t bytes = 0;
-    for (const std::string_view key : keys) bytes += 8 + key.size();
-    if (bytes > limits_.max_queued) {
-        return over_limit("LIST_KEYS with a reply of " + std::to_string(bytes) + " bytes",
-                          limits_.max_queued, "--store-max-queued");
-    }
-    std::sort(keys.begin(), keys.end());  // the map's own order would differ from run to run
-    Reply reply = number_reply(from, std::ssize(keys));
-    reply.bytes.reserve(8 + bytes);
-    for (const std::string_view key : keys) put_text(reply.bytes, key);
-    replies.push_back(std::move(reply));
+Result<> KeyValues::list_keys(ConnectionId from, Replies& replies) {
+    auto list = listings_.turn(from);
+    if (!list) return list.error();
+    if (*list) replies.push_back(std::move(**list));
     return {};
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "rendezvous/store/listings.h"
 #include "rendezvous/store/protocol.h"
 #include "rendezvous/store/queues.h"
 #include "rendezvous/store/values.h"
@@ -32,7 +33,10 @@ class KeyValues {
     KeyValues& operator=(const KeyValues&) = delete;
 
     // Serves a request. Appends to `replies`, in the order in which they must be sent.
+    // A long LIST_KEYS takes several turns: as long as is_listing(from), the same request must be
+    // handed over again later.
     Result<> handle(ConnectionId from, Request&& request, std::vector<Reply>& replies);
+    bool is_listing(ConnectionId from) const { return listings_.under_way(from); }
 
     // The connection is gone: its wait and its watches are dropped. What it stored stays.
     void closed(ConnectionId connection);
@@ -58,7 +62,7 @@ class KeyValues {
     Result<> barrier(ConnectionId from, const Request& request, Replies& replies);
     void queue_push(Request& request, Replies& replies);
     void queue_pop(ConnectionId from, const std::string& key, Replies& replies);
-    Result<> list_keys(ConnectionId from, Replies& replies) const;
+    Result<> list_keys(ConnectionId from, Replies& replies);
 
     // The counter under a key; 0 if the key does not exist. Possible errors: malformed.
     Result<std::int64_t> counter(const Request& request) const;
@@ -77,6 +81,7 @@ class KeyValues {
     Queues queues_{memory_};  // a name space of its own
     Waits waits_{memory_};
     Watches watches_{memory_};
+    Listings listings_{memory_, values_, limits_.max_queued};
 };
 
 }  // namespace ddprun::store

@@ -20,81 +20,74 @@ constexpr std::size_t kReadBuffer = 64 << 10;  // small enough to stay in the pr
 // The key by which a torch process says that it has arrived. It is TCPStore's own: the keys of
 // programs begin with "/".
 constexpr std::string_view kArrivalKey = "init/";
-// How many refused addresses are remembered and reported. A port scan from more addresses is not
-// worth more lines.
-constexpr std::size_t kRefusedToName = 256;
 // How many sessions that broke a rule are reported in a minute.
 constexpr int kEndsToName = 20;
 // When the store is full, a connection that has left more than this unread and sends a further
 // request is closed, to free memory.
 constexpr std::uint64_t kQueuedWhenFull = 64 << 10;
 
-// "10.0.0.7:" or "[fd00::7]:", for the port to follow.
-std::string name_of(const asio::ip::address& peer) {
-    const asio::ip::address address = plain_address(peer);
-    const std::string name = address.to_string();
-    return (address.is_v6() ? '[' + name + ']' : name) + ':';
-}
-
-std::string name_of(const tcp::endpoint& peer) {
-    return name_of(peer.address()) + std::to_string(peer.port());
-}
-
-// IPv4 as IPv6, as Network keeps it.
-AddressBytes bytes_of(const asio::ip::address& address) {
-    return address.is_v6()
-               ? address.to_v6().to_bytes()
-               : asio::ip::make_address_v6(asio::ip::v4_mapped, address.to_v4()).to_bytes();
-}
-
-std::optional<std::set<asio::ip::address>> plain_addresses(
-    const std::optional<std::set<asio::ip::address>>& addresses) {
-    if (!addresses) return std::nullopt;
-    std::set<asio::ip::address> plain;
-    for (const auto& address : *addresses) plain.insert(plain_address(address));
-    return plain;
-}
-
 // A quarter of the process's descriptors is kept for its nodes and workers.
 std::uint64_t share_of(std::uint64_t descriptors) { return descriptors - descriptors / 4; }
 
 }  // namespace
 
-Server::Server(tcp::acceptor acceptor, ServerOptions options)
+Server::Server(Acceptors acceptors, ServerOptions options)
     : options_(std::move(options)),
       key_values_(options_.limits),
       read_buffer_(kReadBuffer),
-      accept_loop_(
-          std::move(acceptor),
-          [this](tcp::socket socket, const tcp::endpoint& peer) { admit(std::move(socket), peer); },
-          [this](const std::string& why) {
-              log("the store cannot take connections now, workers wait: " + why);
+      door_(
+          acceptors.front().get_executor(), options_,
+          [this](const std::string& sentence) { log(sentence); },
+          [this](tcp::socket socket, const tcp::endpoint& peer) {
+              admit(std::move(socket), peer);
           }) {
-    options_.allowed = plain_addresses(options_.allowed);
-    if (options_.user) users_.emplace();
+    for (tcp::acceptor& acceptor : acceptors)
+        accept_loops_.emplace_back(
+            std::move(acceptor),
+            [this](tcp::socket socket, const tcp::endpoint& peer) {
+                take(std::move(socket), peer);
+            },
+            [this](const std::string& why) {
+                log("the store cannot take connections now, workers wait: " + why);
+            });
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     descriptors_ = limit.rlim_cur;
 }
 
+Server::Server(tcp::acceptor acceptor, ServerOptions options)
+    : Server(
+          [&acceptor] {
+              Acceptors one;
+              one.push_back(std::move(acceptor));
+              return one;
+          }(),
+          std::move(options)) {}
+
 Server::~Server() { stop(); }
 
-void Server::start() { accept_loop_.start(); }
+void Server::start() {
+    for (AcceptLoop& loop : accept_loops_) loop.start();
+}
 
 void Server::adopt(tcp::socket socket) {
     error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
-    if (!error) admit(std::move(socket), peer);  // else the peer has gone already
+    if (!error) take(std::move(socket), peer);  // else the peer has gone already
 }
 
 void Server::stop() {
-    accept_loop_.close();
+    for (AcceptLoop& loop : accept_loops_) loop.close();
+    door_.close();
     for (const auto& [id, session] : sessions_) session->close();
     sessions_.clear();
 }
 
+void Server::take(tcp::socket socket, const tcp::endpoint& peer) {
+    if (has_room(peer)) door_.take(std::move(socket), peer);
+}
+
 void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
-    if (!may_enter(socket, peer) || !has_room(peer)) return;
     ++last_id_.value;
     SessionOwner& owner = *this;
     const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer,
@@ -103,55 +96,10 @@ void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
     session->start();
 }
 
-bool Server::may_enter(const tcp::socket& socket, const tcp::endpoint& peer) {
-    if (!options_.allowed) return true;
-    const asio::ip::address address = plain_address(peer.address());
-    const AddressBytes bytes = bytes_of(address);
-    for (const Network& network : options_.also_allowed) {
-        if (network.contains(bytes)) return true;
-    }
-    if (options_.allowed->contains(address)) return is_of_user(socket, peer);
-    if (refused_.size() < kRefusedToName && refused_.insert(address).second) {
-        log("the store refused a connection from " + address.to_string() +
-            ", which is no address of a member of this generation; further ones from there are not "
-            "logged; --store-allow admits more");
-    }
-    return false;
-}
-
-// An address says little within this host, where other users have it, too. Of other hosts nobody
-// here knows the users.
-bool Server::is_of_user(const tcp::socket& socket, const tcp::endpoint& peer) {
-    if (!users_ || !users_->is_here(peer.address())) return true;
-    error_code error;
-    const tcp::endpoint ours = socket.local_endpoint(error);
-    if (error) return false;  // it has gone already
-    const SocketUsers::Owner owner = users_->owner(peer, ours);
-    switch (owner.kind) {
-        case SocketUsers::Owner::Kind::unknown:
-            if (!std::exchange(cannot_ask_, true))
-                log("the store takes connections of all users of this host: the kernel has neither "
-                    "socket diagnostics nor /proc/net/tcp, and does not tell whose they are");
-            return true;
-        case SocketUsers::Owner::Kind::gone:
-            return false;
-        case SocketUsers::Owner::Kind::user:
-            break;
-    }
-    if (owner.uid == *options_.user || owner.uid == 0) return true;
-    if (refused_users_.size() < kRefusedToName && refused_users_.insert(owner.uid).second)
-        log("the store refused a connection from " + name_of(peer) + " of user " +
-            std::to_string(owner.uid) + " of this host; the job's user is " +
-            std::to_string(*options_.user) +
-            "; further ones of that user are not logged; --store-allow=" +
-            plain_address(peer.address()).to_string() + " admits all users");
-    return false;
-}
-
 // Too many connections are reported once, and again only after there was room.
 bool Server::has_room(const tcp::endpoint& peer) {
     const std::uint64_t most = options_.limits.max_connections;
-    if (sessions_.size() < std::min(most, share_of(descriptors_))) {
+    if (taken() < std::min(most, share_of(descriptors_))) {
         full_ = false;
         return true;
     }
@@ -163,7 +111,7 @@ bool Server::has_room(const tcp::endpoint& peer) {
 }
 
 Error Server::no_place() const {
-    const std::string which = "it would be number " + std::to_string(sessions_.size() + 1);
+    const std::string which = "it would be number " + std::to_string(taken() + 1);
     const std::uint64_t most = options_.limits.max_connections, share = share_of(descriptors_);
     if (most <= share) return over_limit(which, most, "--store-max-connections");
     return Error(ErrorCode::malformed,
@@ -175,13 +123,14 @@ Error Server::no_place() const {
 
 // Requests of one session come here in order. Replies may go to other sessions, e.g. to those that
 // wait.
-void Server::on_request(Session& session, Request& request) {
+bool Server::on_request(Session& session, Request& request) {
     note_contact(session, request);
-    if (!takes_replies(session)) return;
+    if (!takes_replies(session)) return true;
     const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
     // Replies that were made before an error must still go out.
     if (!replies_.empty()) queue_replies(session);
     if (!served) session.end(served.error().sentence());
+    return !key_values_.is_listing(session.id());
 }
 
 // A process may have several connections: clones of its store, or those of a communication backend.

@@ -11,33 +11,23 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/loop/accept_loop.h"
 #include "base/time.h"
+#include "rendezvous/store/door.h"
 #include "rendezvous/store/key_values.h"
-#include "rendezvous/store/network.h"
-#include "rendezvous/store/plain_address.h"
 #include "rendezvous/store/session.h"
-#include "rendezvous/store/socket_user.h"
 
 namespace ddprun::store {
 
 // Who may connect, the limits, and what to report.
-struct ServerOptions {
-    // Who may connect: all addresses of all interfaces of the members. Empty: anyone. An IPv4
-    // address that arrives mapped into IPv6 counts as IPv4, on both sides.
-    std::optional<std::set<boost::asio::ip::address>> allowed;
-    std::vector<Network> also_allowed;  // besides these
-    // Whose connections count within this host, besides root's. `also_allowed` goes before. Empty:
-    // everybody's.
-    std::optional<uid_t> user;
+struct ServerOptions : WhoMayEnter {
     Limits limits;
     // The dialect of clients without a greeting; `legacy` decides by how they send (see Dialect).
     Dialect legacy = Dialect::legacy;
@@ -52,7 +42,9 @@ struct ServerOptions {
 
 class Server : private SessionOwner {
   public:
-    // The acceptor must be open, bound and listening.
+    using Acceptors = std::vector<boost::asio::ip::tcp::acceptor>;
+    // The acceptors, one at least and of one io_context, must be open, bound and listening.
+    Server(Acceptors acceptors, ServerOptions options);
     Server(boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
     ~Server();
     Server(const Server&) = delete;
@@ -60,9 +52,12 @@ class Server : private SessionOwner {
 
     void start();
     // Takes over a connection that somebody else has accepted; nothing may have been read from it.
-    // In this case the acceptor may be closed, and start() need not be called.
+    // In this case the acceptors may be closed, and start() need not be called.
     void adopt(boost::asio::ip::tcp::socket socket);
-    void stop();  // closes the listening socket and all connections; the destructor does this, too
+    void stop();  // closes listening sockets and connections; the destructor does this, too
+
+    // A member's answer to WhoMayEnter::ask.
+    void owners_said(const OwnersSaid& said) { door_.owners_said(said); }
 
     // The number of connections that have ever sent a complete request. A worker makes at least
     // one. The second, silent connection of torch 1.13 does not count; a clone of a worker's store
@@ -80,15 +75,13 @@ class Server : private SessionOwner {
     bool has_connection_from(const boost::asio::ip::address& address) const;
 
   private:
+    void take(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
     void admit(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
-    bool may_enter(const boost::asio::ip::tcp::socket& socket,
-                   const boost::asio::ip::tcp::endpoint& peer);
-    bool is_of_user(const boost::asio::ip::tcp::socket& socket,
-                    const boost::asio::ip::tcp::endpoint& peer);
+    std::uint64_t taken() const { return sessions_.size() + door_.waiting(); }
     Error no_place() const;
     bool has_room(const boost::asio::ip::tcp::endpoint& peer);
 
-    void on_request(Session& session, Request& request) override;
+    bool on_request(Session& session, Request& request) override;
     void after_requests() override;
     void on_end(Session& session, const std::string& why) override;
     std::span<char> read_buffer() override { return read_buffer_; }
@@ -104,10 +97,6 @@ class Server : private SessionOwner {
     KeyValues key_values_;
     std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
     ConnectionId last_id_{0};
-    std::optional<SocketUsers> users_;            // if somebody is asked for
-    std::set<boost::asio::ip::address> refused_;  // already reported
-    std::set<uid_t> refused_users_;               // already reported
-    bool cannot_ask_ = false;                     // already reported
     std::atomic<std::uint64_t> contacts_{0};
     std::atomic<bool> timing_{true};
     std::atomic<Duration::rep> last_request_{0};
@@ -120,7 +109,8 @@ class Server : private SessionOwner {
     std::vector<char> read_buffer_;
     std::vector<Reply> replies_;
     std::vector<std::shared_ptr<Session>> to_flush_;
-    AcceptLoop accept_loop_;
+    Door door_;
+    std::deque<AcceptLoop> accept_loops_;
 };
 
 }  // namespace ddprun::store

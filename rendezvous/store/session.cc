@@ -105,11 +105,13 @@ void Session::serve(std::string_view bytes, std::size_t burst) try {
             serve_later(bytes, burst);
             break;
         }
-        const Result<bool> complete = decoder_.take(bytes, burst);
+        const Result<bool> complete = unfinished_ ? true : decoder_.take(bytes, burst);
         if (complete && !*complete) break;
         if (complete) {
-            owner_.on_request(*this, decoder_.request());
-            continue;
+            unfinished_ = !owner_.on_request(*this, decoder_.request());
+            if (!unfinished_) continue;
+            if (!closed()) serve_later(bytes, burst);
+            break;
         }
         owner_.after_requests();  // what came before the error is answered
         end(complete.error().sentence());

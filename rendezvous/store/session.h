@@ -26,8 +26,9 @@ class Session;
 // operations.
 class SessionOwner {
   public:
-    // A complete request; it may be moved from.
-    virtual void on_request(Session& session, Request& request) = 0;
+    // A complete request; it may be moved from. False: it needs further turns, so it comes again when
+    // the other connections had theirs.
+    virtual bool on_request(Session& session, Request& request) = 0;
     // All requests of one read are served: now send the replies.
     virtual void after_requests() = 0;
     // The session has ended by itself. `why` is empty if the peer simply left.
@@ -96,6 +97,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t built_ = 0;  // bytes of replies that were built in this turn of the loop
     bool reading_ = false;   // a wait for readability, or for the next turn, is pending
     bool writing_ = false;
+    bool unfinished_ = false;     // the request needs another turn
     bool peer_finished_ = false;  // the peer sends no more; what is queued is still sent
 };
 

@@ -28,7 +28,8 @@ using Endpoint = SocketUsers::Endpoint;
 
 Owner owned_by(uid_t uid, std::uint64_t inode, int state) {
     // A listening socket with this port is not the connection.
-    const bool is_open = inode != 0 && state != TCP_LISTEN && state != TCP_CLOSE;
+    if (state == TCP_LISTEN) return {Owner::Kind::not_here, 0};
+    const bool is_open = inode != 0 && state != TCP_CLOSE;
     return is_open ? Owner{Owner::Kind::user, uid} : Owner{Owner::Kind::gone, 0};
 }
 
@@ -94,23 +95,33 @@ std::string as_in_table(const Endpoint& endpoint, bool as_v6) {
     return text + piece;
 }
 
-std::set<ip::address> addresses_of_host() {
-    std::set<ip::address> all;
+std::map<ip::address, std::uint32_t> addresses_of_host() {
+    std::map<ip::address, std::uint32_t> all;
     ifaddrs* first = nullptr;
     if (::getifaddrs(&first) != 0) return all;
     for (const ifaddrs* one = first; one; one = one->ifa_next) {
         if (!one->ifa_addr) continue;
         if (one->ifa_addr->sa_family == AF_INET) {
             const auto* v4 = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-            all.insert(ip::address_v4(ntohl(v4->sin_addr.s_addr)));
+            all.emplace(ip::address_v4(ntohl(v4->sin_addr.s_addr)), 0);
         } else if (one->ifa_addr->sa_family == AF_INET6) {
             const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
             ip::address_v6::bytes_type bytes;
             std::memcpy(bytes.data(), &v6->sin6_addr, bytes.size());
-            all.insert(plain_address(ip::address_v6(bytes)));
+            all.emplace(plain_address(ip::address_v6(bytes)), v6->sin6_scope_id);
         }
     }
     ::freeifaddrs(first);
+    return all;
+}
+
+// All of the kernel's tables of TCP connections; they are read once for many questions.
+std::string kernel_tables() {
+    std::string all;
+    for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+        std::ifstream file(path);
+        all.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
     return all;
 }
 
@@ -126,26 +137,42 @@ bool SocketUsers::is_here(const ip::address& address) const {
     return plain.is_loopback() || here_.contains(plain);
 }
 
-SocketUsers::Owner SocketUsers::owner(const Endpoint& theirs, const Endpoint& ours) const {
-    if (diagnostics_.get() >= 0)
-        if (const auto found = ask_kernel(diagnostics_.get(), question(theirs, ours)))
-            return *found;
-    bool has_table = false;
-    for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-        std::ifstream file(path);
-        const std::string table((std::istreambuf_iterator<char>(file)),
-                                std::istreambuf_iterator<char>());
-        has_table |= !table.empty();
-        if (const auto found = owner_in_table(table, theirs, ours)) return *found;
+// The other host names a link-local address without the interface, which only this host knows.
+Endpoint SocketUsers::with_scope(const Endpoint& theirs) const {
+    const auto found = here_.find(plain_address(theirs.address()));
+    if (found == here_.end() || found->second == 0 || !theirs.address().is_v6()) return theirs;
+    ip::address_v6 address = theirs.address().to_v6();
+    if (address.scope_id() == 0) address.scope_id(found->second);
+    return {address, theirs.port()};
+}
+
+Owner SocketUsers::owner(const Endpoint& theirs, const Endpoint& ours) const {
+    return owners({{theirs, ours}}).front();
+}
+
+std::vector<Owner> SocketUsers::owners(const std::vector<Ends>& all) const {
+    std::vector<Owner> owners;
+    std::optional<std::string> tables;
+    for (const auto& [theirs, ours] : all) {
+        std::optional<Owner> found;
+        if (diagnostics_.get() >= 0)
+            found = ask_kernel(diagnostics_.get(), question(with_scope(theirs), ours));
+        has_answered_ |= found.has_value();
+        if (!found && !has_answered_) {
+            if (!tables) tables = kernel_tables();
+            found = owner_in_table(*tables, theirs, ours);
+        }
+        const bool is_told = has_answered_ || (tables && !tables->empty());
+        owners.push_back(
+            found.value_or(Owner{is_told ? Owner::Kind::not_here : Owner::Kind::unknown, 0}));
     }
-    return {has_table ? Owner::Kind::gone : Owner::Kind::unknown, 0};
+    return owners;
 }
 
 std::optional<Owner> owner_in_table(std::string_view table, const Endpoint& theirs,
                                     const Endpoint& ours) {
     std::istringstream lines{std::string(table)};
     std::string line, place, local, remote, state, queues, timer, retries, timeout;
-    std::getline(lines, line);  // the headings
     while (std::getline(lines, line)) {
         std::istringstream words(line);
         uid_t uid = 0;

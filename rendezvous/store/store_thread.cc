@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -50,38 +51,40 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<std::unique_ptr<StoreThread>> StoreThread::start(int listening_fd, ServerOptions options) {
-    const Result<tcp> protocol = protocol_of(listening_fd);
-    if (!protocol) {
-        ::close(listening_fd);
-        return protocol.error();
-    }
+Result<std::unique_ptr<StoreThread>> StoreThread::start(std::vector<UniqueFd> listening,
+                                                        ServerOptions options) {
     std::unique_ptr<asio::io_context> io;
     try {
         io = std::make_unique<asio::io_context>(1);  // 1: only one thread runs this loop
     } catch (const boost::system::system_error& none) {
-        ::close(listening_fd);
         return Error(ErrorCode::unavailable, "no descriptors to be had for it: " +
                                                  none.code().message() + "; raise ulimit -n");
     }
-    tcp::acceptor acceptor(*io);
-    error_code error;
-    acceptor.assign(*protocol, listening_fd, error);
-    if (error) {
-        ::close(listening_fd);
-        return Error(ErrorCode::internal,
-                     "the listening socket of the worker store: " + error.message());
+    Server::Acceptors acceptors;
+    for (UniqueFd& fd : listening) {
+        const Result<tcp> protocol = protocol_of(fd.get());
+        if (!protocol) return protocol.error();
+        error_code error;
+        acceptors.emplace_back(*io).assign(*protocol, fd.get(), error);
+        if (error)
+            return Error(ErrorCode::internal,
+                         "the listening socket of the worker store: " + error.message());
+        (void)fd.release();
     }
     std::unique_ptr<StoreThread> store(
-        new StoreThread(std::move(io), std::move(acceptor), std::move(options)));
+        new StoreThread(std::move(io), std::move(acceptors), std::move(options)));
     const Result<> running = store->run();
     if (!running) return running.error();
     return store;
 }
 
-StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, tcp::acceptor acceptor,
+StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, Server::Acceptors acceptors,
                          ServerOptions options)
-    : io_(std::move(io)), server_(std::move(acceptor), std::move(options)) {}
+    : io_(std::move(io)), server_(std::move(acceptors), std::move(options)) {}
+
+void StoreThread::owners_said(OwnersSaid said) {
+    asio::post(*io_, [this, said = std::move(said)] { server_.owners_said(said); });
+}
 
 Result<> StoreThread::run() {
     // Before the thread exists, so that nothing is touched by two threads.

@@ -4,24 +4,32 @@
 // The store's load comes from the workers and must not delay the loop of agent and rendezvous. The
 // thread sleeps in epoll while no worker asks. All signals are blocked in it, because they belong
 // to the main thread. Callbacks in the options are called on the store's thread; post from there.
-// start() takes well under a millisecond. It owns the listening socket from the call on, even if it
-// fails; the destructor closes the socket and all connections.
+// start() takes well under a millisecond. The destructor closes the sockets and all connections.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/system/unique_fd.h"
 #include "rendezvous/store/server.h"
 
 namespace ddprun::store {
 
 class StoreThread {
   public:
-    // Possible errors: internal (listening_fd is no bound TCP socket), unavailable (no thread can
+    // Possible errors: internal (`listening`, one at least, is no bound TCP socket), unavailable (no thread can
     // be started).
-    static Result<std::unique_ptr<StoreThread>> start(int listening_fd, ServerOptions options);
+    static Result<std::unique_ptr<StoreThread>> start(std::vector<UniqueFd> listening,
+                                                      ServerOptions options);
+    static Result<std::unique_ptr<StoreThread>> start(int listening_fd, ServerOptions options) {
+        std::vector<UniqueFd> one;
+        one.emplace_back(listening_fd);
+        return start(std::move(one), std::move(options));
+    }
 
     ~StoreThread();
     StoreThread(const StoreThread&) = delete;
@@ -31,10 +39,11 @@ class StoreThread {
     std::uint64_t contacts() const { return server_.contacts(); }
     Time last_request() const { return server_.last_request(); }
     void stop_timing() { server_.stop_timing(); }
+    void owners_said(OwnersSaid said);
 
   private:
-    StoreThread(std::unique_ptr<boost::asio::io_context> io,
-                boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
+    StoreThread(std::unique_ptr<boost::asio::io_context> io, Server::Acceptors acceptors,
+                ServerOptions options);
     Result<> run();
 
     std::unique_ptr<boost::asio::io_context> io_;  // declared first: server and sessions live on it

@@ -33,6 +33,12 @@ class Values {
     bool contains(const std::string& key) const { return values_.contains(key); }
     std::size_t size() const { return values_.size(); }
     std::vector<std::string_view> keys() const;  // in no order; valid until the next change
+    // The same in parts: a key stays in its bucket until the number of buckets changes.
+    std::size_t buckets() const { return values_.bucket_count(); }
+    template <typename Each>
+    void each_key(std::size_t bucket, const Each& each) const {
+        for (auto one = values_.begin(bucket); one != values_.end(bucket); ++one) each(one->first);
+    }
 
     // Creates the key or replaces its value. `value` gets the old buffer in exchange, for reuse, if
     // the value changes in place.

@@ -145,6 +145,18 @@ void each_field(auto& v, Is<Gone> auto& gone) { v(DDPRUN_FIELD(node), gone.node,
 
 void each_field(auto& v, Is<Inquire> auto& inquire) { v(DDPRUN_FIELD(as), inquire.as, Any{}); }
 
+void each_field(auto& v, Is<SocketEnds> auto& ends) {
+    v(DDPRUN_FIELD(from), ends.from, kAddress);
+    v(DDPRUN_FIELD(from_port), ends.from_port, kPort);
+    v(DDPRUN_FIELD(to), ends.to, kAddress);
+    v(DDPRUN_FIELD(to_port), ends.to_port, kPort);
+}
+
+void each_field(auto& v, Is<AskOwners> auto& ask) {
+    v(DDPRUN_FIELD(number), ask.number, kNumber);
+    v(DDPRUN_FIELD(sockets), ask.sockets, Items{kSocketsAsked});
+}
+
 // ---- rendezvous → node
 
 void each_field(auto& v, Is<Welcome> auto& welcome) {
@@ -210,6 +222,17 @@ void each_field(auto& v, Is<Standing> auto& standing) {
     v(DDPRUN_FIELD(entry), standing.entry, kNumberOrNone);
 }
 
+// Any 32-bit number may be a user's.
+void each_field(auto& v, Is<SocketOwner> auto& owner) {
+    v(DDPRUN_FIELD(whose), owner.whose, up_to(Whose::unknown));
+    v(DDPRUN_FIELD(user), owner.user, Whole{0, UINT32_MAX});
+}
+
+void each_field(auto& v, Is<Owners> auto& owners) {
+    v(DDPRUN_FIELD(number), owners.number, kNumber);
+    v(DDPRUN_FIELD(owners), owners.owners, Items{kSocketsAsked});
+}
+
 // ---- envelopes
 
 // The field of a message in its envelope, and its name in sentences about faults. A message that is
@@ -238,6 +261,9 @@ inline auto enveloped(std::type_identity<Unusable>) {
 inline auto enveloped(std::type_identity<Inquire>) {
     return Enveloped{"Inquire", DDPRUN_FIELD(inquire)};
 }
+inline auto enveloped(std::type_identity<AskOwners>) {
+    return Enveloped{"AskOwners", DDPRUN_FIELD(ask_owners)};
+}
 inline auto enveloped(std::type_identity<Welcome>) {
     return Enveloped{"Welcome", DDPRUN_FIELD(welcome)};
 }
@@ -263,6 +289,9 @@ inline auto enveloped(std::type_identity<Refused>) {
 }
 inline auto enveloped(std::type_identity<Standing>) {
     return Enveloped{"Standing", DDPRUN_FIELD(standing)};
+}
+inline auto enveloped(std::type_identity<Owners>) {
+    return Enveloped{"Owners", DDPRUN_FIELD(owners)};
 }
 
 }  // namespace ddprun::rendezvous

@@ -59,6 +59,11 @@ void each_field(auto& v, Is<Offer> auto& offer) {
     v(DDPRUN_FIELD(role), offer.role, kName);
 }
 
+void each_field(auto& v, Is<StoreCaller> auto& caller) {
+    v(DDPRUN_FIELD(peer), caller.peer, Any{});
+    v(DDPRUN_FIELD(addresses), caller.addresses, List{kMaxAddresses, kAddress});
+}
+
 // A place whose numbers contradict each other would give workers wrong ranks, so each one bounds
 // the next. Each node has one worker at least.
 void each_field(auto& v, Is<NodePlace> auto& place) {
@@ -75,8 +80,8 @@ void each_field(auto& v, Is<NodePlace> auto& place) {
     v(DDPRUN_FIELD(master_address), place.master_address, kName);
     v(DDPRUN_FIELD(master_port), place.master_port, kPort);
     v(DDPRUN_FIELD(max_restarts), place.max_restarts, Whole{kAutoRestarts, kMaxWorld});
-    // The first node gets the addresses of all members, for access to the workers' store.
-    v(DDPRUN_FIELD(addresses), place.addresses, List{kMaxNodes * kMaxAddresses, kAddress});
+    // The first node gets all members, for access to the workers' store.
+    v(DDPRUN_FIELD(callers), place.callers, Items{kMaxNodes});
     // Only if several nodes share a host (--task-per-worker).
     v(DDPRUN_FIELD(shared), place.shared, [&place](auto& inner, auto& host) {
         inner(DDPRUN_FIELD(hosts), host.hosts, Whole{1, place.nodes});

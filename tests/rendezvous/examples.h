@@ -54,11 +54,12 @@ inline NodePlace example_place() {
     return place;
 }
 
-// The place of the node with the store. Only this one has addresses; it shares its host.
+// The place of the node with the store. Only this one has the members; it shares its host.
 inline NodePlace example_master_place() {
     NodePlace place = example_place();
     place.node_rank = place.rank_offset = 0;
-    place.addresses = {"10.0.0.7", "fe80::1"};
+    place.callers = {{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400}, {"10.0.0.7", "fe80::1"}},
+                     {{{"gpu02", Incarnation{2}}, "", 0}, {}}};
     place.shared = HostPlace{1, 2, 3, 8, true};
     return place;
 }
@@ -189,7 +190,8 @@ inline std::vector<ToLeader> examples_to_leader() {
             Leave{"done"},
             Gone{{"gpu01", Incarnation{7}}},
             Unusable{"rank 3 cannot be killed"},
-            Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}}};
+            Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}},
+            AskOwners{7, {{"10.0.0.8", 40001, "10.0.0.7", 41234}, {"fe80::2", 1, "fe80::1", 2}}}};
 }
 
 // Every message from a leader to a node. The first one is a Welcome, as on a connection; the second
@@ -228,7 +230,8 @@ inline std::vector<ToNode> examples_to_node() {
             Stop{Generation{5}, 0, "limit", StopCause::time_limit, std::chrono::seconds{-1}, true},
             Examine{Generation{5}, {13, 0}},
             Finished{example_ending()},
-            Refused{"this is run 8812"}};
+            Refused{"this is run 8812"},
+            Owners{7, {{Whose::ours, 0}, {Whose::other, 4294967294U}, {Whose::unknown, 0}}}};
 }
 
 // A generation as the ledger records it. `random` tells its writer from others; the tests of the

@@ -100,7 +100,8 @@ std::string describe(const rendezvous::ToLeader& message) {
                                [](const Leave& m) { return "Leave " + m.reason; },
                                [](const Unusable& m) { return "Unusable \"" + m.reason + '"'; },
                                [](const Gone& m) { return "Gone " + text(m.node); },
-                               [](const Inquire&) { return std::string("Inquire"); }},
+                               [](const Inquire&) { return std::string("Inquire"); },
+                               [](const AskOwners& m) { return "AskOwners " + text(m.number); }},
                       message);
 }
 
@@ -131,7 +132,8 @@ std::string describe(const rendezvous::ToNode& message) {
                  [](const Standing& m) {
                      return "Standing " + text(m.node) + (m.leads ? " leads" : " dormant") +
                             " held" + text(m.held) + " entry" + text(m.entry);
-                 }},
+                 },
+                 [](const Owners& m) { return "Owners " + text(m.number); }},
         message);
 }
 
@@ -170,6 +172,7 @@ std::string describe(const rendezvous::Effect& effect) {
     using namespace rendezvous;
     return std::visit(
         Overload{[](const Call& e) { return "Call " + text(e.peer.node); },
+                 [](const LookUpOwners& e) { return "LookUpOwners s" + text(e.session); },
                  [](const Standby& e) {
                      return "Standby " + (e.peer ? text(e.peer->node) : std::string("none"));
                  },

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <boost/asio/ip/tcp.hpp>
+
 namespace ddprun::agent {
 namespace {
 
@@ -19,32 +21,73 @@ bool can_bind(int port) {
     return ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
+// Whether somebody who is told this address reaches the port.
+bool answers(const char* address, std::uint16_t port) {
+    const auto where = boost::asio::ip::make_address(address);
+    const boost::asio::ip::tcp::endpoint at(where, port);
+    const UniqueFd fd(::socket(at.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return ::connect(fd.get(), at.data(), static_cast<socklen_t>(at.size())) == 0;
+}
+
 // A port that only looked free could be taken by another process before the workers start. So the
 // port and the next two are held from the offer on. At the start the two neighbours are released,
 // because some programs use MASTER_PORT+1 and +2. The port itself stays bound: it goes to the
 // store.
 TEST(MasterPort, HoldsThePortAndItsNeighbours) {
     for (bool loopback : {true, false}) {
-        MasterPort ports(loopback);
-        const int port = ports.offer().value();
-        for (int i : {0, 1, 2}) EXPECT_FALSE(can_bind(port + i)) << i;
-        // A Join is repeated, and each one offers a port. All of them must offer the same.
-        EXPECT_EQ(ports.offer().value(), port);
-        const UniqueFd listener = ports.take(static_cast<std::uint16_t>(port));
-        EXPECT_TRUE(listener);
-        EXPECT_FALSE(can_bind(port));
-        for (int i : {1, 2}) EXPECT_TRUE(can_bind(port + i)) << i;
+        for (const char* told : {"127.0.0.1", "gpu01"}) {
+            MasterPort ports(loopback);
+            const int port = ports.offer(told, {"127.0.0.1"}).value();
+            for (int i : {0, 1, 2}) EXPECT_FALSE(can_bind(port + i)) << i;
+            // A Join is repeated, and each one offers a port. All of them must offer the same.
+            EXPECT_EQ(ports.offer(told, {"127.0.0.1"}).value(), port);
+            const auto listeners = ports.take(static_cast<std::uint16_t>(port));
+            EXPECT_FALSE(listeners.empty());
+            EXPECT_FALSE(can_bind(port));
+            for (int i : {1, 2}) EXPECT_TRUE(can_bind(port + i)) << i;
+        }
     }
 }
 
 // A new port for each generation: a worker of an old generation must not reach the new store.
 TEST(MasterPort, IsFreshOnceTaken) {
     MasterPort ports(true);
-    const auto first = ports.offer().value();
-    const UniqueFd listener = ports.take(first);
-    EXPECT_NE(ports.offer().value(), first);
+    const auto first = ports.offer("127.0.0.1", {}).value();
+    const auto listeners = ports.take(first);
+    EXPECT_NE(ports.offer("127.0.0.1", {}).value(), first);
     // A late message about the old generation hands out nothing.
-    EXPECT_FALSE(ports.take(first));
+    EXPECT_TRUE(ports.take(first).empty());
+}
+
+// 127.0.0.9 plays the address that workers are told, 127.0.0.8 another interface of this host.
+TEST(MasterPort, ListensWhereWorkersAreToldAndOnLoopback) {
+    MasterPort ports(false);
+    const auto port = ports.offer("127.0.0.9", {"127.0.0.1", "127.0.0.9"}).value();
+    EXPECT_TRUE(answers("127.0.0.9", port));
+    EXPECT_TRUE(answers("127.0.0.1", port));
+    EXPECT_FALSE(answers("127.0.0.8", port));
+    EXPECT_EQ(ports.where(), "127.0.0.9 and loopback");
+    // The leader is reached from another interface now: there is a port there.
+    const auto other = ports.offer("127.0.0.8", {"127.0.0.1", "127.0.0.8"}).value();
+    EXPECT_TRUE(answers("127.0.0.8", other));
+    EXPECT_FALSE(answers("127.0.0.9", other));
+    EXPECT_TRUE(ports.take(port).empty()) << "the old offer is void";
+}
+
+// What other hosts make of it is not known here, so all that works today still works.
+TEST(MasterPort, ListensOnAllAddressesForANameAndForAnAddressOfSomebodyElse) {
+    for (const char* told : {"gpu01", "", "192.0.2.7", "fe80::1%eth9"}) {
+        MasterPort ports(false);
+        const auto port = ports.offer(told, {"127.0.0.1", "fe80::1"}).value();
+        EXPECT_TRUE(answers("127.0.0.1", port)) << told;
+        EXPECT_TRUE(answers("127.0.0.8", port)) << told;
+        EXPECT_TRUE(ports.where().starts_with("all addresses, since")) << ports.where();
+    }
+    // It was ours when the host was looked at, and has gone.
+    MasterPort ports(false);
+    const auto port = ports.offer("192.0.2.7", {"192.0.2.7"}).value();
+    EXPECT_TRUE(answers("127.0.0.8", port));
+    EXPECT_EQ(ports.where(), "all addresses, since 192.0.2.7 cannot be bound");
 }
 
 }  // namespace

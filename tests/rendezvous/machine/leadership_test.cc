@@ -126,6 +126,8 @@ TEST(Dormant, SendsCallersToTheLeaderItsNodeHears) {
     EXPECT_THAT(lines(7, LeaderHeard{}), IsEmpty());
     EXPECT_THAT(lines(7, hello), ElementsAre("1: Elsewhere: wait", "1: closed")) << "it is lost";
     EXPECT_THAT(lines(7, Came{Session{2}, Inquire{}}), ElementsAre("2: Standing: dormant"));
+    EXPECT_THAT(lines(7, Came{Session{2}, AskOwners{1, {SocketEnds{}}}}),
+                ElementsAre("2: look up 1 owners"));
     EXPECT_THAT(lines(8, Came{Session{2}, Gone{node("a")}}), IsEmpty());
     EXPECT_THAT(lines(9, Lead{peer("c")}), ElementsAre("read the ledger"));
     EXPECT_THAT(lines(9, LedgerRead{{of_another()}}),

@@ -77,6 +77,9 @@ inline std::string describe(const Effect& effect) {
     if (const auto* e = std::get_if<Call>(&effect)) return "call " + e->peer.node.name;
     if (const auto* e = std::get_if<Standby>(&effect))
         return "stand by " + (e->peer ? e->peer->node.name : "nobody");
+    if (const auto* e = std::get_if<LookUpOwners>(&effect))
+        return std::to_string(e->session.value) + ": look up " +
+               std::to_string(e->asked.sockets.size()) + " owners";
     if (std::get_if<Requeue>(&effect)) return "requeue";
     if (const auto* e = std::get_if<AskNodeStates>(&effect)) {
         std::string text = "ask Slurm about";

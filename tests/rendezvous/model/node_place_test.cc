@@ -23,6 +23,7 @@ Assignment unequal() {
         member.offer.address = "at " + member.node.name;
         member.offer.addresses = {"10.0.0." + std::to_string(slots), "172.17.0.1"};
         member.offer.store_port = static_cast<std::uint16_t>(1000 + slots);
+        member.offer.service_port = static_cast<std::uint16_t>(29000 + slots);
         member.rank_offset = world.world_size;
         world.world_size += slots;
     }
@@ -67,21 +68,22 @@ TEST(NodePlace, CountsWithinTheRole) {
     EXPECT_EQ(places.at(node("c")).role_world_size, 6);
 }
 
-// All nodes hear where the store is. Only its own node hears from which addresses workers may
-// connect, and each address once: with all addresses for all nodes the messages would grow by the
-// square.
-TEST(NodePlace, NamesTheStoreToAllAndTheAddressesToItsNode) {
+// All nodes hear where the store is. Only its own node hears who the others are: with all members for
+// all nodes the messages would grow by the square.
+TEST(NodePlace, NamesTheStoreToAllAndTheMembersToItsNode) {
     const auto places = places_of(unequal());
     for (const auto& [id, place] : places) {
         EXPECT_EQ(place.master_address, "at a");
         EXPECT_EQ(place.master_port, 1004);
         EXPECT_EQ(place.has_store(), id == node("a"));
         if (!place.has_store()) {
-            EXPECT_THAT(place.addresses, IsEmpty());
+            EXPECT_THAT(place.callers, IsEmpty());
         }
     }
-    EXPECT_THAT(places.at(node("a")).addresses,
-                ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.4", "172.17.0.1"));
+    const auto& callers = places.at(node("a")).callers;
+    ASSERT_EQ(callers.size(), 3u);
+    EXPECT_EQ(callers[1].peer, (Peer{node("b"), "at b", 29001}));
+    EXPECT_THAT(callers[1].addresses, ElementsAre("10.0.0.1", "172.17.0.1"));
 }
 
 // With --task-per-worker five tasks share three hosts. Workers see one local world for each host,

@@ -55,37 +55,6 @@ TEST(StoreServer, WhatWasSentBeforeTheEndCounts) {
     EXPECT_EQ(reader.get("last", kLong).value(), "words");
 }
 
-// One client asks for 50 lists of a megabyte in 50 bytes, then sets a key. Another one is served
-// before all of that is done.
-TEST(StoreServer, LongRequestsOfOneTakeTurnsWithOthers) {
-    boost::asio::io_context io;
-    const test::Listening at = test::listen_v4();
-    Server server(tcp::acceptor(io, tcp::v4(), at.fd), {});
-    server.start();
-    Raw greedy(at.port), other(at.port);
-    greedy.send(kGreeting);
-    other.send(kGreeting + set("mine", ""));
-    for (int i = 0; i < 100; ++i) {
-        std::string keys;
-        for (int k = 0; k < 100; ++k)
-            keys += set(std::string(100, 'k') + std::to_string(100 * i + k), "");
-        greedy.send(keys);
-        while (io.poll() > 0) {
-        }
-    }
-    std::string lists;
-    for (int i = 0; i < 50; ++i) lists += encode({Operation::list_keys, {}, {}, 0});
-    greedy.send(lists + set("done", ""));
-    io.run_one_for(kLong);
-    other.send(encode({Operation::check, {"/done"}, {}, 0}));
-    std::string answer;
-    for (int turn = 0; answer.empty() && turn < 1000; ++turn) {
-        io.run_one_for(std::chrono::milliseconds{100});
-        answer = other.receive_now();
-    }
-    EXPECT_EQ(answer, "\x01") << "not ready: not all lists have been made";
-}
-
 // Only the members' addresses may connect. A stranger is closed at once. Its address is logged
 // once, with the option that admits it: a wrong guess of an interface is a frequent mistake.
 TEST(StoreServer, RefusesStrangers) {

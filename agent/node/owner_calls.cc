@@ -1,0 +1,165 @@
+// One line to each member: its client, and the question that is open on it.
+#include "agent/node/owner_calls.h"
+
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+
+namespace ddprun::agent {
+namespace {
+
+constexpr int kCallsAtOnce = 8;
+constexpr Duration kCallWithin = std::chrono::seconds{10};
+constexpr std::chrono::milliseconds kPause{50};
+
+rendezvous::SocketEnds ends_of(const store::SocketUsers::Ends& ends) {
+    return {store::plain_address(ends.first.address()).to_string(), ends.first.port(),
+            store::plain_address(ends.second.address()).to_string(), ends.second.port()};
+}
+
+store::OwnerQuestions::Said said(const rendezvous::SocketOwner& owner) {
+    using Whose = store::Whose;
+    switch (owner.whose) {
+        case rendezvous::Whose::ours:
+            return {Whose::ours, 0};
+        case rendezvous::Whose::other:
+            return {Whose::other, owner.user};
+        case rendezvous::Whose::gone:
+            return {Whose::gone, 0};
+        case rendezvous::Whose::not_here:
+            return {Whose::not_here, 0};
+        case rendezvous::Whose::unknown:
+            break;
+    }
+    return {Whose::unknown, 0};
+}
+
+}  // namespace
+
+struct OwnerCalls::Line {
+    Line(boost::asio::io_context& loop, rendezvous::Peer peer)
+        : peer(std::move(peer)), pause(loop) {}
+
+    const rendezvous::Peer peer;
+    std::size_t member = 0;  // its place in this generation
+    State state = State::idle;
+    // One for all calls, since it says each of its sentences once.
+    std::unique_ptr<rendezvous::Client> client;
+    std::optional<rendezvous::AskOwners> open;
+    std::int64_t asked_as = 0;        // the number that the store gave to this question
+    boost::asio::steady_timer pause;  // before it is called again
+};
+
+OwnerCalls::OwnerCalls(boost::asio::io_context& loop, rendezvous::Hello self,
+                       rendezvous::Secrets* secrets, Log log, Answered answered)
+    : loop_(loop),
+      self_(std::move(self)),
+      secrets_(secrets),
+      log_(std::move(log)),
+      answered_(std::move(answered)) {}
+
+OwnerCalls::~OwnerCalls() { end(); }
+
+void OwnerCalls::end() {
+    lines_.clear();  // a client's destructor ends its connection, and no callback comes any more
+    early_.clear();
+    calling_ = 0;
+}
+
+void OwnerCalls::begin(const std::vector<rendezvous::StoreCaller>& members) {
+    std::map<rendezvous::NodeId, std::shared_ptr<Line>> before;
+    for (const auto& line : std::exchange(lines_, {})) before.emplace(line->peer.node, line);
+    early_.clear();
+    calling_ = 0;
+    std::set<std::vector<std::string>> hosts;
+    for (const rendezvous::StoreCaller& member : members) {
+        const auto known = before.find(member.peer.node);
+        auto line = known != before.end() && known->second->peer == member.peer
+                        ? known->second
+                        : std::make_shared<Line>(loop_, member.peer);
+        line->member = lines_.size();
+        line->open.reset();
+        calling_ += line->state == State::calling;
+        // The first member is on this host.
+        if (hosts.insert(member.addresses).second && !lines_.empty()) early_.push_back(line);
+        lines_.push_back(std::move(line));
+    }
+    call_early();
+}
+
+void OwnerCalls::call_early() {
+    for (; calling_ < kCallsAtOnce && !early_.empty(); early_.pop_front()) {
+        const auto line = early_.front().lock();
+        if (line && line->state == State::idle && line->peer.port != 0) call(line);
+    }
+}
+
+void OwnerCalls::ask(const store::OwnersAsked& question) {
+    const auto& line = lines_.at(question.member);
+    line->open = rendezvous::AskOwners{++newest_, {}};
+    line->asked_as = question.number;
+    for (const store::SocketUsers::Ends& ends : question.sockets)
+        line->open->sockets.push_back(ends_of(ends));
+    if (line->state == State::up) return line->client->send(*line->open);
+    // Else the question follows the answer to the call.
+    if (line->state == State::idle) call(line);
+}
+
+void OwnerCalls::call(const std::shared_ptr<Line>& line) {
+    line->pause.cancel();
+    if (!line->client) {
+        rendezvous::Client::Callbacks callbacks;
+        callbacks.on_up = [](const std::string&) {};
+        const auto weak = std::weak_ptr(line);
+        callbacks.on_message = [this, weak](const rendezvous::ToNode& message) {
+            if (const auto self = weak.lock()) came(self, message);
+        };
+        callbacks.on_lost = [this, weak](const Error&) {
+            if (const auto self = weak.lock()) lost(self);
+        };
+        line->client = std::make_unique<rendezvous::Client>(loop_, log_, callbacks, secrets_);
+    }
+    become(*line, State::calling);
+    line->client->connect({{line->peer.address, line->peer.port}}, rendezvous::Inquire{self_},
+                          boot_now() + kCallWithin, true);
+}
+
+// The first message answers the call; any but Standing is a refusal, and the connection ends.
+void OwnerCalls::came(const std::shared_ptr<Line>& line, const rendezvous::ToNode& message) {
+    if (std::holds_alternative<rendezvous::Standing>(message) && line->state == State::calling) {
+        become(*line, State::up);
+        if (line->open) line->client->send(*line->open);
+        return call_early();
+    }
+    const auto* owners = std::get_if<rendezvous::Owners>(&message);
+    if (!owners || !line->open || line->open->number != owners->number) return;
+    line->open.reset();
+    store::OwnersSaid answer{line->member, line->asked_as, {}};
+    for (const rendezvous::SocketOwner& owner : owners->owners)
+        answer.owners.push_back(said(owner));
+    answered_(answer);
+}
+
+void OwnerCalls::lost(const std::shared_ptr<Line>& line) {
+    become(*line, State::idle);
+    if (line->open) {
+        line->pause.expires_after(kPause);
+        line->pause.async_wait(
+            [this, weak = std::weak_ptr(line)](const boost::system::error_code& aborted) {
+                const auto self = weak.lock();
+                if (!aborted && self && self->state == State::idle && self->open) call(self);
+            });
+    }
+    call_early();
+}
+
+void OwnerCalls::become(Line& line, State state) {
+    calling_ += (state == State::calling) - (line.state == State::calling);
+    line.state = state;
+}
+
+}  // namespace ddprun::agent

@@ -1,0 +1,12 @@
+// Answers a member's question whose connections to its workers' store are: the user of this process
+// and root count as ours. Shell: it asks the kernel of this host. Thread: any.
+#pragma once
+
+#include "rendezvous/model/messages.h"
+#include "rendezvous/store/socket_user.h"
+
+namespace ddprun::rendezvous {
+
+Owners owners_of(const store::SocketUsers& users, const AskOwners& asked);
+
+}  // namespace ddprun::rendezvous

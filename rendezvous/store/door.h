@@ -1,0 +1,123 @@
+// The store's door: who may enter. An address is a first sieve; where the kernel of a host tells
+// whose a connection is, it is asked.
+//
+//   connection ─▶ in --store-allow? ────────────────────────────────────▶ admitted
+//              ─▶ no address of a member? ──────────────────────────────▶ closed
+//              ─▶ of this host: our kernel says whose it is (socket_user.h) ▶ admitted or closed
+//              ─▶ of another host: held unread, a member there is asked
+//                 (owner_questions.h) ─ and still connected? ───────────▶ admitted or closed
+//
+// A connection that has ended when the answer comes is closed: its port may have a new owner, and
+// the answer may be about that one.
+//
+// What is said, once each: refused addresses and users, members that do not answer or that do not
+// find the connections of their own host. Thread: the store's.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "rendezvous/store/network.h"
+#include "rendezvous/store/owner_questions.h"
+#include "rendezvous/store/plain_address.h"
+#include "rendezvous/store/socket_user.h"
+
+namespace ddprun::store {
+
+// A question to the members on another host, by their places in WhoMayEnter::members.
+struct OwnersAsked {
+    std::size_t member = 0;
+    std::int64_t number = 0;
+    std::vector<SocketUsers::Ends> sockets;  // theirs, ours
+};
+struct OwnersSaid {
+    std::size_t member = 0;
+    std::int64_t number = 0;
+    std::vector<OwnerQuestions::Said> owners;  // in the order of the sockets
+};
+
+struct WhoMayEnter {
+    struct Member {
+        std::string name;
+        std::set<boost::asio::ip::address> addresses;  // of all its interfaces
+        bool can_be_asked = true;
+    };
+    // Who may connect: all addresses of all interfaces of the members. Empty: anyone. An IPv4
+    // address that arrives mapped into IPv6 counts as IPv4, on both sides.
+    std::optional<std::set<boost::asio::ip::address>> allowed;
+    std::vector<Network> also_allowed;  // besides these, and whoever connects
+    // Whose connections count within this host, besides root's. Empty: everybody's.
+    std::optional<uid_t> user;
+    // Those that are asked about connections from other hosts. Empty: nobody is asked.
+    std::vector<Member> members;
+    Duration patience = std::chrono::seconds{5};  // with their answers
+    // Sends a question. The answer goes to Server::owners_said(). It is repeated by the other side
+    // as long as it is not answered. May be called from within a call to the door.
+    std::function<void(OwnersAsked)> ask;
+};
+
+class Door {
+  public:
+    using tcp = boost::asio::ip::tcp;
+    using Admit = std::function<void(tcp::socket socket, const tcp::endpoint& peer)>;
+    using Log = std::function<void(const std::string&)>;
+
+    // `admit` may be called from within a call to the door.
+    Door(const boost::asio::any_io_executor& loop, WhoMayEnter who, Log log, Admit admit);
+
+    void take(tcp::socket socket, const tcp::endpoint& peer);
+    void owners_said(const OwnersSaid& said);
+    std::size_t waiting() const { return held_.size(); }
+    void close();  // closes those that wait
+
+  private:
+    struct Held {
+        tcp::socket socket;
+        tcp::endpoint peer;
+        tcp::endpoint ours;
+    };
+
+    bool is_of_user(const tcp::endpoint& peer, const tcp::endpoint& ours);
+    void hold(tcp::socket socket, const tcp::endpoint& peer, const tcp::endpoint& ours,
+              std::vector<OwnerQuestions::Member> members);
+    void perform();
+    void carry_out(const OwnerQuestions::Ask& ask);
+    void carry_out(const OwnerQuestions::Admit& admit);
+    void carry_out(const OwnerQuestions::Close& close);
+    void say_ended(const tcp::endpoint& peer);
+    void arm();
+    void refuse_user(const tcp::endpoint& peer, const std::string& host, std::uint32_t user);
+
+    WhoMayEnter who_;
+    Log log_;
+    Admit admit_;
+    std::optional<SocketUsers> users_;  // if somebody is asked for
+    // Who is asked about connections from an address.
+    std::map<boost::asio::ip::address, std::vector<OwnerQuestions::Member>> members_at_;
+    OwnerQuestions questions_;
+    OwnerQuestions::Connection newest_ = 0;
+    std::unordered_map<OwnerQuestions::Connection, Held> held_;
+    boost::asio::steady_timer timer_;
+    Time armed_ = kNever;
+    // What has been said already.
+    std::set<boost::asio::ip::address> refused_;
+    std::set<std::pair<std::string, std::uint32_t>> refused_users_;  // host, user
+    std::set<OwnerQuestions::Member> silent_, not_found_by_;
+    bool cannot_ask_ = false, ended_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// "10.0.0.7:" or "[fd00::7]:", for the port to follow.
+std::string name_of(const boost::asio::ip::tcp::endpoint& peer);
+
+}  // namespace ddprun::store

@@ -1,0 +1,85 @@
+// The queue at each member, and what its answers mean.
+#include "rendezvous/store/owner_questions.h"
+
+#include <utility>
+
+namespace ddprun::store {
+
+void OwnerQuestions::arrived(Time now, Connection connection, std::vector<Member> members) {
+    const Member first = members.front();
+    if (members_[first].waiting >= kMostWaiting) {
+        effects_.push_back(Close{connection, Why::crowd, first});
+        return;
+    }
+    waiting_.emplace(connection, Waiting{now + patience_, std::move(members)});
+    ++members_[first].waiting;
+    members_[first].queue.push_back(connection);
+    ask(first);
+}
+
+// One question at a time: what arrives meanwhile goes into the next one.
+void OwnerQuestions::ask(Member member) {
+    Questions& of = members_[member];
+    if (of.open) return;
+    Ask question{member, newest_question_ + 1, {}};
+    for (; !of.queue.empty() && question.connections.size() < kBatch; of.queue.pop_front())
+        if (waiting_.contains(of.queue.front())) question.connections.push_back(of.queue.front());
+    if (question.connections.empty()) return;
+    ++newest_question_;
+    of.open = question;
+    effects_.push_back(std::move(question));
+}
+
+void OwnerQuestions::answered(Member member, std::int64_t number, const std::vector<Said>& said) {
+    if (member >= members_.size()) return;
+    Questions& of = members_[member];
+    if (!of.open || of.open->number != number || of.open->connections.size() != said.size()) return;
+    const Ask question = *std::exchange(of.open, std::nullopt);
+    for (std::size_t i = 0; i < said.size(); ++i)
+        if (const auto place = waiting_.find(question.connections[i]); place != waiting_.end())
+            judge(place, said[i]);
+    ask(member);
+}
+
+void OwnerQuestions::judge(Place place, const Said& said) {
+    const Connection connection = place->first;
+    Waiting& waiting = place->second;
+    const Member member = waiting.member();
+    if (said.whose == Whose::ours) return end(place, Admit{connection});
+    if (said.whose == Whose::other)
+        return end(place, Close{connection, Why::other_user, member, said.user});
+    if (said.whose == Whose::gone) return end(place, Close{connection, Why::gone, member});
+    if (waiting.asked + 1 == waiting.members.size()) return end(place, Admit{connection, member});
+    --members_[member].waiting;
+    ++waiting.asked;
+    const Member next = waiting.member();
+    ++members_[next].waiting;
+    members_[next].queue.push_back(connection);
+    ask(next);
+}
+
+void OwnerQuestions::end(Place place, Effect how) {
+    --members_[place->second.member()].waiting;
+    waiting_.erase(place);
+    effects_.push_back(std::move(how));
+}
+
+void OwnerQuestions::tick(Time now) {
+    while (!waiting_.empty() && waiting_.begin()->second.until <= now) {
+        const auto place = waiting_.begin();
+        const Member member = place->second.member();
+        end(place, Close{place->first, Why::no_answer, member});
+        forget_closed(members_[member].queue);
+    }
+}
+
+// A member that answers nothing must not keep the numbers of all who ever came.
+void OwnerQuestions::forget_closed(std::deque<Connection>& queue) const {
+    while (!queue.empty() && !waiting_.contains(queue.front())) queue.pop_front();
+}
+
+Time OwnerQuestions::next_deadline() const {
+    return waiting_.empty() ? kNever : waiting_.begin()->second.until;
+}
+
+}  // namespace ddprun::store
