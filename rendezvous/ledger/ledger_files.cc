@@ -17,9 +17,10 @@ namespace {
 // A file above this size is no ledger entry. It is not read into memory.
 constexpr std::size_t kMaxEntrySize = std::size_t{64} << 20;
 
-bool write_all(int descriptor, const std::string& text) {
+bool write_all(int descriptor, const std::string& text, std::int64_t at = 0) {
     for (std::size_t done = 0; done < text.size();) {
-        const ssize_t size = ::write(descriptor, text.data() + done, text.size() - done);
+        const ssize_t size = ::pwrite(descriptor, text.data() + done, text.size() - done,
+                                      at + static_cast<std::int64_t>(done));
         if (size < 0 && errno == EINTR) continue;
         if (size < 0) return false;
         done += static_cast<std::size_t>(size);
@@ -108,11 +109,12 @@ Result<int> create_file(const OpenFolder& folder, const std::string& name,
     return code;
 }
 
-// The text has a fixed width, so a reader never finds the end of an older one behind it.
-Result<> rewrite_file(const OpenFolder& folder, const std::string& name, const std::string& text) {
+Result<> write_into(const OpenFolder& folder, const std::string& name, const std::string& text,
+                    std::int64_t at) {
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
-    if (file.get() >= 0 && write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close())
+    if (file.get() >= 0 && write_all(file.get(), text, at) && ::fsync(file.get()) == 0 &&
+        file.close())
         return {};
     return cannot_use(folder.path, errno);
 }

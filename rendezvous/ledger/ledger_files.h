@@ -61,8 +61,9 @@ int add_name(const OpenFolder& folder, const std::string& name, const std::strin
 // Creates a file with this text under its final name. Returns 0 or the errno; EEXIST means that
 // another text stands there.
 Result<int> create_file(const OpenFolder& folder, const std::string& name, const std::string& text);
-// Writes the text over that of the file, which is made if it is missing, and flushes it. All texts
-// of one file must be equally long.
-Result<> rewrite_file(const OpenFolder& folder, const std::string& name, const std::string& text);
+// Writes the text into the file at this place, and flushes it. The file is made if it is missing.
+// What stands elsewhere in it stays.
+Result<> write_into(const OpenFolder& folder, const std::string& name, const std::string& text,
+                    std::int64_t at);
 
 }  // namespace ddprun::rendezvous
