@@ -44,8 +44,7 @@ void MachineState::on_won(Time now) {
     std::optional<std::string> left;
     for (const Member& member : assignment.members) {
         const NodeState* node = roster.find(member.node);
-        if (!node || roster.gone(member.node) || node->beat.floor >= assignment.generation ||
-            (!single() && !node->confirmed))
+        if (!node || roster.gone(member.node) || (!single() && !node->confirmed))
             left = member.node.name;
         else if (node->confirmed)
             claim.confirm(member.node, *node->confirmed, now);

@@ -144,10 +144,13 @@ void MachineState::lead(Time now) {
     if (phase == Phase::running) watch_for_straggler(now);
     if (phase == Phase::running) return consider_late_joiners(now);
     if (ledger_is_silent(now)) return;
-    if (phase == Phase::ending && ledger.waits()) {  // all nodes wait for this answer
+    // All nodes wait for this answer. A stop may come before the ledger was read at all.
+    const bool ends = phase == Phase::ending || (phase == Phase::reading && end.is_decided());
+    if (ends && ledger.waits()) {
         const Time until = ledger.asked_since() + share(lease(), kEndUnrecorded);
-        if (now > until) return close(now);
-        return wake_at(until + Duration{1});
+        if (now <= until) return wake_at(until + Duration{1});
+        end.complete(now, config.to_day, facts);
+        return close(now);
     }
     if (phase != Phase::gathering) return;
     judge_silence(now);
@@ -285,8 +288,7 @@ void MachineState::take_over(Time now) {
         node.confirmed.reset();
     }
     for (const Member& member : top()->assignment.members)
-        if (const NodeState* node = roster.find(member.node);
-            !node || roster.gone(member.node) || node->beat.floor >= newest())
+        if (const NodeState* node = roster.find(member.node); !node || roster.gone(member.node))
             return interrupt(
                 now,
                 {member.node.name, "node " + member.node.name + " left during the takeover", true},

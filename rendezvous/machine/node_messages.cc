@@ -153,11 +153,7 @@ void MachineState::beat_in_held(Time now, NodeState& node, std::optional<Time> c
              "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
             Note::Level::warn);
     if (node.idle() && !held()->taken_over && node.assigned != g) send_assigned(node, order(), now);
-    // PROTOCOL.md, rule 3: a member whose `seen` is above this entry follows another leader, so its
-    // echo counts for nothing here.
-    if (confirmed && node.beat.seen <= held()->entry && may_grant(now) &&
-        claim.confirm(node.id, *confirmed, now))
-        ack_all(now);
+    if (confirmed && may_grant(now) && claim.confirm(node.id, *confirmed, now)) ack_all(now);
 }
 
 void MachineState::on_report(Time now, Session session, const Report& report) {

@@ -81,6 +81,9 @@ class NodeClock {
   public:
     NodeClock(Duration offset, double drift) : offset_(offset), drift_(drift) {}
 
+    // It has stood still for so long, like that of a virtual machine that was suspended.
+    void stood_still(Duration lasted) { offset_ -= lasted; }
+
     Time local(Time truth) const {
         return truth + offset_ + share(truth.time_since_epoch(), drift_);
     }

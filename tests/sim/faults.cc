@@ -40,10 +40,14 @@ const char* to_string(Fault::Kind kind) {
             return "host_lost";
         case Fault::Kind::host_paused:
             return "host_paused";
+        case Fault::Kind::host_suspended:
+            return "host_suspended";
         case Fault::Kind::process_frozen:
             return "process_frozen";
         case Fault::Kind::connection_dropped:
             return "connection_dropped";
+        case Fault::Kind::connection_reset:
+            return "connection_reset";
         case Fault::Kind::cut_off:
             return "cut_off";
         case Fault::Kind::cut_from_others:
@@ -60,6 +64,8 @@ const char* to_string(Fault::Kind kind) {
             return "ledger_stalls_here";
         case Fault::Kind::ledger_stalls:
             return "ledger_stalls";
+        case Fault::Kind::entry_vanishes:
+            return "entry_vanishes";
     }
     return "?";
 }

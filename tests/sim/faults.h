@@ -23,8 +23,10 @@ struct Fault {
         step_killed,         // ddprun, keeper and workers at once: no Gone, but the ports close
         host_lost,           // power off: no Gone, no closed port, only silence
         host_paused,         // everything on it stands still
+        host_suspended,      // a virtual machine: its clock stands still, too
         process_frozen,      // ddprun stands still; keeper and workers continue
         connection_dropped,  // between node and leader
+        connection_reset,    // the same, and the node learns it at once
         cut_off,             // nothing passes between this host and all others, both ways
         cut_from_others,     // the others reach it no more; it still reaches them
         cut_to_others,       // it is not heard
@@ -32,6 +34,7 @@ struct Fault {
         split_one_way,       // nothing passes from the ones to the others
         host_refuses,        // a firewall answers with resets whatever others send it
         ledger_stalls,       // for all
+        entry_vanishes,      // somebody removes an entry of the ledger that is not the newest
         ledger_stalls_here,  // for this host
     };
     Kind kind = Kind::worker_fails;

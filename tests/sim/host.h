@@ -46,6 +46,7 @@ struct Pending {
 };
 
 // One ddprun: an agent machine and a rendezvous machine, which is dormant where it does not lead. A
+// ddprun-rendezvous has no agent. A
 // process is never removed: the invariants ask at the end how each of them ended.
 struct Process {
     int host = 0;
@@ -82,10 +83,14 @@ struct Process {
     }
 };
 
-// A host goes down once and stays down. A pause stops everything on it, while its clock goes on.
+// A place for one ddprun. Usually that is a host. Two ddpruns on one host are two of these, with one
+// name. A host goes down once and stays down. A pause stops everything on it, while its clock goes on.
 struct Host {
     int index = 0;
     std::string name;
+    int allocation = 0;    // SLURM_RESTART_COUNT of its ddprun
+    int place = 0;         // its node rank; 0: its ddprun leads at the start
+    bool outside = false;  // it has a ddprun-rendezvous and no workers
     NodeClock clock{Duration{}, 0};
     bool up = true;
     Time paused_until{};

@@ -39,6 +39,9 @@ class Invariants {
     // From now on no rank of this generation need make progress. Only such a generation may be
     // judged as hung.
     void stood_still(Generation generation) { still_.insert(generation); }
+    // The clock of a host has stood still and goes on now. What it was granted before, and what it
+    // grants as a leader, may last for one more lease (PROTOCOL.md, section 6).
+    void clock_goes_on();
     // `natural`: by its own failure or success, and not because ddprun ended it.
     void worker_ended(const Worker& worker, const rendezvous::WorkerOutcome& outcome, bool natural);
     // A ddprun exits. It must leave no workers behind, and its verdict must be the recorded one.
@@ -60,6 +63,7 @@ class Invariants {
   private:
     void check_times(const rendezvous::LedgerEntry& entry);
     void check_blame(const rendezvous::LedgerEntry& entry);
+    void check_places(const rendezvous::Assignment& assignment);
     void check_members(const rendezvous::Assignment& assignment);
     void check_ending(const rendezvous::Ending& ending);
     void check_counted(const rendezvous::Assignment& assignment, int before);
@@ -75,6 +79,7 @@ class Invariants {
     std::set<Generation> failed_;  // a worker failed by itself, before the generation was broken
     std::set<std::pair<Generation, int>> spawned_;  // with the index of the host
     std::set<int> requeued_;                        // restart counts of the allocations that were
+    Time lenient_until_ = kLongAgo;                 // see clock_goes_on()
     Time ended_at_ = kNever;                        // when the end was recorded
 };
 

@@ -31,6 +31,8 @@ void Keeper::check_deadline(int number) {
         return;
     }
     if (living() == 0 || frozen_) return;
+    // The clock has stood still meanwhile.
+    if (host_.clock.local(world_.now()) < deadline_) return set_deadline(deadline_);
     world_.trace(host_, "keeper: the deadline has passed");
     kill_all();
     world_.clock().after(
@@ -47,6 +49,7 @@ void Keeper::check_deadline(int number) {
 // deadline may come.
 void Keeper::spawn(const rendezvous::NodePlace& place) {
     if (frozen_) return;
+    if (!replaced_) world_.violation(host_.name + " starts workers without a keeper");
     world_.invariants().spawned(host_, process_, place, guarded_, deadline_);
     for (int local_rank = 0; local_rank < place.slots; ++local_rank) {
         Worker worker;
@@ -186,10 +189,12 @@ void Keeper::dies(agent::KeeperDied how) {
     set_deadline(kNever);
     // The new keeper knows no deadline. An agent that starts workers without setting one anew
     // breaks an invariant.
-    guarded_ = false;
+    guarded_ = replaced_ = false;
     world_.post_agent(process_, how);
-    world_.clock().after(world_.lease(0.1),
-                         [this] { world_.post_agent(process_, agent::KeeperBack{}); });
+    world_.clock().after(world_.lease(0.1), [this] {
+        replaced_ = true;
+        world_.post_agent(process_, agent::KeeperBack{});
+    });
 }
 
 void Keeper::dies_with_all() {

@@ -66,6 +66,7 @@ class Keeper {
     bool orphaned_ = false;             // its ddprun is dead
     bool alive_ = true;                 // false after dies_with_all()
     bool frozen_ = false;
+    bool replaced_ = true;  // false after dies(), until a new one runs
 };
 
 }  // namespace ddprun::sim

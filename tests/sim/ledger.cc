@@ -34,9 +34,25 @@ Time VirtualLedger::ready(int host, Time when) const {
     return when;
 }
 
+void VirtualLedger::forget() {
+    entries_.clear();
+    written_.clear();
+    visible_.clear();
+}
+
+void VirtualLedger::vanish(int which) {
+    if (entries_.size() > 1) vanished_.insert(entries_[which % (entries_.size() - 1)].number);
+}
+
 void VirtualLedger::read(int host, EntryNumber from, Answer answer) {
     const Time when =
         ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
+    if (hidden_from_.contains(host) || vanished_.lower_bound(from) != vanished_.end()) {
+        clock_.at(when, [answer = std::move(answer)] {
+            answer(rendezvous::LedgerUnread{"an entry has vanished, or the folder is another one"});
+        });
+        return;
+    }
     // A cached folder of a network file system shows an older state. Entries of an older state are
     // still true: the list only ends too early.
     const Duration age = random_.chance(0.3) ? random_.span({}, stale_) : Duration{};
@@ -57,8 +73,9 @@ void VirtualLedger::look(int host, const rendezvous::LookLedger& look, Answer an
     const Duration age = old_looks_ ? share(lease_, 3) : Duration{};
     clock_.at(served, [this, host, look, age, answer = std::move(answer)] {
         rendezvous::LedgerLooked looked{look.number, -1};
+        if (hidden_from_.contains(host)) looked.newest.reset();
         for (std::size_t i = 0; i < entries_.size(); ++i)
-            if (visible_[i] != kNever && visible_[i] + age <= clock_.now())
+            if (looked.newest && visible_[i] != kNever && visible_[i] + age <= clock_.now())
                 looked.newest = std::max(*looked.newest, entries_[i].requeue);
         const Time when =
             ready(host, clock_.now()) + random_.span(share(lease_, 0.0005), share(lease_, 0.01));
@@ -72,6 +89,12 @@ void VirtualLedger::create(int host, LedgerEntry entry, Answer answer) {
     // In a stall the request may already be on its way: it is applied at once, and only the answer
     // stalls.
     if (random_.chance(0.5)) applied = clock_.now() + quick;
+    if (hidden_from_.contains(host) || vanished_.contains(entry.number)) {
+        clock_.at(applied, [answer = std::move(answer), entry] {
+            answer(LedgerCreated{LedgerCreated::Outcome::failed, entry, "it has vanished"});
+        });
+        return;
+    }
     if (random_.chance(lost_answers_)) {
         // The answer is "failed". But the create was applied, or will be applied later, or never.
         // The machine cannot know which, and must try again with the same entry.

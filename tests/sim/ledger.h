@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,15 @@ class VirtualLedger {
     // repeated below the ledger, so that a create that won is answered with "exists".
     void lose_answers(double share_of_creates) { lost_answers_ = share_of_creates; }
 
+    // A host that has no way to this ledger: its folder is not on the shared file system.
+    void hide_from(int host) { hidden_from_.insert(host); }
+    // It was in memory and its process has ended: a new one begins.
+    void forget();
+    // Somebody removes an entry. Who reads the ledger from there on learns of it (ledger_folder.h).
+    // The newest entry stays: that one may be missed by nobody, a named limit of the protocol.
+    void vanish(int which);
+    bool has_lost_an_entry() const { return !vanished_.empty(); }
+
     // Looks are answered from a cache: by what was there three leases ago. For a mutation.
     void old_looks(bool old) { old_looks_ = old; }
 
@@ -73,6 +83,8 @@ class VirtualLedger {
     // When looks find it: its writer has an answer to its create. kNever: not yet.
     std::vector<Time> visible_;
     std::vector<Stall> stalls_;
+    std::set<int> hidden_from_;  // hosts
+    std::set<EntryNumber> vanished_;
 };
 
 }  // namespace ddprun::sim

@@ -61,6 +61,30 @@ TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
         });
 }
 
+// The leader is lost, and the next one cannot read the ledger. Its user stops it. Nothing else would
+// end a ddprun that leads, and the ledger may be away for good.
+TEST(Sim, AStopEndsALeaderThatCannotReadTheLedger) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(3, seed);
+            config.limits.min_nodes = 1;
+            config.limits.times.join_timeout = 60s;
+            config.faults = {fault(Fault::Kind::ledger_stalls, 1400ms, 0, 30s),
+                             fault(Fault::Kind::process_killed, 1500ms, 0),
+                             fault(Fault::Kind::stop_asked, 3500ms, 1)};
+            return config;
+        },
+        [](const World& world) {
+            for (const auto& process : world.processes()) {
+                if (process->host == 0) continue;
+                ASSERT_TRUE(process->exit);
+                EXPECT_EQ(process->exit->code, 143);
+                EXPECT_FALSE(process->alive);
+                EXPECT_LT(process->exited_at, Time{3500ms + 3s});
+            }
+        });
+}
+
 // A host of four is lost. The others go on as three, and no restart is used up.
 TEST(Sim, ALostNodeLeavesASmallerJob) {
     for_seeds(

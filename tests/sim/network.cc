@@ -9,12 +9,13 @@ namespace ddprun::sim {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-Network::Network(Clock& clock, Random& random, Duration lease, double loss, HostUp host_up,
-                 Ended ended)
+Network::Network(Clock& clock, Random& random, Duration lease, double loss, double slow,
+                 HostUp host_up, Ended ended)
     : clock_(clock),
       random_(random),
       lease_(lease),
       loss_(loss),
+      slow_(slow),
       host_up_(std::move(host_up)),
       ended_(std::move(ended)) {}
 
@@ -26,6 +27,8 @@ int Network::open(int node_host, int leader_host) {
     // Real systems wait from seconds to minutes for a silent peer. Here it is 1.5 to 4 leases:
     // longer than the lease, so TCP reports a loss later than the protocol must notice it.
     connection.patience = random_.span(share(lease_, 1.5), 4 * lease_);
+    if (node_host != leader_host && slow_ > 0 && random_.chance(slow_))
+        connection.way = random_.span({}, share(lease_, 0.1));
     connections_.push_back(connection);
     return static_cast<int>(connections_.size()) - 1;
 }
@@ -74,7 +77,7 @@ void Network::send(int number, Side from, Deliver deliver) {
     // The message arrives, but its acknowledgement does not come back, so the sender gives up.
     if (passable(there, here, now) - now > connection.patience)
         clock_.after(connection.patience, [this, number, from] { broke(number, from); });
-    Time when = free + delay(here, there);
+    Time when = free + delay(here, there) + connection.way;
     // After a cut TCP waits for its next try, and the longer the cut, the longer that may be.
     if (free > now) when += random_.span({}, std::min(free - now, share(lease_, 0.5)));
     // TCP keeps the order: never before the last message of this side.
@@ -133,6 +136,11 @@ void Network::drop(int number) {
         else
             clock_.after(random_.span(share(lease_, 0.3), 3 * lease_),
                          [this, number, side] { broke(number, side); });
+}
+
+void Network::reset(int number, Side side) {
+    drop(number);
+    broke(number, side);
 }
 
 void Network::cut(int from, int to, Time begin, Time end) {

@@ -25,8 +25,10 @@ class Network {
     using HostUp = std::function<bool(int host)>;
 
     // `loss` is the share of lost packets. TCP sends them again after 0.2 s, then after twice that,
-    // and so on.
-    Network(Clock& clock, Random& random, Duration lease, double loss, HostUp host_up, Ended ended);
+    // and so on. `slow` is the share of connections that take a way on which each message needs up to
+    // 0.1 of a lease, so that a newer connection overtakes an older one.
+    Network(Clock& clock, Random& random, Duration lease, double loss, double slow, HostUp host_up,
+            Ended ended);
 
     // Makes a connection at this moment. The caller models the handshake, with reachable() and
     // delay().
@@ -40,6 +42,8 @@ class Network {
     // Something in between drops the connection. Each side learns it at its own time. One side may
     // learn it only late (half-open), as when a firewall has forgotten the connection.
     void drop(int connection);
+    // The same, but this side learns it at once.
+    void reset(int connection, Side side);
 
     // Nothing passes from one host to another from `begin` to `end`. One direction only: call it
     // twice for both.
@@ -62,6 +66,7 @@ class Network {
         bool open[2] = {true, true};
         Time last[2];       // when the newest message of this side arrives
         Duration patience;  // how long TCP tries with a silent peer
+        Duration way{};     // added to the delay of each message
     };
 
     // The first moment from `when` on at which no cut holds.
@@ -72,7 +77,7 @@ class Network {
     Clock& clock_;
     Random& random_;
     Duration lease_;
-    double loss_;
+    double loss_, slow_;
     HostUp host_up_;
     Ended ended_;
     std::vector<Connection> connections_;

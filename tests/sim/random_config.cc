@@ -23,6 +23,33 @@ void requeue(WorldConfig& config, Random& random) {
     });
 }
 
+// What is rare in a real job, and may meet everything else: nodes that do not find the ledger, a
+// second ddprun on a host, connections that overtake each other, and a rendezvous outside of the job
+// that is killed and started again.
+void surround(WorldConfig& config, Random& random) {
+    if (config.hosts == 1) return;
+    if (random.chance(0.15)) config.strays = random.real(0.1, 0.5);
+    if (random.chance(0.15)) config.slow_connections = random.real(0.1, 0.5);
+    if (random.chance(0.1)) {
+        config.again_on = random.between(1, config.hosts - 1);
+        config.again_after = random.span(seconds{0}, seconds{4});
+    }
+    if (config.requeued_at > Duration{}) return;
+    if (random.chance(0.1)) {
+        config.outside = random.between(1, 2);
+        config.outside_apart = random.span(seconds{0}, seconds{4});
+        const int first = config.hosts + (config.again_on >= 0 ? 1 : 0);
+        for (Fault& fault : config.faults)
+            if (random.chance(0.3)) {
+                fault.host = first + random.below(config.outside);
+                if (fault.kind == Fault::Kind::process_killed)
+                    fault.kind = Fault::Kind::process_replaced;
+            }
+    } else if (random.chance(0.1)) {
+        config.blind.push_back(random.between(1, config.hosts - 1));
+    }
+}
+
 }  // namespace
 
 WorldConfig random_config(std::uint64_t seed) {
@@ -96,6 +123,7 @@ WorldConfig random_config(std::uint64_t seed) {
     }
     config.in_slurm = random.chance(0.2);
     if (random.chance(0.15)) requeue(config, random);
+    surround(config, random);
     return config;
 }
 
@@ -123,6 +151,10 @@ WorldConfig hard_config(std::uint64_t seed) {
         config.faults.push_back(more);
     config.requeued_at = {};
     if (random.chance(0.25)) requeue(config, random);
+    config.outside = 0;
+    config.again_on = -1;
+    config.blind.clear();
+    surround(config, random);
     return config;
 }
 

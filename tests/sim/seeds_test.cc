@@ -2,7 +2,8 @@
 // test of the rendezvous: real machines, a model of everything else.
 //
 // DDPRUN_SEED_FIRST and DDPRUN_SEEDS choose the seeds (default 1, and 1000 or 600). A failure
-// prints the seed, the faults that the job needs to fail, and the end of the trace.
+// prints the seed, the faults that the job needs to fail, and the end of the trace. Only the first
+// two failures (DDPRUN_SHRINK) are reduced to these faults.
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -34,7 +35,9 @@ std::string core_of(const WorldConfig& config) {
 void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) {
     const std::uint64_t first = number_from("DDPRUN_SEED_FIRST", 1);
     const std::uint64_t count = number_from("DDPRUN_SEEDS", otherwise);
-    int failures = 0;
+    // Each reduction runs many jobs. tests/sim/mutations has no use for them.
+    const std::uint64_t reduced = number_from("DDPRUN_SHRINK", 2);
+    std::uint64_t failures = 0;
     std::map<std::string, int> ends;
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
         World world(make(seed));
@@ -47,7 +50,7 @@ void hold_on_seeds(WorldConfig (*make)(std::uint64_t), std::uint64_t otherwise) 
                       << " DDPRUN_SEEDS=1 build/tests/sim_test"
                       // One chosen seed prints a long trace. Of many failures only the first two
                       // are reduced, because each try runs a whole job.
-                      << (count == 1 || failures < 2
+                      << (count == 1 || failures < reduced
                               ? "\n" + core_of(make(seed)) + world.tail(count == 1 ? 4000 : 60)
                               : "");
         if (++failures == 20) break;  // enough to see a pattern

@@ -17,7 +17,7 @@ World::World(WorldConfig config)
       random_(config_.seed),
       network_(
           clock_, random_, config_.limits.times.lease, config_.packet_loss,
-          [this](int host) { return hosts_[host].up; },
+          config_.slow_connections, [this](int host) { return hosts_[host].up; },
           [this](int connection, Side side) { connection_ended(connection, side); }),
       ledger_(
           clock_, random_, config_.limits.times.lease,
@@ -30,36 +30,22 @@ World::World(WorldConfig config)
     ledger_.old_looks(config_.mutation == Mutation::looks_are_old);
     const int allocations = config_.requeued_at > Duration{} ? 2 : 1;
     for (int i = 0; i < allocations * config_.hosts; ++i) {
-        Host host;
-        host.index = i;
-        host.name = (i < config_.hosts ? "n" : "m") + std::to_string(i % config_.hosts);
-        // Clocks are up to 100 hours apart, so a comparison between hosts is wrong at once. They
-        // drift by as much as the margin of the lease allows for.
-        host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
-                               random_.real(-rendezvous::kDrift, rendezvous::kDrift));
-        hosts_.push_back(std::move(host));
-    }
-    // Counts the starts and faults that are still to come: as long as there are some, a host
-    // without a process may get one.
-    const auto in_order = [this](Time when, auto action) {
-        ++pending_;
-        clock_.at(when, [this, action] {
-            --pending_;
-            action();
-        });
-    };
-    for (int i = 0; i < host_count(); ++i) {
-        // By default not all at the same moment: the seed decides which node comes first.
         const int place = i % config_.hosts;
-        const Duration start =
-            (i < config_.hosts ? Duration{} : config_.requeued_at) +
-            (place < static_cast<int>(config_.starts.size()) ? config_.starts[place]
-                                                             : random_.span({}, lease(0.1)));
-        in_order(Time{start}, [this, i] {
-            if (hosts_[i].up && !hosts_[i].process) start_process(hosts_[i]);
-        });
-        bound_ = std::max(bound_, Time{start});
+        // By default not all at the same moment: the seed decides which node comes first.
+        const bool given = place < static_cast<int>(config_.starts.size());
+        const Duration start = given ? config_.starts[place] : random_.span({}, lease(0.1));
+        if (i < config_.hosts)
+            add_host("n" + std::to_string(place), 0, place, start);
+        else
+            add_host("m" + std::to_string(place), 1, place, config_.requeued_at + start);
     }
+    if (config_.again_on >= 0)
+        add_host(hosts_[config_.again_on].name, 0, config_.again_on, config_.again_after);
+    for (int i = 0; i < config_.outside; ++i) {
+        add_host("r" + std::to_string(i), 0, config_.hosts + i, i * config_.outside_apart);
+        hosts_.back().outside = true;
+    }
+    for (const int host : config_.blind) ledger_.hide_from(host);
     for (const Fault& fault : config_.faults) {
         in_order(fault.at, [this, fault] { apply(fault); });
         bound_ = std::max(bound_, fault.at + fault.lasts);
@@ -71,6 +57,37 @@ World::World(WorldConfig config)
 }
 
 World::~World() = default;
+
+// Counts the starts and faults that are still to come: as long as there are some, a host without a
+// process may get one.
+void World::in_order(Time when, std::function<void()> action) {
+    ++pending_;
+    clock_.at(when, [this, action = std::move(action)] {
+        --pending_;
+        action();
+    });
+}
+
+void World::add_host(const std::string& name, int allocation, int place, Duration start) {
+    Host host;
+    host.index = host_count();
+    host.name = name;
+    host.allocation = allocation;
+    host.place = place;
+    // Clocks are up to 100 hours apart, so a comparison between hosts is wrong at once. They drift
+    // by as much as the margin of the lease allows for.
+    host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
+                           random_.real(-rendezvous::kDrift, rendezvous::kDrift));
+    in_order(Time{start}, [this, i = host.index] {
+        if (hosts_[i].up && !hosts_[i].process) start_process(hosts_[i]);
+    });
+    bound_ = std::max(bound_, Time{start});
+    hosts_.push_back(std::move(host));
+}
+
+bool World::is_blind(int host) const {
+    return std::ranges::find(config_.blind, host) != config_.blind.end();
+}
 
 void World::run() {
     while (!clock_.empty() && violations_.empty() && clock_.now() < bound_ && !over()) {
@@ -87,7 +104,7 @@ void World::run() {
 bool World::over() const {
     if (pending_ > 0 && processes_.empty()) return false;
     for (const auto& process : processes_)
-        if (process->alive) return false;
+        if (process->alive && process->agent) return false;
     return processes_.size() >= hosts_.size() || pending_ == 0;
 }
 
@@ -102,7 +119,7 @@ void World::start_process(Host& host) {
     agent::MachineConfig config;
     config.run_id = "sim";
     config.node = process->id;
-    const int place = host.index % config_.hosts, restart = restart_count(host.index);
+    const int place = host.place, restart = host.allocation;
     config.offer.slots = place < static_cast<int>(config_.slots.size()) ? config_.slots[place] : 1;
     if (config_.offer_node_ranks) config.offer.node_rank = place;
     config.offer.address = "10.0.0." + std::to_string(host.index + 1);
@@ -122,26 +139,19 @@ void World::start_process(Host& host) {
     config.stop.requeue = agent::RequeueMode::automatic;
     // SIGUSR1, as with --requeue-signal=USR1.
     config.stop.requeue_signals = {10};
-    config.leads = place == 0;  // as with --node-rank: host 0 has the endpoint
-    config.may_lead = true;
-    process->agent.emplace(config, now);
+    config.leads =
+        place == 0 && config_.outside == 0;  // as with --node-rank: host 0 has the endpoint
+    config.may_lead = config_.outside == 0;
+    if (!host.outside) process->agent.emplace(config, now);
     process->keeper = std::make_unique<Keeper>(*this, host, *process);
     Process& here = *process;
     host.process = &here;
     processes_.push_back(std::move(process));
     trace(host, "ddprun starts");
-    {
-        rendezvous::MachineConfig service;
-        service.run_id = config.run_id;
-        service.self = here.id;
-        service.command_digest = "digest";
-        service.version = config.version;
-        service.requeue = restart;
-        service.limits = config.limits;
-        service.seed = random_.bits();
-        service.succession = config_.succession;
-        service.in_slurm = config_.in_slurm || config_.requeued_at > Duration{};
-        here.service.emplace(service, now);
+    start_service(here, host, config);
+    if (host.outside) {
+        if (config_.forgets) ledger_.forget();
+        return post_service(here, leads_from({here.id, config.offer.address, 29400}));
     }
     // A leader that joins 0.7 of a lease later finds its place taken: it leads as a spare.
     if (place != 0 || !config_.leader_joins_late) return post_agent(here, agent::Started{});
@@ -149,9 +159,25 @@ void World::start_process(Host& host) {
     clock_.after(lease(0.7), [this, &here] { post_agent(here, agent::Started{}); });
 }
 
+void World::start_service(Process& process, const Host& host, const agent::MachineConfig& config) {
+    rendezvous::MachineConfig service;
+    service.run_id = config.run_id;
+    service.self = process.id;
+    service.command_digest = "digest";
+    service.version = config.version;
+    service.requeue = config.requeue;
+    service.limits = config.limits;
+    service.seed = random_.bits();
+    service.succession = config_.succession && config_.outside == 0;
+    service.in_slurm = config_.in_slurm || config_.requeued_at > Duration{};
+    service.outside = host.outside;
+    process.service.emplace(service, host.clock.local(clock_.now()));
+}
+
 // All hosts share the one ledger.
 rendezvous::Lead World::leads_from(const rendezvous::Peer& self) const {
-    return {.self = self, .ledger = "ledger", .ledger_mark = config_.succession ? kMark : 0};
+    const bool lasts = config_.succession && !config_.forgets;
+    return {.self = self, .ledger = "ledger", .ledger_mark = lasts ? kMark : 0};
 }
 
 // Never from within the caller: like a real loop, an event comes after the current one.
@@ -185,7 +211,7 @@ void World::drain(Process& process) {
 }
 
 void World::step_agent(Process& process, const agent::Event& event) {
-    if (!process.alive || process.exit) return;
+    if (!process.alive || process.exit || !process.agent) return;
     trace(host_of(process), "agent < " + describe(event));
     perform(process, process.agent->step(host_of(process).clock.local(now()), event));
     plan_tick(process, false);
@@ -346,7 +372,7 @@ void World::end_process(Process& process) {
         process.connection = -1;
         process.link_up = false;
     }
-    if (!process.exit || (process.leads() && !process.closed)) return;
+    if (process.agent && (!process.exit || (process.leads() && !process.closed))) return;
     close_leader_side(process);
     process.alive = false;
     trace(host_of(process), "ddprun ends");

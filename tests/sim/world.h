@@ -67,11 +67,23 @@ struct WorldConfig {
     bool offer_node_ranks = true;
     // What a worker does. Without a script it works and exits 0.
     std::function<Behaviour(Generation, int host, int rank)> script;
-    double lost_answers = 0.05;  // of the ledger; see VirtualLedger::lose_answers
-    double packet_loss = 0;      // of the network
-    Duration stale_look_ups{};   // how old a read of the ledger may be
-    bool succession = true;      // false: as with a ledger in memory, no other node may lead
-    bool in_slurm = false;       // workers that fail die of SIGTERM, as if Slurm had signalled them
+    double lost_answers = 0.05;   // of the ledger; see VirtualLedger::lose_answers
+    double packet_loss = 0;       // of the network
+    Duration stale_look_ups{};    // how old a read of the ledger may be
+    double slow_connections = 0;  // share of connections; see Network
+    double strays = 0;            // share of calls of which the service hears twice, in any order
+    // So many ddprun-rendezvous lead, each on a host of its own behind all others. A node that calls
+    // the endpoint calls them in turn. With `forgets` the ledger is in memory, so a new process there
+    // knows nothing of the job.
+    int outside = 0;
+    Duration outside_apart{};  // how long after the one the next of them starts
+    bool forgets = false;
+    // A second ddprun on this host, started `again_after` the first; behind all other hosts. -1: none.
+    int again_on = -1;
+    Duration again_after{};
+    std::vector<int> blind;  // these hosts do not find the leader's ledger
+    bool succession = true;  // false: as with a ledger in memory, no other node may lead
+    bool in_slurm = false;   // workers that fail die of SIGTERM, as if Slurm had signalled them
     bool leader_joins_late = false;  // host 0 leads and is a spare
     double consequences = 0.4;       // share of the peers of a lost worker that fail; the rest hang
     std::vector<Fault> faults;
@@ -118,7 +130,7 @@ class World {
     Time now() const { return clock_.now(); }
     int host_count() const { return static_cast<int>(hosts_.size()); }
     // SLURM_RESTART_COUNT of the allocation to which a host belongs.
-    int restart_count(int host) const { return host / config_.hosts; }
+    int restart_count(int host) const { return hosts_[host].allocation; }
     Process* leader_of(int connection) const { return ends_[connection].second; }
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
@@ -157,7 +169,11 @@ class World {
     void answer_for_silent(Process& leader, int connection, const rendezvous::ToNode& message);
     void take_refusal_for_proof(Process& leader, const Process& node);
     // processes
+    void in_order(Time when, std::function<void()> action);
+    void add_host(const std::string& name, int allocation, int place, Duration start);
     void start_process(Host& host);
+    void start_service(Process& process, const Host& host, const agent::MachineConfig& config);
+    bool is_blind(int host) const;
     rendezvous::Lead leads_from(const rendezvous::Peer& self) const;
     void deliver(Process& process, bool tick, std::function<void()> run);
     void drain(Process& process);
@@ -180,7 +196,9 @@ class World {
     void stand_by(Process& process, const std::optional<rendezvous::Peer>& peer);
     void connect(Process& process, const agent::Connect& connect);
     void try_connect(Process& process, int attempt);
+    int called_by(const Process& process) const;
     void call(Process& process, int attempt, Process& leader);
+    void stray(Process& process, Process& leader, const rendezvous::Hello& hello);
     void give_up(Process& process, int attempt);
     void say(int connection, rendezvous::ToLeader message);
     void came(Process& node, int connection, const rendezvous::ToNode& message);
@@ -191,6 +209,7 @@ class World {
     // faults
     void apply(const Fault& fault);
     void stall(Host& host, Time& until, Duration lasts);
+    void suspend(Host& host, Duration lasts);
     void lose_host(Host& host);
     void replace_process(Host& host);
 

@@ -209,16 +209,24 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::host_paused:
             stall(host, host.paused_until, fault.lasts);
             break;
+        case Fault::Kind::host_suspended:
+            suspend(host, fault.lasts);
+            break;
         case Fault::Kind::process_frozen:
             if (!process || !process->alive) break;
             process->keeper->thaws();
             stall(host, process->frozen_until, fault.lasts);
             break;
         case Fault::Kind::connection_dropped:
+        case Fault::Kind::connection_reset:
             // One end may learn of it up to three leases later.
             host.disturbed_until = std::max(host.disturbed_until, now() + lease(4));
-            if (process && process->connection >= 0 && ends_[process->connection].second != process)
+            if (!process || process->connection < 0 || ends_[process->connection].second == process)
+                break;
+            if (fault.kind == Fault::Kind::connection_dropped)
                 network_.drop(process->connection);
+            else
+                network_.reset(process->connection, kNode);
             break;
         case Fault::Kind::cut_off:
         case Fault::Kind::cut_from_others:
@@ -248,6 +256,9 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::ledger_stalls_here:
             ledger_.stall(host.index, now(), until);
             break;
+        case Fault::Kind::entry_vanishes:
+            ledger_.vanish(host.index);
+            break;
     }
 }
 
@@ -268,6 +279,17 @@ void World::stall(Host& host, Time& until, Duration lasts) {
         }
         if (host.process) drain(*host.process);
     });
+}
+
+// A pause in which the clock stands still. What runs there does not notice it.
+void World::suspend(Host& host, Duration lasts) {
+    if (paused(host)) return;
+    // While the host still stands: when it goes on, all of it must see the same time.
+    clock_.after(lasts - Duration{1}, [this, &host, lasts] {
+        host.clock.stood_still(lasts);
+        invariants_.clock_goes_on();
+    });
+    stall(host, host.paused_until, lasts);
 }
 
 // The death of a ddprun. Its sockets close, its keeper lives on and does the rest.

@@ -72,6 +72,19 @@ void World::try_next(Process& process, int attempt) {
                  [=, this, &process] { try_connect(process, attempt); });
 }
 
+// Itself, the named host, or the endpoint: any host of the allocation in turn, or the rendezvous
+// outside. The named host is called once, or first.
+int World::called_by(const Process& process) const {
+    const agent::Connect& asked = process.asked;
+    if (asked.self) return process.host;
+    const bool named = !asked.address.empty();
+    if (named && (asked.once || process.tried == 0)) return host_at(asked.address);
+    if (config_.outside > 0)
+        return host_count() - 1 - (process.attempt + process.tried) % config_.outside;
+    const int first = restart_count(process.host) * config_.hosts;
+    return first + (process.tried - (named ? 1 : 0)) % config_.hosts;
+}
+
 void World::try_connect(Process& process, int attempt) {
     Host& host = host_of(process);
     if (!process.alive || !host.up || process.exit || attempt != process.attempt) return;
@@ -80,14 +93,7 @@ void World::try_connect(Process& process, int attempt) {
                   [=, this, &process] { try_connect(process, attempt); });
         return;
     }
-    // Itself, any host in turn (no address), the named host once, or the named host first and then
-    // any host in turn.
-    const int first = restart_count(host.index) * config_.hosts;  // of this allocation
-    const int to = process.asked.self              ? host.index
-                   : process.asked.address.empty() ? first + process.tried % config_.hosts
-                   : process.asked.once            ? host_at(process.asked.address)
-                   : process.tried == 0            ? host_at(process.asked.address)
-                                                   : first + (process.tried - 1) % config_.hosts;
+    const int to = called_by(process);
     switch (reach(host.index, to)) {
         case Reached::service:
             if (to == host.index && !process.asked.self) return try_next(process, attempt);
@@ -116,6 +122,7 @@ void World::call(Process& process, int attempt, Process& leader) {
     clock_.after(network_.delay(process.host, leader.host), [=, this, &process] {
         if (process.connection == connection) say(connection, hello);
     });
+    if (config_.strays > 0 && random_.chance(config_.strays)) stray(process, leader, hello);
     // A service that takes the call and says nothing is passed over after 5 leases.
     clock_.after(lease(5), [=, this, &process] {
         if (process.connection != connection || process.link_up) return;
@@ -125,9 +132,22 @@ void World::call(Process& process, int attempt, Process& leader) {
     });
 }
 
+// A second connection of the same process, which its client has given up. The Hello on it may come
+// before or after the one that counts.
+void World::stray(Process& process, Process& leader, const rendezvous::Hello& hello) {
+    const int connection = network_.open(process.host, leader.host);
+    ends_.emplace_back(&process, &leader);
+    clock_.after(random_.span({}, lease(0.3)), [this, connection, hello] {
+        say(connection, hello);
+        clock_.after(random_.span({}, lease(1)),
+                     [this, connection] { network_.close(connection, kNode); });
+    });
+}
+
 void World::say(int connection, rendezvous::ToLeader message) {
     // The link of a real node adds the mark of the ledger that it has found.
-    if (auto* join = std::get_if<rendezvous::Join>(&message); join && config_.succession)
+    if (auto* join = std::get_if<rendezvous::Join>(&message);
+        join && config_.succession && !is_blind(ends_[connection].first->host))
         join->ledger_mark = kMark;
     mutate(message);
     note_beat(connection, message);
@@ -159,8 +179,7 @@ void World::came(Process& node, int connection, const rendezvous::ToNode& messag
     if (node.connection != connection) return;
     if (std::get_if<rendezvous::Welcome>(&message)) {
         node.first_welcome = std::min(node.first_welcome, now());
-        // All nodes of the simulator share one ledger, so each finds the leader's mark.
-        step_agent(node, agent::LedgerFound{true});
+        step_agent(node, agent::LedgerFound{!is_blind(node.host)});
     }
     rendezvous::ToNode said = message;
     mutate(node, connection, said);
